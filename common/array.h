@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stddef.h>
+
+/*
+ * Room for n items in a heap-allocated array that grows by doubling.
+ *
+ *     r = array_reserve((void **)&items, &capacity, n_items + 1, sizeof(*items));
+ *
+ * Returns 0, or -ENOMEM with the array as it was. The caller frees it.
+ */
+int array_reserve(void **items, size_t *capacity, size_t n, size_t item_size);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Only the last star seen can matter: what an earlier one took is settled once a later star is reached. So a
+ * mismatch goes back to the last star, gives it one character more, and goes on: no recursion, no
+ * exponential case.
+ */
+
+#include "common/glob.h"
+
+/* A character as a number: its bytes, most significant first, which keeps UTF-8's order of code points. */
+static uint32_t take_character(struct slice *text) {
+        uint32_t character = text->data[0];
+        size_t length = 1;
+
+        while (length < text->length && length < 4 && (text->data[length] & 0xC0) == 0x80)
+                character = character << 8 | text->data[length++];
+
+        *text = (struct slice){ text->data + length, text->length - length };
+        return character;
+}
+
+/* pattern starts behind the '['. Returns false where the class is never closed. */
+static bool match_class(struct slice *pattern, uint32_t character, bool *ret_matches) {
+        struct slice rest = *pattern;
+        bool negated = rest.length > 0 && rest.data[0] == '!';
+        bool matches = false;
+        bool first = true;
+
+        if (negated)
+                take_character(&rest);
+
+        while (rest.length > 0) {
+                uint32_t low, high;
+
+                if (rest.data[0] == ']' && !first) {
+                        take_character(&rest);
+                        *pattern = rest;
+                        *ret_matches = matches != negated;
+                        return true;
+                }
+
+                first = false;
+                low = high = take_character(&rest);
+                if (rest.length > 1 && rest.data[0] == '-' && rest.data[1] != ']') {
+                        take_character(&rest);
+                        high = take_character(&rest);
+                }
+                if (character >= low && character <= high)
+                        matches = true;
+        }
+        return false;
+}
+
+/* Matches one character of text with one item of pattern, neither empty; takes both on success. */
+static bool match_one(struct slice *pattern, struct slice *text, uint64_t *budget) {
+        struct slice pattern_rest = *pattern, text_rest = *text;
+        uint32_t character = take_character(&text_rest);
+        uint32_t item = take_character(&pattern_rest);
+        bool matches = item == '?' || item == character;
+
+        if (item == '[') {
+                size_t before = pattern_rest.length;
+                bool closed = match_class(&pattern_rest, character, &matches);
+                uint64_t cost = closed ? before - pattern_rest.length : before;
+
+                *budget -= cost < *budget ? cost : *budget;
+        }
+
+        if (!matches)
+                return false;
+        *pattern = pattern_rest;
+        *text = text_rest;
+        return true;
+}
+
+bool glob_match(struct slice pattern, struct slice text, uint64_t *budget) {
+        struct slice after_star = { 0 }, star_text = { 0 };
+
+        for (;;) {
+                if (*budget == 0)
+                        return false;
+                (*budget)--;
+
+                if (pattern.length > 0 && pattern.data[0] == '*') {
+                        take_character(&pattern);
+                        if (pattern.length == 0)
+                                return true;
+                        after_star = pattern;
+                        star_text = text;
+                } else if (text.length == 0) {
+                        return pattern.length == 0;
+                } else if (pattern.length == 0 || !match_one(&pattern, &text, budget)) {
+                        if (!after_star.data || star_text.length == 0)
+                                return false;
+                        take_character(&star_text);
+                        pattern = after_star;
+                        text = star_text;
+                }
+        }
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/bytes.h"
+
+/*
+ * Glob patterns over whole keys (protocol section 12): '*' any run, '?' any one character, '[abc]' '[a-z]'
+ * '[!a]' classes, '[*]' a literal star. A ']' that stands first in a class is a member; a '[' that is never
+ * closed stands for itself. Characters are UTF-8 sequences.
+ *
+ * Matching takes at most pattern length times text length steps. Strangers choose both, so the caller says
+ * how many steps it can afford: *budget is counted down, and where it reaches 0 the answer is "no".
+ */
+bool glob_match(struct slice pattern, struct slice text, uint64_t *budget);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+
+#include "common/bytes.h"
+
+/*
+ * An MQTT 5 PUBLISH as statestored sees it, in and out: what the link reads off the broker, what the protocol
+ * layer reads and writes. All slices are borrowed and live as long as their message's maker says.
+ */
+
+struct user_property {
+        struct slice name;
+        struct slice value;
+};
+
+/* What we send has fewer; of what we receive only properties that somebody reads are kept. */
+#define MESSAGE_USER_PROPERTIES_MAX 12
+
+struct message {
+        struct slice topic;
+        struct slice payload;
+        struct slice response_topic; /* data NULL: absent, here and below */
+        struct slice correlation_data;
+        uint8_t qos;
+        bool has_expiry;
+        uint32_t expiry_s; /* Message Expiry Interval, what is left of it */
+        size_t n_user_properties;
+        struct user_property user_properties[MESSAGE_USER_PROPERTIES_MAX];
+};

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "common/parse.h"
+
+#include <errno.h>
+
+#include "common/assert.h"
+
+int parse_uint64(struct slice text, uint64_t *ret_value) {
+        uint64_t value = 0;
+
+        if (text.length == 0)
+                return -EINVAL;
+
+        for (size_t i = 0; i < text.length; i++)
+                if (text.data[i] < '0' || text.data[i] > '9')
+                        return -EINVAL;
+
+        for (size_t i = 0; i < text.length; i++)
+                if (__builtin_mul_overflow(value, 10, &value) ||
+                    __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value))
+                        return -ERANGE;
+
+        *ret_value = value;
+        return 0;
+}
+
+struct unit {
+        const char *name;
+        uint64_t factor;
+};
+
+static int parse_with_unit(struct slice text, const struct unit *units, size_t n_units,
+                           uint64_t *ret_value) {
+        size_t n_digits = 0;
+        uint64_t value;
+        int r;
+
+        while (n_digits < text.length && text.data[n_digits] >= '0' && text.data[n_digits] <= '9')
+                n_digits++;
+
+        r = parse_uint64((struct slice){ text.data, n_digits }, &value);
+        if (r < 0)
+                return r;
+
+        for (size_t i = 0; i < n_units; i++) {
+                struct slice rest = { text.data + n_digits, text.length - n_digits };
+
+                if (!slice_equal(rest, slice_from_string(units[i].name)))
+                        continue;
+                if (__builtin_mul_overflow(value, units[i].factor, &value))
+                        return -ERANGE;
+
+                *ret_value = value;
+                return 0;
+        }
+        return -EINVAL;
+}
+
+int parse_duration(struct slice text, int64_t *ret_value_ms) {
+        static const struct unit units[] = { { "", 1 },      { "ms", 1 },      { "s", 1000 },
+                                             { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
+        uint64_t value;
+        int r;
+
+        r = parse_with_unit(text, units, sizeof(units) / sizeof(units[0]), &value);
+        if (r < 0)
+                return r;
+        if (value > INT64_MAX)
+                return -ERANGE;
+
+        *ret_value_ms = (int64_t)value;
+        return 0;
+}
+
+int parse_size(struct slice text, uint64_t *ret_value) {
+        static const struct unit units[] = {
+                { "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 }
+        };
+
+        return parse_with_unit(text, units, sizeof(units) / sizeof(units[0]), ret_value);
+}
+
+size_t format_uint64(char *text, uint64_t value, size_t width) {
+        char digits[PARSE_UINT64_DIGITS_MAX];
+        size_t at = sizeof(digits);
+
+        ASSERT(width >= 1 && width <= sizeof(digits));
+
+        while (value > 0) {
+                digits[--at] = (char)('0' + value % 10);
+                value /= 10;
+        }
+        while (sizeof(digits) - at < width)
+                digits[--at] = '0';
+
+        memcpy(text, digits + at, sizeof(digits) - at);
+        return sizeof(digits) - at;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "common/topics.h"
+
+#include <errno.h>
+
+#define NOTIFY_VERB "/command/notify/"
+
+static const char base16_digits[] = "0123456789ABCDEF";
+
+size_t topic_notify_length(size_t client_length, size_t key_length) {
+        return strlen(TOPIC_NOTIFY_PREFIX "/" NOTIFY_VERB) + 2 * client_length + 2 * key_length;
+}
+
+void topic_append_notify(struct buf *buf, struct slice client, struct slice key) {
+        buf_append_string(buf, TOPIC_NOTIFY_PREFIX "/");
+        base16_append(buf, client);
+        buf_append_string(buf, NOTIFY_VERB);
+        base16_append(buf, key);
+}
+
+bool topic_is_valid_response(struct slice topic) {
+        if (topic.length == 0 || topic.length > TOPIC_LENGTH_MAX || topic.data[0] == '$')
+                return false;
+
+        for (size_t i = 0; i < topic.length; i++)
+                if (topic.data[i] == '+' || topic.data[i] == '#' || topic.data[i] == '\0')
+                        return false;
+
+        return !slice_equal(topic, SLICE_LITERAL(TOPIC_INVOKE)) &&
+               !slice_starts_with(topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)) && slice_is_utf8(topic);
+}
+
+struct slice topic_response_client(struct slice topic) {
+        struct slice rest, client, after;
+
+        if (!slice_equal(slice_split(topic, '/', &rest), SLICE_LITERAL("clients")))
+                return (struct slice){ 0 };
+
+        client = slice_split(rest, '/', &after);
+        return after.data && client.length > 0 ? client : (struct slice){ 0 };
+}
+
+void base16_append(struct buf *buf, struct slice bytes) {
+        for (size_t i = 0; i < bytes.length; i++) {
+                char pair[2] = { base16_digits[bytes.data[i] >> 4], base16_digits[bytes.data[i] & 0xF] };
+
+                buf_append(buf, pair, sizeof(pair));
+        }
+}
+
+int base16_append_decoded(struct buf *buf, struct slice text) {
+        if (text.length % 2 != 0)
+                return -EINVAL;
+
+        for (size_t i = 0; i < text.length; i += 2) {
+                const char *high = memchr(base16_digits, text.data[i], 16);
+                const char *low = memchr(base16_digits, text.data[i + 1], 16);
+                uint8_t byte;
+
+                if (!high || !low)
+                        return -EINVAL;
+
+                byte = (uint8_t)((high - base16_digits) << 4 | (low - base16_digits));
+                buf_append(buf, &byte, 1);
+        }
+        return buf_failed(buf) ? -ENOMEM : 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdint.h>
+
+#include "common/log.h"
+#include "proto/encoder.h"
+
+/* statestored's options: one table gives the parser, the defaults and --help. */
+struct config {
+        const char *host;
+        uint16_t port;
+        const char *client_id;
+        const char *node_id;
+        enum dialect dialect;
+        uint64_t max_keys;
+        uint64_t max_bytes;
+        uint64_t max_registrations;
+        uint64_t max_remembered_bytes;
+        const char *ready_file; /* NULL: none */
+        enum log_level log_level;
+};
+
+enum config_result {
+        CONFIG_RUN,   /* *ret_config is to be used */
+        CONFIG_DONE,  /* --help or --version was printed: exit 0 */
+        CONFIG_WRONG, /* one line on stderr says which option, and what was expected: exit 2 */
+};
+
+/* Options as --name VALUE or --name=VALUE. The texts are borrowed from arguments. */
+enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "core/commands.h"
+
+#include <errno.h>
+
+#include "common/topics.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+static void answer(struct step *step, enum outcome outcome) {
+        step->reply->outcome = outcome;
+}
+
+static void answer_version(struct step *step, enum outcome outcome, struct version version) {
+        step->reply->outcome = outcome;
+        step->reply->has_version = true;
+        step->reply->version = version;
+}
+
+/* Takes the entry out and tells who watches it. Nothing has changed on -ENOMEM. */
+static int take_out(struct engine *engine, struct entry *entry, struct effects *effects) {
+        struct registration *watchers = watch_of_key(&engine->watch, entry_key(entry));
+        int r;
+
+        r = effects_reserve_notify(effects, watchers);
+        if (r < 0)
+                return r;
+
+        store_remove(&engine->store, entry);
+        effects_notify(effects, watchers, NULL, entry_version(entry));
+        entry_unref(entry);
+        return 0;
+}
+
+int command_expire(struct engine *engine, struct entry *entry, struct effects *effects) {
+        return take_out(engine, entry, effects);
+}
+
+/* The key's entry, NULL where it has none or its time has come: then it goes here and now. */
+static int find_current(struct step *step, struct entry **ret_entry) {
+        struct store *store = &step->engine->store;
+        struct entry *entry = store_find(store, step->request->key);
+        int r;
+
+        if (entry && store_deadline(store, entry) <= step->now.mono_ns) {
+                r = command_expire(step->engine, entry, step->effects);
+                if (r < 0)
+                        return r;
+                entry = NULL;
+        }
+
+        *ret_entry = entry;
+        return 0;
+}
+
+/* Whether the request may change this entry: checks 11 and 12 of protocol section 6. */
+static bool passes_fence(struct step *step, const struct entry *entry) {
+        struct hlc fence;
+
+        if (!entry || !entry_fence(entry, &fence))
+                return true;
+
+        if (!step->request->has_fence) {
+                answer(step, OUTCOME_FENCE_REQUIRED);
+                return false;
+        }
+        if (hlc_compare(step->request->fence, fence) < 0) {
+                answer(step, OUTCOME_FENCE_TOO_OLD);
+                return false;
+        }
+        return true;
+}
+
+static bool meets_condition(const struct request *request, const struct entry *entry) {
+        if (!entry || request->condition == SET_ALWAYS)
+                return true;
+        return request->condition == SET_IF_ABSENT_OR_EQUAL &&
+               slice_equal(entry_value(entry), request->expected);
+}
+
+static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uint64_t n_more_bytes) {
+        uint64_t n_bytes = engine->store.n_bytes + engine->watch.n_bytes;
+
+        return (n_more_keys > 0 && store_n_keys(&engine->store) + n_more_keys > engine->config.max_keys) ||
+               (n_more_bytes > 0 && n_bytes + n_more_bytes > engine->config.max_bytes);
+}
+
+/*
+ * Whether there is room for so much more. Keys whose time has come but whose turn has not do not count
+ * against it: they go first.
+ */
+static bool has_room(struct step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
+        struct engine *engine = step->engine;
+
+        for (int i = 0; exceeds_quota(engine, n_more_keys, n_more_bytes); i++) {
+                struct entry *expired = store_expired(&engine->store, step->now.mono_ns);
+
+                if (!expired || i == ENGINE_EXPIRED_MAX ||
+                    command_expire(engine, expired, step->effects) < 0)
+                        return false;
+        }
+        return true;
+}
+
+static int64_t set_deadline(const struct step *step) {
+        int64_t px_ns, deadline_ns;
+
+        if (!step->request->has_px || __builtin_mul_overflow(step->request->px_ms, NS_PER_MS, &px_ns) ||
+            __builtin_add_overflow(step->now.mono_ns, px_ns, &deadline_ns))
+                return STORE_NEVER;
+        return deadline_ns;
+}
+
+/* Stores the value in the place of `replaced`, which may be NULL. */
+static int set(struct step *step, struct entry *replaced) {
+        const struct request *request = step->request;
+        struct engine *engine = step->engine;
+        struct registration *watchers = watch_of_key(&engine->watch, request->key);
+        struct entry *entry;
+        int r;
+
+        r = effects_reserve_notify(step->effects, watchers);
+        if (r < 0)
+                return r;
+        r = entry_new(&entry, request->key, request->value, step->version,
+                      request->has_fence ? &request->fence : NULL);
+        if (r < 0)
+                return r;
+        r = store_put(&engine->store, entry, set_deadline(step), replaced);
+        if (r < 0) {
+                entry_unref(entry);
+                return r;
+        }
+
+        entry_unref(replaced);
+        effects_notify(step->effects, watchers, entry, step->version);
+        return 0;
+}
+
+static void execute_set(struct step *step) {
+        const struct request *request = step->request;
+        uint64_t cost = entry_cost(request->key.length, request->value.length,
+                                   request->has_fence ? &request->fence : NULL);
+        uint64_t cost_before;
+        struct entry *entry;
+
+        if (find_current(step, &entry) < 0) {
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+                return;
+        }
+        if (!passes_fence(step, entry))
+                return;
+        if (!meets_condition(request, entry)) {
+                answer_version(step, OUTCOME_CONDITION_NOT_MET, entry_version(entry));
+                return;
+        }
+
+        cost_before = entry ? entry_cost_of(entry) : 0;
+        if (!has_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0))
+                answer(step, OUTCOME_QUOTA_EXCEEDED);
+        else if (set(step, entry) < 0)
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+        else
+                answer_version(step, OUTCOME_DONE, step->version);
+}
+
+static void execute_get(struct step *step) {
+        struct entry *entry;
+
+        if (find_current(step, &entry) < 0) {
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+                return;
+        }
+        if (!entry) {
+                answer(step, OUTCOME_NO_VALUE);
+                return;
+        }
+
+        answer_version(step, OUTCOME_VALUE, entry_version(entry));
+        step->reply->entry = entry_ref(entry);
+}
+
+/* DEL and VDEL, which differ in the condition alone. */
+static void execute_delete(struct step *step) {
+        const struct request *request = step->request;
+        struct version version;
+        struct entry *entry;
+
+        if (find_current(step, &entry) < 0) {
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+                return;
+        }
+        if (!entry) {
+                answer(step, OUTCOME_NOTHING);
+                return;
+        }
+        if (!passes_fence(step, entry))
+                return;
+
+        version = entry_version(entry);
+        if (request->verb == VERB_VDEL && !slice_equal(entry_value(entry), request->value))
+                answer_version(step, OUTCOME_CONDITION_NOT_MET, version);
+        else if (take_out(step->engine, entry, step->effects) < 0)
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+        else
+                answer_version(step, OUTCOME_DELETED, version);
+}
+
+/* What the client registered over a connection that is no more has ended, though we were not told yet. */
+static void end_former_connections(struct step *step) {
+        struct registration *oldest = watch_of_client(&step->engine->watch, step->request->client);
+
+        if (oldest && oldest->connection != step->request->connection)
+                watch_remove_client(&step->engine->watch, step->request->client, oldest->connection);
+}
+
+static void execute_keynotify(struct step *step) {
+        const struct request *request = step->request;
+        struct watch *watch = &step->engine->watch;
+        struct registration *registration;
+
+        if (request->client.length == 0) {
+                answer(step, OUTCOME_CLIENT_UNKNOWN);
+                return;
+        }
+
+        end_former_connections(step);
+        registration = watch_find(watch, request->client, request->key);
+
+        if (request->stop && !registration) {
+                answer(step, OUTCOME_NOTHING);
+                return;
+        }
+        if (request->stop) {
+                watch_remove(watch, registration);
+        } else if (!registration) {
+                if (topic_notify_length(request->client.length, request->key.length) > TOPIC_LENGTH_MAX) {
+                        answer(step, OUTCOME_KEY_TOO_LONG_TO_NOTIFY);
+                        return;
+                }
+                if (watch_n_registrations(watch) >= step->engine->config.max_registrations ||
+                    !has_room(step, 0, watch_cost(request->client, request->key))) {
+                        answer(step, OUTCOME_QUOTA_EXCEEDED);
+                        return;
+                }
+                if (watch_add(watch, request->client, request->key, request->connection) < 0) {
+                        answer(step, OUTCOME_OUT_OF_MEMORY);
+                        return;
+                }
+        }
+        answer_version(step, OUTCOME_DONE, step->version);
+}
+
+static void execute_scan(struct step *step) {
+        int r = scan_page_new(&step->reply->page, &step->engine->store, step->request->key,
+                              step->request->value, step->now.mono_ns);
+
+        answer(step, r == 0 ? OUTCOME_PAGE : r == -EINVAL ? OUTCOME_SYNTAX_ERROR : OUTCOME_OUT_OF_MEMORY);
+}
+
+void command_execute(struct step *step) {
+        static void (*const commands[N_VERBS])(struct step *) = {
+                [VERB_SET] = execute_set,
+                [VERB_GET] = execute_get,
+                [VERB_DEL] = execute_delete,
+                [VERB_VDEL] = execute_delete,
+                [VERB_KEYNOTIFY] = execute_keynotify,
+                [VERB_SCAN] = execute_scan,
+        };
+
+        commands[step->request->verb](step);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Every write leaves a record, so a record costs no allocation of its own: they come from slabs, which are
+ * kept until the end. What is forgotten makes room for what comes next.
+ */
+
+#include "core/dedup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
+#include <xxhash.h>
+
+#include "common/assert.h"
+
+#define DEDUP_SHARD_BITS 12
+#define SLAB_RECORDS     256
+
+struct dedup_record {
+        struct table_item item;
+        struct digest digest;
+        struct remembered_answer answer;
+        uint32_t position;
+        struct dedup_record *next_free;
+};
+
+struct dedup_slab {
+        struct dedup_slab *next;
+        struct dedup_record records[SLAB_RECORDS];
+};
+
+/* With its share of the table and of the heap's array. */
+#define RECORD_COST (sizeof(struct dedup_record) + TABLE_ITEM_OVERHEAD + 2 * sizeof(struct heap_node))
+
+static uint32_t *record_position(void *item) {
+        return &((struct dedup_record *)item)->position;
+}
+
+int dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
+        *dedup = (struct dedup){ .n_records_max = n_bytes_max / RECORD_COST };
+        heap_init(&dedup->deadlines, record_position);
+        return table_init(&dedup->table, DEDUP_SHARD_BITS);
+}
+
+void dedup_deinit(struct dedup *dedup) {
+        struct dedup_slab *slab;
+
+        table_deinit(&dedup->table);
+        heap_deinit(&dedup->deadlines);
+        while ((slab = dedup->slabs)) {
+                dedup->slabs = slab->next;
+                free(slab);
+        }
+}
+
+struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_parts) {
+        XXH3_state_t state;
+        XXH128_canonical_t canonical;
+        struct digest digest;
+
+        XXH3_128bits_reset_withSeed(&state, seed);
+        for (size_t i = 0; i < n_parts; i++) {
+                XXH3_128bits_update(&state, &parts[i].length, sizeof(parts[i].length));
+                XXH3_128bits_update(&state, parts[i].data, parts[i].length);
+        }
+
+        XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+        _Static_assert(sizeof(digest) == sizeof(canonical), "the digest is the canonical hash");
+        memcpy(&digest, &canonical, sizeof(digest));
+        return digest;
+}
+
+static struct slice digest_slice(const struct digest *digest) {
+        return (struct slice){ digest->bytes, sizeof(digest->bytes) };
+}
+
+/* The digest is a hash already. */
+static uint32_t digest_hash(const struct digest *digest) {
+        uint32_t hash;
+
+        memcpy(&hash, digest->bytes, sizeof(hash));
+        return hash;
+}
+
+static struct dedup_record *find(const struct dedup *dedup, const struct digest *digest) {
+        return (struct dedup_record *)table_find(&dedup->table, digest_hash(digest), digest_slice(digest));
+}
+
+static void forget(struct dedup *dedup, struct dedup_record *record) {
+        table_remove(&dedup->table, &record->item);
+        heap_remove(&dedup->deadlines, record);
+        record->next_free = dedup->free_records;
+        dedup->free_records = record;
+}
+
+static int add_slab(struct dedup *dedup) {
+        struct dedup_slab *slab = malloc(sizeof(*slab));
+
+        if (!slab)
+                return -ENOMEM;
+
+        slab->next = dedup->slabs;
+        dedup->slabs = slab;
+        for (size_t i = SLAB_RECORDS; i-- > 0;) {
+                slab->records[i].next_free = dedup->free_records;
+                dedup->free_records = &slab->records[i];
+        }
+        return 0;
+}
+
+bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t now_ns,
+                struct remembered_answer *ret_answer) {
+        struct dedup_record *record = find(dedup, digest);
+
+        if (!record || heap_deadline(&dedup->deadlines, record) <= now_ns)
+                return false;
+
+        *ret_answer = record->answer;
+        return true;
+}
+
+/* Makes sure that one more can be remembered. */
+static int make_room(struct dedup *dedup) {
+        int r;
+
+        if (dedup->n_records_max == 0)
+                return -ENOMEM;
+        if (dedup->table.n_items >= dedup->n_records_max) {
+                forget(dedup, heap_first(&dedup->deadlines));
+                dedup->n_dropped_early++;
+        }
+        if (!dedup->free_records) {
+                r = add_slab(dedup);
+                if (r < 0)
+                        return r;
+        }
+        return heap_reserve(&dedup->deadlines, 1);
+}
+
+static int remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+                    int64_t deadline_ns) {
+        struct dedup_record *record;
+        int r;
+
+        r = make_room(dedup);
+        if (r < 0)
+                return r;
+
+        record = dedup->free_records;
+        record->digest = *digest;
+        record->answer = answer;
+        record->position = HEAP_NONE;
+        r = table_add(&dedup->table, digest_hash(digest), digest_slice(&record->digest), &record->item);
+        if (r < 0)
+                return r;
+
+        dedup->free_records = record->next_free;
+        heap_insert(&dedup->deadlines, deadline_ns, record);
+        return 0;
+}
+
+void dedup_remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+                    int64_t deadline_ns) {
+        struct dedup_record *record = find(dedup, digest);
+
+        if (record)
+                forget(dedup, record);
+        if (remember(dedup, digest, answer, deadline_ns) < 0)
+                dedup->n_dropped_early++;
+}
+
+void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {
+        for (uint32_t i = 0; i < n_max && dedup_next_deadline(dedup) <= now_ns; i++)
+                forget(dedup, heap_first(&dedup->deadlines));
+}
+
+int64_t dedup_next_deadline(const struct dedup *dedup) {
+        return heap_first_deadline(&dedup->deadlines);
+}
+
+uint64_t dedup_n_answers(const struct dedup *dedup) {
+        return dedup->table.n_items;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/heap.h"
+#include "core/table.h"
+
+/*
+ * The answers that were given lately, so that a request which MQTT delivers twice is executed once (protocol
+ * section 11). Bounded by bytes and by time; at the byte limit the answer that would be forgotten first goes
+ * early, and is counted.
+ */
+
+/* Tells one request from all others: a seeded 128-bit hash of what makes it one. */
+struct digest {
+        uint8_t bytes[16];
+};
+
+/* What is remembered of an answer. Its meaning is the engine's. */
+struct remembered_answer {
+        int64_t version_wall_ms;
+        uint32_t version_counter;
+        uint16_t outcome;
+        bool has_version;
+};
+
+struct dedup_slab;
+struct dedup_record;
+
+struct dedup {
+        struct table table;
+        struct heap deadlines; /* monotonic nanoseconds */
+        struct dedup_slab *slabs;
+        struct dedup_record *free_records;
+        uint64_t n_records_max;
+        uint64_t n_dropped_early;
+};
+
+/* n_bytes_max: what all that is remembered may take. 0 remembers nothing. */
+int dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
+void dedup_deinit(struct dedup *dedup);
+
+/* The digest of n parts; where one ends and the next begins counts. */
+struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_parts);
+
+/* False where it is not remembered, or no longer. */
+bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t now_ns,
+                struct remembered_answer *ret_answer);
+
+/*
+ * Remembers the answer until deadline_ns, in the place of one that is remembered under this digest. Out of
+ * memory, it is not remembered, which counts as dropped early.
+ */
+void dedup_remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+                    int64_t deadline_ns);
+
+/* Forgets up to n_max answers whose deadline has passed. */
+void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
+
+/* When the next answer is to be forgotten, INT64_MAX for never. */
+int64_t dedup_next_deadline(const struct dedup *dedup);
+
+uint64_t dedup_n_answers(const struct dedup *dedup);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "core/effects.h"
+
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/assert.h"
+
+void effects_reset(struct effects *effects) {
+        for (size_t i = 0; i < effects->n_replies; i++) {
+                entry_unref(effects->replies[i].entry);
+                scan_page_free(effects->replies[i].page);
+        }
+        for (size_t i = 0; i < effects->n_changes; i++)
+                entry_unref(effects->changes[i].entry);
+        for (size_t i = 0; i < effects->n_notifications; i++)
+                registration_unref(effects->notifications[i].registration);
+
+        effects->n_replies = 0;
+        effects->n_changes = 0;
+        effects->n_notifications = 0;
+}
+
+void effects_deinit(struct effects *effects) {
+        effects_reset(effects);
+        free(effects->replies);
+        free(effects->changes);
+        free(effects->notifications);
+        *effects = (struct effects){ 0 };
+}
+
+int effects_reserve_reply(struct effects *effects) {
+        return array_reserve((void **)&effects->replies, &effects->replies_capacity, effects->n_replies + 1,
+                             sizeof(*effects->replies));
+}
+
+struct reply *effects_reply(struct effects *effects) {
+        struct reply *reply;
+
+        ASSERT(effects->n_replies < effects->replies_capacity);
+
+        reply = &effects->replies[effects->n_replies++];
+        *reply = (struct reply){ 0 };
+        return reply;
+}
+
+int effects_reserve_notify(struct effects *effects, const struct registration *watchers) {
+        size_t n_watchers = 0;
+        int r;
+
+        if (!watchers)
+                return 0;
+
+        for (; watchers; watchers = watchers->next_of_key)
+                n_watchers++;
+
+        r = array_reserve((void **)&effects->changes, &effects->changes_capacity, effects->n_changes + 1,
+                          sizeof(*effects->changes));
+        if (r < 0)
+                return r;
+        return array_reserve((void **)&effects->notifications, &effects->notifications_capacity,
+                             effects->n_notifications + n_watchers, sizeof(*effects->notifications));
+}
+
+void effects_notify(struct effects *effects, struct registration *watchers, struct entry *entry,
+                    struct version version) {
+        size_t change = effects->n_changes;
+
+        if (!watchers)
+                return;
+
+        ASSERT(change < effects->changes_capacity);
+        effects->changes[effects->n_changes++] = (struct change){
+                .version = version,
+                .entry = entry ? entry_ref(entry) : NULL,
+        };
+
+        for (; watchers; watchers = watchers->next_of_key) {
+                ASSERT(effects->n_notifications < effects->notifications_capacity);
+                effects->notifications[effects->n_notifications++] = (struct notification){
+                        .registration = registration_ref(watchers),
+                        .change = change,
+                };
+        }
+}

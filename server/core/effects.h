@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "core/entry.h"
+#include "core/outcome.h"
+#include "core/scan.h"
+#include "core/watch.h"
+
+/*
+ * What the steps of one batch lead to: an answer a request, in the order of the requests, and notifications in
+ * the order in which the changes took effect. Values that hold references: nothing in them goes away before
+ * effects_reset().
+ */
+
+struct reply {
+        enum outcome outcome;
+        bool has_version;
+        struct version version;
+        struct entry *entry;    /* OUTCOME_VALUE */
+        struct scan_page *page; /* OUTCOME_PAGE */
+};
+
+/* A change of a key that somebody watches. */
+struct change {
+        struct version version;
+        struct entry *entry; /* as it was set; NULL: it was deleted or has expired */
+};
+
+struct notification {
+        struct registration *registration;
+        size_t change; /* index into changes */
+};
+
+struct effects {
+        struct reply *replies;
+        size_t n_replies, replies_capacity;
+        struct change *changes;
+        size_t n_changes, changes_capacity;
+        struct notification *notifications;
+        size_t n_notifications, notifications_capacity;
+};
+
+/* Lets go of everything and keeps the arrays for the next batch. */
+void effects_reset(struct effects *effects);
+void effects_deinit(struct effects *effects);
+
+/* Returns 0 or -ENOMEM. After 0 the next effects_reply() cannot fail. */
+int effects_reserve_reply(struct effects *effects);
+
+/* The next reply, all zeros. There must be room: effects_reserve_reply(). */
+struct reply *effects_reply(struct effects *effects);
+
+/*
+ * Makes room to tell everyone who watches the key, `watchers` and those after it. Returns 0 or -ENOMEM. After 0
+ * the next effects_notify() for them cannot fail.
+ */
+int effects_reserve_notify(struct effects *effects, const struct registration *watchers);
+
+/* Tells them. entry: as it was set, one reference is taken where it is needed; NULL: it has gone. */
+void effects_notify(struct effects *effects, struct registration *watchers, struct entry *entry,
+                    struct version version);

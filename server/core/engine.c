@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "core/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "common/cleanup.h"
+#include "core/commands.h"
+
+/* How long an answer is remembered: the request's expiry, within bounds (protocol section 11). */
+#define REMEMBER_MIN_S     60
+#define REMEMBER_MAX_S     600
+#define REMEMBER_DEFAULT_S 120
+
+/* A Correlation Data as long as a UUID is taken to be unique by itself. */
+#define UNIQUE_CORRELATION_MIN 16
+
+/* What one tick forgets at most of answers that were remembered. */
+#define FORGOTTEN_MAX 1000
+
+#define NS_PER_S INT64_C(1000000000)
+
+static void engine_cleanup(struct engine **engine) {
+        engine_free(*engine);
+}
+
+int engine_new(struct engine **ret_engine, const struct engine_config *config) {
+        CLEANUP(engine_cleanup) struct engine *engine = calloc(1, sizeof(*engine));
+        uint8_t *node;
+        int r;
+
+        ASSERT(hlc_node_is_valid(config->node_id));
+
+        if (!engine)
+                return -ENOMEM;
+
+        engine->config = *config;
+        node = malloc(config->node_id.length);
+        engine->config.node_id.data = node;
+        if (!node)
+                return -ENOMEM;
+        memcpy(node, config->node_id.data, config->node_id.length);
+
+        r = store_init(&engine->store, config->seed);
+        if (r == 0)
+                r = watch_init(&engine->watch, config->seed);
+        if (r == 0)
+                r = dedup_init(&engine->dedup, config->max_remembered_bytes);
+        if (r < 0)
+                return r;
+
+        *ret_engine = take_ptr(&engine);
+        return 0;
+}
+
+struct engine *engine_free(struct engine *engine) {
+        if (!engine)
+                return NULL;
+
+        dedup_deinit(&engine->dedup);
+        watch_deinit(&engine->watch);
+        store_deinit(&engine->store);
+        free((void *)engine->config.node_id.data);
+        free(engine);
+        return NULL;
+}
+
+/* Checks 8 and 9 of protocol section 6. */
+static enum outcome check_skew(const struct engine *engine, const struct request *request, int64_t wall_ms) {
+        struct hlc ours = {
+                .wall_ms = engine->clock.last.wall_ms,
+                .counter = engine->clock.last.counter,
+                .node = engine->config.node_id,
+        };
+
+        if (request->has_timestamp && clock_is_too_far_ahead(request->timestamp, wall_ms))
+                return OUTCOME_TIMESTAMP_TOO_FAR;
+        if (request->has_fence && clock_is_too_far_ahead(request->fence, wall_ms) &&
+            hlc_compare(request->fence, ours) > 0)
+                return OUTCOME_FENCE_TOO_FAR;
+        return OUTCOME_DONE;
+}
+
+static void execute(struct step *step) {
+        struct clock *clock = &step->engine->clock;
+        const struct request *request = step->request;
+        enum outcome outcome = check_skew(step->engine, request, step->now.wall_ms);
+
+        if (outcome != OUTCOME_DONE) {
+                step->reply->outcome = outcome;
+                return;
+        }
+
+        step->version = request->has_timestamp ? clock_receive(clock, step->now.wall_ms, request->timestamp)
+                                               : clock_tick(clock, step->now.wall_ms);
+        command_execute(step);
+}
+
+/*
+ * What tells this request from all others. A registration lives as long as its client's connection: so
+ * for KEYNOTIFY a copy that comes over another connection is another request. Where connections cannot be told
+ * apart, any departure may have been this client's.
+ */
+static struct digest identify(const struct engine *engine, const struct request *request) {
+        uint64_t where[2] = { request->connection, request->connection ? 0 : engine->n_departures };
+        bool bound = request->verb == VERB_KEYNOTIFY;
+        struct slice parts[] = {
+                request->client,
+                request->response_topic,
+                request->correlation_data,
+                request->payload,
+                request->timestamp_text,
+                request->fence_text,
+                { (const uint8_t *)where, bound ? sizeof(where) : 0 },
+        };
+
+        return dedup_digest(engine->config.seed, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+static bool can_be_repeated(const struct request *request) {
+        return request_is_write(request) &&
+               (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
+}
+
+static int64_t remember_until(const struct request *request, int64_t now_ns) {
+        int64_t lifetime_s = request->expiry_s ? request->expiry_s : REMEMBER_DEFAULT_S;
+
+        if (lifetime_s < REMEMBER_MIN_S)
+                lifetime_s = REMEMBER_MIN_S;
+        if (lifetime_s > REMEMBER_MAX_S)
+                lifetime_s = REMEMBER_MAX_S;
+
+        /* in whole seconds, so that forgetting wakes us once a second and not once an answer */
+        return ((now_ns / NS_PER_S) + lifetime_s + 1) * NS_PER_S;
+}
+
+static struct remembered_answer answer_of(const struct reply *reply) {
+        return (struct remembered_answer){
+                .version_wall_ms = reply->version.wall_ms,
+                .version_counter = reply->version.counter,
+                .outcome = (uint16_t)reply->outcome,
+                .has_version = reply->has_version,
+        };
+}
+
+static void reply_as_remembered(struct reply *reply, struct remembered_answer answer) {
+        reply->outcome = answer.outcome;
+        reply->has_version = answer.has_version;
+        reply->version = (struct version){ answer.version_wall_ms, answer.version_counter };
+}
+
+static void execute_once(struct step *step) {
+        struct dedup *dedup = &step->engine->dedup;
+        struct digest digest = identify(step->engine, step->request);
+        struct remembered_answer answer;
+
+        if (dedup_find(dedup, &digest, step->now.mono_ns, &answer)) {
+                reply_as_remembered(step->reply, answer);
+                return;
+        }
+
+        execute(step);
+        if (step->reply->outcome != OUTCOME_OUT_OF_MEMORY)
+                dedup_remember(dedup, &digest, answer_of(step->reply),
+                               remember_until(step->request, step->now.mono_ns));
+}
+
+static int step_request(struct engine *engine, const struct request *request, struct now now,
+                        struct effects *effects) {
+        struct step step = { .engine = engine, .request = request, .now = now, .effects = effects };
+        int r;
+
+        r = effects_reserve_reply(effects);
+        if (r < 0)
+                return r;
+
+        step.reply = effects_reply(effects);
+        if (can_be_repeated(request))
+                execute_once(&step);
+        else
+                execute(&step);
+        return 0;
+}
+
+static int step_tick(struct engine *engine, struct now now, struct effects *effects) {
+        struct entry *entry;
+        int r;
+
+        for (int i = 0; i < ENGINE_EXPIRED_MAX; i++) {
+                entry = store_expired(&engine->store, now.mono_ns);
+                if (!entry)
+                        break;
+                r = command_expire(engine, entry, effects);
+                if (r < 0)
+                        return r;
+        }
+
+        dedup_forget_expired(&engine->dedup, now.mono_ns, FORGOTTEN_MAX);
+        return 0;
+}
+
+int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects) {
+        ASSERT(now.wall_ms >= 0 && now.mono_ns >= 0);
+
+        switch (event->type) {
+        case EVENT_REQUEST:
+                return step_request(engine, event->request, now, effects);
+        case EVENT_TICK:
+                return step_tick(engine, now, effects);
+        case EVENT_CLIENT_LEFT:
+                engine->n_departures++;
+                watch_remove_client(&engine->watch, event->client, event->connection);
+                return 0;
+        case EVENT_ALL_LEFT:
+                engine->n_departures++;
+                watch_clear(&engine->watch);
+                return 0;
+        }
+        ASSERT(!"an event has a type");
+        return 0;
+}
+
+int64_t engine_next_deadline(const struct engine *engine) {
+        int64_t expiry = heap_first_deadline(&engine->store.deadlines);
+        int64_t forgetting = dedup_next_deadline(&engine->dedup);
+
+        return expiry < forgetting ? expiry : forgetting;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "core/clock.h"
+#include "core/dedup.h"
+#include "core/effects.h"
+#include "core/request.h"
+#include "core/store.h"
+#include "core/watch.h"
+
+/*
+ * The state store as one step function: an event and the time go in, effects come out. Nothing else: no
+ * clock, no randomness, no I/O, no logging. The same events at the same times lead to the same effects.
+ *
+ * What each command does is protocol sections 5 to 8, 11 and 12. Not thread-safe.
+ */
+
+struct engine_config {
+        struct slice node_id; /* copied; hlc_node_is_valid() */
+        uint64_t seed;        /* of every hash: random, as keys come from strangers */
+        uint64_t max_keys;
+        uint64_t max_bytes; /* keys, values, registrations and their overhead */
+        uint64_t max_registrations;
+        uint64_t max_remembered_bytes; /* answers kept for requests that come twice; beside max_bytes */
+};
+
+/* The time of a step, read once a wake-up. Neither may be negative. */
+struct now {
+        int64_t wall_ms; /* since the Unix epoch: what versions are made of; may jump */
+        int64_t mono_ns; /* never goes back: what deadlines are made of */
+};
+
+enum event_type {
+        EVENT_REQUEST,     /* adds one reply */
+        EVENT_TICK,        /* time has passed: expires what is due, ENGINE_EXPIRED_MAX keys at most */
+        EVENT_CLIENT_LEFT, /* its registrations end */
+        EVENT_ALL_LEFT,    /* all registrations end: the broker has lost them */
+};
+
+struct event {
+        enum event_type type;
+        const struct request *request; /* EVENT_REQUEST */
+        struct slice client;           /* EVENT_CLIENT_LEFT */
+        uint64_t connection;           /* EVENT_CLIENT_LEFT: only those of this connection; 0: all */
+};
+
+/* What one tick expires at most, so that many keys of one deadline do not hold up requests. */
+#define ENGINE_EXPIRED_MAX 1000
+
+struct engine {
+        struct engine_config config;
+        struct clock clock;
+        struct store store;
+        struct watch watch;
+        struct dedup dedup;
+        uint64_t n_departures; /* clients that have left, all told */
+};
+
+/* Returns 0 or -ENOMEM; the caller owns *ret_engine. */
+int engine_new(struct engine **ret_engine, const struct engine_config *config);
+
+/* Accepts NULL, returns NULL. Effects must be reset before. */
+struct engine *engine_free(struct engine *engine);
+
+/*
+ * Adds what the event leads to to the effects. Returns 0, or -ENOMEM where not even a reply could be made;
+ * then nothing has changed. A request that runs out of memory later is answered with
+ * OUTCOME_OUT_OF_MEMORY, and nothing has changed either.
+ */
+int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
+
+/* The monotonic time at which a tick has something to do: in the past where one did not do all, INT64_MAX for never. */
+int64_t engine_next_deadline(const struct engine *engine);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/hlc.h"
+#include "core/table.h"
+
+/*
+ * A key with its value, version and fencing token: one allocation, never changed once it is made. A SET
+ * makes a new entry and lets go of the old one; so an answer or a notification that has yet to leave keeps
+ * the very bytes that it is about, and a batch can be undone.
+ *
+ * Reference counted, not thread-safe.
+ */
+
+/* A version that we gave: the node id is ours. Protocol section 7. */
+struct version {
+        int64_t wall_ms;
+        uint32_t counter; /* below 2^31-1 */
+};
+
+struct entry {
+        struct table_item item; /* first: the store casts; its key is ours */
+        int64_t version_wall_ms;
+        uint32_t version_counter;
+        uint32_t n_references;
+        uint32_t expiry_position; /* in the store's heap of deadlines */
+        uint32_t key_length;
+        uint32_t blob_length;
+        uint32_t fence_length; /* 0: no fencing token */
+        uint8_t bytes[];       /* fence, key, value as a RESP3 blob */
+};
+
+/*
+ * Copies everything, one reference for the caller. fence NULL: none. Returns 0, or -ENOMEM, which also
+ * stands for a value that is longer than an MQTT packet can be.
+ */
+int entry_new(struct entry **ret_entry, struct slice key, struct slice value, struct version version,
+              const struct hlc *fence);
+
+struct entry *entry_ref(struct entry *entry);
+
+/* Accepts NULL, returns NULL. */
+struct entry *entry_unref(struct entry *entry);
+
+struct slice entry_key(const struct entry *entry);
+struct slice entry_value(const struct entry *entry);
+struct version entry_version(const struct entry *entry);
+
+/* The value as $LEN\r\n<value>\r\n: the whole answer to a GET, kept so that it need not be made. */
+struct slice entry_blob(const struct entry *entry);
+
+/* False where the key is not fenced. ret_fence->node points into the entry. */
+bool entry_fence(const struct entry *entry, struct hlc *ret_fence);
+
+/* What an entry of these sizes takes, allocator and table included, in bytes. */
+uint64_t entry_cost(size_t key_length, size_t value_length, const struct hlc *fence);
+uint64_t entry_cost_of(const struct entry *entry);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The cursor is a hash: everything below it has been listed. Entries of equal hash are never parted by the
+ * end of a page.
+ */
+
+#include "core/scan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/glob.h"
+#include "common/topics.h"
+
+/* A token in binary: the cursor and a keyed hash of it, by which we know our own. */
+struct token {
+        uint8_t cursor[4];
+        uint8_t seal[8];
+};
+_Static_assert(2 * sizeof(struct token) == SCAN_TOKEN_LENGTH, "a token is written in base16");
+
+static struct token token_make(const struct store *store, uint32_t cursor) {
+        struct token token;
+        uint64_t seal;
+
+        memcpy(token.cursor, &cursor, sizeof(token.cursor));
+        seal = XXH3_64bits_withSeed(token.cursor, sizeof(token.cursor), ~store->seed);
+        memcpy(token.seal, &seal, sizeof(token.seal));
+        return token;
+}
+
+static int token_read(const struct store *store, struct slice text, uint32_t *ret_cursor) {
+        CLEANUP(buf_deinit) struct buf bytes = { 0 };
+        struct token expected;
+        uint32_t cursor;
+        int r;
+
+        if (text.length != SCAN_TOKEN_LENGTH)
+                return -EINVAL;
+        r = base16_append_decoded(&bytes, text);
+        if (r < 0)
+                return r;
+
+        memcpy(&cursor, bytes.data, sizeof(cursor));
+        expected = token_make(store, cursor);
+        if (memcmp(&expected, bytes.data, sizeof(expected)) != 0)
+                return -EINVAL;
+
+        *ret_cursor = cursor;
+        return 0;
+}
+
+static int token_write(const struct store *store, uint32_t cursor, char *ret_text) {
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+        struct token token = token_make(store, cursor);
+
+        base16_append(&text, (struct slice){ (const uint8_t *)&token, sizeof(token) });
+        if (buf_failed(&text))
+                return -ENOMEM;
+
+        memcpy(ret_text, text.data, SCAN_TOKEN_LENGTH);
+        return 0;
+}
+
+struct scan_page *scan_page_free(struct scan_page *page) {
+        if (!page)
+                return NULL;
+
+        for (size_t i = 0; i < page->n_entries; i++)
+                entry_unref(page->entries[i]);
+        free(page->entries);
+        free(page);
+        return NULL;
+}
+
+static void scan_page_cleanup(struct scan_page **page) {
+        scan_page_free(*page);
+}
+
+static int by_hash(const void *a, const void *b) {
+        uint32_t hash_a = table_item_hash(*(struct table_item *const *)a);
+        uint32_t hash_b = table_item_hash(*(struct table_item *const *)b);
+
+        return (hash_a > hash_b) - (hash_a < hash_b);
+}
+
+/* Checking for UTF-8 is so much faster than matching. */
+#define SCAN_BYTES_A_STEP 16
+
+/* What one page has done so far, and the room to sort a shard in. */
+struct scan {
+        const struct store *store;
+        struct slice pattern;
+        int64_t now_ns;
+        struct scan_page *page;
+        size_t n_looked_at;
+        size_t n_bytes;
+        uint64_t budget;
+        uint32_t last_hash;
+        struct table_item **shard;
+        size_t n_shard, shard_capacity;
+};
+
+static int collect_shard(struct scan *scan, struct table_item *head, uint32_t from) {
+        int r;
+
+        scan->n_shard = 0;
+        for (struct table_item *item = head; item; item = table_item_next(item)) {
+                if (table_item_hash(item) < from)
+                        continue;
+                r = array_reserve((void **)&scan->shard, &scan->shard_capacity, scan->n_shard + 1,
+                                  sizeof(*scan->shard));
+                if (r < 0)
+                        return r;
+                scan->shard[scan->n_shard++] = item;
+        }
+        if (scan->n_shard > 1)
+                qsort(scan->shard, scan->n_shard, sizeof(*scan->shard), by_hash);
+        return 0;
+}
+
+static bool matches(struct scan *scan, struct entry *entry) {
+        struct slice key = entry_key(entry);
+        uint64_t reading;
+
+        if (store_deadline(scan->store, entry) <= scan->now_ns)
+                return false;
+
+        reading = key.length / SCAN_BYTES_A_STEP;
+        scan->budget -= reading < scan->budget ? reading : scan->budget;
+        return slice_is_utf8(key) && glob_match(scan->pattern, key, &scan->budget);
+}
+
+static int list(struct scan_page *page, struct entry *entry) {
+        int r;
+
+        r = array_reserve((void **)&page->entries, &page->capacity, page->n_entries + 1,
+                          sizeof(*page->entries));
+        if (r < 0)
+                return r;
+
+        page->entries[page->n_entries++] = entry_ref(entry);
+        return 0;
+}
+
+static bool is_full(const struct scan *scan) {
+        return scan->n_looked_at >= SCAN_PAGE_KEYS_MAX || scan->n_bytes >= SCAN_PAGE_BYTES_MAX ||
+               scan->budget == 0;
+}
+
+/* Looks at the collected shard. Returns 0, 1 where the page ends at *ret_cursor, or -ENOMEM. */
+static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
+        int r;
+
+        for (size_t i = 0; i < scan->n_shard; i++) {
+                struct entry *entry = (struct entry *)scan->shard[i];
+                uint32_t hash = table_item_hash(&entry->item);
+                bool is_first = scan->n_looked_at == 0;
+
+                if (is_full(scan) && hash != scan->last_hash) {
+                        *ret_cursor = hash;
+                        return 1;
+                }
+
+                scan->n_looked_at++;
+                scan->last_hash = hash;
+                if (matches(scan, entry)) {
+                        r = list(scan->page, entry);
+                        if (r < 0)
+                                return r;
+                        scan->n_bytes += entry->key_length;
+                } else if (scan->budget == 0 && !is_first) {
+                        *ret_cursor = hash; /* once more, with a whole page's budget */
+                        return 1;
+                }
+        }
+        return 0;
+}
+
+static int scan_from(struct scan *scan, uint32_t from) {
+        struct table_item *head;
+        int r;
+
+        while ((head = table_shard_from(&scan->store->table, from))) {
+                r = collect_shard(scan, head, from);
+                if (r == 0)
+                        r = scan_shard(scan, &from);
+                if (r < 0)
+                        return r;
+                if (r > 0) {
+                        scan->page->has_next = true;
+                        return token_write(scan->store, from, scan->page->token);
+                }
+
+                from = table_shard_end(&scan->store->table, head);
+                if (from == 0)
+                        break;
+        }
+        return 0;
+}
+
+int scan_page_new(struct scan_page **ret_page, const struct store *store, struct slice pattern,
+                  struct slice token, int64_t now_ns) {
+        CLEANUP(scan_page_cleanup) struct scan_page *page = NULL;
+        struct scan scan = {
+                .store = store, .pattern = pattern, .now_ns = now_ns, .budget = SCAN_PAGE_STEPS_MAX
+        };
+        uint32_t from = 0;
+        int r;
+
+        if (pattern.length == 0)
+                return -EINVAL;
+        if (token.data) {
+                r = token_read(store, token, &from);
+                if (r < 0)
+                        return r;
+        }
+
+        page = calloc(1, sizeof(*page));
+        if (!page)
+                return -ENOMEM;
+
+        scan.page = page;
+        r = scan_from(&scan, from);
+        free(scan.shard);
+        if (r < 0)
+                return r;
+
+        *ret_page = take_ptr(&page);
+        return 0;
+}

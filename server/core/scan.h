@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "core/store.h"
+
+/*
+ * Listing keys a page at a time (protocol section 12). Pages follow the order of the keys' hashes, which
+ * nothing changes: so a key that is there throughout is listed, whatever comes, goes or grows meanwhile.
+ */
+
+/*
+ * What bounds a page, so that one SCAN cannot stall others. The last key listed may go over the bytes; a key that
+ * takes more steps than a page has, megabytes long under a pattern made for it, is not listed.
+ */
+#define SCAN_PAGE_KEYS_MAX  2000               /* looked at */
+#define SCAN_PAGE_BYTES_MAX (256 * 1024)       /* of keys listed */
+#define SCAN_PAGE_STEPS_MAX (16 * 1000 * 1000) /* of matching: some 50 ms */
+
+/* A token as it stands in requests and answers: text, though clients must not care. */
+#define SCAN_TOKEN_LENGTH 24
+
+struct scan_page {
+        struct entry **entries; /* one reference each */
+        size_t n_entries, capacity;
+        bool has_next;
+        char token[SCAN_TOKEN_LENGTH]; /* of the next page */
+};
+
+/* Accepts NULL, returns NULL. */
+struct scan_page *scan_page_free(struct scan_page *page);
+
+/*
+ * token: absent for the first page. Returns 0, -EINVAL for a token that we did not make or an empty pattern,
+ * -ENOMEM. Expired entries are left out, and keys that are not UTF-8.
+ */
+int scan_page_new(struct scan_page **ret_page, const struct store *store, struct slice pattern,
+                  struct slice token, int64_t now_ns);

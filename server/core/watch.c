@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Three tables: keys, clients, and pairs of both. The pairs' key is the two pointers, so that neither name is
+ * stored again. A key or a client is there as long as it has a registration.
+ */
+
+#include "core/watch.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "common/assert.h"
+#include "common/cleanup.h"
+#include "common/topics.h"
+
+#define WATCH_SHARD_BITS 8
+
+/* Allocator headers and table shares of a registration, its key and its client. */
+#define WATCH_OVERHEAD (3 * (16 + TABLE_ITEM_OVERHEAD))
+
+struct watched {
+        struct table_item item;
+        struct registration *registrations; /* utlist: the head's previous is the tail */
+        size_t name_length;
+        uint8_t name[];
+};
+
+/* The pairs' key, as it lies in a registration. */
+#define PAIR_LENGTH (2 * sizeof(void *))
+_Static_assert(offsetof(struct registration, client) == offsetof(struct registration, key) + sizeof(void *),
+               "a pair is two adjacent pointers");
+
+static struct slice pair_of(const struct registration *registration) {
+        return (struct slice){ (const uint8_t *)&registration->key, PAIR_LENGTH };
+}
+
+struct registration *registration_ref(struct registration *registration) {
+        registration->n_references++;
+        return registration;
+}
+
+struct registration *registration_unref(struct registration *registration) {
+        if (!registration)
+                return NULL;
+
+        ASSERT(registration->n_references > 0);
+        if (--registration->n_references == 0)
+                free(registration);
+        return NULL;
+}
+
+int watch_init(struct watch *watch, uint64_t seed) {
+        *watch = (struct watch){ .seed = seed };
+
+        if (table_init(&watch->keys, WATCH_SHARD_BITS) < 0 ||
+            table_init(&watch->clients, WATCH_SHARD_BITS) < 0 ||
+            table_init(&watch->registrations, WATCH_SHARD_BITS) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+void watch_remove_client(struct watch *watch, struct slice client, uint64_t connection) {
+        struct registration *registration = watch_of_client(watch, client);
+
+        while (registration) {
+                struct registration *next = registration->next_of_client;
+
+                if (connection == 0 || registration->connection == connection)
+                        watch_remove(watch, registration);
+                registration = next;
+        }
+}
+
+void watch_clear(struct watch *watch) {
+        struct table_cursor cursor = { 0 };
+        struct table_item *item;
+
+        while ((item = table_each(&watch->registrations, &cursor)))
+                watch_remove(watch, (struct registration *)item);
+}
+
+void watch_deinit(struct watch *watch) {
+        if (watch->registrations.shards)
+                watch_clear(watch);
+
+        table_deinit(&watch->keys);
+        table_deinit(&watch->clients);
+        table_deinit(&watch->registrations);
+}
+
+uint64_t watch_cost(struct slice client, struct slice key) {
+        return sizeof(struct registration) + topic_notify_length(client.length, key.length) + 1 +
+               2 * sizeof(struct watched) + client.length + key.length + WATCH_OVERHEAD;
+}
+
+static struct watched *watched_find(const struct watch *watch, const struct table *table,
+                                    struct slice name) {
+        if (table->n_items == 0)
+                return NULL; /* most stores watch nothing: spare them the hash */
+        return (struct watched *)table_find(table, table_hash(watch->seed, name), name);
+}
+
+/* Finds it or makes it. */
+static int watched_get(struct watch *watch, struct table *table, struct slice name,
+                       struct watched **ret_watched) {
+        struct watched *watched = watched_find(watch, table, name);
+        int r;
+
+        if (!watched) {
+                watched = calloc(1, sizeof(*watched) + name.length);
+                if (!watched)
+                        return -ENOMEM;
+
+                watched->name_length = name.length;
+                memcpy(watched->name, name.data, name.length);
+                r = table_add(table, table_hash(watch->seed, name),
+                              (struct slice){ watched->name, name.length }, &watched->item);
+                if (r < 0) {
+                        free(watched);
+                        return r;
+                }
+        }
+
+        *ret_watched = watched;
+        return 0;
+}
+
+/* Frees it if nothing is registered under it. Accepts NULL. */
+static void watched_release(struct table *table, struct watched *watched) {
+        if (!watched || watched->registrations)
+                return;
+
+        table_remove(table, &watched->item);
+        free(watched);
+}
+
+static struct slice watched_name(const struct watched *watched) {
+        return (struct slice){ watched->name, watched->name_length };
+}
+
+static int registration_new(struct registration **ret_registration, struct slice client, struct slice key) {
+        CLEANUP(buf_deinit) struct buf topic = { 0 };
+        struct registration *registration;
+
+        topic_append_notify(&topic, client, key);
+        if (buf_failed(&topic))
+                return -ENOMEM;
+
+        registration = calloc(1, sizeof(*registration) + topic.length + 1);
+        if (!registration)
+                return -ENOMEM;
+
+        registration->n_references = 1;
+        registration->topic_length = (uint32_t)topic.length;
+        memcpy(registration->topic, topic.data, topic.length);
+        *ret_registration = registration;
+        return 0;
+}
+
+static int pair_up(struct watch *watch, struct watched *client, struct watched *key, uint64_t connection) {
+        struct registration *registration;
+        int r;
+
+        r = registration_new(&registration, watched_name(client), watched_name(key));
+        if (r < 0)
+                return r;
+
+        registration->key = key;
+        registration->client = client;
+        registration->connection = connection;
+        r = table_add(&watch->registrations, table_hash(watch->seed, pair_of(registration)),
+                      pair_of(registration), &registration->item);
+        if (r < 0) {
+                registration_unref(registration);
+                return r;
+        }
+
+        DL_APPEND2(key->registrations, registration, previous_of_key, next_of_key);
+        DL_APPEND2(client->registrations, registration, previous_of_client, next_of_client);
+        watch->n_bytes += watch_cost(watched_name(client), watched_name(key));
+        return 0;
+}
+
+int watch_add(struct watch *watch, struct slice client, struct slice key, uint64_t connection) {
+        struct watched *watched_key = NULL, *watched_client = NULL;
+        int r;
+
+        r = watched_get(watch, &watch->keys, key, &watched_key);
+        if (r == 0)
+                r = watched_get(watch, &watch->clients, client, &watched_client);
+        if (r == 0)
+                r = pair_up(watch, watched_client, watched_key, connection);
+        if (r < 0) {
+                watched_release(&watch->keys, watched_key);
+                watched_release(&watch->clients, watched_client);
+        }
+        return r;
+}
+
+struct registration *watch_find(const struct watch *watch, struct slice client, struct slice key) {
+        struct registration pair = {
+                .key = watched_find(watch, &watch->keys, key),
+                .client = watched_find(watch, &watch->clients, client),
+        };
+
+        if (!pair.key || !pair.client)
+                return NULL;
+        return (struct registration *)table_find(&watch->registrations,
+                                                 table_hash(watch->seed, pair_of(&pair)), pair_of(&pair));
+}
+
+void watch_remove(struct watch *watch, struct registration *registration) {
+        struct watched *key = registration->key;
+        struct watched *client = registration->client;
+
+        watch->n_bytes -= watch_cost(watched_name(client), watched_name(key));
+        table_remove(&watch->registrations, &registration->item);
+        DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
+        DL_DELETE2(client->registrations, registration, previous_of_client, next_of_client);
+        registration->key = NULL;
+        registration->client = NULL;
+        registration_unref(registration);
+
+        watched_release(&watch->keys, key);
+        watched_release(&watch->clients, client);
+}
+
+struct registration *watch_of_key(const struct watch *watch, struct slice key) {
+        struct watched *watched = watched_find(watch, &watch->keys, key);
+
+        return watched ? watched->registrations : NULL;
+}
+
+struct registration *watch_of_client(const struct watch *watch, struct slice client) {
+        struct watched *watched = watched_find(watch, &watch->clients, client);
+
+        return watched ? watched->registrations : NULL;
+}
+
+uint64_t watch_n_registrations(const struct watch *watch) {
+        return watch->registrations.n_items;
+}

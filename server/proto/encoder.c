@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "proto/encoder.h"
+
+#include <errno.h>
+
+#include "common/assert.h"
+#include "common/resp3.h"
+#include "proto/properties.h"
+
+#define SERVED_VERSION "1.0"
+
+/* What an outcome reads on the wire; the document dialect's where it differs. */
+struct outcome_text {
+        struct slice sdk;
+        struct slice document;
+};
+
+#define TEXT(text)                                                                                          \
+        {                                                                                                   \
+                SLICE_LITERAL(text), {                                                                      \
+                        0                                                                                   \
+                }                                                                                           \
+        }
+#define TEXTS(sdk, document)                                                                                \
+        { SLICE_LITERAL(sdk), SLICE_LITERAL(document) }
+#define ERROR(text) TEXT("-ERR " text "\r\n")
+#define TOO_OLD(than)                                                                                       \
+        "-ERR the request fencing token is a lower version " than                                           \
+        " the fencing token protecting the resource\r\n"
+#define TOO_FAR(what)                                                                                       \
+        "the request " what                                                                                 \
+        " is too far in the future; ensure that the client and broker system clocks are"                    \
+        " synchronized"
+
+static const struct outcome_text outcome_texts[N_OUTCOMES] = {
+        [OUTCOME_DONE] = TEXT("+OK\r\n"),
+        [OUTCOME_NO_VALUE] = TEXT("$-1\r\n"),
+        [OUTCOME_DELETED] = TEXT(":1\r\n"),
+        [OUTCOME_NOTHING] = TEXT(":0\r\n"),
+        [OUTCOME_CONDITION_NOT_MET] = TEXTS(":-1\r\n", "-1\r\n"),
+        [OUTCOME_SYNTAX_ERROR] = ERROR("syntax error"),
+        [OUTCOME_UNKNOWN_COMMAND] = ERROR("unknown command"),
+        [OUTCOME_WRONG_NUMBER_OF_ARGUMENTS] = ERROR("wrong number of arguments"),
+        [OUTCOME_EMPTY_KEY] = ERROR("the key length is zero"),
+        [OUTCOME_MISSING_TIMESTAMP] = ERROR("missing timestamp"),
+        [OUTCOME_MALFORMED_TIMESTAMP] = ERROR("malformed timestamp"),
+        [OUTCOME_TIMESTAMP_TOO_FAR] = ERROR(TOO_FAR("timestamp")),
+        [OUTCOME_FENCE_TOO_FAR] = ERROR(TOO_FAR("fencing token timestamp")),
+        [OUTCOME_NOT_AUTHORIZED] = ERROR("not authorized"),
+        [OUTCOME_FENCE_REQUIRED] = ERROR("a fencing token is required for this request"),
+        [OUTCOME_FENCE_TOO_OLD] = TEXTS(TOO_OLD("than"), TOO_OLD("that")),
+        [OUTCOME_KEY_TOO_LONG_TO_NOTIFY] = ERROR("the key is too long to be notified"),
+        [OUTCOME_CLIENT_UNKNOWN] = ERROR("the client id is missing"),
+        [OUTCOME_QUOTA_EXCEEDED] = ERROR("the quota has been exceeded"),
+        [OUTCOME_OUT_OF_MEMORY] = ERROR("out of memory"),
+};
+
+struct fault_text {
+        struct slice status;
+        struct slice property;
+        struct slice message;
+        struct slice payload;
+};
+
+#define FAULT(status, property, message)                                                                    \
+        {                                                                                                   \
+                SLICE_LITERAL(status), SLICE_LITERAL(property), SLICE_LITERAL(message),                     \
+                        SLICE_LITERAL("-ERR " message "\r\n")                                               \
+        }
+
+static const struct fault_text fault_texts[] = {
+        [ENVELOPE_QOS] = FAULT("400", "QoS", "a request must be published at QoS 1"),
+        [ENVELOPE_CORRELATION] = FAULT("400", "Correlation Data", "a request needs correlation data"),
+        [ENVELOPE_VERSION] = FAULT("505", PROPERTY_VERSION, "the protocol version is not supported"),
+};
+
+void encoder_deinit(struct encoder *encoder) {
+        buf_deinit(&encoder->payload);
+        buf_deinit(&encoder->timestamp);
+}
+
+static void add_property(struct message *message, struct slice name, struct slice value) {
+        ASSERT(message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
+        message->user_properties[message->n_user_properties++] = (struct user_property){ name, value };
+}
+
+/* What every message of ours bears. */
+static struct message message_new(const struct encoder *encoder) {
+        struct message message = { .qos = 1 };
+
+        add_property(&message, SLICE_LITERAL(PROPERTY_SOURCE_ID), slice_from_string(encoder->node_id));
+        add_property(&message, SLICE_LITERAL(PROPERTY_VERSION), SLICE_LITERAL(SERVED_VERSION));
+        return message;
+}
+
+static void add_version(struct encoder *encoder, struct message *message, struct version version) {
+        struct hlc hlc = { version.wall_ms, version.counter, slice_from_string(encoder->node_id) };
+
+        buf_reset(&encoder->timestamp);
+        hlc_append(&encoder->timestamp, hlc, encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED);
+        buf_append(&encoder->timestamp, "", 1);
+        if (buf_failed(&encoder->timestamp))
+                return;
+
+        add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                     (struct slice){ encoder->timestamp.data, encoder->timestamp.length - 1 });
+}
+
+static struct slice in_dialect(const struct encoder *encoder, const struct outcome_text *text) {
+        return encoder->dialect == DIALECT_DOCUMENT && text->document.data ? text->document : text->sdk;
+}
+
+static void append_page(struct buf *payload, const struct scan_page *page) {
+        resp3_append_array(payload, page->has_next ? 2 : 1);
+        resp3_append_array(payload, page->n_entries);
+        for (size_t i = 0; i < page->n_entries; i++)
+                resp3_append_blob(payload, entry_key(page->entries[i]));
+        if (page->has_next)
+                resp3_append_blob(payload,
+                                  (struct slice){ (const uint8_t *)page->token, SCAN_TOKEN_LENGTH });
+}
+
+static struct slice reply_payload(struct encoder *encoder, const struct reply *reply) {
+        switch (reply->outcome) {
+        case OUTCOME_VALUE:
+                return entry_blob(reply->entry);
+        case OUTCOME_PAGE:
+                append_page(&encoder->payload, reply->page);
+                return buf_slice(&encoder->payload);
+        default:
+                return in_dialect(encoder, &outcome_texts[reply->outcome]);
+        }
+}
+
+int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message) {
+        struct message message = message_new(encoder);
+
+        buf_reset(&encoder->payload);
+        buf_reset(&encoder->timestamp);
+        add_property(&message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
+        if (reply->has_version)
+                add_version(encoder, &message, reply->version);
+        message.payload = reply_payload(encoder, reply);
+        if (buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp))
+                return -ENOMEM;
+
+        *ret_message = message;
+        return 0;
+}
+
+int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct slice value,
+                  struct message *ret_message) {
+        const struct fault_text *text = &fault_texts[fault];
+        struct message message = message_new(encoder);
+
+        /* the value is a stranger's slice: here it gets its NUL */
+        buf_reset(&encoder->timestamp);
+        buf_append_slice(&encoder->timestamp, value);
+        buf_append(&encoder->timestamp, "", 1);
+        if (buf_failed(&encoder->timestamp))
+                return -ENOMEM;
+        value.data = encoder->timestamp.data;
+
+        add_property(&message, SLICE_LITERAL(PROPERTY_STATUS), text->status);
+        add_property(&message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
+        add_property(&message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
+        add_property(&message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
+        if (fault == ENVELOPE_VERSION) {
+                add_property(&message, SLICE_LITERAL(PROPERTY_SERVED_VERSIONS), SLICE_LITERAL("0 1"));
+                add_property(&message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
+        }
+        message.payload = text->payload;
+
+        *ret_message = message;
+        return 0;
+}
+
+int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message) {
+        static const struct outcome_text deleted =
+                TEXTS("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n", "*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n");
+        struct message message = message_new(encoder);
+
+        buf_reset(&encoder->payload);
+        buf_reset(&encoder->timestamp);
+        add_version(encoder, &message, change->version);
+        if (change->entry) {
+                buf_append_string(&encoder->payload, "*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n");
+                buf_append_slice(&encoder->payload, entry_blob(change->entry));
+                message.payload = buf_slice(&encoder->payload);
+        } else {
+                message.payload = in_dialect(encoder, &deleted);
+        }
+        if (buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp))
+                return -ENOMEM;
+
+        *ret_message = message;
+        return 0;
+}

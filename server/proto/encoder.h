@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/hlc.h"
+#include "common/message.h"
+#include "core/effects.h"
+#include "proto/invocation.h"
+
+/*
+ * From effects to MQTT messages (protocol sections 3, 5, 6, 8 and 10). Pure. Topics and user properties of a
+ * message made here are NUL-terminated behind their length.
+ */
+
+enum dialect {
+        DIALECT_SDK,      /* what the published clients parse */
+        DIALECT_DOCUMENT, /* the published page to the letter */
+};
+
+struct encoder {
+        enum dialect dialect;
+        const char *node_id; /* borrowed; __srcId of all that is sent, and the node of our versions */
+        struct buf payload;
+        struct buf timestamp;
+};
+
+/* Frees what the encoder gathered in. */
+void encoder_deinit(struct encoder *encoder);
+
+/*
+ * Fill all of *ret_message but topic, correlation data and expiry, which are the caller's. The message borrows
+ * from the encoder until its next use, and from what it was made of. Return 0 or -ENOMEM.
+ */
+int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message);
+int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct slice value,
+                  struct message *ret_message);
+int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/message.h"
+#include "core/outcome.h"
+#include "core/request.h"
+
+/*
+ * From an MQTT message on the invoke topic to a request (protocol sections 2, 4 and 6, checks 1 to 7). Pure;
+ * what is decoded points into the message.
+ */
+
+/* What is wrong with the envelope, whatever the payload says. */
+enum envelope_fault {
+        ENVELOPE_OK,
+        ENVELOPE_QOS,         /* not 1: status 400 */
+        ENVELOPE_CORRELATION, /* no Correlation Data: status 400 */
+        ENVELOPE_VERSION,     /* a protocol version that is not served: status 505 */
+};
+
+enum invocation_result {
+        INVOCATION_REQUEST, /* to be executed */
+        INVOCATION_REFUSED, /* to be answered: fault where it is not ENVELOPE_OK, else outcome */
+        INVOCATION_NO_RESPONSE_TOPIC,
+        INVOCATION_BAD_RESPONSE_TOPIC, /* neither is executed or answered */
+};
+
+struct invocation {
+        enum envelope_fault fault;
+        struct slice fault_value; /* of the property that is at fault */
+        enum outcome outcome;     /* an error; OUTCOME_DONE: none */
+        struct request request;
+};
+
+enum invocation_result invocation_decode(const struct message *message, struct invocation *ret_invocation);
+
+/* The user properties that are read, NULL-terminated: others need not be kept in a message. */
+extern const char *const invocation_properties[];

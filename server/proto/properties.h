@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The user properties of protocol sections 2 and 3. */
+#define PROPERTY_TIMESTAMP       "__ts"
+#define PROPERTY_FENCE           "__ft"
+#define PROPERTY_SOURCE_ID       "__srcId"
+#define PROPERTY_VERSION         "__protVer"
+#define PROPERTY_STATUS          "__stat"
+#define PROPERTY_STATUS_TEXT     "__stMsg"
+#define PROPERTY_FAULT_NAME      "__propName"
+#define PROPERTY_FAULT_VALUE     "__propVal"
+#define PROPERTY_SERVED_VERSIONS "__supProtMajVer"
+#define PROPERTY_REQUEST_VERSION "__requestProtVer"

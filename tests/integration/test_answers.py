@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every answer bears (protocol section 3)."""
+
+import uuid
+
+import pytest
+
+from support.hlc import Hlc
+
+# One request for each row of the command table: what is done before, the request, whether the answer has a version.
+CASES = {
+    "SET done": ([], ["SET", "v"], True),
+    "SET not met": ([["SET", "v"]], ["SET", "w", "NX"], True),
+    "GET found": ([["SET", "v"]], ["GET"], True),
+    "GET not found": ([], ["GET"], False),
+    "DEL deleted": ([["SET", "v"]], ["DEL"], True),
+    "DEL not found": ([], ["DEL"], False),
+    "VDEL deleted": ([["SET", "v"]], ["VDEL", "v"], True),
+    "VDEL not found": ([], ["VDEL", "v"], False),
+    "VDEL differs": ([["SET", "v"]], ["VDEL", "w"], True),
+    "KEYNOTIFY": ([], ["KEYNOTIFY"], True),
+    "KEYNOTIFY again": ([["KEYNOTIFY"]], ["KEYNOTIFY"], True),
+    "KEYNOTIFY GET": ([], ["KEYNOTIFY", "GET"], True),
+    "STOP registered": ([["KEYNOTIFY"]], ["KEYNOTIFY", "STOP"], True),
+    "STOP not registered": ([], ["KEYNOTIFY", "STOP"], False),
+    "SCAN": ([["SET", "v"]], ["SCAN"], False),
+    "error": ([], ["FOO"], False),
+}
+
+
+@pytest.mark.parametrize("before, words, has_version", CASES.values(), ids=CASES.keys())
+def test_every_answer_has_these_properties_and_no_others(client, key, before, words, has_version):
+    for verb, *arguments in before:
+        client.request(verb, key, *arguments)
+    correlation = uuid.uuid4().bytes
+    verb, *arguments = words
+
+    answer = client.request(verb, key, *arguments, correlation=correlation)
+
+    assert answer.correlation == correlation
+    assert answer.topic == client.response_topic
+    assert answer.qos == 1
+    assert not answer.retain
+    assert answer.format_indicator in (0, None), "0, which a broker may leave out since it is the default"
+    assert answer.content_type == "application/octet-stream"
+    assert answer.response_topic is None
+    assert answer.expiry is None, "the request had none"
+    assert answer.prop("__stat") == "200"
+    assert answer.prop("__protVer") == "1.0"
+    assert answer.prop("__srcId") == "StateStore"
+    names = sorted(name for name, _ in answer.user)
+    assert names == sorted(["__stat", "__protVer", "__srcId"] + ["__ts"] * has_version)
+
+
+@pytest.mark.parametrize("correlation", [
+    b"1",
+    b"1234",
+    bytes(range(256)),
+    b"\0",
+    b"\r\n",
+    b"\xff\xfe\xfd",
+    b"",
+    b"long" * 16383,
+], ids=lambda correlation: f"{len(correlation)} bytes")
+def test_correlation_data_comes_back_bit_for_bit(client, key, correlation):
+    assert client.request("GET", key, correlation=correlation).correlation == correlation
+
+
+def test_an_answer_carries_what_is_left_of_the_requests_expiry(client, key):
+    answer = client.request("SET", key, "value", expiry=100)
+
+    assert 90 <= answer.expiry <= 100
+
+
+def test_the_greatest_expiry_is_carried(client, key):
+    answer = client.request("GET", key, expiry=0xFFFFFFFF)
+
+    assert answer.expiry >= 0xFFFFFFFF - 10
+
+
+def test_the_version_of_keynotify_is_the_clock_now(client, key):
+    before = client.request("SET", key, "value").ts
+    ts = client.clock.now()
+
+    registered = client.request("KEYNOTIFY", key, ts=ts).ts
+    stopped = client.request("KEYNOTIFY", key, "STOP").ts
+    after = client.request("SET", key, "value").ts
+
+    assert before < registered < stopped < after
+    assert ts < registered
+
+
+def test_versions_are_padded_and_bear_our_node_id(client, key):
+    text = client.request("SET", key, "value").prop("__ts")
+
+    assert text == Hlc.parse(text).padded()
+    assert Hlc.parse(text).node == "StateStore"
+
+
+def test_the_node_id_is_what_was_configured(site):
+    site.start_store("--node-id", "Edge 7/é")
+
+    answer = site.connect().request("SET", "key", "value")
+
+    assert answer.prop("__srcId") == "Edge 7/é"
+    assert answer.ts.node == "Edge 7/é"

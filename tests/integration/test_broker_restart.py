@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The broker dies and comes back; the store finds its way by itself."""
+
+import pytest
+
+from support import resp
+from support.load import Load
+from support.process import wait_until
+
+
+def wait_until_served(client):
+    """A broker that has forgotten its sessions drops requests until the store has subscribed again."""
+    probes = []
+
+    def probe():
+        probes.append(client.send("GET", "probe"))
+        return any(sent.done() for sent in probes)
+
+    wait_until(probe, "the store is back")
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_all_requests_are_answered_after_the_broker_was_restarted_under_load(site, end):
+    store = site.start_store()
+    loads = [Load(site.connect()) for _ in range(4)]
+    for load in loads:
+        load.wait_for_progress()
+
+    getattr(site.broker, end)()
+    site.broker.start_again()
+    wait_until_served(site.connect())
+    for load in loads:
+        load.send_unanswered_again()
+        load.wait_for_progress()
+        load.stop()
+    for load in loads:
+        load.wait_for_all()
+
+    assert store.running()
+    for load in loads:
+        assert {answer.payload for answer in load.answers.values()} == {b"+OK\r\n"}
+        values = load.client.request_all(("GET", load.key(number)) for number in load.answers)
+        assert [resp.read(answer.payload) for answer in values] == [b"%d" % number for number in load.answers]
+
+
+def test_what_was_stored_outlives_several_restarts_of_the_broker(site):
+    site.start_store()
+    client = site.connect()
+    version = client.request("SET", "key", "value").ts
+
+    for _ in range(3):
+        site.broker.kill()
+        site.broker.start_again()
+        wait_until_served(client)
+
+    answer = client.request("GET", "key")
+    assert answer.payload == b"$5\r\nvalue\r\n"
+    assert answer.ts == version
+
+
+def test_a_key_expires_on_time_while_the_broker_is_away(site):
+    site.start_store()
+    client = site.connect()
+    client.request("SET", "key", "value", "PX", "1")
+    site.broker.kill()
+    site.broker.start_again()
+    wait_until_served(client)
+
+    assert client.request("GET", "key").payload == b"$-1\r\n"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The MQTT properties around a request (protocol section 2), but for the response topic."""
+
+import pytest
+
+from support.client import notify_topic
+
+
+def assert_refused(answer, status, name, value):
+    assert answer.status == status
+    assert answer.prop("__stMsg")
+    assert answer.prop("__propName") == name
+    assert answer.prop("__propVal") == value
+    assert answer.prop("__protVer") == "1.0"
+    assert answer.prop("__srcId") == "StateStore"
+    assert answer.prop("__ts") is None
+    assert answer.qos == 1
+
+
+def assert_error_payload(answer):
+    assert answer.payload.startswith(b"-ERR ")
+    assert answer.payload.endswith(b"\r\n")
+    assert answer.payload.count(b"\r\n") == 1
+
+
+@pytest.mark.parametrize("qos", [0, 2])
+def test_a_request_at_another_qos_is_refused_and_not_executed(client, key, qos):
+    answer = client.request("SET", key, "value", qos=qos)
+
+    assert_refused(answer, "400", "QoS", str(qos))
+    assert_error_payload(answer)
+    assert client.request("GET", key).payload == b"$-1\r\n"
+
+
+def test_a_request_without_correlation_data_is_refused_and_not_executed(client, key):
+    answer = client.request("SET", key, "value", correlation=None)
+
+    assert_refused(answer, "400", "Correlation Data", "")
+    assert_error_payload(answer)
+    assert answer.correlation is None
+    assert client.request("GET", key).payload == b"$-1\r\n"
+
+
+def test_the_envelope_is_looked_at_before_the_payload(client):
+    assert client.request("FOO", qos=0).status == "400"
+    assert client.request("FOO", protocol="2.0").status == "505"
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "3.0", "17.0", "65536.0"])
+def test_another_major_version_is_not_supported_and_not_executed(client, key, version):
+    answer = client.request("SET", key, "value", protocol=version)
+
+    assert_refused(answer, "505", "__protVer", version)
+    assert answer.prop("__supProtMajVer") == "0 1"
+    assert answer.prop("__requestProtVer") == version
+    assert client.request("GET", key).payload == b"$-1\r\n"
+
+
+@pytest.mark.parametrize("version", [None, "1.0", "1.1", "1.99", "0.0", "0.1"])
+def test_majors_0_and_1_are_served(client, key, version):
+    answer = client.request("SET", key, "value", protocol=version)
+
+    assert answer.status == "200"
+    assert answer.payload == b"+OK\r\n"
+    assert answer.prop("__protVer") == "1.0"
+
+
+def test_other_properties_are_ignored(client, key):
+    user = [("$partition", client.id), ("$high_priority", "true"), ("colour", "blue"), ("colour", "red"), ("", "")]
+
+    assert client.request("SET", key, "value", user=user).payload == b"+OK\r\n"
+
+
+def test_many_other_properties_do_not_hide_the_ones_that_count(client, key):
+    user = [(f"name-{n}", "x" * 100) for n in range(100)]
+
+    assert client.request("SET", key, "value", ts=None, user=user + [("__ts", "yesterday")]).payload == \
+        b"-ERR malformed timestamp\r\n"
+
+
+# Who asks: notifications go to the client that the request names.
+
+def notified_topic(watcher, changer, key, **who):
+    """Where a notification of the key goes after a KEYNOTIFY that was sent so."""
+    watcher.subscribe("clients/statestore/#")
+    answer = watcher.request("KEYNOTIFY", key, **who)
+    assert answer.payload == b"+OK\r\n"
+    changer.request("SET", key, "value")
+    return watcher.notification().topic
+
+
+def test_the_source_id_says_who_asks(shared, client, key):
+    assert notified_topic(client, shared.connect(), key, source="someone") == notify_topic("someone", key)
+
+
+def test_the_source_id_comes_before_the_response_topic(shared, client, key):
+    topic = "clients/another/services/statestore/answers"
+    client.subscribe(topic)
+
+    where = notified_topic(client, shared.connect(), key, source="someone", response_topic=topic)
+
+    assert where == notify_topic("someone", key)
+
+
+@pytest.mark.parametrize("level", ["plain", "636C69656E74", "with space", "é"])
+def test_without_a_source_id_the_response_topic_says_who_asks(shared, client, key, level):
+    topic = f"clients/{level}/services/statestore/answers"
+    client.subscribe(topic)
+
+    where = notified_topic(client, shared.connect(), key, source=None, response_topic=topic)
+
+    assert where == notify_topic(level, key)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys that expire: not early, soon after, and gone for every command (protocol sections 5 and 8)."""
+
+import statistics
+import time
+
+import pytest
+
+MISSING = b"$-1\r\n"
+
+# The store counts in whole milliseconds.
+GRANULARITY = 0.001
+
+
+def set_and_time(client, key, px, *options):
+    """Sets the key; returns the earliest and the latest moment at which its time can come."""
+    before = time.monotonic()
+    assert client.request("SET", key, "value", "PX", px, *options).payload == b"+OK\r\n"
+    after = time.monotonic()
+    return before + px / 1000, after + px / 1000
+
+
+def wait_for_delete(client):
+    while True:
+        notification = client.notification()
+        if notification.payload.endswith(b"DELETE\r\n"):
+            return notification
+
+
+def test_an_idle_store_deletes_within_50_ms_and_never_early(client, key):
+    lateness = []
+    for n in range(9):
+        client.watch(f"{key}-{n}")
+        earliest, latest = set_and_time(client, f"{key}-{n}", 60 + 13 * n)
+        deleted = wait_for_delete(client).time
+        assert deleted >= earliest - GRANULARITY
+        lateness.append(deleted - latest)
+
+    # The middle one: a busy machine may well hold up a few.
+    assert statistics.median(lateness) < 0.050, lateness
+
+
+def test_many_keys_that_expire_at_the_same_time_are_all_deleted_and_none_early(client, key):
+    keys = [f"{key}-{n}" for n in range(300)]
+    client.watch(*keys)
+    start = time.monotonic()
+    for answer in client.request_all(("SET", each, "value", "PX", "300") for each in keys):
+        assert answer.payload == b"+OK\r\n"
+
+    deleted = [wait_for_delete(client) for _ in keys]
+
+    assert len({notification.topic for notification in deleted}) == len(keys)
+    assert min(notification.time for notification in deleted) >= start + 0.3 - GRANULARITY
+
+
+def test_a_key_is_there_before_its_time_and_gone_after_it(client, key):
+    earliest, latest = set_and_time(client, key, 150)
+
+    while True:
+        asked = time.monotonic()
+        answer = client.request("GET", key)
+        if answer.payload == MISSING:
+            assert answer.time >= earliest - GRANULARITY, "early"
+            return
+        assert asked < latest + 0.005, "late"
+
+
+@pytest.mark.parametrize("words, payload", [
+    (["GET"], MISSING),
+    (["DEL"], b":0\r\n"),
+    (["VDEL", "value"], b":0\r\n"),
+    (["VDEL", "other"], b":0\r\n"),
+    (["SET", "new", "NX"], b"+OK\r\n"),
+    (["SET", "new", "NEX"], b"+OK\r\n"),
+    (["SET", "new"], b"+OK\r\n"),
+])
+def test_an_expired_fenced_key_is_gone_for_every_command(client, key, words, payload):
+    client.request("SET", key, "value", "PX", "1", ft="5:0:n")
+    verb, *arguments = words
+
+    time.sleep(0.003)  # its time comes; whether its timer ran is not to matter
+
+    assert client.request(verb, key, *arguments).payload == payload
+
+
+@pytest.mark.parametrize("options", [
+    ["PX", "40"],
+    ["NX", "PX", "40"],
+    ["PX", "40", "NX"],
+    ["NEX", "PX", "40"],
+    ["PX", "40", "NEX"],
+    ["NEX", "other", "PX", "40"],
+    ["PX", "40", "NEX", "other"],
+    ["NEX", "PX", "PX", "40"],
+], ids=" ".join)
+def test_every_form_of_px_sets_the_expiry(client, key, options):
+    client.watch(key)
+    client.request("SET", key, "value", *options)
+
+    wait_for_delete(client)
+
+
+def outlives(client, key, milliseconds):
+    """Whether the key is there after another one's time has come, which was set later and for longer."""
+    marker = key + "-marker"
+    client.watch(marker)
+    client.request("SET", marker, "value", "PX", milliseconds)
+    while not wait_for_delete(client).topic.endswith(marker.encode().hex().upper()):
+        pass
+    return client.request("GET", key).payload != MISSING
+
+
+def test_a_set_without_px_clears_the_expiry(client, key):
+    client.request("SET", key, "value", "PX", 100)
+    client.request("SET", key, "value")
+
+    assert outlives(client, key, 120)
+
+
+def test_a_set_with_px_replaces_the_expiry(client, key):
+    client.request("SET", key, "value", "PX", 100)
+    client.request("SET", key, "value", "PX", 60_000)
+
+    assert outlives(client, key, 120)
+
+
+def test_a_shorter_px_replaces_a_longer_one(client, key):
+    client.watch(key)
+    client.request("SET", key, "value", "PX", 60_000)
+    client.request("SET", key, "value", "PX", 40)
+
+    wait_for_delete(client)
+
+
+@pytest.mark.parametrize("condition", [["NX"], ["NEX", "other"]])
+def test_a_set_that_is_not_done_sets_no_expiry(client, key, condition):
+    client.request("SET", key, "value")
+    assert client.request("SET", key, "new", *condition, "PX", 20).payload == b":-1\r\n"
+
+    assert outlives(client, key, 50)
+
+
+@pytest.mark.parametrize("condition", [[], ["NX"], ["NEX", "other"]])
+def test_a_set_that_is_not_done_keeps_the_expiry(client, key, condition):
+    client.watch(key)
+    client.request("SET", key, "value", "PX", 60, ft="5:0:n")
+    client.request("SET", key, "new", *condition, ft="5:0:n" if condition else None)
+
+    wait_for_delete(client)
+
+
+def test_a_deleted_key_that_is_set_anew_does_not_expire_with_the_old_time(client, key):
+    client.request("SET", key, "value", "PX", 60)
+    client.request("DEL", key)
+    client.request("SET", key, "value")
+
+    assert outlives(client, key, 80)
+
+
+def test_a_time_past_the_range_is_never(client, key):
+    client.request("SET", key, "value", "PX", 2**63 - 1)
+
+    assert outlives(client, key, 20)
+
+
+def test_a_lock_is_renewed_by_its_owner(client, key):
+    for _ in range(4):
+        assert client.request("SET", key, "owner", "NEX", "PX", 60_000).payload == b"+OK\r\n"
+    assert client.request("SET", key, "other", "NEX", "PX", 60_000).payload == b":-1\r\n"

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store's hybrid logical clock (protocol section 7).
+
+Clients move it ahead at will, so the tests that do have a store of their own.
+"""
+
+import pytest
+
+from support.hlc import Hlc, wall_ms
+
+OK = b"+OK\r\n"
+
+NOT_A_CLOCK_READING = [
+    "",
+    ":",
+    "::",
+    "1",
+    "1:0",
+    "1:0:",
+    "1::n",
+    ":0:n",
+    "1:0:n:",
+    "1:0:n:m",
+    ":1:0:n",
+    "+1:0:n",
+    "-1:0:n",
+    "1:+0:n",
+    "1:-1:n",
+    " 1:0:n",
+    "1 :0:n",
+    "1: 0:n",
+    "1:0 :n",
+    "1.0:0:n",
+    "1:0x1:n",
+    "one:0:n",
+    "1:zero:n",
+    "1e3:0:n",
+    "１:0:n",
+    "9223372036854775808:0:n",
+    "18446744073709551616:0:n",
+    "1:18446744073709551616:n",
+    "1:99999999999999999999999:n",
+    "1;0;n",
+    "2023-10-03T23:07:05Z",
+]
+
+CLOCK_READING = [
+    "0:0:n",
+    "1696374425000:0:Client1",
+    "001696374425000:00000:Client1",
+    "000000000000000000000000000001696374425000:0000000000000000000000000000000000007:Client1",
+    "1:18446744073709551615:n",
+    "1:0: ",
+    "1:0:é 日本",
+    "1:0:" + "n" * 1000,
+]
+
+
+@pytest.mark.parametrize("name", ["ts", "ft"])
+@pytest.mark.parametrize("text", NOT_A_CLOCK_READING)
+def test_what_is_not_a_clock_reading_is_refused(client, key, name, text):
+    assert client.request("SET", key, "value", **{name: text}).payload == b"-ERR malformed timestamp\r\n"
+
+
+@pytest.mark.parametrize("name", ["ts", "ft"])
+@pytest.mark.parametrize("text", CLOCK_READING)
+def test_clock_readings_are_taken_padded_or_not(client, key, name, text):
+    assert client.request("SET", key, "value", **{name: text}).payload == OK
+
+
+@pytest.fixture
+def alone(site):
+    """A client whose store nobody else speaks to."""
+    site.start_store()
+    return site.connect()
+
+
+def ahead(milliseconds, counter=0):
+    return Hlc(wall_ms() + milliseconds, counter, "ahead")
+
+
+@pytest.mark.parametrize("counter", [0, 7, 99999, 2**31 - 3])
+def test_a_request_ahead_of_our_clock_is_followed_by_one(alone, counter):
+    ts = ahead(30_000, counter)
+
+    assert alone.request("SET", "key", "value", ts=ts).ts == Hlc(ts.wall_ms, counter + 1, "StateStore")
+
+
+@pytest.mark.parametrize("counter", [2**31 - 2, 2**31 - 1, 2**31, 2**63, 2**64 - 1])
+def test_the_counter_stays_within_31_bits(alone, counter):
+    ts = ahead(30_000, counter)
+
+    version = alone.request("SET", "key", "value", ts=ts).ts
+
+    assert version == Hlc(ts.wall_ms + 1, 0, "StateStore")
+
+
+def test_versions_keep_rising_after_a_request_from_ahead(alone):
+    versions = [alone.request("SET", "key", "value", ts=ts).ts
+                for ts in (ahead(0), ahead(30_000), ahead(-1000), ahead(0), ahead(20_000), ahead(30_000, 5))]
+
+    assert versions == sorted(set(versions))
+
+
+def test_every_command_with_a_timestamp_moves_the_clock(alone):
+    for n, words in enumerate([["GET", "k"], ["DEL", "k"], ["VDEL", "k", "v"], ["KEYNOTIFY", "k"], ["SCAN", "*"]]):
+        ts = ahead(10_000 * (n + 1))
+        alone.request(*words, ts=ts)
+        assert alone.request("SET", "key", "value").ts > ts
+
+
+def test_a_minute_ahead_is_measured_against_the_wall_clock(alone):
+    assert alone.request("SET", "key", "value", ts=ahead(55_000)).payload == OK
+    refused = alone.request("SET", "key", "value", ts=ahead(65_000))
+    assert refused.payload.startswith(b"-ERR the request timestamp is too far in the future")
+    assert alone.request("SET", "key", "value", ft=ahead(55_000)).payload == OK
+    refused = alone.request("SET", "key", "value", ft=ahead(65_000))
+    assert refused.payload.startswith(b"-ERR the request fencing token timestamp is too far in the future")
+
+
+def test_a_refused_timestamp_does_not_move_the_clock(alone):
+    alone.request("SET", "key", "value", ts=ahead(3_600_000))
+
+    assert alone.request("SET", "key", "value").ts < ahead(10_000)
+
+
+def test_a_version_that_we_gave_is_a_token_that_we_take(alone):
+    version = alone.request("SET", "lock", "me", ts=ahead(59_000, 2**64 - 1)).ts
+
+    assert alone.request("SET", "key", "value", ft=version).payload == OK

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quota: what does not fit is refused, what is stored stays (protocol section 6, row 14)."""
+
+import pytest
+
+from support import resp
+
+OK = b"+OK\r\n"
+EXCEEDED = b"-ERR the quota has been exceeded\r\n"
+VALUE = "v" * 10_000
+
+
+@pytest.fixture
+def full_of_keys(site):
+    """A client of a store that holds as many keys as it may: key-0 to key-9."""
+    site.start_store("--max-keys", "10")
+    client = site.connect()
+    for n in range(10):
+        assert client.request("SET", f"key-{n}", n).payload == OK
+    return client
+
+
+def test_one_key_too_many_is_refused(full_of_keys):
+    answer = full_of_keys.request("SET", "one more", "value")
+
+    assert answer.payload == EXCEEDED
+    assert answer.status == "200"
+    assert answer.prop("__ts") is None
+    assert full_of_keys.request("GET", "one more").payload == b"$-1\r\n"
+    for n in range(10):
+        assert full_of_keys.request("GET", f"key-{n}").payload == f"$1\r\n{n}\r\n".encode()
+
+
+def test_a_full_store_still_changes_the_keys_it_has(full_of_keys):
+    assert full_of_keys.request("SET", "key-3", "changed").payload == OK
+    assert full_of_keys.request("GET", "key-3").payload == b"$7\r\nchanged\r\n"
+
+
+def test_a_deleted_key_makes_room(full_of_keys):
+    full_of_keys.request("DEL", "key-3")
+
+    assert full_of_keys.request("SET", "one more", "value").payload == OK
+    assert full_of_keys.request("SET", "key-3", "value").payload == EXCEEDED
+
+
+def test_an_expired_key_makes_room(full_of_keys):
+    full_of_keys.watch("key-3")
+    full_of_keys.request("SET", "key-3", "value", "PX", "30")
+    full_of_keys.notification()
+    full_of_keys.notification()
+
+    assert full_of_keys.request("SET", "one more", "value").payload == OK
+
+
+def test_a_refused_set_is_not_notified(full_of_keys):
+    full_of_keys.watch("one more", "key-0")
+    assert full_of_keys.request("SET", "one more", "value").payload == EXCEEDED
+    full_of_keys.request("SET", "key-0", "marker")
+
+    assert resp.read(full_of_keys.notification().payload)[-1] == b"marker"
+
+
+def test_conditions_and_tokens_are_looked_at_before_the_quota(full_of_keys):
+    full_of_keys.request("SET", "key-0", "value", ft="5:0:n")
+
+    assert full_of_keys.request("SET", "key-1", "value", "NX").payload == b":-1\r\n"
+    assert full_of_keys.request("SET", "key-0", VALUE, ft="4:0:n").payload.startswith(b"-ERR the request fencing token")
+    assert full_of_keys.request("SET", "key-0", VALUE).payload.startswith(b"-ERR a fencing token is required")
+    assert full_of_keys.request("SET", "one more", "value", ts=None).payload == b"-ERR missing timestamp\r\n"
+
+
+@pytest.fixture
+def full_of_bytes(site):
+    """A client of a store that has no room for another VALUE, and how many of them it has taken."""
+    site.start_store("--max-bytes", "1MiB")
+    client = site.connect()
+    n_stored = 0
+    while True:
+        answer = client.request("SET", f"key-{n_stored}", VALUE)
+        if answer.payload == EXCEEDED:
+            return client, n_stored
+        assert answer.payload == OK
+        n_stored += 1
+        assert n_stored * len(VALUE) <= 1024 * 1024
+
+
+def test_too_many_bytes_are_refused_and_all_that_is_stored_is_readable(full_of_bytes):
+    client, n_stored = full_of_bytes
+
+    assert n_stored * len(VALUE) > 1024 * 1024 // 2, "most of the quota is for keys and values"
+    for answer in client.request_all(("GET", f"key-{n}") for n in range(n_stored)):
+        assert resp.read(answer.payload) == VALUE.encode()
+    assert client.request("GET", f"key-{n_stored}").payload == b"$-1\r\n"
+
+
+def test_a_store_full_of_bytes_takes_what_does_not_grow_it(full_of_bytes):
+    client, _ = full_of_bytes
+
+    assert client.request("SET", "key-0", VALUE.upper()).payload == OK
+    assert client.request("SET", "key-0", "less").payload == OK
+    assert client.request("DEL", "key-1").payload == b":1\r\n"
+
+
+def test_a_value_that_grows_past_the_quota_is_refused_and_the_old_one_stays(full_of_bytes):
+    client, _ = full_of_bytes
+
+    assert client.request("SET", "key-0", VALUE * 3).payload == EXCEEDED
+    assert resp.read(client.request("GET", "key-0").payload) == VALUE.encode()
+
+
+def test_deleted_bytes_make_room(full_of_bytes):
+    client, n_stored = full_of_bytes
+    for n in range(3):
+        client.request("DEL", f"key-{n}")
+
+    assert client.request("SET", f"key-{n_stored}", VALUE).payload == OK
+
+
+def test_bytes_do_not_leak_from_the_quota(site):
+    site.start_store("--max-bytes", "4MiB")
+    client = site.connect()
+
+    for n in range(2000):
+        words = [("SET", "key", VALUE), ("SET", "key", "v"), ("DEL", "key"), ("SET", "other", VALUE, "NX")][n % 4]
+        assert not client.request(*words).payload.startswith(b"-ERR"), n
+
+
+def test_a_value_larger_than_the_whole_quota_is_refused(site):
+    site.start_store("--max-bytes", "1MiB")
+    client = site.connect()
+
+    assert client.request("SET", "key", b"v" * 3 * 1024 * 1024).payload == EXCEEDED
+    assert client.request("SET", "key", "value").payload == OK

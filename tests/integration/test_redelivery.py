@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request that arrives twice is executed once (protocol section 11)."""
+
+import uuid
+
+import pytest
+
+from support import resp
+
+
+class Request:
+    """One request, sent as often as one likes."""
+
+    def __init__(self, client, *words, **properties):
+        self.client = client
+        self.words = words
+        self.properties = {"ts": client.clock.now(), "correlation": uuid.uuid4().bytes, **properties}
+
+    def send(self, **changed):
+        return self.client.request(*self.words, **{**self.properties, **changed})
+
+
+def assert_same(second, first):
+    assert second.payload == first.payload
+    assert second.prop("__ts") == first.prop("__ts")
+    assert second.status == first.status == "200"
+
+
+@pytest.mark.parametrize("correlation", [b"1234", uuid.uuid4().bytes], ids=["short", "long"])
+def test_a_redelivered_set_nx_gets_its_first_answer(client, key, correlation):
+    request = Request(client, "SET", key, "value", "NX", correlation=correlation)
+    first = request.send()
+    assert first.payload == b"+OK\r\n"
+
+    for _ in range(3):
+        assert_same(request.send(), first)
+
+
+def test_a_redelivered_set_does_not_undo_a_later_one(client, key):
+    request = Request(client, "SET", key, "first")
+    first = request.send()
+    client.request("SET", key, "second")
+
+    assert_same(request.send(), first)
+    assert client.request("GET", key).payload == b"$6\r\nsecond\r\n"
+
+
+def test_a_redelivered_set_is_notified_once(client, key):
+    client.watch(key)
+    request = Request(client, "SET", key, "value")
+    request.send()
+    request.send()
+    client.request("SET", key, "marker")
+
+    values = [resp.read(client.notification().payload)[-1] for _ in range(2)]
+    assert values == [b"value", b"marker"]
+
+
+@pytest.mark.parametrize("words", [["DEL"], ["VDEL", "value"]])
+def test_a_redelivered_deletion_gets_its_first_answer_and_spares_a_new_key(client, key, words):
+    version = client.request("SET", key, "value").ts
+    verb, *arguments = words
+    request = Request(client, verb, key, *arguments)
+    first = request.send()
+    assert first.payload == b":1\r\n"
+    assert first.ts == version
+    client.request("SET", key, "value")
+
+    assert_same(request.send(), first)
+    assert client.request("GET", key).payload == b"$5\r\nvalue\r\n"
+
+
+def test_a_redelivered_set_with_a_token_does_not_take_the_fence_back(client, key):
+    request = Request(client, "SET", key, "first", ft="5:0:n")
+    first = request.send()
+    client.request("SET", key, "second", ft="6:0:n")
+
+    assert_same(request.send(), first)
+
+
+def test_a_redelivered_set_that_was_not_done_stays_so(client, key):
+    client.request("SET", key, "held")
+    request = Request(client, "SET", key, "value", "NX")
+    first = request.send()
+    assert first.payload == b":-1\r\n"
+    client.request("DEL", key)
+
+    assert_same(request.send(), first)
+    assert client.request("GET", key).payload == b"$-1\r\n"
+
+
+def test_a_redelivered_stop_gets_its_first_answer(client, key):
+    client.watch(key)
+    request = Request(client, "KEYNOTIFY", key, "STOP")
+    first = request.send()
+    assert first.payload == b"+OK\r\n"
+
+    assert_same(request.send(), first)
+
+
+def test_copies_that_arrive_together_get_one_answer(client, key):
+    request = Request(client, "SET", key, "value", "NX")
+    copies = [client.send(*request.words, **request.properties) for _ in range(20)]
+
+    answers = [copy.result(20) for copy in copies]
+
+    assert {answer.payload for answer in answers} == {b"+OK\r\n"}
+    assert len({answer.ts for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("length", [16, 17, 64])
+def test_without_a_timestamp_a_long_correlation_tells_a_repetition(client, key, length):
+    client.request("SET", key, "value")
+    request = Request(client, "DEL", key, ts=None, correlation=uuid.uuid4().bytes * 4)
+    request.properties["correlation"] = request.properties["correlation"][:length]
+    first = request.send()
+    assert first.payload == b":1\r\n"
+
+    assert_same(request.send(), first)
+
+
+@pytest.mark.parametrize("length", [1, 4, 15])
+def test_without_a_timestamp_a_short_correlation_does_not(client, key, length):
+    client.request("SET", key, "value")
+    request = Request(client, "DEL", key, ts=None, correlation=b"x" * length)
+
+    assert request.send().payload == b":1\r\n"
+    assert request.send().payload == b":0\r\n"
+
+
+# Whatever differs makes it another request.
+
+def test_another_timestamp_is_another_request(client, key):
+    request = Request(client, "SET", key, "value", "NX", correlation=b"1234")
+
+    assert request.send().payload == b"+OK\r\n"
+    assert request.send(ts=client.clock.now()).payload == b":-1\r\n"
+
+
+def test_another_correlation_is_another_request(client, key):
+    request = Request(client, "SET", key, "value", "NX")
+
+    assert request.send().payload == b"+OK\r\n"
+    assert request.send(correlation=uuid.uuid4().bytes).payload == b":-1\r\n"
+
+
+def test_another_token_is_another_request(client, key):
+    request = Request(client, "SET", key, "value", "NX", ft="5:0:n")
+
+    assert request.send().payload == b"+OK\r\n"
+    assert request.send(ft="6:0:n").payload == b":-1\r\n"
+
+
+def test_another_client_is_another_request(shared, client, key):
+    request = Request(client, "SET", key, "value", "NX")
+
+    assert request.send().payload == b"+OK\r\n"
+    assert request.send(source="another").payload == b":-1\r\n"
+
+
+def test_another_response_topic_is_another_request(client, key):
+    topic = f"{client.response_topic}/other"
+    client.subscribe(topic)
+    request = Request(client, "SET", key, "value", "NX")
+
+    assert request.send().payload == b"+OK\r\n"
+    assert request.send(response_topic=topic).payload == b":-1\r\n"
+
+
+def test_another_payload_is_another_request(client, key):
+    request = Request(client, "SET", key, "value", "NX")
+
+    assert request.send().payload == b"+OK\r\n"
+    request.words = ("SET", key, "other", "NX")
+    assert request.send().payload == b":-1\r\n"
+
+
+def test_the_copys_own_expiry_is_carried(client, key):
+    request = Request(client, "SET", key, "value", "NX", expiry=100)
+    request.send()
+
+    copy = request.send(expiry=50)
+
+    assert copy.payload == b"+OK\r\n"
+    assert 40 <= copy.expiry <= 50
+
+
+def test_a_redelivered_get_reads_anew_or_gets_its_first_answer(client, key):
+    client.request("SET", key, "old")
+    request = Request(client, "GET", key)
+    request.send()
+    client.request("SET", key, "new")
+
+    assert request.send().payload in (b"$3\r\nold\r\n", b"$3\r\nnew\r\n")

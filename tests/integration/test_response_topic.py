@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where answers may be sent (protocol section 2)."""
+
+import queue
+
+import pytest
+
+from support.client import INVOKE, SERVICE
+
+UNANSWERABLE = {
+    "none": None,
+    "the invoke topic": INVOKE,
+    "the notify prefix": f"clients/{SERVICE}",
+    "below the notify prefix": f"clients/{SERVICE}/636C69656E74/command/notify/6B6579",
+    "beginning with the notify prefix": f"clients/{SERVICE}X",
+    "empty": "",
+    "a + wildcard": "clients/+/answers",
+    "a + inside a level": "clients/a+b/answers",
+    "a # wildcard": "clients/answers/#",
+}
+
+
+def everything_seen(listener):
+    """All messages that have arrived so far."""
+    seen = []
+    for source in (listener.others, listener.notifications):
+        try:
+            while True:
+                seen.append(source.get_nowait())
+        except queue.Empty:
+            pass
+    return seen
+
+
+@pytest.mark.parametrize("topic", UNANSWERABLE.values(), ids=UNANSWERABLE.keys())
+def test_a_request_that_may_not_be_answered_is_not_executed_and_the_next_one_is_served(shared, client, key, topic):
+    listener = shared.connect()
+    listener.subscribe("#")
+
+    unanswered = client.send("SET", key, "value", response_topic=topic)
+    assert client.request("GET", key).payload == b"$-1\r\n"
+
+    assert not unanswered.done()
+    listener.request("GET", key)  # the listener has seen all that came before this answer
+    published = [message.topic for message in everything_seen(listener)]
+    assert published.count(INVOKE) == 3, "the three requests and no answer"
+    assert set(published) == {INVOKE, client.response_topic}
+
+
+def test_each_kind_is_logged(site):
+    store = site.start_store()
+    client = site.connect()
+
+    for topic in (None, INVOKE, "clients/+/answers"):
+        seen = len(store.log())
+        client.send("GET", "key", response_topic=topic)
+        store.wait_for_log("response topic", after=seen)
+
+    assert client.request("GET", "key").status == "200"
+
+
+@pytest.mark.parametrize("topic", [
+    "a",
+    "/",
+    "answers/of/mine",
+    "clients/x",
+    "clients/statestore/v1",
+    "clients/statestore/v2/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8",
+    f"{SERVICE}/command",
+    f"{INVOKE}/response",
+    f"{INVOKE}r",
+    f"x{INVOKE}",
+    "with space/é/日本/𝄞",
+    "l/" + "o" * 60000,
+], ids=lambda topic: topic[:40])
+def test_answers_go_wherever_else_the_client_says(client, key, topic):
+    client.subscribe(topic)
+
+    answer = client.request("GET", key, response_topic=topic)
+
+    assert answer.topic == topic
+    assert answer.payload == b"$-1\r\n"

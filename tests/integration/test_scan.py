@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SCAN lists every key that matches, page by page (protocol section 12)."""
+
+import pytest
+
+from support.scan import page, pages, scan
+
+SYNTAX = b"-ERR syntax error\r\n"
+
+
+def store_all(client, keys):
+    for answer in client.request_all(("SET", key, "value") for key in keys):
+        assert answer.payload == b"+OK\r\n"
+
+
+def test_a_scan_of_nothing_is_one_empty_page(site):
+    site.start_store()
+
+    assert site.connect().request("SCAN", "*").payload == b"*1\r\n*0\r\n"
+
+
+def test_a_single_page_is_spelled_like_this(site):
+    site.start_store()
+    client = site.connect()
+    client.request("SET", "key", "value")
+
+    assert client.request("SCAN", "k*").payload == b"*1\r\n*1\r\n$3\r\nkey\r\n"
+
+
+def test_thousands_of_keys_are_listed_once_each_over_several_pages(site):
+    site.start_store()
+    client = site.connect()
+    keys = {b"key-%d" % n for n in range(4000)}
+    store_all(client, keys | {b"other-%d" % n for n in range(1000)})
+
+    listed = list(pages(client, "key-*"))
+
+    assert len(listed) > 1, "a page is bounded"
+    assert sorted(key for keys in listed for key in keys) == sorted(keys)
+
+
+def test_long_keys_are_listed_over_several_pages(site):
+    site.start_store()
+    client = site.connect()
+    keys = {b"%05d" % n + b"x" * 60000 for n in range(200)}
+    store_all(client, keys)
+
+    listed = list(pages(client, "*"))
+
+    assert len(listed) > 1, "a page is bounded in bytes"
+    assert sorted(key for keys in listed for key in keys) == sorted(keys)
+
+
+def test_keys_that_stay_are_listed_while_others_come_and_go(site):
+    site.start_store()
+    client = site.connect()
+    stay = {b"stay-%d" % n for n in range(2000)}
+    store_all(client, stay)
+    store_all(client, {b"go-%d" % n for n in range(2000)})
+
+    listed, token, n_page = set(), None, 0
+    while True:
+        keys, token = page(client, "*", token)
+        listed.update(keys)
+        if token is None:
+            break
+        first = n_page * 200
+        client.request_all(("DEL", f"go-{n}") for n in range(first, first + 200))
+        client.request_all(("SET", f"come-{n_page}-{n}", "value") for n in range(50))
+        client.request_all(("SET", f"stay-{n}", "changed") for n in range(first % 2000, first % 2000 + 50))
+        n_page += 1
+
+    assert listed >= stay
+
+
+def test_deleted_keys_are_not_listed(client, key):
+    store_all(client, [f"{key}-1", f"{key}-2", f"{key}-3"])
+    client.request("DEL", f"{key}-2")
+
+    assert sorted(scan(client, f"{key}*")) == [f"{key}-1".encode(), f"{key}-3".encode()]
+
+
+def test_expired_keys_are_not_listed(client, key):
+    client.watch(f"{key}-expires")
+    store_all(client, [f"{key}-stays"])
+    client.request("SET", f"{key}-expires", "value", "PX", "30")
+    client.notification()
+    assert client.notification().payload.endswith(b"DELETE\r\n")
+
+    assert scan(client, f"{key}*") == [f"{key}-stays".encode()]
+
+
+@pytest.mark.parametrize("tail", [
+    b"\xff",
+    b"\x80",
+    b"\xc3",
+    b"\xc0\x80",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+], ids=repr)
+def test_keys_that_are_not_utf_8_are_never_listed(client, key, tail):
+    store_all(client, [f"{key}-é", key.encode() + tail, key.encode() + tail + b"x"])
+
+    assert scan(client, f"{key}*") == [f"{key}-é".encode()]
+
+
+@pytest.mark.parametrize("tail", [b"\0", b"\r\n", b" ", b"/", b"\x7f", "𝄞".encode()], ids=repr)
+def test_all_other_keys_are(client, key, tail):
+    store_all(client, [key.encode() + tail])
+
+    assert scan(client, f"{key}?*") == [key.encode() + tail]
+
+
+@pytest.mark.parametrize("token", [
+    b"",
+    b"0",
+    b"1",
+    b"x",
+    b"\0",
+    b"\xff" * 8,
+    b"\0" * 8,
+    b"A" * 1000,
+], ids=lambda token: repr(token[:9]))
+def test_a_token_that_we_did_not_make_is_a_syntax_error(client, token):
+    assert client.request("SCAN", "*", token).payload == SYNTAX
+
+
+def test_a_token_that_was_cut_or_prolonged_is_a_syntax_error(site):
+    site.start_store()
+    client = site.connect()
+    store_all(client, [f"key-{n}" for n in range(5000)])
+    _, token = page(client, "*")
+    assert token is not None
+
+    assert client.request("SCAN", "*", token[:-1]).payload == SYNTAX
+    assert client.request("SCAN", "*", token + b"0").payload == SYNTAX
+
+
+def test_a_token_can_be_used_twice(site):
+    site.start_store()
+    client = site.connect()
+    store_all(client, [f"key-{n}" for n in range(5000)])
+    _, token = page(client, "*")
+
+    assert page(client, "*", token) == page(client, "*", token)
+
+
+def test_scan_needs_no_timestamp(client, key):
+    assert not client.request("SCAN", key, ts=None).payload.startswith(b"-ERR")

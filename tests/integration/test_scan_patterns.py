@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SCAN's patterns are globs over the whole key (protocol section 12)."""
+
+import pytest
+
+from support.scan import scan
+
+# A pattern, tails of keys that match it, tails that do not.
+PATTERNS = [
+    ("*", ["", "a", "a/b", "*"], []),
+    ("a", ["a"], ["", "A", "aa", "ba", "ab"]),
+    ("a*", ["a", "ab", "a*"], ["", "ba"]),
+    ("*a", ["a", "ba", "aa"], ["", "ab"]),
+    ("*a*", ["a", "bab", "aa"], ["", "b"]),
+    ("a*c*e", ["ace", "abcde", "accee"], ["ae", "acd", "abcdef"]),
+    ("**", ["", "a", "ab"], []),
+    ("?", ["a", "?", "é", "日", "𝄞"], ["", "ab", "éé"]),
+    ("??", ["ab", "é日"], ["a", "é", "abc"]),
+    ("?*", ["a", "ab"], [""]),
+    ("[abc]", ["a", "b", "c"], ["", "d", "ab", "[abc]"]),
+    ("[a-c]", ["a", "b", "c"], ["d", "-", "A"]),
+    ("[a-cx-z]", ["a", "c", "x", "z"], ["d", "w", "-"]),
+    ("[!a]", ["b", "!", "é"], ["a", "", "bb"]),
+    ("[!a-c]", ["d", "-"], ["a", "b", "c", ""]),
+    ("[*]", ["*"], ["", "a", "**", "[*]"]),
+    ("[?]", ["?"], ["a"]),
+    ("a[*]b", ["a*b"], ["axb", "ab"]),
+    ("[é]", ["é"], ["e", "è"]),
+    ("[à-ü]", ["é", "ö"], ["e", "z"]),
+    ("x[0-9][0-9]*", ["x12", "x123", "x99z"], ["x1", "x1a", "12"]),
+    ("a.c", ["a.c"], ["abc"]),
+    ("a\\c", ["a\\c"], ["ac"]),
+    ("(a|b)+", ["(a|b)+"], ["a", "ab"]),
+    ("*" * 20 + "b", ["b", "ab"], ["a" * 200]),
+    ("*a" * 12 + "*b", ["a" * 12 + "b"], ["a" * 200]),
+]
+
+
+@pytest.mark.parametrize("pattern, matching, others", PATTERNS, ids=[pattern for pattern, _, _ in PATTERNS])
+def test_a_pattern_lists_what_it_matches(client, key, pattern, matching, others):
+    client.request_all(("SET", f"{key}/{tail}", "value") for tail in matching + others)
+
+    assert sorted(scan(client, f"{key}/{pattern}")) == sorted(f"{key}/{tail}".encode() for tail in matching)
+
+
+def test_a_star_before_the_prefix_matches_whole_keys_only(client, key):
+    client.request_all(("SET", name, "value") for name in (key, f"{key}x", f"x{key}"))
+
+    assert sorted(scan(client, f"*{key}")) == sorted([key.encode(), f"x{key}".encode()])

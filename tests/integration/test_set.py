@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SET and its conditions (protocol sections 4 and 5)."""
+
+import pytest
+
+OK = b"+OK\r\n"
+NOT_MET = b":-1\r\n"
+MISSING = b"$-1\r\n"
+
+# What the key holds before, the options of SET key new, whether it is done.
+CONDITIONS = [
+    (None, [], True),
+    ("old", [], True),
+    (None, ["PX", "60000"], True),
+    ("old", ["PX", "9223372036854775807"], True),
+    (None, ["NX"], True),
+    ("old", ["NX"], False),
+    ("", ["NX"], False),
+    (None, ["NX", "PX", "60000"], True),
+    (None, ["PX", "60000", "NX"], True),
+    ("old", ["NX", "PX", "60000"], False),
+    ("old", ["PX", "60000", "NX"], False),
+    # NEX without a value compares with the value being set.
+    (None, ["NEX"], True),
+    ("new", ["NEX"], True),
+    ("old", ["NEX"], False),
+    ("new", ["NEX", "PX", "60000"], True),
+    ("old", ["NEX", "PX", "60000"], False),
+    ("PX", ["NEX", "PX", "60000"], False),
+    ("new", ["PX", "60000", "NEX"], True),
+    ("old", ["PX", "60000", "NEX"], False),
+    # NEX with a value compares with that one.
+    (None, ["NEX", "other"], True),
+    ("old", ["NEX", "old"], True),
+    ("old", ["NEX", "other"], False),
+    ("new", ["NEX", "other"], False),
+    ("", ["NEX", ""], True),
+    ("old", ["NEX", ""], False),
+    ("old", ["NEX", "old", "PX", "60000"], True),
+    ("old", ["NEX", "other", "PX", "60000"], False),
+    ("old", ["PX", "60000", "NEX", "old"], True),
+    ("old", ["PX", "60000", "NEX", "other"], False),
+    # A value may be spelled like an option.
+    ("PX", ["NEX", "PX"], True),
+    ("new", ["NEX", "PX"], False),
+    ("NX", ["NEX", "NX"], True),
+    ("PX", ["NEX", "PX", "PX", "60000"], True),
+    ("old", ["NEX", "PX", "PX", "60000"], False),
+    ("PX", ["PX", "60000", "NEX", "PX"], True),
+]
+
+
+@pytest.mark.parametrize("held, options, done", CONDITIONS)
+def test_set_is_done_where_its_condition_holds_and_changes_nothing_elsewhere(client, key, held, options, done):
+    before = client.request("SET", key, held) if held is not None else None
+
+    answer = client.request("SET", key, "new", *options)
+
+    now = client.request("GET", key)
+    if done:
+        assert answer.payload == OK
+        assert now.payload == b"$3\r\nnew\r\n"
+        assert now.ts == answer.ts
+    else:
+        assert answer.payload == NOT_MET
+        assert answer.ts == before.ts, "the stored version"
+        assert now.payload == f"${len(held)}\r\n{held}\r\n".encode()
+        assert now.ts == before.ts
+
+
+def test_a_condition_on_a_deleted_key_holds(client, key):
+    client.request("SET", key, "old")
+    client.request("DEL", key)
+
+    assert client.request("SET", key, "new", "NX").payload == OK
+
+
+def test_the_version_is_greater_than_the_requests_timestamp(client, key):
+    for _ in range(20):
+        ts = client.clock.now()
+        assert client.request("SET", key, "value", ts=ts).ts > ts
+
+
+def test_versions_rise_over_all_keys_and_clients(shared, key):
+    clients = [shared.connect() for _ in range(3)]
+    versions = [clients[n % 3].request("SET", f"{key}-{n % 5}", n).ts for n in range(60)]
+
+    assert versions == sorted(set(versions))
+
+
+def test_versions_rise_when_requests_come_many_at_once(client, key):
+    answers = client.request_all(("SET", key, n) for n in range(500))
+
+    versions = [answer.ts for answer in answers]
+    assert versions == sorted(set(versions))
+
+
+def test_a_timestamp_from_the_past_is_taken(client, key):
+    answer = client.request("SET", key, "value", ts="1696374425000:0:Client1")
+
+    assert answer.payload == OK
+    assert client.clock.now().wall_ms - answer.ts.wall_ms < 5000, "the version is from our clock"
+
+
+def test_an_empty_value_is_a_value(client, key):
+    version = client.request("SET", key, "").ts
+
+    answer = client.request("GET", key)
+    assert answer.payload == b"$0\r\n\r\n"
+    assert answer.ts == version

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How statestored starts: what it retries, what it gives up on, when it says that it is ready."""
+
+import pytest
+
+from support.broker import Broker
+from support.fake_broker import (CONNACK_ACCEPTED, CONNACK_OF_A_BROKER_WITHOUT_MQTT_5, PUBACK, SUBSCRIBE, FakeBroker)
+from support.process import PATIENCE
+from support.store import Store
+
+
+@pytest.fixture
+def store_of(tmp_path):
+    """Makes a store for a port; it is ended after the test."""
+    stores = []
+
+    def make(port):
+        stores.append(Store(tmp_path, port))
+        return stores[-1]
+
+    try:
+        yield make
+    finally:
+        for store in stores:
+            if store.running():
+                store.kill()
+
+
+@pytest.fixture
+def fake_broker():
+    broker = FakeBroker()
+    try:
+        yield broker
+    finally:
+        broker.close()
+
+
+@pytest.fixture
+def broker_of(tmp_path):
+    """Makes a broker that is not running yet; it is ended after the test."""
+    brokers = []
+
+    def make(**options):
+        brokers.append(Broker(tmp_path, **options))
+        return brokers[-1]
+
+    try:
+        yield make
+    finally:
+        for broker in brokers:
+            if broker.running():
+                broker.kill()
+
+
+def test_a_broker_that_is_not_there_yet_is_waited_for(broker_of, store_of):
+    broker = broker_of()
+    store = store_of(broker.port).launch()
+    store.wait_for_log("refused|retry|again|cannot|could not|unreachable|failed|lost")
+    assert store.running()
+    assert not store.is_ready()
+
+    broker.start_again()
+
+    store.wait_until_ready()
+    assert store.stop() == 0
+
+
+def test_waiting_for_a_broker_ends_when_asked_to(broker_of, store_of):
+    store = store_of(broker_of().port).launch()
+    store.wait_for_log(".")
+
+    assert store.stop() == 0
+
+
+def test_a_broker_that_refuses_our_credentials_ends_the_start(broker_of, store_of):
+    broker = broker_of(anonymous=False).start()
+    store = store_of(broker.port).launch()
+
+    assert store.wait() == 1
+    assert "authori" in store.log().lower()
+    assert not store.is_ready()
+
+
+def test_a_broker_without_mqtt_5_ends_the_start(fake_broker, store_of):
+    store = store_of(fake_broker.port).launch()
+    fake_broker.accept()
+    fake_broker.send(CONNACK_OF_A_BROKER_WITHOUT_MQTT_5)
+
+    assert store.wait() == 1
+    assert "mqtt" in store.log().lower()
+    assert not store.is_ready()
+
+
+def receive_until(broker, wanted):
+    """The bodies of the SUBSCRIBEs that come before the first packet of the wanted type, itself included."""
+    subscribes = []
+    while True:
+        kind, body = broker.receive()
+        if kind == SUBSCRIBE:
+            subscribes.append(body)
+        if kind == wanted:
+            return subscribes
+
+
+def test_the_ready_file_is_not_there_before_the_subscription_is_confirmed(fake_broker, store_of):
+    store = store_of(fake_broker.port).launch()
+    fake_broker.accept()
+    fake_broker.send(CONNACK_ACCEPTED)
+    subscribes = receive_until(fake_broker, SUBSCRIBE)
+    fake_broker.publish_something()
+    subscribes += receive_until(fake_broker, PUBACK)
+
+    assert not store.is_ready()
+
+    for body in subscribes:
+        fake_broker.confirm(body)
+    store.wait_until_ready()
+
+
+def test_requests_are_served_as_soon_as_the_ready_file_is_there(site):
+    site.start_store()
+
+    assert site.connect().send("GET", "key").result(PATIENCE).payload == b"$-1\r\n"

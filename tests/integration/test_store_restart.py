@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store ends and is started again; the broker keeps its requests meanwhile."""
+
+import signal
+
+import pytest
+
+from support.load import Load
+
+N_MEANWHILE = 200
+
+
+def start_loads(site):
+    loads = [Load(site.connect()) for _ in range(3)]
+    for load in loads:
+        load.wait_for_progress()
+    return loads
+
+
+def assert_all_are_answered(loads):
+    for load in loads:
+        load.wait_for_progress()
+        load.stop()
+    for load in loads:
+        load.wait_for_all()
+        assert {answer.payload for answer in load.answers.values()} == {b"+OK\r\n"}
+
+
+def send_meanwhile(site):
+    client = site.connect()
+    return [client.send("SET", f"meanwhile-{n}", n) for n in range(N_MEANWHILE)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_store_that_is_asked_to_end_under_load_loses_no_request(site, number):
+    store = site.start_store()
+    loads = start_loads(site)
+
+    assert store.stop(number) == 0
+    meanwhile = send_meanwhile(site)
+    store.start()
+
+    assert {future.result(20).payload for future in meanwhile} == {b"+OK\r\n"}
+    assert_all_are_answered(loads)
+
+
+def test_a_store_that_was_killed_under_load_serves_what_came_meanwhile(site):
+    store = site.start_store()
+    loads = start_loads(site)
+
+    store.kill()
+    meanwhile = send_meanwhile(site)
+    store.start()
+
+    assert {future.result(20).payload for future in meanwhile} == {b"+OK\r\n"}
+    for load in loads:
+        load.send_unanswered_again()
+    assert_all_are_answered(loads)
+
+
+def test_a_store_can_be_ended_and_started_many_times(site):
+    store = site.start_store()
+    client = site.connect()
+    for _ in range(5):
+        assert store.stop() == 0
+        waiting = client.send("SET", "key", "value")
+        store.start()
+        assert waiting.result(20).payload == b"+OK\r\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_store_ends_with_0(site, number):
+    assert site.start_store().stop(number) == 0

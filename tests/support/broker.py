@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A mosquitto of its own for whoever asks, on a port that the kernel picked."""
+
+import socket
+from pathlib import Path
+
+from support.process import Process, wait_until
+
+PORTS_TRIED = 20
+
+CONFIGURATION = """\
+user root
+listener {port} 127.0.0.1
+set_tcp_nodelay true
+max_inflight_messages 0
+max_queued_messages 1000000
+persistence false
+allow_anonymous {anonymous}
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Broker(Process):
+    """Keeps its port over every stop, kill and start. `user root` keeps the bond to the runner's life."""
+
+    def __init__(self, directory, anonymous=True):
+        self.directory = Path(directory)
+        super().__init__("mosquitto", self.directory / "mosquitto.log")
+        self.anonymous = anonymous
+        self.port = free_port()
+
+    def start(self):
+        for _ in range(PORTS_TRIED):
+            if self._start_on_port():
+                return self
+            self.port = free_port()
+        raise AssertionError(f"no port for mosquitto\n{self.log()}")
+
+    def start_again(self):
+        """On the same port. Somebody's outgoing connection may hold it for a moment."""
+        wait_until(self._start_on_port, f"mosquitto is back on port {self.port}")
+
+    def _start_on_port(self):
+        configuration = self.directory / "mosquitto.conf"
+        configuration.write_text(CONFIGURATION.format(port=self.port, anonymous=str(self.anonymous).lower()))
+        seen = len(self.log())
+        self.spawn(["mosquitto", "-c", configuration])
+        wait_until(lambda: not self.running() or " running" in self.log()[seen:], "mosquitto starts")
+        return self.running()

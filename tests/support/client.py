@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the state store protocol, over paho.
+
+Its life is made of two threads: the test's, which sends and waits, and paho's, which receives. A sent request is a
+future; whatever arrives that is neither an awaited answer nor a notification waits in `others`.
+"""
+
+import queue
+import socket
+import threading
+import uuid
+from collections import defaultdict, deque
+from concurrent.futures import Future
+
+import paho.mqtt.client as paho
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from support import hlc, resp
+from support.message import Message
+from support.process import PATIENCE
+
+SERVICE = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
+INVOKE = f"{SERVICE}/command/invoke"
+NOTIFY_PREFIX = f"clients/{SERVICE}/"
+
+# "What a well-behaved client would put there", where None means "leave it out".
+USUAL = object()
+
+
+def base16(data):
+    return resp.to_bytes(data).hex().upper()
+
+
+def notify_topic(client_id, key):
+    return f"{NOTIFY_PREFIX}{base16(client_id)}/command/notify/{base16(key)}"
+
+
+class Client:
+    def __init__(self, port, client_id):
+        self.id = client_id
+        self.clock = hlc.Clock(client_id)
+        self.response_topic = f"clients/{client_id}/services/statestore/_any_/command/invoke/response"
+        self.notifications = queue.SimpleQueue()
+        self.others = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._waiting = defaultdict(deque)  # (response topic, correlation data) -> futures, oldest first
+        self._topics = []
+        self._subscribing = {}  # packet id -> future
+        self._connected = Future()
+        self._paho = self._make_paho()
+        self._paho.connect("127.0.0.1", port)
+        self._paho.loop_start()
+        self._connected.result(PATIENCE)
+        self.subscribe(self.response_topic)
+
+    def _make_paho(self):
+        client = paho.Client(self.id, protocol=paho.MQTTv5)
+        client.max_inflight_messages_set(0)  # no limit: what is sent is on its way
+        client.max_queued_messages_set(0)
+        client.reconnect_delay_set(min_delay=0.02, max_delay=0.1)
+        client.on_socket_open = lambda _client, _data, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.on_connect = self._on_connect
+        client.on_subscribe = self._on_subscribe
+        client.on_message = self._on_message
+        return client
+
+    def close(self):
+        self._paho.disconnect()
+        self._paho.loop_stop()
+
+    # Subscribing
+
+    def subscribe(self, topic):
+        """Returns when the broker has confirmed it. Lasts over reconnects."""
+        done = Future()
+        with self._lock:
+            self._topics.append(topic)
+            _, packet_id = self._paho.subscribe(topic, qos=1)
+            self._subscribing[packet_id] = done
+        assert done.result(PATIENCE)[0].value <= 2, f"the broker refused to subscribe to {topic}"
+
+    def _on_connect(self, _client, _data, _flags, reason, _properties):
+        if reason.value == 0:
+            for topic in self._topics:
+                self._paho.subscribe(topic, qos=1)
+            if not self._connected.done():
+                self._connected.set_result(None)
+
+    def _on_subscribe(self, _client, _data, packet_id, reasons, _properties):
+        with self._lock:
+            done = self._subscribing.pop(packet_id, None)
+        if done:
+            done.set_result(reasons)
+
+    # Requests
+
+    def request(self, *words, **properties):
+        """Sends one request and returns its answer."""
+        return self.send(*words, **properties).result(PATIENCE)
+
+    def request_all(self, requests):
+        """Sends all of them at once, each a sequence of words, and returns their answers in that order."""
+        return [future.result(PATIENCE) for future in [self.send(*words) for words in requests]]
+
+    def send(self, *words, payload=None, ts=USUAL, ft=None, source=USUAL, correlation=USUAL, response_topic=USUAL,
+             qos=1, expiry=None, protocol=None, user=()):
+        """Sends a request and returns the future of its answer.
+
+        The payload is made of the words unless given. ts, ft, source and protocol become __ts, __ft, __srcId and
+        __protVer; None leaves a property out.
+        """
+        correlation = uuid.uuid4().bytes if correlation is USUAL else correlation
+        response_topic = self.response_topic if response_topic is USUAL else response_topic
+        named = [("__ts", self.clock.now() if ts is USUAL else ts), ("__ft", ft),
+                 ("__srcId", self.id if source is USUAL else source), ("__protVer", protocol)]
+
+        properties = Properties(PacketTypes.PUBLISH)
+        properties.UserProperty = [(name, str(value)) for name, value in named if value is not None] + list(user)
+        if correlation is not None:
+            properties.CorrelationData = correlation
+        if response_topic is not None:
+            properties.ResponseTopic = response_topic
+        if expiry is not None:
+            properties.MessageExpiryInterval = expiry
+
+        answer = Future()
+        with self._lock:
+            self._waiting[response_topic, correlation].append(answer)
+        self._paho.publish(INVOKE, resp.request(*words) if payload is None else payload, qos, properties=properties)
+        return answer
+
+    # Answers
+
+    def _on_message(self, _client, _data, paho_message):
+        message = Message.from_paho(paho_message)
+        if message.topic.startswith(NOTIFY_PREFIX):
+            self.notifications.put(message)
+            return
+        with self._lock:
+            waiting = self._waiting.get((message.topic, message.correlation))
+            answer = waiting.popleft() if waiting else None
+        if answer:
+            answer.set_result(message)
+        else:
+            self.others.put(message)
+
+    # Notifications
+
+    def watch(self, *keys):
+        """Asks to be notified of these keys, as the protocol says to: SUBSCRIBE first, then KEYNOTIFY."""
+        topic = f"{NOTIFY_PREFIX}{base16(self.id)}/command/notify/+"
+        if topic not in self._topics:
+            self.subscribe(topic)
+        for answer in self.request_all(("KEYNOTIFY", key) for key in keys):
+            assert answer.payload == b"+OK\r\n"
+
+    def notification(self):
+        """The next notification, of whatever key."""
+        return self.notifications.get(timeout=PATIENCE)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An MQTT message as a test looks at it."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Optional
+
+from support.hlc import Hlc
+
+
+@dataclass
+class Message:
+    topic: str
+    payload: bytes
+    qos: int
+    retain: bool
+    user: list  # of (name, value), as they came
+    correlation: Optional[bytes]
+    response_topic: Optional[str]
+    content_type: Optional[str]
+    format_indicator: Optional[int]
+    expiry: Optional[int]
+    time: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def from_paho(cls, message):
+        def get(name):
+            return getattr(message.properties, name, None)
+
+        return cls(message.topic, bytes(message.payload), message.qos, bool(message.retain), get("UserProperty") or [],
+                   get("CorrelationData"), get("ResponseTopic"), get("ContentType"), get("PayloadFormatIndicator"),
+                   get("MessageExpiryInterval"))
+
+    def prop(self, name):
+        """The value of the user property, None where there is none; more than one is a fault."""
+        values = [value for key, value in self.user if key == name]
+        assert len(values) <= 1, f"{name} more than once: {self.user}"
+        return values[0] if values else None
+
+    @property
+    def status(self):
+        return self.prop("__stat")
+
+    @property
+    def ts(self):
+        """The version, or None."""
+        text = self.prop("__ts")
+        return Hlc.parse(text) if text is not None else None
+
+
+def error(text):
+    """The payload of a failed request."""
+    return f"-ERR {text}\r\n".encode()

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers as child processes that never outlive the test run."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+# The longest that a test waits for an event. Long, because it is only spent when something is broken.
+PATIENCE = 20
+
+POLL_INTERVAL = 0.005
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+BUILD = Path(os.environ.get("STATESTORE_BUILD", REPOSITORY / "build" / "debug")).resolve()
+STATESTORED = BUILD / "server" / "statestored"
+
+
+def bound_to_us(argv):
+    """The command line of a process that the kernel ends when the test runner's process ends, however it ends."""
+    return ["setpriv", "--pdeathsig", "KILL", "--", *map(str, argv)]
+
+
+def wait_until(condition, what, patience=PATIENCE):
+    """For events that can only be asked for. Returns the first true answer."""
+    deadline = time.monotonic() + patience
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {patience} s")
+        time.sleep(POLL_INTERVAL)
+
+
+class Process:
+    """One server; what it writes to stdout and stderr goes to its log file."""
+
+    def __init__(self, name, log_path):
+        self.name = name
+        self.log_path = Path(log_path)
+        self.child = None
+
+    def spawn(self, argv):
+        assert not self.running(), f"{self.name} is running already"
+        with open(self.log_path, "ab") as log:
+            self.child = subprocess.Popen(bound_to_us(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def running(self):
+        return self.child is not None and self.child.poll() is None
+
+    def wait(self):
+        """Waits until it ends by itself and returns its exit code, -N where signal N ended it."""
+        child, self.child = self.child, None
+        return child.wait(PATIENCE)
+
+    def signal_and_wait(self, number):
+        child, self.child = self.child, None
+        child.send_signal(number)
+        try:
+            return child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            raise AssertionError(f"{self.name} did not end on signal {number}\n{self.log()}") from None
+
+    def stop(self, number=signal.SIGTERM):
+        return self.signal_and_wait(number)
+
+    def kill(self):
+        return self.signal_and_wait(signal.SIGKILL)
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def wait_for_log(self, pattern, after=0):
+        """Waits until a match of the pattern, in any case, stands in the log behind its first `after` characters."""
+        expression = re.compile(pattern, re.IGNORECASE)
+        return wait_until(lambda: expression.search(self.log(), after), f"{self.name} logs {pattern!r}")

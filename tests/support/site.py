@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One broker with the stores and clients around it, taken down together."""
+
+import uuid
+from pathlib import Path
+
+from support.broker import Broker
+from support.client import Client
+from support.store import Store
+
+
+class Site:
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.broker = Broker(self.directory).start()
+        self.store = None
+        self.clients = []
+
+    def start_store(self, *flags):
+        """The site's one store: a broker knows the invoke topic once."""
+        assert self.store is None
+        self.store = Store(self.directory, self.broker.port, flags)
+        return self.store.start()
+
+    def connect(self, client_id=None):
+        client = Client(self.broker.port, client_id or f"client-{uuid.uuid4().hex[:12]}")
+        self.clients.append(client)
+        return client
+
+    def disconnect_all(self):
+        while self.clients:
+            self.clients.pop().close()
+
+    def close(self):
+        """Ends everything. A store that did not live until now, or cannot end well, fails the test."""
+        try:
+            self.disconnect_all()
+            if self.store and self.store.child:
+                assert self.store.running(), f"statestored died: {self.store.child.returncode}\n{self.store.log()}"
+                assert self.store.stop() == 0, self.store.log()
+        finally:
+            if self.broker.running():
+                self.broker.kill()

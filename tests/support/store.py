@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real statestored."""
+
+from pathlib import Path
+
+from support.process import STATESTORED, Process, wait_until
+
+
+class Store(Process):
+    def __init__(self, directory, port, flags=()):
+        directory = Path(directory)
+        super().__init__("statestored", directory / "statestored.log")
+        self.ready_file = directory / "ready"
+        self.port = port
+        self.flags = flags
+
+    def launch(self):
+        """Starts it without waiting for anything."""
+        self.ready_file.unlink(missing_ok=True)
+        self.spawn([STATESTORED, "--host", "127.0.0.1", "--port", self.port, "--ready-file", self.ready_file,
+                    *self.flags])
+        return self
+
+    def start(self):
+        self.launch()
+        self.wait_until_ready()
+        return self
+
+    def is_ready(self):
+        return self.ready_file.exists()
+
+    def wait_until_ready(self):
+        wait_until(lambda: self.is_ready() or not self.running(), "statestored is ready")
+        assert self.running(), f"statestored ended with {self.child.returncode}\n{self.log()}"
