@@ -215,41 +215,46 @@ static void end_former_connections(struct step *step) {
                 watch_remove_client(&step->engine->watch, step->request->client, oldest->connection);
 }
 
+static enum outcome watch_key(struct step *step) {
+        const struct request *request = step->request;
+        struct watch *watch = &step->engine->watch;
+
+        if (watch_n_registrations(watch) >= step->engine->config.max_registrations ||
+            !has_room(step, 0, watch_cost(request->client, request->key)))
+                return OUTCOME_QUOTA_EXCEEDED;
+        if (watch_add(watch, request->client, request->key, request->connection) < 0)
+                return OUTCOME_OUT_OF_MEMORY;
+        return OUTCOME_DONE;
+}
+
 static void execute_keynotify(struct step *step) {
         const struct request *request = step->request;
         struct watch *watch = &step->engine->watch;
         struct registration *registration;
+        enum outcome outcome = OUTCOME_DONE;
 
         if (request->client.length == 0) {
                 answer(step, OUTCOME_CLIENT_UNKNOWN);
                 return;
         }
+        if (topic_notify_length(request->client.length, request->key.length) > TOPIC_LENGTH_MAX) {
+                answer(step, OUTCOME_KEY_TOO_LONG_TO_NOTIFY);
+                return;
+        }
 
         end_former_connections(step);
         registration = watch_find(watch, request->client, request->key);
-
-        if (request->stop && !registration) {
-                answer(step, OUTCOME_NOTHING);
-                return;
-        }
-        if (request->stop) {
+        if (!request->stop && !registration)
+                outcome = watch_key(step);
+        else if (request->stop && registration)
                 watch_remove(watch, registration);
-        } else if (!registration) {
-                if (topic_notify_length(request->client.length, request->key.length) > TOPIC_LENGTH_MAX) {
-                        answer(step, OUTCOME_KEY_TOO_LONG_TO_NOTIFY);
-                        return;
-                }
-                if (watch_n_registrations(watch) >= step->engine->config.max_registrations ||
-                    !has_room(step, 0, watch_cost(request->client, request->key))) {
-                        answer(step, OUTCOME_QUOTA_EXCEEDED);
-                        return;
-                }
-                if (watch_add(watch, request->client, request->key, request->connection) < 0) {
-                        answer(step, OUTCOME_OUT_OF_MEMORY);
-                        return;
-                }
-        }
-        answer_version(step, OUTCOME_DONE, step->version);
+        else if (request->stop)
+                outcome = OUTCOME_NOTHING;
+
+        if (outcome == OUTCOME_DONE)
+                answer_version(step, outcome, step->version);
+        else
+                answer(step, outcome);
 }
 
 static void execute_scan(struct step *step) {

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 # The longest that a test waits for an event. Long, because it is only spent when something is broken.
-PATIENCE = 20
+PATIENCE = 30
 
 POLL_INTERVAL = 0.005
 

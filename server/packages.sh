@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Which Debian packages it takes, and how they get here. Read by run.sh and by tests/run.sh.
+
+packages_build="gcc libc6-dev libmosquitto-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config uthash-dev"
+packages_run="mosquitto"
+packages_test="clang-format git libcriterion-dev python3 python3-paho-mqtt python3-pytest python3-pytest-xdist"
+
+# install_packages NAME...: installs those that are missing.
+install_packages() {
+        missing=
+        for package in "$@"; do
+                case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) in
+                installed) ;;
+                *) missing="$missing $package" ;;
+                esac
+        done
+        [ -n "$missing" ] || return 0
+
+        echo "installing:$missing" >&2
+        as_root=
+        [ "$(id -u)" = 0 ] || as_root=sudo
+        if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
+                echo "these packages are missing and neither root nor sudo is at hand; install them:$missing" >&2
+                exit 1
+        fi
+
+        log=$(mktemp)
+        if ! $as_root sh -c "$install_quietly" install "$missing" >"$log" 2>&1; then
+                cat "$log" >&2
+                exit 1
+        fi
+        rm -f "$log"
+}
+
+# The distribution's mosquitto would start as a service and take port 1883: while we install, none is started.
+install_quietly='
+        policy=/usr/sbin/policy-rc.d
+        if [ ! -e $policy ]; then
+                trap "rm -f $policy" EXIT
+                printf "#!/bin/sh\nexit 101\n" >$policy
+                chmod +x $policy
+        fi
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get update && apt-get install -y --no-install-recommends $1'

@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds statestored and runs it beside a mosquitto of its own on 127.0.0.1, until Ctrl-C.
+#
+#   sh server/run.sh            on port 1883
+#   PORT=11883 sh server/run.sh
+#
+# On Debian 12 it first installs what is missing; that wants root, or sudo.
+
+set -eu
+
+cd "$(dirname "$0")/.."
+. server/packages.sh
+
+port=${PORT:-1883}
+build=build/release
+
+case $port in
+'' | *[!0-9]*)
+        echo "run.sh: PORT is \"$port\"; a number was expected" >&2
+        exit 2
+        ;;
+esac
+
+install_packages $packages_build $packages_run
+
+[ -f $build/build.ninja ] || meson setup $build --buildtype=release -Dtests=false >/dev/null
+ninja -C $build --quiet
+
+directory=$(mktemp -d)
+broker=
+store=
+
+stop() {
+        trap - EXIT INT TERM
+        [ -z "$store" ] || kill -TERM "$store" 2>/dev/null || :
+        [ -z "$store" ] || wait "$store" 2>/dev/null || :
+        [ -z "$broker" ] || kill -TERM "$broker" 2>/dev/null || :
+        [ -z "$broker" ] || wait "$broker" 2>/dev/null || :
+        rm -rf "$directory"
+}
+trap 'stop; exit 1' EXIT
+trap 'stop; exit 0' INT TERM
+
+sed "s/^listener 1883 /listener $port /" conf/mosquitto.conf >"$directory/mosquitto.conf"
+mosquitto=$(PATH=$PATH:/usr/sbin command -v mosquitto)
+"$mosquitto" -c "$directory/mosquitto.conf" >"$directory/mosquitto.log" 2>&1 &
+broker=$!
+
+$build/server/statestored --port "$port" --ready-file "$directory/ready" &
+store=$!
+
+# Either is there, or one of them has ended and has said why.
+while [ ! -e "$directory/ready" ]; do
+        if ! kill -0 $broker 2>/dev/null; then
+                if grep -q 'Address already in use' "$directory/mosquitto.log"; then
+                        echo "run.sh: port $port is in use. Choose another one: PORT=11883 sh server/run.sh" >&2
+                        echo "run.sh: or, if it is the system's own mosquitto: systemctl stop mosquitto" >&2
+                else
+                        echo "run.sh: mosquitto has ended:" >&2
+                        cat "$directory/mosquitto.log" >&2
+                fi
+                exit 1
+        fi
+        kill -0 $store 2>/dev/null || exit 1
+        sleep 0.05
+done
+
+at=
+[ "$port" = 1883 ] || at=" --port $port"
+cat <<TEXT
+
+The state store is at mqtt://127.0.0.1:$port. In another terminal, here:
+
+  export PATH=\$PWD/$build/server:\$PATH
+  statestorectl$at set greeting hello
+  statestorectl$at get greeting
+  statestorectl$at watch greeting
+
+Ctrl-C stops it.
+TEXT
+
+wait $store || :

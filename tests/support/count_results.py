@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adds up what the test runners wrote and says it in one line: N passed, M failed.
+
+usage: count_results.py BUILD PASSED FAILED
+
+BUILD is the build directory, PASSED and FAILED are what was counted before. Exits with 1 if anything failed, or
+if a runner left no result.
+"""
+
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def unit_results(build):
+    """meson's log says how each program ended, its TAP file which of its tests failed."""
+    passed = failed = 0
+    for line in (build / "meson-logs" / "testlog.json").read_text().splitlines():
+        test = json.loads(line)
+        name = test["name"].split(":")[-1].strip()
+        tap = build / "tests" / "tap" / f"{name}.tap"
+        lines = tap.read_text().splitlines() if tap.exists() else []
+        ok = sum(line.startswith("ok") for line in lines)
+        not_ok = sum(line.startswith("not ok") for line in lines)
+        if test["result"] != "OK" and not_ok == 0:
+            not_ok = 1
+        if test["result"] == "OK" and not lines:
+            ok = 1
+        passed += ok
+        failed += not_ok
+    return passed, failed
+
+
+def integration_results(build):
+    passed = failed = 0
+    for suite in ElementTree.parse(build / "results" / "integration.xml").getroot():
+        n_failed = int(suite.get("failures")) + int(suite.get("errors")) + int(suite.get("skipped"))
+        failed += n_failed
+        passed += int(suite.get("tests")) - n_failed
+    return passed, failed
+
+
+def main():
+    build, passed, failed = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+
+    for read in unit_results, integration_results:
+        try:
+            more_passed, more_failed = read(build)
+        except (OSError, ElementTree.ParseError) as error:
+            print(f"no results: {error}", file=sys.stderr)
+            more_passed, more_failed = 0, 1
+        passed += more_passed
+        failed += more_failed
+
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
