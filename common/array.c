@@ -29,3 +29,9 @@ int array_reserve(void **items, size_t *capacity, size_t n, size_t item_size) {
         *capacity = wanted;
         return 0;
 }
+
+int compare_uint64(const void *a, const void *b) {
+        uint64_t number_a = *(const uint64_t *)a, number_b = *(const uint64_t *)b;
+
+        return (number_a > number_b) - (number_a < number_b);
+}

@@ -11,3 +11,6 @@
  * Returns 0, or -ENOMEM with the array as it was. The caller frees it.
  */
 int array_reserve(void **items, size_t *capacity, size_t n, size_t item_size);
+
+/* For qsort() and bsearch() over arrays of uint64_t. */
+int compare_uint64(const void *a, const void *b);

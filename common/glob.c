@@ -8,12 +8,16 @@
 
 #include "common/glob.h"
 
-/* A character as a number: its bytes, most significant first, which keeps UTF-8's order of code points. */
+/*
+ * A character as a number: its bytes, most significant first, which keeps UTF-8's order of code points. A byte
+ * of a pattern that is not UTF-8 stands for itself.
+ */
 static uint32_t take_character(struct slice *text) {
         uint32_t character = text->data[0];
         size_t length = 1;
 
-        while (length < text->length && length < 4 && (text->data[length] & 0xC0) == 0x80)
+        while (character >= 0xC0 && length < text->length && length < 4 &&
+               (text->data[length] & 0xC0) == 0x80)
                 character = character << 8 | text->data[length++];
 
         *text = (struct slice){ text->data + length, text->length - length };

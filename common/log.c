@@ -62,24 +62,36 @@ void log_event(enum log_level level, const char *format, ...) {
         va_end(arguments);
 }
 
+/* The bytes at data that may stand as they are: one whole character, 0 where its first byte is to be escaped. */
+static size_t plain_length(const uint8_t *data, bool utf8) {
+        uint8_t lead = data[0];
+
+        if (lead < 0x80)
+                return lead >= 0x20 && lead != 0x7F && lead != '"' && lead != '\\';
+        if (!utf8 || lead < 0xC2 || (lead == 0xC2 && data[1] < 0xA0)) /* U+0080 to U+009F are controls too */
+                return 0;
+        return lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
 struct log_text log_text(struct slice bytes) {
         struct log_text printable;
         bool utf8 = slice_is_utf8(bytes);
         size_t at = 0;
 
-        for (size_t i = 0; i < bytes.length; i++) {
-                uint8_t byte = bytes.data[i];
-                bool plain = byte >= 0x20 && byte != 0x7F && byte != '"' && byte != '\\';
+        for (size_t i = 0; i < bytes.length;) {
+                size_t plain = plain_length(bytes.data + i, utf8);
 
-                if (at + sizeof("\\xNN...") > sizeof(printable.text)) {
+                if (at + (plain ? plain : strlen("\\xNN")) + sizeof("...") > sizeof(printable.text)) {
                         memcpy(printable.text + at, "...", 3);
                         at += 3;
                         break;
                 }
-                if (plain && (byte < 0x80 || utf8))
-                        printable.text[at++] = (char)byte;
+                if (plain)
+                        memcpy(printable.text + at, bytes.data + i, plain);
                 else
-                        at += (size_t)snprintf(printable.text + at, sizeof("\\xNN"), "\\x%02X", byte);
+                        snprintf(printable.text + at, sizeof("\\xNN"), "\\x%02X", bytes.data[i]);
+                at += plain ? plain : strlen("\\xNN");
+                i += plain ? plain : 1;
         }
 
         printable.text[at] = '\0';

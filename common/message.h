@@ -15,7 +15,7 @@ struct user_property {
         struct slice value;
 };
 
-/* What we send has fewer; of what we receive only properties that somebody reads are kept. */
+/* What we send has fewer; of what we receive, only properties that somebody reads are kept. */
 #define MESSAGE_USER_PROPERTIES_MAX 12
 
 struct message {
@@ -29,3 +29,12 @@ struct message {
         size_t n_user_properties;
         struct user_property user_properties[MESSAGE_USER_PROPERTIES_MAX];
 };
+
+/* The value of the first user property of this name, absent where there is none. */
+struct slice message_property(const struct message *message, const char *name);
+
+/* All the message's bytes. */
+size_t message_size(const struct message *message);
+
+/* A copy in one allocation that borrows nothing; freed with free(). NULL: out of memory. */
+struct message *message_copy(const struct message *message);

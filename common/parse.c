@@ -6,6 +6,10 @@
 
 #include "common/assert.h"
 
+static bool is_digit(uint8_t byte) {
+        return byte >= '0' && byte <= '9';
+}
+
 int parse_uint64(struct slice text, uint64_t *ret_value) {
         uint64_t value = 0;
 
@@ -13,7 +17,7 @@ int parse_uint64(struct slice text, uint64_t *ret_value) {
                 return -EINVAL;
 
         for (size_t i = 0; i < text.length; i++)
-                if (text.data[i] < '0' || text.data[i] > '9')
+                if (!is_digit(text.data[i]))
                         return -EINVAL;
 
         for (size_t i = 0; i < text.length; i++)
@@ -32,29 +36,29 @@ struct unit {
 
 static int parse_with_unit(struct slice text, const struct unit *units, size_t n_units,
                            uint64_t *ret_value) {
-        size_t n_digits = 0;
+        struct slice digits = text, rest;
+        const struct unit *unit = NULL;
         uint64_t value;
         int r;
 
-        while (n_digits < text.length && text.data[n_digits] >= '0' && text.data[n_digits] <= '9')
-                n_digits++;
+        while (digits.length > 0 && !is_digit(digits.data[digits.length - 1]))
+                digits.length--;
+        rest = (struct slice){ text.data + digits.length, text.length - digits.length };
 
-        r = parse_uint64((struct slice){ text.data, n_digits }, &value);
+        for (size_t i = 0; i < n_units; i++)
+                if (slice_equal(rest, slice_from_string(units[i].name)))
+                        unit = &units[i];
+        if (!unit)
+                return -EINVAL;
+
+        r = parse_uint64(digits, &value);
         if (r < 0)
                 return r;
+        if (__builtin_mul_overflow(value, unit->factor, &value))
+                return -ERANGE;
 
-        for (size_t i = 0; i < n_units; i++) {
-                struct slice rest = { text.data + n_digits, text.length - n_digits };
-
-                if (!slice_equal(rest, slice_from_string(units[i].name)))
-                        continue;
-                if (__builtin_mul_overflow(value, units[i].factor, &value))
-                        return -ERANGE;
-
-                *ret_value = value;
-                return 0;
-        }
-        return -EINVAL;
+        *ret_value = value;
+        return 0;
 }
 
 int parse_duration(struct slice text, int64_t *ret_value_ms) {

@@ -66,3 +66,40 @@ int base16_append_decoded(struct buf *buf, struct slice text) {
         }
         return buf_failed(buf) ? -ENOMEM : 0;
 }
+
+static bool is_client_level(struct slice level) {
+        return slice_equal(level, SLICE_LITERAL("{client}"));
+}
+
+bool topic_match_client(struct slice topic, struct slice pattern, struct slice *ret_client) {
+        struct slice client = { 0 };
+
+        while (topic.data && pattern.data) {
+                struct slice topic_level = slice_split(topic, '/', &topic);
+                struct slice pattern_level = slice_split(pattern, '/', &pattern);
+
+                if (slice_equal(pattern_level, SLICE_LITERAL("#")))
+                        topic = (struct slice){ 0 };
+                else if (is_client_level(pattern_level))
+                        client = topic_level;
+                else if (!slice_equal(pattern_level, SLICE_LITERAL("+")) &&
+                         !slice_equal(pattern_level, topic_level))
+                        return false;
+        }
+        if (topic.data || pattern.data || client.length == 0)
+                return false;
+
+        *ret_client = client;
+        return true;
+}
+
+void topic_append_filter(struct buf *buf, struct slice pattern) {
+        for (;;) {
+                struct slice level = slice_split(pattern, '/', &pattern);
+
+                buf_append_slice(buf, is_client_level(level) ? SLICE_LITERAL("+") : level);
+                if (!pattern.data)
+                        return;
+                buf_append(buf, "/", 1);
+        }
+}

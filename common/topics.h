@@ -35,3 +35,12 @@ void base16_append(struct buf *buf, struct slice bytes);
  * appended before an error stays.
  */
 int base16_append_decoded(struct buf *buf, struct slice text);
+
+/*
+ * Whether the topic is one that the pattern stands for: a topic filter in which one level reads {client}, which
+ * matches any one level. *ret_client is that level of the topic.
+ */
+bool topic_match_client(struct slice topic, struct slice pattern, struct slice *ret_client);
+
+/* The pattern as a topic filter, with '+' for {client}. */
+void topic_append_filter(struct buf *buf, struct slice pattern);

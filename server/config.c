@@ -7,6 +7,7 @@
 
 #include "common/hlc.h"
 #include "common/parse.h"
+#include "common/topics.h"
 
 #ifndef STATESTORED_VERSION
 #error "the build says which version this is"
@@ -22,8 +23,18 @@ struct option {
 };
 
 static int set_host(struct config *config, const char *value) {
-        config->host = value;
-        return *value ? 0 : -EINVAL;
+        struct endpoint *endpoints;
+        size_t n_endpoints;
+        int r;
+
+        /* the port may be given later: here it only matters whether the list can be read */
+        r = endpoints_parse(slice_from_string(value), 1, &endpoints, &n_endpoints);
+        if (r < 0)
+                return r;
+
+        endpoints_free(endpoints, n_endpoints);
+        config->hosts = value;
+        return 0;
 }
 
 static int set_port(struct config *config, const char *value) {
@@ -39,6 +50,61 @@ static int set_client_id(struct config *config, const char *value) {
         config->client_id = value;
         return *value && strlen(value) <= UINT16_MAX && slice_is_utf8(slice_from_string(value)) ? 0
                                                                                                 : -EINVAL;
+}
+
+static int set_text(const char **text, const char *value) {
+        *text = value;
+        return *value ? 0 : -EINVAL;
+}
+
+static int set_keepalive(struct config *config, const char *value) {
+        int64_t keepalive_ms;
+
+        if (parse_duration(slice_from_string(value), &keepalive_ms) < 0 || keepalive_ms % 1000 != 0 ||
+            keepalive_ms < 5000 || keepalive_ms > UINT16_MAX * 1000)
+                return -EINVAL;
+        config->keepalive_s = (uint16_t)(keepalive_ms / 1000);
+        return 0;
+}
+
+static int set_user(struct config *config, const char *value) {
+        return set_text(&config->user, value);
+}
+
+static int set_password_file(struct config *config, const char *value) {
+        return set_text(&config->password_file, value);
+}
+
+static int set_tls(struct config *config, const char *value) {
+        if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+                return -EINVAL;
+        config->tls = strcmp(value, "on") == 0;
+        return 0;
+}
+
+static int set_tls_ca_file(struct config *config, const char *value) {
+        return set_text(&config->tls_ca_file, value);
+}
+
+static int set_tls_certificate(struct config *config, const char *value) {
+        return set_text(&config->tls_certificate, value);
+}
+
+static int set_tls_key(struct config *config, const char *value) {
+        return set_text(&config->tls_key, value);
+}
+
+static int set_tls_alpn(struct config *config, const char *value) {
+        return set_text(&config->tls_alpn, value);
+}
+
+static int set_presence_topic(struct config *config, const char *value) {
+        struct slice client;
+
+        /* a topic that reads like the pattern itself is one of its topics, if {client} stands in it */
+        return topic_match_client(slice_from_string(value), slice_from_string(value), &client)
+                       ? set_text(&config->presence_topic, value)
+                       : -EINVAL;
 }
 
 static int set_node_id(struct config *config, const char *value) {
@@ -73,8 +139,7 @@ static int set_max_remembered_bytes(struct config *config, const char *value) {
 }
 
 static int set_ready_file(struct config *config, const char *value) {
-        config->ready_file = value;
-        return *value ? 0 : -EINVAL;
+        return set_text(&config->ready_file, value);
 }
 
 static int set_log_level(struct config *config, const char *value) {
@@ -85,10 +150,24 @@ static int set_log_level(struct config *config, const char *value) {
 #define SIZE   "a size, such as 1048576, 64MiB or 1GiB"
 
 static const struct option options[] = {
-        { "host", "HOST", "127.0.0.1", "a name or an address", "the broker", set_host },
+        { "host", "HOST[,HOST]", "127.0.0.1", "names, addresses or socket paths, each with :PORT or without",
+          "the broker; several are tried in turn", set_host },
         { "port", "PORT", "1883", "a port from 1 to 65535", "the broker's port", set_port },
         { "client-id", "ID", "statestored", "1 to 65535 bytes of UTF-8", "our MQTT client id",
           set_client_id },
+        { "keepalive", "DURATION", "20s", "whole seconds from 5s to 65535s",
+          "a connection that is silent this long is asked, then given up", set_keepalive },
+        { "user", "NAME", NULL, "a name", "our user name at the broker", set_user },
+        { "password-file", "FILE", NULL, "a file name",
+          "its first line is our password; read for each connection", set_password_file },
+        { "tls", "on|off", "off", "on or off", "encrypt; on trusts the system's authorities", set_tls },
+        { "tls-ca-file", "FILE", NULL, "a file name", "trust these instead; switches TLS on",
+          set_tls_ca_file },
+        { "tls-certificate", "FILE", NULL, "a file name", "our certificate", set_tls_certificate },
+        { "tls-key", "FILE", NULL, "a file name", "its key", set_tls_key },
+        { "tls-alpn", "NAME", NULL, "a name", "the protocol to ask for by ALPN", set_tls_alpn },
+        { "presence-topic", "PATTERN", NULL, "a topic in which one level reads {client}",
+          "where a broker without our plugin says who left", set_presence_topic },
         { "node-id", "ID", "StateStore", "1 to 256 bytes of UTF-8 without ':'",
           "who gives the versions; no client may have the same", set_node_id },
         { "dialect", "DIALECT", "sdk", "sdk or document",
@@ -165,6 +244,24 @@ static enum config_result read_option(int n_arguments, char *const *arguments, i
         return wrong(argument, text);
 }
 
+/* What several options say together. */
+static enum config_result complete(struct config *config) {
+        if (config->tls_ca_file)
+                config->tls = true;
+        if (!config->tls_certificate != !config->tls_key)
+                return wrong(config->tls_key ? "--tls-key" : "--tls-certificate",
+                             "certificate and key belong together; the other one is missing");
+        if (config->tls_certificate && !config->tls)
+                return wrong("--tls-certificate", "without --tls on or --tls-ca-file it is not used");
+        if (config->password_file && !config->user)
+                return wrong("--password-file", "a password needs a --user");
+
+        if (endpoints_parse(slice_from_string(config->hosts), config->port, &config->endpoints,
+                            &config->n_endpoints) < 0)
+                return wrong("--host", "out of memory");
+        return CONFIG_RUN;
+}
+
 enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config) {
         struct config config = { 0 };
         enum config_result result = CONFIG_RUN;
@@ -176,15 +273,22 @@ enum config_result config_read(int n_arguments, char *const *arguments, struct c
         for (int at = 1; at < n_arguments && result == CONFIG_RUN;) {
                 if (strcmp(arguments[at], "--help") == 0) {
                         print_help();
-                        return CONFIG_DONE;
-                }
-                if (strcmp(arguments[at], "--version") == 0) {
+                        result = CONFIG_DONE;
+                } else if (strcmp(arguments[at], "--version") == 0) {
                         printf("statestored %s\n", STATESTORED_VERSION);
-                        return CONFIG_DONE;
+                        result = CONFIG_DONE;
+                } else {
+                        result = read_option(n_arguments, arguments, &at, &config);
                 }
-                result = read_option(n_arguments, arguments, &at, &config);
         }
 
+        if (result == CONFIG_RUN)
+                result = complete(&config);
         *ret_config = config;
         return result;
+}
+
+void config_deinit(struct config *config) {
+        endpoints_free(config->endpoints, config->n_endpoints);
+        *config = (struct config){ 0 };
 }

@@ -3,21 +3,33 @@
 
 #include <stdint.h>
 
+#include "common/endpoint.h"
 #include "common/log.h"
 #include "proto/encoder.h"
 
 /* statestored's options: one table gives the parser, the defaults and --help. */
 struct config {
-        const char *host;
-        uint16_t port;
+        const char *hosts;          /* as --host gives them */
+        uint16_t port;              /* of those that name none */
+        struct endpoint *endpoints; /* owned: config_deinit() */
+        size_t n_endpoints;
         const char *client_id;
+        uint16_t keepalive_s;
+        const char *user; /* NULL: none, here and below */
+        const char *password_file;
+        bool tls;
+        const char *tls_ca_file;
+        const char *tls_certificate;
+        const char *tls_key;
+        const char *tls_alpn;
+        const char *presence_topic;
         const char *node_id;
         enum dialect dialect;
         uint64_t max_keys;
         uint64_t max_bytes;
         uint64_t max_registrations;
         uint64_t max_remembered_bytes;
-        const char *ready_file; /* NULL: none */
+        const char *ready_file;
         enum log_level log_level;
 };
 
@@ -27,5 +39,9 @@ enum config_result {
         CONFIG_WRONG, /* one line on stderr says which option, and what was expected: exit 2 */
 };
 
-/* Options as --name VALUE or --name=VALUE. The texts are borrowed from arguments. */
+/*
+ * Options as --name VALUE or --name=VALUE. The texts are borrowed from arguments. *ret_config is to be given back
+ * with config_deinit(), whatever is returned.
+ */
 enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config);
+void config_deinit(struct config *config);

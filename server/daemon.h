@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "batch.h"
 #include "common/message.h"
 #include "core/engine.h"
 #include "proto/encoder.h"
@@ -11,49 +12,66 @@
  */
 struct daemon;
 
+/* What we can know through this broker (protocol section 9). */
+enum broker_side {
+        BROKER_SIDE_UNKNOWN, /* not connected, or not yet found out: requests wait */
+        BROKER_SIDE_PLAIN, /* any broker: who sends and who is gone is what messages say and acknowledgements hint */
+        BROKER_SIDE_PROVEN, /* our plugin: senders are verified, delivery is direct, presence exact */
+};
+
 struct daemon_config {
         struct engine_config engine;
         enum dialect dialect;
         const char *node_id; /* borrowed; the same as the engine's */
+        const char *
+                instance_id; /* borrowed; made anew whenever registrations that were given are not there any more */
+
+        /*
+         * A topic filter on which a broker without our plugin says who has left, with {client} in the place of the
+         * client id's level; NULL: none. Borrowed.
+         */
+        const char *presence_topic;
 };
 
-/* How the daemon reaches the world. */
-struct daemon_outlet {
-        /* As link_publish(): 0, -EAGAIN, -EMSGSIZE, -EINVAL or -ENOMEM. The message is borrowed for the call. */
-        int (*publish)(void *userdata, const struct message *message);
+/* Called when requests are served, again after each time that they were not. */
+struct daemon_callbacks {
+        void (*serving)(void *userdata, enum broker_side side);
         void *userdata;
 };
 
-/* What has been counted since the start. */
-struct daemon_counters {
-        uint64_t n_requests;      /* executed */
-        uint64_t n_refused;       /* answered with an error before the engine saw them */
-        uint64_t n_unanswerable;  /* without a response topic, or with a forbidden one; not executed */
-        uint64_t n_expired;       /* past their message expiry; not executed or not answered */
-        uint64_t n_notifications; /* sent */
-        uint64_t n_dropped;       /* answers, notifications and requests lost for want of memory or room */
-};
-
 /* Returns 0 or -ENOMEM; the caller owns *ret_daemon. */
-int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config,
-               const struct daemon_outlet *outlet);
+int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, const struct outlet *outlet,
+               const struct daemon_callbacks *callbacks);
 
 /* Accepts NULL, returns NULL. */
 struct daemon *daemon_free(struct daemon *daemon);
 
-/* A message on the invoke topic; borrowed for the call. Its answer leaves with the next daemon_flush(). */
+/* The connection to the broker is there, or is gone. */
+void daemon_up(struct daemon *daemon, bool session_kept, struct now now);
+void daemon_down(struct daemon *daemon);
+
+/* A message from the broker; borrowed for the call. Its answer leaves with the next daemon_flush(). */
 void daemon_receive(struct daemon *daemon, const struct message *message, struct now now);
+
+/* The broker has taken the message that the outlet gave this id. */
+void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now);
 
 /* Time has passed. */
 void daemon_tick(struct daemon *daemon, struct now now);
 
-/* The broker no longer knows us, and with us the connections that registrations belong to. */
-void daemon_session_lost(struct daemon *daemon, struct now now);
-
-/* Ends the batch: what its steps led to is published. */
+/* Ends the batch: what its steps led to is published, and requests that had to wait have their turn. */
 void daemon_flush(struct daemon *daemon, struct now now);
 
-/* When daemon_tick() has something to do, as engine_next_deadline(). */
+/* When daemon_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
 int64_t daemon_next_deadline(const struct daemon *daemon);
 
-const struct daemon_counters *daemon_counters(const struct daemon *daemon);
+/* Nothing waits to be executed or published. */
+bool daemon_is_idle(const struct daemon *daemon);
+
+/* Bytes of requests that wait. Past DAEMON_INBOX_PAUSE whoever reads should stop; past DAEMON_INBOX_MAX they are
+ * dropped and counted. */
+#define DAEMON_INBOX_PAUSE ((size_t)16 << 20)
+#define DAEMON_INBOX_MAX   ((size_t)512 << 20)
+size_t daemon_n_waiting_bytes(const struct daemon *daemon);
+
+const struct counters *daemon_counters(const struct daemon *daemon);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "common/broker_side.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/topics.h"
@@ -21,16 +23,21 @@
 
 #define NS_PER_MS 1000000
 
+/* How long what is in hand may take after SIGTERM. */
+#define STOP_TIMEOUT_MS 2000
+
 /* The daemon on its loop. */
 struct server {
         struct config config;
         uv_loop_t loop;
         uv_signal_t sigterm, sigint;
-        uv_timer_t deadline_timer;
+        uv_timer_t deadline_timer, stop_timer;
         struct daemon *daemon;
         struct link *link;
+        char instance_id[2 * sizeof(uint64_t) + 1];
+        char *presence_filter;
         bool has_served;
-        bool is_down_logged;
+        bool is_down_logged, is_refusal_logged; /* since it last served */
         bool is_stopping;
         int exit_code;
 };
@@ -75,18 +82,28 @@ static void closed(void *userdata) {
 
         server->link = NULL;
         uv_close((uv_handle_t *)&server->deadline_timer, NULL);
+        uv_close((uv_handle_t *)&server->stop_timer, NULL);
         uv_close((uv_handle_t *)&server->sigterm, NULL);
         uv_close((uv_handle_t *)&server->sigint, NULL);
 }
 
+static void close_link(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        uv_timer_stop(&server->deadline_timer);
+        uv_timer_stop(&server->stop_timer);
+        link_close(server->link, closed);
+}
+
+/* What is in hand is finished first, for a while: see on_batch_end(). */
 static void stop(struct server *server, int exit_code) {
         if (server->is_stopping)
                 return;
 
         server->is_stopping = true;
         server->exit_code = exit_code;
-        uv_timer_stop(&server->deadline_timer);
-        link_close(server->link, closed);
+        uv_timer_start(&server->stop_timer, close_link, daemon_is_idle(server->daemon) ? 0 : STOP_TIMEOUT_MS,
+                       0);
 }
 
 static void on_signal(uv_signal_t *handle, int number) {
@@ -110,41 +127,52 @@ static void write_ready_file(const struct server *server) {
                 close(fd);
 }
 
-static void on_up(void *userdata, bool session_kept) {
+static void on_serving(void *userdata, enum broker_side side) {
+        static const char *const abilities[] = {
+                [BROKER_SIDE_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
+                [BROKER_SIDE_PROVEN] = "identity verified, delivery direct, presence exact",
+        };
         struct server *server = userdata;
 
-        if (!session_kept)
-                daemon_session_lost(server->daemon, now());
-
-        log_info("ready: serving %s:%u as \"%s\", node id \"%s\", dialect %s%s", server->config.host,
-                 server->config.port, LOG_TEXT(slice_from_string(server->config.client_id)),
+        log_info("ready: serving %s as \"%s\", node id \"%s\", dialect %s; %s",
+                 endpoint_text(link_endpoint(server->link)).text,
+                 LOG_TEXT(slice_from_string(server->config.client_id)),
                  LOG_TEXT(slice_from_string(server->config.node_id)),
-                 server->config.dialect == DIALECT_SDK ? "sdk" : "document",
-                 server->has_served && !session_kept
-                         ? "; the broker lost our session, registrations have ended"
-                         : "");
+                 server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[side]);
         server->is_down_logged = false;
+        server->is_refusal_logged = false;
         if (!server->has_served)
                 write_ready_file(server);
         server->has_served = true;
+}
+
+static void on_up(void *userdata, bool session_kept) {
+        struct server *server = userdata;
+
+        if (server->has_served && !session_kept)
+                log_warning("the broker has lost our session: what was sent to us meanwhile is lost");
+        daemon_up(server->daemon, session_kept, now());
+        set_deadline_timer(server);
 }
 
 static void on_down(void *userdata, const char *reason) {
         struct server *server = userdata;
 
         if (!server->is_down_logged)
-                log_warning("no connection to the broker at %s:%u: %s; trying again until there is one",
-                            server->config.host, server->config.port, reason);
+                log_warning("no connection to the broker at %s: %s; trying again until there is one",
+                            endpoint_text(link_endpoint(server->link)).text, reason);
         server->is_down_logged = true;
+        daemon_down(server->daemon);
 }
 
-static void on_refused(void *userdata, const struct link_refusal *refusal) {
+static void on_refused(void *userdata, const struct refusal *refusal) {
         struct server *server = userdata;
 
-        if (!server->is_down_logged)
-                log_error("the broker at %s:%u refuses us: %s; %s", server->config.host, server->config.port,
-                          refusal->reason, refusal->advice);
+        if (!server->is_refusal_logged)
+                log_error("the broker at %s refuses us: %s; %s",
+                          endpoint_text(link_endpoint(server->link)).text, refusal->reason, refusal->advice);
         server->is_down_logged = true;
+        server->is_refusal_logged = true;
         if (!server->has_served)
                 stop(server, EXIT_FAILURE);
 }
@@ -155,17 +183,32 @@ static void on_message(void *userdata, const struct message *message) {
         daemon_receive(server->daemon, message, now());
 }
 
+static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
+        struct server *server = userdata;
+
+        daemon_acknowledged(server->daemon, id, no_subscriber, now());
+}
+
 static void on_batch_end(void *userdata) {
         struct server *server = userdata;
 
         daemon_flush(server->daemon, now());
+        link_pause(server->link, daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE);
         set_deadline_timer(server);
+        if (server->is_stopping && daemon_is_idle(server->daemon))
+                uv_timer_start(&server->stop_timer, close_link, 0, 0);
 }
 
-static int publish(void *userdata, const struct message *message) {
+static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         struct server *server = userdata;
 
-        return link_publish(server->link, message);
+        return link_publish(server->link, message, ret_id);
+}
+
+static bool has_room(void *userdata) {
+        struct server *server = userdata;
+
+        return link_has_room(server->link);
 }
 
 static int create_daemon(struct server *server) {
@@ -180,26 +223,79 @@ static int create_daemon(struct server *server) {
                 },
                 .dialect = config->dialect,
                 .node_id = config->node_id,
+                .instance_id = server->instance_id,
+                .presence_topic = config->presence_topic,
         };
-        struct daemon_outlet outlet = { .publish = publish, .userdata = server };
+        struct outlet outlet = { .publish = publish, .has_room = has_room, .userdata = server };
+        struct daemon_callbacks callbacks = { .serving = on_serving, .userdata = server };
+        uint64_t instance;
 
-        if (getrandom(&daemon_config.engine.seed, sizeof(daemon_config.engine.seed), 0) < 0)
+        if (getrandom(&daemon_config.engine.seed, sizeof(daemon_config.engine.seed), 0) < 0 ||
+            getrandom(&instance, sizeof(instance), 0) < 0)
                 return -errno;
-        return daemon_new(&server->daemon, &daemon_config, &outlet);
+
+        snprintf(server->instance_id, sizeof(server->instance_id), "%016" PRIx64, instance);
+        return daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks);
+}
+
+static int make_presence_filter(struct server *server) {
+        CLEANUP(buf_deinit) struct buf filter = { 0 };
+
+        topic_append_filter(&filter, slice_from_string(server->config.presence_topic));
+        buf_append(&filter, "", 1);
+        if (buf_failed(&filter))
+                return -ENOMEM;
+
+        server->presence_filter = (char *)take_ptr(&filter.data);
+        return 0;
 }
 
 static int open_link(struct server *server) {
-        struct link_config config = {
-                .host = server->config.host,
-                .port = server->config.port,
-                .client_id = server->config.client_id,
-                .topic = TOPIC_INVOKE,
+        const struct config *config = &server->config;
+        /* the plugin's sign comes first: whether it is there is known when requests may come */
+        struct link_subscription subscriptions[] = {
+                { .filter = BROKER_SIDE_PLUGIN, .qos = 1, .retained = true },
+                { .filter = server->presence_filter, .qos = 1 },
+                /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
+                { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
+        };
+        struct link_config link_config = {
+                .endpoints = config->endpoints,
+                .n_endpoints = config->n_endpoints,
+                .client_id = config->client_id,
+                .keepalive_s = config->keepalive_s,
+                .credentials = {
+                        .user = config->user,
+                        .password_file = config->password_file,
+                        .tls = config->tls,
+                        .tls_ca_file = config->tls_ca_file,
+                        .tls_certificate = config->tls_certificate,
+                        .tls_key = config->tls_key,
+                        .tls_alpn = config->tls_alpn,
+                },
                 .user_properties = invocation_properties,
-                .callbacks = { on_up, on_down, on_refused, on_message, on_batch_end },
+                .callbacks = { on_up, on_down, on_refused, on_message, on_acknowledged, on_batch_end },
                 .userdata = server,
         };
 
-        return link_open(&server->link, &server->loop, &config);
+        for (size_t i = 0; i < sizeof(subscriptions) / sizeof(subscriptions[0]); i++)
+                if (subscriptions[i].filter)
+                        link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
+
+        return link_open(&server->link, &server->loop, &link_config);
+}
+
+static void start_handles(struct server *server) {
+        uv_timer_init(&server->loop, &server->deadline_timer);
+        uv_timer_init(&server->loop, &server->stop_timer);
+        uv_signal_init(&server->loop, &server->sigterm);
+        uv_signal_init(&server->loop, &server->sigint);
+        server->deadline_timer.data = server;
+        server->stop_timer.data = server;
+        server->sigterm.data = server;
+        server->sigint.data = server;
+        uv_signal_start(&server->sigterm, on_signal, SIGTERM);
+        uv_signal_start(&server->sigint, on_signal, SIGINT);
 }
 
 static int run(struct server *server) {
@@ -209,47 +305,62 @@ static int run(struct server *server) {
         if (r < 0)
                 return r;
         r = create_daemon(server);
-        if (r < 0)
-                return r;
-        r = open_link(server);
+        if (r == 0 && server->config.presence_topic)
+                r = make_presence_filter(server);
+        if (r == 0)
+                r = open_link(server);
         if (r < 0)
                 return r;
 
-        uv_timer_init(&server->loop, &server->deadline_timer);
-        uv_signal_init(&server->loop, &server->sigterm);
-        uv_signal_init(&server->loop, &server->sigint);
-        server->deadline_timer.data = server;
-        server->sigterm.data = server;
-        server->sigint.data = server;
-        uv_signal_start(&server->sigterm, on_signal, SIGTERM);
-        uv_signal_start(&server->sigint, on_signal, SIGINT);
-
+        start_handles(server);
         uv_run(&server->loop, UV_RUN_DEFAULT);
         uv_loop_close(&server->loop);
         return 0;
 }
 
+/* One that was left behind must not say that we are ready. */
+static void remove_ready_file(const struct server *server) {
+        const char *name = server->config.ready_file;
+
+        if (name && unlink(name) < 0 && errno != ENOENT)
+                log_warning("cannot remove the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
+                            strerror(errno));
+}
+
+static int serve(struct server *server) {
+        int r;
+
+        log_set_level(server->config.log_level);
+        signal(SIGPIPE, SIG_IGN);
+        remove_ready_file(server);
+
+        r = run(server);
+        daemon_free(server->daemon);
+        free(server->presence_filter);
+        if (r < 0) {
+                log_error("cannot start: %s",
+                          r == -EINVAL ? "a certificate, a key or the client id cannot be used"
+                                       : strerror(-r));
+                return EXIT_FAILURE;
+        }
+        return server->exit_code;
+}
+
 int main(int n_arguments, char **arguments) {
         struct server server = { .exit_code = EXIT_SUCCESS };
-        int r;
+        int exit_code = EXIT_SUCCESS;
 
         switch (config_read(n_arguments, arguments, &server.config)) {
         case CONFIG_RUN:
+                exit_code = serve(&server);
                 break;
         case CONFIG_DONE:
-                return EXIT_SUCCESS;
+                break;
         case CONFIG_WRONG:
-                return 2;
+                exit_code = 2;
+                break;
         }
 
-        log_set_level(server.config.log_level);
-        signal(SIGPIPE, SIG_IGN);
-
-        r = run(&server);
-        daemon_free(server.daemon);
-        if (r < 0) {
-                log_error("cannot start: %s", strerror(-r));
-                return EXIT_FAILURE;
-        }
-        return server.exit_code;
+        config_deinit(&server.config);
+        return exit_code;
 }

@@ -48,24 +48,31 @@ mosquitto=$(PATH=$PATH:/usr/sbin command -v mosquitto)
 "$mosquitto" -c "$directory/mosquitto.conf" >"$directory/mosquitto.log" 2>&1 &
 broker=$!
 
+# wait_for COMMAND...: until it succeeds, or the process $waiting has ended, which is a failure.
+wait_for() {
+        until "$@"; do
+                kill -0 "$waiting" 2>/dev/null || return 1
+                sleep 0.02
+        done
+}
+
+waiting=$broker
+if ! wait_for grep -q 'mosquitto version .* running' "$directory/mosquitto.log"; then
+        if grep -q 'Address already in use' "$directory/mosquitto.log"; then
+                echo "run.sh: port $port is in use. Choose another one: PORT=11883 sh server/run.sh" >&2
+                echo "run.sh: or, if it is the system's own mosquitto: systemctl stop mosquitto" >&2
+        else
+                echo "run.sh: mosquitto has ended:" >&2
+                cat "$directory/mosquitto.log" >&2
+        fi
+        exit 1
+fi
+
 $build/server/statestored --port "$port" --ready-file "$directory/ready" &
 store=$!
 
-# Either is there, or one of them has ended and has said why.
-while [ ! -e "$directory/ready" ]; do
-        if ! kill -0 $broker 2>/dev/null; then
-                if grep -q 'Address already in use' "$directory/mosquitto.log"; then
-                        echo "run.sh: port $port is in use. Choose another one: PORT=11883 sh server/run.sh" >&2
-                        echo "run.sh: or, if it is the system's own mosquitto: systemctl stop mosquitto" >&2
-                else
-                        echo "run.sh: mosquitto has ended:" >&2
-                        cat "$directory/mosquitto.log" >&2
-                fi
-                exit 1
-        fi
-        kill -0 $store 2>/dev/null || exit 1
-        sleep 0.05
-done
+waiting=$store
+wait_for test -e "$directory/ready" || exit 1 # it has said why
 
 at=
 [ "$port" = 1883 ] || at=" --port $port"

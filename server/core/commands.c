@@ -212,7 +212,7 @@ static void end_former_connections(struct step *step) {
         struct registration *oldest = watch_of_client(&step->engine->watch, step->request->client);
 
         if (oldest && oldest->connection != step->request->connection)
-                watch_remove_client(&step->engine->watch, step->request->client, oldest->connection);
+                watch_remove_client(&step->engine->watch, step->request->client);
 }
 
 static enum outcome watch_key(struct step *step) {
@@ -222,14 +222,29 @@ static enum outcome watch_key(struct step *step) {
         if (watch_n_registrations(watch) >= step->engine->config.max_registrations ||
             !has_room(step, 0, watch_cost(request->client, request->key)))
                 return OUTCOME_QUOTA_EXCEEDED;
-        if (watch_add(watch, request->client, request->key, request->connection) < 0)
+        if (effects_reserve_hold(step->effects) < 0 ||
+            watch_add(watch, request->client, request->key, request->connection) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
+
+        if (!watch_of_client(watch, request->client)->next_of_client)
+                effects_hold(step->effects, request->connection, true);
+        return OUTCOME_DONE;
+}
+
+static enum outcome unwatch_key(struct step *step, struct registration *registration) {
+        struct watch *watch = &step->engine->watch;
+
+        if (effects_reserve_hold(step->effects) < 0)
+                return OUTCOME_OUT_OF_MEMORY;
+
+        watch_remove(watch, registration);
+        if (!watch_of_client(watch, step->request->client))
+                effects_hold(step->effects, step->request->connection, false);
         return OUTCOME_DONE;
 }
 
 static void execute_keynotify(struct step *step) {
         const struct request *request = step->request;
-        struct watch *watch = &step->engine->watch;
         struct registration *registration;
         enum outcome outcome = OUTCOME_DONE;
 
@@ -243,11 +258,11 @@ static void execute_keynotify(struct step *step) {
         }
 
         end_former_connections(step);
-        registration = watch_find(watch, request->client, request->key);
+        registration = watch_find(&step->engine->watch, request->client, request->key);
         if (!request->stop && !registration)
                 outcome = watch_key(step);
         else if (request->stop && registration)
-                watch_remove(watch, registration);
+                outcome = unwatch_key(step, registration);
         else if (request->stop)
                 outcome = OUTCOME_NOTHING;
 

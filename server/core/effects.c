@@ -17,6 +17,7 @@ void effects_reset(struct effects *effects) {
         for (size_t i = 0; i < effects->n_notifications; i++)
                 registration_unref(effects->notifications[i].registration);
 
+        effects->n_holds = 0;
         effects->n_replies = 0;
         effects->n_changes = 0;
         effects->n_notifications = 0;
@@ -24,6 +25,7 @@ void effects_reset(struct effects *effects) {
 
 void effects_deinit(struct effects *effects) {
         effects_reset(effects);
+        free(effects->holds);
         free(effects->replies);
         free(effects->changes);
         free(effects->notifications);
@@ -83,4 +85,17 @@ void effects_notify(struct effects *effects, struct registration *watchers, stru
                         .change = change,
                 };
         }
+}
+
+int effects_reserve_hold(struct effects *effects) {
+        return array_reserve((void **)&effects->holds, &effects->holds_capacity, effects->n_holds + 1,
+                             sizeof(*effects->holds));
+}
+
+void effects_hold(struct effects *effects, uint64_t connection, bool is_held) {
+        if (connection == 0)
+                return;
+
+        ASSERT(effects->n_holds < effects->holds_capacity);
+        effects->holds[effects->n_holds++] = (struct hold){ connection, is_held };
 }

@@ -31,7 +31,15 @@ struct notification {
         size_t change; /* index into changes */
 };
 
+/* A connection that got its first registration, or lost its last by STOP: for the broker, which must know. */
+struct hold {
+        uint64_t connection;
+        bool is_held;
+};
+
 struct effects {
+        struct hold *holds;
+        size_t n_holds, holds_capacity;
         struct reply *replies;
         size_t n_replies, replies_capacity;
         struct change *changes;
@@ -59,3 +67,9 @@ int effects_reserve_notify(struct effects *effects, const struct registration *w
 /* Tells them. entry: as it was set, one reference is taken where it is needed; NULL: it has gone. */
 void effects_notify(struct effects *effects, struct registration *watchers, struct entry *entry,
                     struct version version);
+
+/* Returns 0 or -ENOMEM. After 0 the next effects_hold() cannot fail. */
+int effects_reserve_hold(struct effects *effects);
+
+/* connection 0, one that has no number, is left out. */
+void effects_hold(struct effects *effects, uint64_t connection, bool is_held);

@@ -201,6 +201,32 @@ static int step_tick(struct engine *engine, struct now now, struct effects *effe
         return 0;
 }
 
+static void step_departure(struct engine *engine, const struct event *event) {
+        struct watch *watch = &engine->watch;
+
+        engine->n_departures++;
+        switch (event->type) {
+        case EVENT_CLIENT_LEFT:
+                watch_remove_client(watch, event->client);
+                break;
+        case EVENT_CONNECTION_LEFT:
+                watch_remove_connection(watch, event->connection);
+                break;
+        case EVENT_CONNECTIONS_KEPT:
+                watch_keep_connections(watch, event->connections, event->n_connections);
+                break;
+        case EVENT_ALL_LEFT:
+                watch_clear(watch);
+                break;
+        case EVENT_NOT_DELIVERED:
+                if (event->registration->key)
+                        watch_remove(watch, event->registration);
+                break;
+        default:
+                ASSERT(!"a departure");
+        }
+}
+
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects) {
         ASSERT(now.wall_ms >= 0 && now.mono_ns >= 0);
 
@@ -209,17 +235,10 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
                 return step_request(engine, event->request, now, effects);
         case EVENT_TICK:
                 return step_tick(engine, now, effects);
-        case EVENT_CLIENT_LEFT:
-                engine->n_departures++;
-                watch_remove_client(&engine->watch, event->client, event->connection);
-                return 0;
-        case EVENT_ALL_LEFT:
-                engine->n_departures++;
-                watch_clear(&engine->watch);
+        default:
+                step_departure(engine, event);
                 return 0;
         }
-        ASSERT(!"an event has a type");
-        return 0;
 }
 
 int64_t engine_next_deadline(const struct engine *engine) {

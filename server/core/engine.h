@@ -31,17 +31,25 @@ struct now {
 };
 
 enum event_type {
-        EVENT_REQUEST,     /* adds one reply */
-        EVENT_TICK,        /* time has passed: expires what is due, ENGINE_EXPIRED_MAX keys at most */
-        EVENT_CLIENT_LEFT, /* its registrations end */
-        EVENT_ALL_LEFT,    /* all registrations end: the broker has lost them */
+        EVENT_REQUEST, /* adds one reply */
+        EVENT_TICK,    /* time has passed: expires what is due, ENGINE_EXPIRED_MAX keys at most */
+
+        /* registrations end: */
+        EVENT_CLIENT_LEFT,      /* those of `client` */
+        EVENT_CONNECTION_LEFT,  /* those made over `connection` */
+        EVENT_CONNECTIONS_KEPT, /* all but those made over `connections` */
+        EVENT_ALL_LEFT,         /* all */
+        EVENT_NOT_DELIVERED,    /* `registration`: nobody got its notification */
 };
 
 struct event {
         enum event_type type;
-        const struct request *request; /* EVENT_REQUEST */
-        struct slice client;           /* EVENT_CLIENT_LEFT */
-        uint64_t connection;           /* EVENT_CLIENT_LEFT: only those of this connection; 0: all */
+        const struct request *request;
+        struct slice client;
+        uint64_t connection;
+        const uint64_t *connections; /* in ascending order */
+        size_t n_connections;
+        struct registration *registration; /* may have ended already */
 };
 
 /* What one tick expires at most, so that many keys of one deadline do not hold up requests. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Three tables: keys, clients, and pairs of both. The pairs' key is the two pointers, so that neither name is
- * stored again. A key or a client is there as long as it has a registration.
+ * Keys, clients, and pairs of both. The pairs' key is the two pointers, so that neither name is stored again. A
+ * key or a client is there as long as it has a registration; a client is found by its connection too.
  */
 
 #include "core/watch.h"
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "common/array.h"
 #include "common/assert.h"
 #include "common/cleanup.h"
 #include "common/topics.h"
@@ -23,6 +24,8 @@
 
 struct watched {
         struct table_item item;
+        struct table_item connection_item;
+        uint64_t connection;
         struct registration *registrations; /* utlist: the head's previous is the tail */
         size_t name_length;
         uint8_t name[];
@@ -35,6 +38,10 @@ _Static_assert(offsetof(struct registration, client) == offsetof(struct registra
 
 static struct slice pair_of(const struct registration *registration) {
         return (struct slice){ (const uint8_t *)&registration->key, PAIR_LENGTH };
+}
+
+static struct slice connection_slice(const uint64_t *connection) {
+        return (struct slice){ (const uint8_t *)connection, sizeof(*connection) };
 }
 
 struct registration *registration_ref(struct registration *registration) {
@@ -57,20 +64,47 @@ int watch_init(struct watch *watch, uint64_t seed) {
 
         if (table_init(&watch->keys, WATCH_SHARD_BITS) < 0 ||
             table_init(&watch->clients, WATCH_SHARD_BITS) < 0 ||
+            table_init(&watch->connections, WATCH_SHARD_BITS) < 0 ||
             table_init(&watch->registrations, WATCH_SHARD_BITS) < 0)
                 return -ENOMEM;
         return 0;
 }
 
-void watch_remove_client(struct watch *watch, struct slice client, uint64_t connection) {
-        struct registration *registration = watch_of_client(watch, client);
-
+static void remove_all_of(struct watch *watch, struct registration *registration) {
         while (registration) {
                 struct registration *next = registration->next_of_client;
 
-                if (connection == 0 || registration->connection == connection)
-                        watch_remove(watch, registration);
+                watch_remove(watch, registration);
                 registration = next;
+        }
+}
+
+void watch_remove_client(struct watch *watch, struct slice client) {
+        remove_all_of(watch, watch_of_client(watch, client));
+}
+
+void watch_remove_connection(struct watch *watch, uint64_t connection) {
+        struct slice key = connection_slice(&connection);
+        struct table_item *item = table_find(&watch->connections, table_hash(watch->seed, key), key);
+        struct watched *client;
+
+        if (!item)
+                return;
+
+        client = (struct watched *)((char *)item - offsetof(struct watched, connection_item));
+        remove_all_of(watch, client->registrations);
+}
+
+void watch_keep_connections(struct watch *watch, const uint64_t *connections, size_t n_connections) {
+        struct table_cursor cursor = { 0 };
+        struct table_item *item;
+
+        while ((item = table_each(&watch->registrations, &cursor))) {
+                struct registration *registration = (struct registration *)item;
+
+                if (n_connections == 0 || !bsearch(&registration->connection, connections, n_connections,
+                                                   sizeof(*connections), compare_uint64))
+                        watch_remove(watch, registration);
         }
 }
 
@@ -88,6 +122,7 @@ void watch_deinit(struct watch *watch) {
 
         table_deinit(&watch->keys);
         table_deinit(&watch->clients);
+        table_deinit(&watch->connections);
         table_deinit(&watch->registrations);
 }
 
@@ -160,6 +195,27 @@ static int registration_new(struct registration **ret_registration, struct slice
         return 0;
 }
 
+/* Lets a client that has just been made be found by its connection. */
+static int index_connection(struct watch *watch, struct watched *client, uint64_t connection) {
+        struct slice key = connection_slice(&client->connection);
+        int r;
+
+        if (connection == 0 || client->connection != 0)
+                return 0;
+
+        client->connection = connection;
+        r = table_add(&watch->connections, table_hash(watch->seed, key), key, &client->connection_item);
+        if (r < 0)
+                client->connection = 0;
+        return r;
+}
+
+static void release_client(struct watch *watch, struct watched *client) {
+        if (client && !client->registrations && client->connection != 0)
+                table_remove(&watch->connections, &client->connection_item);
+        watched_release(&watch->clients, client);
+}
+
 static int pair_up(struct watch *watch, struct watched *client, struct watched *key, uint64_t connection) {
         struct registration *registration;
         int r;
@@ -192,10 +248,12 @@ int watch_add(struct watch *watch, struct slice client, struct slice key, uint64
         if (r == 0)
                 r = watched_get(watch, &watch->clients, client, &watched_client);
         if (r == 0)
+                r = index_connection(watch, watched_client, connection);
+        if (r == 0)
                 r = pair_up(watch, watched_client, watched_key, connection);
         if (r < 0) {
                 watched_release(&watch->keys, watched_key);
-                watched_release(&watch->clients, watched_client);
+                release_client(watch, watched_client);
         }
         return r;
 }

@@ -23,8 +23,8 @@ struct registration {
         struct watched *client;
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;
-        uint64_t connection;
-        char topic[]; /* where it is told, NUL-terminated */
+        uint64_t connection; /* over which it was made, 0: unknown */
+        char topic[];        /* where it is told, NUL-terminated */
 };
 
 struct registration *registration_ref(struct registration *registration);
@@ -35,6 +35,7 @@ struct registration *registration_unref(struct registration *registration);
 struct watch {
         struct table keys;
         struct table clients;
+        struct table connections; /* of clients whose connection has a number */
         struct table registrations;
         uint64_t seed;
         uint64_t n_bytes; /* what the registrations cost: watch_cost() */
@@ -48,17 +49,22 @@ uint64_t watch_cost(struct slice client, struct slice key);
 
 /*
  * Registers the client for the key. connection names the client's connection where the broker tells them
- * apart, else 0. Returns 0 or -ENOMEM. There must be none yet: watch_find().
+ * apart, else 0; all registrations of one client are of one connection. Returns 0 or -ENOMEM. There must be
+ * none yet: watch_find().
  */
 int watch_add(struct watch *watch, struct slice client, struct slice key, uint64_t connection);
 
 /* Borrowed; NULL where there is none. */
 struct registration *watch_find(const struct watch *watch, struct slice client, struct slice key);
 
-/* Ends it; those that the client made over this connection, or all of its own for 0; all of them. */
+/* Each ends registrations: one, a client's, a connection's, all. */
 void watch_remove(struct watch *watch, struct registration *registration);
-void watch_remove_client(struct watch *watch, struct slice client, uint64_t connection);
+void watch_remove_client(struct watch *watch, struct slice client);
+void watch_remove_connection(struct watch *watch, uint64_t connection);
 void watch_clear(struct watch *watch);
+
+/* Ends all but those of these connections, which are in ascending order. */
+void watch_keep_connections(struct watch *watch, const uint64_t *connections, size_t n_connections);
 
 /* The registrations of one key, oldest first; follow next_of_key. Borrowed; NULL where there are none. */
 struct registration *watch_of_key(const struct watch *watch, struct slice key);

@@ -10,28 +10,26 @@
 #include <errno.h>
 #include <mqtt_protocol.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/assert.h"
 #include "common/cleanup.h"
+#include "io/client.h"
 #include "io/mqtt.h"
 
-#define KEEPALIVE_S      20
-#define SESSION_EXPIRY_S 3600
 #define MISC_INTERVAL_MS 1000 /* the library's own timers count in seconds */
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS  15000
 #define CLOSE_TIMEOUT_MS 2000
 
-/* In flight at once: every publish and every PUBACK walks the library's list of them. */
-#define SEND_MAXIMUM 1000
+/* What may wait for the broker before we hold back: libmosquitto keeps a copy of all of it. */
+#define ROOM_MESSAGES 50000
+#define ROOM_BYTES    (64 << 20)
 
 enum link_state {
         LINK_WAITING,    /* for the next attempt */
-        LINK_CONNECTING, /* until CONNACK and SUBACK */
+        LINK_CONNECTING, /* until CONNACK and SUBACKs */
         LINK_UP,
-        LINK_CLOSING, /* up, until all is sent */
+        LINK_CLOSING, /* until all is sent */
 };
 
 struct link {
@@ -39,72 +37,48 @@ struct link {
         uv_loop_t *loop;
         struct mosquitto *client;
         enum link_state state;
-        bool subscribed;
+        size_t endpoint;     /* index */
+        size_t n_subscribed; /* SUBACKs so far */
         bool session_kept;
+        bool is_socket_open; /* TCP's part: false until the socket was writable once */
+        bool is_paused;
         uv_poll_t *poll; /* NULL while there is no socket */
         uv_timer_t misc_timer;
         uv_timer_t retry_timer;
         uint64_t backoff_ms;
-        uint32_t n_outstanding; /* published and not yet acknowledged */
+        uint32_t n_outstanding; /* published, not yet acknowledged */
+        uint64_t n_outstanding_bytes;
+        uint32_t n_bytes_of[65536]; /* by packet identifier */
         uint32_t send_maximum;
         uint64_t close_until_ms;
         void (*closed)(void *userdata);
         int n_open_timers;
+        char library_error[256]; /* what libmosquitto logged last: TLS says why only there */
 };
 
 static void update_poll(struct link *link);
 static void finish_close(struct link *link);
 
-/* 1. The refusals that a person must mend. Others are like a broker that is not there: it may come. */
-
-static const struct {
-        int reason;
-        struct link_refusal refusal;
-} refusals[] = {
-        { MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION,
-          { "it does not speak MQTT 5", "use a broker that does, such as mosquitto 2" } },
-        { CONNACK_REFUSED_PROTOCOL_VERSION,
-          { "it does not speak MQTT 5", "use a broker that does, such as mosquitto 2" } },
-        { MQTT_RC_CLIENTID_NOT_VALID,
-          { "it does not accept our client id", "choose another one with --client-id" } },
-        { MQTT_RC_BAD_USERNAME_OR_PASSWORD,
-          { "wrong user name or password", "the broker wants credentials, or other ones" } },
-        { MQTT_RC_NOT_AUTHORIZED,
-          { "not authorized", "the broker wants credentials, or must allow this client in its rules" } },
-        { MQTT_RC_BANNED, { "this client is banned", "lift the ban at the broker" } },
-        { MQTT_RC_BAD_AUTHENTICATION_METHOD,
-          { "bad authentication method", "allow plain connections at the broker" } },
-};
-
-static const struct link_refusal refusal_qos = {
-        "it allows QoS 0 only",
-        "the protocol needs QoS 1: raise the broker's maximum QoS (mosquitto: max_qos)"
-};
-
-static const struct link_refusal refusal_subscription = {
-        "it refuses the subscription to the invoke topic",
-        "allow this client in the broker's access rules to read statestore/# and to write clients/#"
-};
-
-static void refuse(struct link *link, const struct link_refusal *refusal) {
-        link->config.callbacks.refused(link->config.userdata, refusal);
-}
-
-/* 2. Attempts and pauses. */
+/* 1. Attempts and pauses. */
 
 static void attempt(uv_timer_t *timer);
 
-static void wait_and_retry(struct link *link) {
-        uint64_t pause_ms = link->backoff_ms;
+/* Up to half of a pause off, so that those whom one broker lost do not come back at once. */
+static uint64_t jitter(uint64_t pause_ms) {
         uint32_t random = 0;
 
-        /* up to half of it off, so that those whom one broker lost do not come back at once */
         uv_random(NULL, NULL, &random, sizeof(random), 0, NULL);
-        pause_ms -= random % (pause_ms / 2 + 1);
+        return pause_ms - random % (pause_ms / 2 + 1);
+}
 
-        link->backoff_ms = link->backoff_ms * 2 < BACKOFF_LAST_MS ? link->backoff_ms * 2 : BACKOFF_LAST_MS;
+static void wait_and_retry(struct link *link) {
+        uint64_t pause_ms = link->backoff_ms;
+
         link->state = LINK_WAITING;
-        uv_timer_start(&link->retry_timer, attempt, pause_ms, 0);
+        link->endpoint = (link->endpoint + 1) % link->config.n_endpoints;
+        if (link->endpoint == 0)
+                link->backoff_ms = pause_ms * 2 < BACKOFF_LAST_MS ? pause_ms * 2 : BACKOFF_LAST_MS;
+        uv_timer_start(&link->retry_timer, attempt, jitter(pause_ms), 0);
 }
 
 static void poll_closed(uv_handle_t *handle) {
@@ -118,29 +92,34 @@ static void drop_poll(struct link *link) {
 
 /* The connection has ended, or an attempt has failed. */
 static void lose(struct link *link, const char *reason) {
-        bool closing = link->state == LINK_CLOSING;
-
-        link->subscribed = false;
         drop_poll(link);
         if (link->state == LINK_WAITING)
                 return;
-
-        if (closing) {
+        if (link->state == LINK_CLOSING) {
                 finish_close(link);
                 return;
         }
+
+        link->n_subscribed = 0;
+        link->config.callbacks.down(link->config.userdata,
+                                    *link->library_error ? link->library_error : reason);
         wait_and_retry(link);
-        link->config.callbacks.down(link->config.userdata, reason);
+}
+
+/* TLS shakes hands inside the library's reading; until then CONNECT waits, and must not keep us awake. */
+static bool is_shaking_hands(const struct link *link) {
+        return link->config.credentials.tls && link->state == LINK_CONNECTING;
 }
 
 static void socket_ready(uv_poll_t *poll, int status, int events) {
         struct link *link = poll->data;
         int r = MOSQ_ERR_SUCCESS;
 
-        if (status < 0 || events & (UV_READABLE | UV_DISCONNECT)) {
+        if (status < 0 || events & UV_READABLE || is_shaking_hands(link)) {
                 r = mosquitto_loop_read(link->client, 1);
                 link->config.callbacks.batch_end(link->config.userdata);
         }
+        link->is_socket_open = true;
         if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(link->client))
                 r = mosquitto_loop_write(link->client, 1);
         if (r != MOSQ_ERR_SUCCESS)
@@ -154,7 +133,8 @@ static bool all_is_sent(const struct link *link) {
 
 /* Watches the present socket for what the library waits for. */
 static void update_poll(struct link *link) {
-        int events = UV_READABLE;
+        bool wants_write;
+        int events = 0;
 
         if (!link->poll)
                 return;
@@ -162,8 +142,13 @@ static void update_poll(struct link *link) {
                 finish_close(link);
                 return;
         }
-        if (mosquitto_want_write(link->client))
+
+        wants_write =
+                mosquitto_want_write(link->client) && !(is_shaking_hands(link) && link->is_socket_open);
+        if (wants_write)
                 events |= UV_WRITABLE;
+        if (!link->is_paused || !wants_write)
+                events |= UV_READABLE;
         uv_poll_start(link->poll, events, socket_ready);
 }
 
@@ -187,10 +172,21 @@ static int watch_socket(struct link *link) {
 
 static void attempt(uv_timer_t *timer) {
         struct link *link = timer->data;
+        const struct endpoint *endpoint = link_endpoint(link);
         int r;
 
         link->state = LINK_CONNECTING;
-        r = mosquitto_connect_async(link->client, link->config.host, link->config.port, KEEPALIVE_S);
+        link->is_socket_open = false;
+        link->library_error[0] = '\0';
+        r = credentials_set_password(&link->config.credentials, link->client);
+        if (r < 0) {
+                snprintf(link->library_error, sizeof(link->library_error), "the password file: %s",
+                         strerror(-r));
+                lose(link, NULL);
+                return;
+        }
+
+        r = mosquitto_connect_async(link->client, endpoint->host, endpoint->port, link->config.keepalive_s);
         if (r == MOSQ_ERR_SUCCESS && watch_socket(link) < 0)
                 r = MOSQ_ERR_NOMEM;
         if (r != MOSQ_ERR_SUCCESS)
@@ -208,7 +204,13 @@ static void misc(uv_timer_t *timer) {
         update_poll(link);
 }
 
-/* 3. What the library tells. */
+/* 2. What the library tells. */
+
+/* The broker does not want us; it is asked again later, for somebody may mend it. */
+static void refuse(struct link *link, const struct refusal *refusal) {
+        link->config.callbacks.refused(link->config.userdata, refusal);
+        mosquitto_disconnect_v5(link->client, 0, NULL);
+}
 
 static void on_connect(struct mosquitto *client, void *userdata, int reason, int flags,
                        const mosquitto_property *properties) {
@@ -216,45 +218,57 @@ static void on_connect(struct mosquitto *client, void *userdata, int reason, int
         uint8_t maximum_qos = 2;
         uint16_t receive_maximum;
 
-        for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
-                if (reason == refusals[i].reason)
-                        refuse(link, &refusals[i].refusal);
-        if (reason != 0)
+        if (reason != 0) {
+                const struct refusal *refusal = refusal_of_connection(reason);
+
+                if (refusal)
+                        link->config.callbacks.refused(link->config.userdata, refusal);
                 return; /* the broker closes, and on_disconnect follows */
+        }
 
         mosquitto_property_read_byte(properties, MQTT_PROP_MAXIMUM_QOS, &maximum_qos, false);
         if (maximum_qos == 0) {
                 refuse(link, &refusal_qos);
-                mosquitto_disconnect_v5(client, 0, NULL);
                 return;
         }
 
-        link->send_maximum = SEND_MAXIMUM;
+        link->send_maximum = CLIENT_SEND_MAXIMUM;
         if (mosquitto_property_read_int16(properties, MQTT_PROP_RECEIVE_MAXIMUM, &receive_maximum, false) &&
-            receive_maximum < SEND_MAXIMUM)
+            receive_maximum < CLIENT_SEND_MAXIMUM)
                 link->send_maximum = receive_maximum;
 
-        /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
         link->session_kept = flags & 1;
-        mosquitto_subscribe_v5(client, NULL, link->config.topic, 2, MQTT_SUB_OPT_SEND_RETAIN_NEVER, NULL);
+        for (size_t i = 0; i < link->config.n_subscriptions; i++) {
+                const struct link_subscription *subscription = &link->config.subscriptions[i];
+
+                mosquitto_subscribe_v5(client, NULL, subscription->filter, subscription->qos,
+                                       subscription->retained ? MQTT_SUB_OPT_SEND_RETAIN_ALWAYS
+                                                              : MQTT_SUB_OPT_SEND_RETAIN_NEVER,
+                                       NULL);
+        }
 }
 
+/* SUBACKs come in the order of the subscriptions, and what was retained for one before the next one's. */
 static void on_subscribe(struct mosquitto *client, void *userdata, int mid, int n_granted,
                          const int *granted) {
         struct link *link = userdata;
+        const struct link_subscription *subscription = &link->config.subscriptions[link->n_subscribed];
+        bool is_granted = n_granted == 1 && granted[0] <= 2;
 
+        (void)client;
         (void)mid;
         if (link->state != LINK_CONNECTING)
                 return;
-        if (n_granted < 1 || granted[0] < 1 || granted[0] > 2) {
+        if (subscription->required && (!is_granted || granted[0] < 1)) {
                 refuse(link, &refusal_subscription);
-                mosquitto_disconnect_v5(client, 0, NULL);
                 return;
         }
+        if (++link->n_subscribed < link->config.n_subscriptions)
+                return;
 
         link->state = LINK_UP;
-        link->subscribed = true;
         link->backoff_ms = BACKOFF_FIRST_MS;
+        link->library_error[0] = '\0';
         link->config.callbacks.up(link->config.userdata, link->session_kept);
 }
 
@@ -285,14 +299,25 @@ static void on_publish(struct mosquitto *client, void *userdata, int mid, int re
         struct link *link = userdata;
 
         (void)client;
-        (void)mid;
-        (void)reason;
         (void)properties;
-        if (link->n_outstanding > 0)
+        if (link->n_bytes_of[mid] > 0) {
                 link->n_outstanding--;
+                link->n_outstanding_bytes -= link->n_bytes_of[mid];
+                link->n_bytes_of[mid] = 0;
+        }
+        link->config.callbacks.acknowledged(link->config.userdata, (uint16_t)mid,
+                                            reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS);
 }
 
-/* 4. The interface. */
+static void on_log(struct mosquitto *client, void *userdata, int level, const char *text) {
+        struct link *link = userdata;
+
+        (void)client;
+        if (level == MOSQ_LOG_ERR)
+                snprintf(link->library_error, sizeof(link->library_error), "%s", text);
+}
+
+/* 3. The interface. */
 
 static void free_link(struct link *link) {
         if (link->client)
@@ -306,30 +331,14 @@ static void free_link_cleanup(struct link **link) {
                 free_link(*link);
 }
 
-static int set_options(struct link *link) {
-        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
-        struct mosquitto *client = link->client;
-        int r;
-
-        r = mosquitto_int_option(client, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_int_option(client, MOSQ_OPT_RECEIVE_MAXIMUM, 65535);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_int_option(client, MOSQ_OPT_SEND_MAXIMUM, SEND_MAXIMUM);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL,
-                                                 SESSION_EXPIRY_S);
-        if (r != MOSQ_ERR_SUCCESS)
-                return mqtt_error(r);
-
-        /*
-         * Only the blocking call takes CONNECT's properties. Without a host it keeps them, fails and does
-         * nothing else; every later attempt sends them.
-         */
-        r = mosquitto_connect_bind_v5(client, NULL, 0, 0, NULL, properties);
-        return r == MOSQ_ERR_INVAL ? 0 : mqtt_error(r);
+static void start_timers(struct link *link) {
+        uv_timer_init(link->loop, &link->misc_timer);
+        uv_timer_init(link->loop, &link->retry_timer);
+        link->misc_timer.data = link;
+        link->retry_timer.data = link;
+        link->n_open_timers = 2;
+        uv_timer_start(&link->misc_timer, misc, MISC_INTERVAL_MS, MISC_INTERVAL_MS);
+        uv_timer_start(&link->retry_timer, attempt, 0, 0);
 }
 
 int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config *config) {
@@ -346,28 +355,19 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
         link->config = *config;
         link->loop = loop;
         link->backoff_ms = BACKOFF_FIRST_MS;
-        link->send_maximum = SEND_MAXIMUM;
-        link->client = mosquitto_new(config->client_id, false, link);
-        if (!link->client)
-                return -errno;
-
-        r = set_options(link);
+        link->send_maximum = CLIENT_SEND_MAXIMUM;
+        r = client_new(&link->client, config->client_id, &config->credentials, link);
         if (r < 0)
                 return r;
+
         mosquitto_connect_v5_callback_set(link->client, on_connect);
         mosquitto_subscribe_callback_set(link->client, on_subscribe);
         mosquitto_disconnect_v5_callback_set(link->client, on_disconnect);
         mosquitto_message_v5_callback_set(link->client, on_message);
         mosquitto_publish_v5_callback_set(link->client, on_publish);
+        mosquitto_log_callback_set(link->client, on_log);
 
-        uv_timer_init(loop, &link->misc_timer);
-        uv_timer_init(loop, &link->retry_timer);
-        link->misc_timer.data = link;
-        link->retry_timer.data = link;
-        link->n_open_timers = 2;
-        uv_timer_start(&link->misc_timer, misc, MISC_INTERVAL_MS, MISC_INTERVAL_MS);
-        uv_timer_start(&link->retry_timer, attempt, 0, 0);
-
+        start_timers(link);
         *ret_link = take_ptr(&link);
         return 0;
 }
@@ -383,37 +383,20 @@ static void timer_closed(uv_handle_t *handle) {
         closed(userdata);
 }
 
-/*
- * DISCONNECT is followed by a close, and a close with unread bytes is a reset, which may destroy what the
- * broker has not read yet. So the connection is held open until the broker closes it. What it sends
- * meanwhile was not acknowledged: it sends it again to whoever takes up the session.
- */
-static void disconnect(struct link *link) {
-        struct timeval timeout = { .tv_sec = CLOSE_TIMEOUT_MS / 1000 };
-        int fd = dup(mosquitto_socket(link->client));
-        char rest[4096];
-
-        mosquitto_disconnect_v5(link->client, 0, NULL);
-        if (fd < 0)
-                return;
-
-        shutdown(fd, SHUT_WR);
-        if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0)
-                while (recv(fd, rest, sizeof(rest), 0) > 0)
-                        ;
-        close(fd);
+static bool is_subscribed(const struct link *link) {
+        return link->poll && link->n_subscribed == link->config.n_subscriptions;
 }
 
 static void finish_close(struct link *link) {
-        bool connected = link->poll && link->subscribed;
+        bool was_subscribed = is_subscribed(link);
 
         if (uv_is_closing((uv_handle_t *)&link->misc_timer))
                 return;
 
         link->state = LINK_WAITING; /* nothing that the library still tells leads to another attempt */
         drop_poll(link);
-        if (connected)
-                disconnect(link);
+        if (was_subscribed)
+                client_disconnect(link->client);
         uv_close((uv_handle_t *)&link->misc_timer, timer_closed);
         uv_close((uv_handle_t *)&link->retry_timer, timer_closed);
 }
@@ -424,14 +407,15 @@ void link_close(struct link *link, void (*closed)(void *userdata)) {
         link->closed = closed;
         link->state = LINK_CLOSING;
         link->close_until_ms = uv_now(link->loop) + CLOSE_TIMEOUT_MS;
-        if (link->subscribed)
+        if (is_subscribed(link))
                 update_poll(link);
         else
                 finish_close(link);
 }
 
-int link_publish(struct link *link, const struct message *message) {
+int link_publish(struct link *link, const struct message *message, uint16_t *ret_id) {
         CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
+        int id = 0;
         int r;
 
         if (link->n_outstanding >= LINK_OUTSTANDING_MAX)
@@ -441,13 +425,32 @@ int link_publish(struct link *link, const struct message *message) {
         if (r < 0)
                 return r;
 
-        r = mqtt_error(mosquitto_publish_v5(link->client, NULL, (const char *)message->topic.data,
-                                            (int)message->payload.length, message->payload.data,
-                                            message->qos, false, properties));
+        r = mqtt_error(mosquitto_publish_v5(link->client, &id, (const char *)message->topic.data,
+                                            (int)message->payload.length, message->payload.data, 1, false,
+                                            properties));
         /* without a connection, or where it broke just now, the library keeps the message and sends it later */
-        if (r == -ENOTCONN || r == -EIO)
-                r = 0;
-        if (r == 0)
-                link->n_outstanding++;
-        return r;
+        if (r < 0 && r != -ENOTCONN && r != -EIO)
+                return r;
+
+        link->n_outstanding++;
+        link->n_bytes_of[id] = (uint32_t)message_size(message);
+        link->n_outstanding_bytes += link->n_bytes_of[id];
+        *ret_id = (uint16_t)id;
+        return 0;
+}
+
+bool link_has_room(const struct link *link) {
+        return link->n_outstanding < ROOM_MESSAGES && link->n_outstanding_bytes < ROOM_BYTES;
+}
+
+void link_pause(struct link *link, bool paused) {
+        if (link->is_paused == paused)
+                return;
+
+        link->is_paused = paused;
+        update_poll(link);
+}
+
+const struct endpoint *link_endpoint(const struct link *link) {
+        return &link->config.endpoints[link->endpoint];
 }

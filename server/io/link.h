@@ -5,22 +5,19 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "common/endpoint.h"
 #include "common/message.h"
+#include "io/credentials.h"
+#include "io/refusal.h"
 
 /*
- * The connection to the broker: libmosquitto on a libuv loop, subscribed to one topic. It connects, comes back
- * by itself after growing, jittered pauses for as long as it lives, and keeps its MQTT session meanwhile: so
- * what is sent to us while we are away waits at the broker.
+ * The connection to the broker: libmosquitto on a libuv loop. It connects, comes back by itself after growing,
+ * jittered pauses for as long as it lives, and keeps its MQTT session meanwhile: so what is sent to us
+ * while we are away waits at the broker.
  *
  * Callbacks come from the loop, never from within a call to the link. Not thread-safe.
  */
 struct link;
-
-/* Why the broker does not want us; for link_callbacks.refused. */
-struct link_refusal {
-        const char *reason; /* what the broker said */
-        const char *advice; /* what to change */
-};
 
 struct link_callbacks {
         /* Connected and subscribed. session_kept: false where the broker no longer knew us. */
@@ -30,20 +27,35 @@ struct link_callbacks {
         void (*down)(void *userdata, const char *reason);
 
         /* The broker refuses us, for a reason that will not go away by itself. The link tries again all the same. */
-        void (*refused)(void *userdata, const struct link_refusal *refusal);
+        void (*refused)(void *userdata, const struct refusal *refusal);
 
-        /* A message on the subscribed topic, valid during the call. */
+        /* A message that was subscribed to, valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
-        /* All messages that one wake-up read have been given to `message`. */
+        /* The broker has taken what link_publish() gave this id. no_subscriber: it says that nobody got it. */
+        void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
+
+        /* All that one wake-up read has been given to `message` and `acknowledged`. */
         void (*batch_end)(void *userdata);
 };
 
+struct link_subscription {
+        const char *filter;
+        uint8_t qos;
+        bool required; /* a broker that says no refuses us */
+        bool retained; /* whether retained messages are wanted */
+};
+
+#define LINK_SUBSCRIPTIONS_MAX 4
+
 struct link_config {
-        const char *host;
-        uint16_t port;
+        const struct endpoint *endpoints; /* tried in turn */
+        size_t n_endpoints;
         const char *client_id;
-        const char *topic;                  /* to subscribe to */
+        uint16_t keepalive_s; /* from 5 */
+        struct credentials credentials;
+        struct link_subscription subscriptions[LINK_SUBSCRIPTIONS_MAX]; /* made in this order */
+        size_t n_subscriptions;
         const char *const *user_properties; /* names to keep of what arrives, NULL-terminated */
         struct link_callbacks callbacks;
         void *userdata;
@@ -51,7 +63,7 @@ struct link_config {
 
 /*
  * Starts to connect. config is copied, what it points to is borrowed until the link is closed. Returns 0,
- * -ENOMEM, or -EINVAL for a client id that MQTT does not allow.
+ * -ENOMEM, or -EINVAL for a client id or a certificate that cannot be used.
  */
 int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config *config);
 
@@ -62,11 +74,29 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
 void link_close(struct link *link, void (*closed)(void *userdata));
 
 /*
- * Publishes at the message's QoS; while there is no connection it is sent once there is one. Returns 0;
- * -EAGAIN where LINK_OUTSTANDING_MAX messages are not yet acknowledged; -EMSGSIZE where it is larger than the
- * broker accepts; -EINVAL for text that MQTT cannot carry; -ENOMEM. After an error it is not sent.
+ * Publishes at QoS 1; while there is no connection it is sent once there is one. Returns 0; -EAGAIN where there
+ * is no room; -EMSGSIZE where it is larger than the broker accepts; -EINVAL for text that MQTT cannot carry;
+ * -ENOMEM. After an error it is not sent. *ret_id may be given again once it is acknowledged.
  */
-int link_publish(struct link *link, const struct message *message);
+int link_publish(struct link *link, const struct message *message, uint16_t *ret_id);
 
-/* Packet identifiers have 16 bits; past them libmosquitto would take one message's acknowledgement for another's. */
+/*
+ * Messages that may be unacknowledged at once. Packet identifiers have 16 bits; past them libmosquitto would take
+ * one message's acknowledgement for another's.
+ */
 #define LINK_OUTSTANDING_MAX 60000
+
+/*
+ * Whether what is not yet acknowledged leaves room for more, in number and in bytes. link_publish() needs less: it
+ * accepts what does not ask first, up to LINK_OUTSTANDING_MAX.
+ */
+bool link_has_room(const struct link *link);
+
+/*
+ * Stops or resumes reading. While stopped it still reads when nothing is left to write: the acknowledgements
+ * that the rest waits for come the same way as requests do.
+ */
+void link_pause(struct link *link, bool paused);
+
+/* The endpoint that is, or was last, tried. */
+const struct endpoint *link_endpoint(const struct link *link);

@@ -5,6 +5,7 @@
 #include "common/parse.h"
 #include "common/resp3.h"
 #include "common/topics.h"
+#include "proto/broker_messages.h"
 #include "proto/properties.h"
 
 /* SET key value NEX value PX ms */
@@ -29,7 +30,10 @@ static const struct command commands[] = {
 };
 
 const char *const invocation_properties[] = {
-        PROPERTY_TIMESTAMP, PROPERTY_FENCE, PROPERTY_SOURCE_ID, PROPERTY_VERSION, NULL,
+        PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
+        PROPERTY_SOURCE_ID,         PROPERTY_VERSION,
+        BROKER_SIDE_STAMP_SEAL,     BROKER_SIDE_STAMP_CLIENT_ID,
+        BROKER_SIDE_STAMP_USERNAME, NULL,
 };
 
 static const struct command *find_command(struct slice name) {
@@ -158,13 +162,6 @@ static enum outcome decode_clocks(struct request *request) {
         return OUTCOME_DONE;
 }
 
-static struct slice user_property(const struct message *message, const char *name) {
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                if (slice_equal(message->user_properties[i].name, slice_from_string(name)))
-                        return message->user_properties[i].value;
-        return (struct slice){ 0 };
-}
-
 /* MAJOR.MINOR, of which the major is 0 or 1; absent is served. */
 static bool is_served_version(struct slice version) {
         struct slice major, minor;
@@ -181,7 +178,7 @@ static bool is_served_version(struct slice version) {
 static enum envelope_fault check_envelope(const struct message *message, struct slice *ret_value) {
         static const struct slice qos_texts[] = { SLICE_LITERAL("0"), SLICE_LITERAL("1"),
                                                   SLICE_LITERAL("2") };
-        struct slice version = user_property(message, PROPERTY_VERSION);
+        struct slice version = message_property(message, PROPERTY_VERSION);
 
         if (message->qos != 1) {
                 *ret_value = qos_texts[message->qos];
@@ -198,22 +195,34 @@ static enum envelope_fault check_envelope(const struct message *message, struct 
         return ENVELOPE_OK;
 }
 
-static struct slice find_client(const struct message *message) {
-        struct slice source = user_property(message, PROPERTY_SOURCE_ID);
+/* Protocol section 2: which client is asking. */
+static void find_client(const struct message *message, struct slice seal, struct request *request) {
+        struct stamp stamp;
 
-        return source.length > 0 ? source : topic_response_client(message->response_topic);
+        if (stamp_read(message, seal, &stamp)) {
+                request->client = stamp.client_id;
+                request->connection = stamp.connection;
+                return;
+        }
+
+        /* where a plugin vouches for senders, one for whom it does not has no registrations to make or stop */
+        if (seal.data && request->verb == VERB_KEYNOTIFY)
+                return;
+        request->client = message_property(message, PROPERTY_SOURCE_ID);
+        if (request->client.length == 0)
+                request->client = topic_response_client(message->response_topic);
 }
 
-enum invocation_result invocation_decode(const struct message *message, struct invocation *ret_invocation) {
+enum invocation_result invocation_decode(const struct message *message, struct slice seal,
+                                         struct invocation *ret_invocation) {
         struct invocation invocation = { .outcome = OUTCOME_DONE };
         struct request *request = &invocation.request;
 
-        request->client = find_client(message);
         request->response_topic = message->response_topic;
         request->correlation_data = message->correlation_data;
         request->payload = message->payload;
-        request->timestamp_text = user_property(message, PROPERTY_TIMESTAMP);
-        request->fence_text = user_property(message, PROPERTY_FENCE);
+        request->timestamp_text = message_property(message, PROPERTY_TIMESTAMP);
+        request->fence_text = message_property(message, PROPERTY_FENCE);
         request->expiry_s = message->has_expiry ? message->expiry_s : 0;
 
         invocation.fault = check_envelope(message, &invocation.fault_value);
@@ -221,6 +230,7 @@ enum invocation_result invocation_decode(const struct message *message, struct i
                 invocation.outcome = decode_payload(message->payload, request);
         if (invocation.fault == ENVELOPE_OK && invocation.outcome == OUTCOME_DONE)
                 invocation.outcome = decode_clocks(request);
+        find_client(message, seal, request);
 
         *ret_invocation = invocation;
         if (!message->response_topic.data)

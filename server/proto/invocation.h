@@ -32,7 +32,9 @@ struct invocation {
         struct request request;
 };
 
-enum invocation_result invocation_decode(const struct message *message, struct invocation *ret_invocation);
+/* seal: of the broker's plugin, absent where there is none: who sends is then what the message claims. */
+enum invocation_result invocation_decode(const struct message *message, struct slice seal,
+                                         struct invocation *ret_invocation);
 
 /* The user properties that are read, NULL-terminated: others need not be kept in a message. */
 extern const char *const invocation_properties[];

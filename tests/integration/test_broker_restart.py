@@ -67,3 +67,38 @@ def test_a_key_expires_on_time_while_the_broker_is_away(site):
     wait_until_served(client)
 
     assert client.request("GET", "key").payload == b"$-1\r\n"
+
+
+def test_registrations_end_with_the_connections_that_they_hang_on(site):
+    site.start_store()
+    client = site.connect()
+    client.watch("key")
+    site.broker.kill()
+    site.broker.start_again()
+    wait_until_served(client)
+
+    assert client.request("KEYNOTIFY", "key", "STOP").payload == b":0\r\n"
+
+
+def test_a_store_whose_broker_is_away_ends_with_0_when_asked_to(site):
+    store = site.start_store()
+    seen = len(store.log())
+    site.broker.kill()
+    store.wait_for_log("no connection|refused|lost", after=seen)
+
+    assert store.stop() == 0
+
+
+def test_a_broker_that_refuses_us_later_is_tried_again(site):
+    store = site.start_store()
+    site.broker.kill()
+    site.broker.anonymous = False
+    seen = len(store.log())
+    site.broker.start_again()
+    store.wait_for_log("authori", after=seen)
+
+    site.broker.kill()
+    site.broker.anonymous = True
+    site.broker.start_again()
+
+    wait_until_served(site.connect())

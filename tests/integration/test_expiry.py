@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from support.process import PATIENCE
+
 MISSING = b"$-1\r\n"
 
 # The store counts in whole milliseconds.
@@ -65,7 +67,7 @@ def test_a_key_is_there_before_its_time_and_gone_after_it(client, key):
         assert asked < latest + 0.005, "late"
 
 
-@pytest.mark.parametrize("words, payload", [
+GONE = [
     (["GET"], MISSING),
     (["DEL"], b":0\r\n"),
     (["VDEL", "value"], b":0\r\n"),
@@ -73,14 +75,36 @@ def test_a_key_is_there_before_its_time_and_gone_after_it(client, key):
     (["SET", "new", "NX"], b"+OK\r\n"),
     (["SET", "new", "NEX"], b"+OK\r\n"),
     (["SET", "new"], b"+OK\r\n"),
-])
+]
+
+
+@pytest.mark.parametrize("words, payload", GONE)
 def test_an_expired_fenced_key_is_gone_for_every_command(client, key, words, payload):
+    client.watch(key)
     client.request("SET", key, "value", "PX", "1", ft="5:0:n")
+    wait_for_delete(client)
+
     verb, *arguments = words
-
-    time.sleep(0.003)  # its time comes; whether its timer ran is not to matter
-
     assert client.request(verb, key, *arguments).payload == payload
+
+
+def test_a_key_is_gone_when_its_time_has_come_whether_its_timer_ran_or_not(site):
+    store = site.start_store()
+    client = site.connect()
+    client.watch("key-0")
+
+    with store.paused():  # then all of this is read at once, and a timer has no turn in between
+        for n in range(len(GONE)):
+            client.send("SET", f"key-{n}", "value", "PX", "1", ft="5:0:n")
+        client.send("SET", "key-listed", "value", "PX", "1")
+        meanwhile = [client.send("GET", "something else") for _ in range(2000)]
+        listing = client.send("SCAN", "key-l*")
+        answers = [client.send(verb, f"key-{n}", *arguments) for n, ((verb, *arguments), _) in enumerate(GONE)]
+
+    assert [answer.result(PATIENCE).payload for answer in answers] == [payload for _, payload in GONE]
+    assert listing.result(PATIENCE).payload == b"*1\r\n*0\r\n"
+    assert all(answer.result(PATIENCE).payload == MISSING for answer in meanwhile)
+    wait_for_delete(client)
 
 
 @pytest.mark.parametrize("options", [

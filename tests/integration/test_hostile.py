@@ -6,6 +6,7 @@ import random
 import pytest
 
 from support import resp
+from support.process import PATIENCE
 
 VALID = resp.request("SET", "hostile-key", "value", "NEX", "other", "PX", "60000")
 
@@ -64,7 +65,7 @@ def test_hostile_payloads_are_each_refused(client, key, make):
     payloads = make()
     assert len(payloads) >= 4
 
-    answers = [future.result(20) for future in [client.send(payload=payload) for payload in payloads]]
+    answers = [future.result(PATIENCE) for future in [client.send(payload=payload) for payload in payloads]]
 
     assert [(payload[:60], answer.payload) for payload, answer in zip(payloads, answers)] == \
         [(payload[:60], b"-ERR syntax error\r\n") for payload in payloads]
@@ -91,4 +92,4 @@ def test_hostile_properties_are_each_answered(client):
 
     futures = [client.send("GET", "k", **{name: text}) for text in texts for name in ("ts", "ft", "source", "protocol")]
 
-    assert all(future.result(20).payload for future in futures)
+    assert all(future.result(PATIENCE).payload for future in futures)

@@ -5,6 +5,7 @@ import pytest
 
 from support import resp
 from support.client import notify_topic
+from support.process import PATIENCE
 
 OK = b"+OK\r\n"
 DELETED = [b"NOTIFY", b"DELETE"]
@@ -157,7 +158,7 @@ def test_changes_are_notified_in_the_order_of_their_versions(shared, client, key
     client.watch(key)
     writers = [shared.connect() for _ in range(3)]
     answers = [writers[n % 3].send("SET", key, n) for n in range(300)]
-    versions = sorted(answer.result(20).ts for answer in answers)
+    versions = sorted(answer.result(PATIENCE).ts for answer in answers)
 
     assert [client.notification().ts for _ in range(300)] == versions
 

@@ -2,6 +2,8 @@
 """Thousands of requests outstanding at once: none is lost, none is mixed up."""
 
 from support import resp
+from support.flood import Flood
+from support.process import PATIENCE
 
 N_REQUESTS = 5000
 
@@ -18,6 +20,21 @@ def test_5000_requests_outstanding_at_once_are_all_answered(site):
     assert [answer.ts for answer in read] == [answer.ts for answer in stored]
 
 
+def test_more_requests_than_there_are_packet_ids_that_waited_for_the_store_are_all_answered(site):
+    store = site.start_store()
+    assert store.stop() == 0
+    flood = Flood(site.broker.port, "flood")
+    try:
+        flood.send_gets("key", 80_000)
+
+        store.start()
+
+        answers = flood.receive_answers(80_000)
+    finally:
+        flood.close()
+    assert set(answers.values()) == {b"$-1\r\n"}
+
+
 def test_a_watcher_misses_none_of_thousands_of_changes(site):
     site.start_store()
     watcher, writer = site.connect(), site.connect()
@@ -27,3 +44,15 @@ def test_a_watcher_misses_none_of_thousands_of_changes(site):
 
     values = [resp.read(watcher.notification().payload)[-1] for _ in range(2000)]
     assert values == [b"%d" % n for n in range(2000)]
+
+
+def test_thousands_of_watchers_of_one_key_are_each_notified(site):
+    site.start_store()
+    client = site.connect()
+    client.subscribe("clients/statestore/#")
+    for future in [client.send("KEYNOTIFY", "key", source=f"watcher-{n}") for n in range(2000)]:
+        assert future.result(PATIENCE).payload == b"+OK\r\n"
+
+    client.request("SET", "key", "value")
+
+    assert len({client.notification().topic for _ in range(2000)}) == 2000

@@ -131,3 +131,14 @@ def test_a_value_larger_than_the_whole_quota_is_refused(site):
 
     assert client.request("SET", "key", b"v" * 3 * 1024 * 1024).payload == EXCEEDED
     assert client.request("SET", "key", "value").payload == OK
+
+
+def test_registrations_have_a_quota_of_their_own(site):
+    site.start_store("--max-registrations", "3")
+    client = site.connect()
+    client.watch("a", "b", "c")
+
+    assert client.request("KEYNOTIFY", "d").payload == EXCEEDED
+    assert client.request("KEYNOTIFY", "a").payload == OK, "it is registered already"
+    assert client.request("KEYNOTIFY", "a", "STOP").payload == OK
+    assert client.request("KEYNOTIFY", "d").payload == OK

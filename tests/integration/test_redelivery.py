@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from support import resp
+from support.process import PATIENCE
 
 
 class Request:
@@ -102,7 +103,7 @@ def test_copies_that_arrive_together_get_one_answer(client, key):
     request = Request(client, "SET", key, "value", "NX")
     copies = [client.send(*request.words, **request.properties) for _ in range(20)]
 
-    answers = [copy.result(20) for copy in copies]
+    answers = [copy.result(PATIENCE) for copy in copies]
 
     assert {answer.payload for answer in answers} == {b"+OK\r\n"}
     assert len({answer.ts for answer in answers}) == 1

@@ -117,6 +117,15 @@ def test_the_ready_file_is_not_there_before_the_subscription_is_confirmed(fake_b
     store.wait_until_ready()
 
 
+def test_a_ready_file_that_was_left_behind_does_not_say_that_we_are_ready(fake_broker, store_of):
+    store = store_of(fake_broker.port)
+    store.ready_file.write_text("left behind by one that was killed")
+    store.launch(keep_ready_file=True)
+    fake_broker.accept()
+
+    assert not store.is_ready()
+
+
 def test_requests_are_served_as_soon_as_the_ready_file_is_there(site):
     site.start_store()
 

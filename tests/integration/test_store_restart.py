@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from support.load import Load
+from support.process import PATIENCE
 
 N_MEANWHILE = 200
 
@@ -40,7 +41,7 @@ def test_a_store_that_is_asked_to_end_under_load_loses_no_request(site, number):
     meanwhile = send_meanwhile(site)
     store.start()
 
-    assert {future.result(20).payload for future in meanwhile} == {b"+OK\r\n"}
+    assert {future.result(PATIENCE).payload for future in meanwhile} == {b"+OK\r\n"}
     assert_all_are_answered(loads)
 
 
@@ -52,7 +53,7 @@ def test_a_store_that_was_killed_under_load_serves_what_came_meanwhile(site):
     meanwhile = send_meanwhile(site)
     store.start()
 
-    assert {future.result(20).payload for future in meanwhile} == {b"+OK\r\n"}
+    assert {future.result(PATIENCE).payload for future in meanwhile} == {b"+OK\r\n"}
     for load in loads:
         load.send_unanswered_again()
     assert_all_are_answered(loads)
@@ -65,7 +66,7 @@ def test_a_store_can_be_ended_and_started_many_times(site):
         assert store.stop() == 0
         waiting = client.send("SET", "key", "value")
         store.start()
-        assert waiting.result(20).payload == b"+OK\r\n"
+        assert waiting.result(PATIENCE).payload == b"+OK\r\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers as child processes that never outlive the test run."""
 
+import contextlib
 import os
 import re
 import signal
@@ -71,6 +72,15 @@ class Process:
 
     def kill(self):
         return self.signal_and_wait(signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def paused(self):
+        """Not a step is made while this lasts."""
+        self.child.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.child.send_signal(signal.SIGCONT)
 
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""

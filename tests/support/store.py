@@ -14,9 +14,10 @@ class Store(Process):
         self.port = port
         self.flags = flags
 
-    def launch(self):
+    def launch(self, keep_ready_file=False):
         """Starts it without waiting for anything."""
-        self.ready_file.unlink(missing_ok=True)
+        if not keep_ready_file:
+            self.ready_file.unlink(missing_ok=True)
         self.spawn([STATESTORED, "--host", "127.0.0.1", "--port", self.port, "--ready-file", self.ready_file,
                     *self.flags])
         return self

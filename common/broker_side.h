@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/topics.h"
+
+/*
+ * What statestored and its companion plugin in the broker (mosquitto_statestore.so) say to each other.
+ *
+ * Both are written against this file alone. Everything travels as MQTT 5 PUBLISH at QoS 1, never retained
+ * unless said so; numbers are decimal text without sign or padding.
+ *
+ * Why it can be trusted. What statestored says, it says under $CONTROL, which the broker hands to the plugin
+ * and to nobody else; the plugin refuses it from anyone but statestored's own client. What the plugin says, it
+ * says under $SYS, where no client can publish, and to statestored's client alone.
+ *
+ * A *connection* is one connection of one client, from CONNECT to its end, whatever ends it and whatever
+ * becomes of its session. Its number is above 0, fits 64 bits and is never given twice, not even by the next
+ * run of the broker. The plugin gives it with the first request that comes over the connection.
+ */
+
+/* The plugin speaks this version of what follows; statestored falls back to no plugin where it reads another. */
+#define BROKER_SIDE_VERSION "1"
+
+/* From statestored to the plugin */
+
+#define BROKER_SIDE_CONTROL "$CONTROL/statestore/v1/"
+
+/*
+ * Payload: an instance id, 1 to BROKER_SIDE_INSTANCE_MAX bytes, any but NUL. statestored makes a new one
+ * whenever it starts without the registrations that it had given, and keeps it as long as it has them.
+ *
+ * Said first, and again on every new connection to the broker: from here on the plugin speaks to, and listens
+ * to, the client (by its id) that said it last. Connections held under another instance id are closed: their
+ * registrations are lost, and their libraries connect and register anew. The answer is welcome.
+ */
+#define BROKER_SIDE_HELLO        BROKER_SIDE_CONTROL "hello"
+#define BROKER_SIDE_INSTANCE_MAX 64
+
+/*
+ * Payload: the number of a connection that now has registrations: it is *held*, once however often this is
+ * said. Say it before the answer to KEYNOTIFY goes out, or a crash between the two forgets the registration
+ * of a client that was told that it has one. Answered with left where the connection has ended already.
+ */
+#define BROKER_SIDE_HOLD BROKER_SIDE_CONTROL "hold"
+
+/* Payload: the number of a connection that has no registrations any more. Its end is not told. */
+#define BROKER_SIDE_RELEASE BROKER_SIDE_CONTROL "release"
+
+/*
+ * A notification. Response Topic: the notify topic to deliver on, which names the client; Correlation Data:
+ * the number of the connection, or absent for whichever the client has now. Payload, Payload Format
+ * Indicator, Content Type, Message Expiry Interval and user properties are delivered as they are.
+ *
+ * It goes to this client alone, at QoS 1, once, subscribed or not. It is dropped in silence where the client
+ * is not connected, or over another connection; then nothing is queued for it either. A client that has sent
+ * no request over its present connection counts as not connected: it can have no registrations.
+ */
+#define BROKER_SIDE_DELIVER BROKER_SIDE_CONTROL "deliver"
+
+/* From the plugin to statestored */
+
+#define BROKER_SIDE_SYS "$SYS/statestore/v1/"
+
+/*
+ * Payload: BROKER_SIDE_VERSION. Retained, for everyone: that the plugin is there. The only one of these topics
+ * to subscribe to; the others arrive unasked, and a subscription to them would also show what a bridge brings.
+ */
+#define BROKER_SIDE_PLUGIN BROKER_SIDE_SYS "plugin"
+
+/*
+ * The answer to hello. Payload, lines that end with \n: the seal, then the number of each connection that is
+ * alive and held under this instance id, in no order. The seal is BROKER_SIDE_SEAL_LENGTH digits, new with
+ * each run of the broker: when it changes, every connection has ended.
+ *
+ * A connection that is not listed has ended, or its hold was lost on the way here. To tell these apart, hold
+ * it again: the answer to that is left where it has ended.
+ */
+#define BROKER_SIDE_WELCOME     BROKER_SIDE_SYS "welcome"
+#define BROKER_SIDE_SEAL_LENGTH 32
+
+/* Payload: the number of a held connection that has ended. It follows every request that came over it. */
+#define BROKER_SIDE_LEFT BROKER_SIDE_SYS "left"
+
+/*
+ * The stamp: user properties that the plugin adds to every PUBLISH that a client sends to TOPIC_INVOKE, after it
+ * has taken out all whose names begin with BROKER_SIDE_STAMP. A message whose seal is not the one that welcome
+ * gave was not seen by the plugin (a will, a message retained from before, a bridge's doing) or is forged:
+ * whatever else is stamped on it means nothing.
+ */
+#define BROKER_SIDE_STAMP           "statestore-"
+#define BROKER_SIDE_STAMP_SEAL      BROKER_SIDE_STAMP "seal" /* seal ":" connection number */
+#define BROKER_SIDE_STAMP_CLIENT_ID BROKER_SIDE_STAMP "client-id"
+#define BROKER_SIDE_STAMP_USERNAME  BROKER_SIDE_STAMP "username" /* absent where the broker knows none */

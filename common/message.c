@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "common/message.h"
+
+#include <stdlib.h>
+
+struct slice message_property(const struct message *message, const char *name) {
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                if (slice_equal(message->user_properties[i].name, slice_from_string(name)))
+                        return message->user_properties[i].value;
+        return (struct slice){ 0 };
+}
+
+/* Absent stays absent, empty stays empty. */
+static struct slice move(uint8_t **at, struct slice text) {
+        struct slice moved = { *at, text.length };
+
+        if (!text.data)
+                return text;
+
+        if (text.length > 0)
+                memcpy(*at, text.data, text.length);
+        *at += text.length;
+        return moved;
+}
+
+size_t message_size(const struct message *message) {
+        size_t size = sizeof(*message) + message->topic.length + message->payload.length +
+                      message->response_topic.length + message->correlation_data.length;
+
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                size += message->user_properties[i].name.length + message->user_properties[i].value.length;
+        return size;
+}
+
+struct message *message_copy(const struct message *message) {
+        struct message *copy = malloc(message_size(message));
+        uint8_t *at = (uint8_t *)(copy + 1);
+
+        if (!copy)
+                return NULL;
+
+        *copy = *message;
+        copy->topic = move(&at, message->topic);
+        copy->payload = move(&at, message->payload);
+        copy->response_topic = move(&at, message->response_topic);
+        copy->correlation_data = move(&at, message->correlation_data);
+        for (size_t i = 0; i < message->n_user_properties; i++) {
+                copy->user_properties[i].name = move(&at, message->user_properties[i].name);
+                copy->user_properties[i].value = move(&at, message->user_properties[i].value);
+        }
+        return copy;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "proto/broker_messages.h"
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* Where an answer goes. Its texts lie in the batch's buffer, each followed by a NUL. */
+struct envelope {
+        size_t response_topic_offset;
+        size_t response_topic_length;
+        size_t correlation_offset;
+        size_t correlation_length;
+        bool has_correlation;
+        bool has_expiry;
+        uint32_t expiry_s; /* what was left when it arrived */
+        int64_t arrived_ns;
+};
+
+void batch_deinit(struct batch *batch) {
+        effects_deinit(&batch->effects);
+        buf_deinit(&batch->texts);
+        free(batch->envelopes);
+        *batch = (struct batch){ 0 };
+}
+
+static size_t keep_text(struct batch *batch, struct slice text) {
+        size_t offset = batch->texts.length;
+
+        buf_append_slice(&batch->texts, text);
+        buf_append(&batch->texts, "", 1);
+        return offset;
+}
+
+int batch_expect_reply(struct batch *batch, const struct message *message, int64_t arrived_ns) {
+        size_t n_bytes_before = batch->texts.length;
+        struct envelope envelope;
+        int r;
+
+        r = array_reserve((void **)&batch->envelopes, &batch->envelopes_capacity, batch->n_envelopes + 1,
+                          sizeof(*batch->envelopes));
+        if (r < 0)
+                return r;
+
+        envelope = (struct envelope){
+                .response_topic_offset = keep_text(batch, message->response_topic),
+                .response_topic_length = message->response_topic.length,
+                .correlation_offset = keep_text(batch, message->correlation_data),
+                .correlation_length = message->correlation_data.length,
+                .has_correlation = message->correlation_data.data,
+                .has_expiry = message->has_expiry,
+                .expiry_s = message->expiry_s,
+                .arrived_ns = arrived_ns,
+        };
+        if (buf_failed(&batch->texts)) {
+                batch->texts.length = n_bytes_before;
+                batch->texts.failed = false;
+                return -ENOMEM;
+        }
+
+        batch->envelopes[batch->n_envelopes++] = envelope;
+        return 0;
+}
+
+static const struct envelope *last_envelope(const struct batch *batch) {
+        return &batch->envelopes[batch->n_envelopes - 1];
+}
+
+void batch_forget_reply(struct batch *batch) {
+        batch->texts.length = last_envelope(batch)->response_topic_offset;
+        batch->n_envelopes--;
+}
+
+static bool is_over(const struct envelope *envelope, int64_t now_ns) {
+        return envelope->has_expiry && (now_ns - envelope->arrived_ns) / NS_PER_S >= envelope->expiry_s;
+}
+
+bool batch_is_over(const struct batch *batch, int64_t now_ns) {
+        return is_over(last_envelope(batch), now_ns);
+}
+
+/* Puts what the envelope says into an answer. */
+static void address(const struct batch *batch, const struct envelope *envelope, int64_t now_ns,
+                    struct message *message) {
+        const uint8_t *texts = batch->texts.data;
+
+        message->topic =
+                (struct slice){ texts + envelope->response_topic_offset, envelope->response_topic_length };
+        if (envelope->has_correlation)
+                message->correlation_data =
+                        (struct slice){ texts + envelope->correlation_offset, envelope->correlation_length };
+        message->has_expiry = envelope->has_expiry;
+        if (envelope->has_expiry)
+                message->expiry_s =
+                        envelope->expiry_s - (uint32_t)((now_ns - envelope->arrived_ns) / NS_PER_S);
+}
+
+void publisher_lost(struct publisher *publisher) {
+        publisher->counters->n_dropped++;
+        log_limited(&publisher->memory_limit, LOG_ERROR, "out of memory: a message was dropped");
+}
+
+int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id) {
+        int r = publisher->outlet->publish(publisher->outlet->userdata, message, ret_id);
+
+        if (r < 0) {
+                publisher->counters->n_dropped++;
+                log_limited(&publisher->publish_limit, LOG_WARNING, "a message to \"%s\" was dropped: %s",
+                            LOG_TEXT(message->topic),
+                            r == -EMSGSIZE ? "it is larger than the broker accepts" : strerror(-r));
+        }
+        return r;
+}
+
+void batch_answer_fault(struct batch *batch, struct publisher *publisher, enum envelope_fault fault,
+                        struct slice value, int64_t now_ns) {
+        struct message answer;
+        uint16_t id;
+
+        if (encoder_fault(publisher->encoder, fault, value, &answer) < 0) {
+                publisher_lost(publisher);
+        } else {
+                address(batch, last_envelope(batch), now_ns, &answer);
+                publisher_send(publisher, &answer, &id);
+        }
+        batch_forget_reply(batch);
+}
+
+static bool has_room(const struct publisher *publisher) {
+        return publisher->outlet->has_room(publisher->outlet->userdata);
+}
+
+static void publish_hold(struct publisher *publisher, const struct hold *hold) {
+        struct connection_text number = connection_text(hold->connection);
+        struct message message = {
+                .topic =
+                        hold->is_held ? SLICE_LITERAL(BROKER_SIDE_HOLD) : SLICE_LITERAL(BROKER_SIDE_RELEASE),
+                .payload = { (const uint8_t *)number.text, number.length },
+                .qos = 1,
+        };
+        uint16_t id;
+
+        publisher_send(publisher, &message, &id);
+}
+
+static void publish_reply(const struct batch *batch, size_t i, struct publisher *publisher, int64_t now_ns) {
+        const struct envelope *envelope = &batch->envelopes[i];
+        struct message answer;
+        uint16_t id;
+
+        if (is_over(envelope, now_ns)) {
+                publisher->counters->n_expired++;
+                return;
+        }
+        if (encoder_reply(publisher->encoder, &batch->effects.replies[i], &answer) < 0) {
+                publisher_lost(publisher);
+                return;
+        }
+
+        address(batch, envelope, now_ns, &answer);
+        publisher_send(publisher, &answer, &id);
+}
+
+/* message: what all notifications of this change have in common. */
+static void publish_notification(struct publisher *publisher, struct registration *registration,
+                                 struct message message) {
+        struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
+        struct connection_text number = connection_text(registration->connection);
+        uint16_t id;
+
+        message.topic = topic;
+        if (publisher->direct) {
+                message.topic = SLICE_LITERAL(BROKER_SIDE_DELIVER);
+                message.response_topic = topic;
+                message.correlation_data = (struct slice){ (const uint8_t *)number.text, number.length };
+        }
+
+        if (publisher_send(publisher, &message, &id) < 0)
+                return;
+        publisher->counters->n_notifications++;
+        if (publisher->notified)
+                publisher->notified(publisher->userdata, registration, id);
+}
+
+/* Notifications of one change follow each other: what they have in common is encoded once. */
+static void publish_notifications(struct batch *batch, struct publisher *publisher) {
+        const struct effects *effects = &batch->effects;
+        size_t encoded = SIZE_MAX;
+        struct message message;
+
+        for (; batch->n_notifications_published < effects->n_notifications && has_room(publisher);
+             batch->n_notifications_published++) {
+                const struct notification *notification =
+                        &effects->notifications[batch->n_notifications_published];
+
+                if (notification->change != encoded &&
+                    encoder_notification(publisher->encoder, &effects->changes[notification->change],
+                                         &message) < 0) {
+                        publisher_lost(publisher);
+                        continue;
+                }
+                encoded = notification->change;
+                publish_notification(publisher, notification->registration, message);
+        }
+}
+
+bool batch_publish(struct batch *batch, struct publisher *publisher, struct now now) {
+        const struct effects *effects = &batch->effects;
+
+        /* before the answers: a client that was told of its registration must be known to have one */
+        for (; batch->n_holds_published < effects->n_holds; batch->n_holds_published++)
+                publish_hold(publisher, &effects->holds[batch->n_holds_published]);
+
+        while (batch->n_replies_published < effects->n_replies && has_room(publisher))
+                publish_reply(batch, batch->n_replies_published++, publisher, now.mono_ns);
+        if (batch->n_replies_published < effects->n_replies)
+                return false;
+
+        publish_notifications(batch, publisher);
+        if (batch->n_notifications_published < effects->n_notifications)
+                return false;
+
+        effects_reset(&batch->effects);
+        buf_reset(&batch->texts);
+        batch->n_envelopes = 0;
+        batch->n_holds_published = 0;
+        batch->n_replies_published = 0;
+        batch->n_notifications_published = 0;
+        return true;
+}

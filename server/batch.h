@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/log.h"
+#include "common/message.h"
+#include "core/effects.h"
+#include "core/engine.h"
+#include "proto/encoder.h"
+
+/*
+ * One batch: what the steps that were executed together lead to, where the answers go, and how far all of it
+ * has been published. Publishing stops where there is no room and goes on there: values wait as references, not
+ * as copies.
+ */
+
+/* How a batch reaches the broker. */
+struct outlet {
+        /*
+         * As link_publish(): 0, -EAGAIN, -EMSGSIZE, -EINVAL or -ENOMEM. The message is borrowed for the call.
+         */
+        int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
+
+        /* Whether the broker keeps up: false stops publishing until there is. */
+        bool (*has_room)(void *userdata);
+        void *userdata;
+};
+
+/* What has been counted since the start. */
+struct counters {
+        uint64_t n_requests;      /* executed */
+        uint64_t n_refused;       /* answered with an error before the engine saw them */
+        uint64_t n_unanswerable;  /* without a response topic, or with a forbidden one; not executed */
+        uint64_t n_expired;       /* past their message expiry; not executed, or not answered */
+        uint64_t n_notifications; /* sent */
+        uint64_t n_dropped;       /* requests, answers and notifications lost for want of memory or room */
+};
+
+/* What publishing needs, whichever batch it is. All borrowed. */
+struct publisher {
+        const struct outlet *outlet;
+        struct encoder *encoder;
+        struct counters *counters;
+        struct log_limit publish_limit, memory_limit;
+        bool direct; /* the broker's plugin hands notifications to their clients itself */
+
+        /* Called for each notification that was published with its message id; NULL: not wanted. */
+        void (*notified)(void *userdata, struct registration *registration, uint16_t id);
+        void *userdata;
+};
+
+struct envelope;
+
+struct batch {
+        struct effects effects;
+        struct envelope *envelopes; /* one for each of the effects' replies */
+        size_t n_envelopes, envelopes_capacity;
+        struct buf texts;
+        size_t n_holds_published, n_replies_published, n_notifications_published;
+};
+
+void batch_deinit(struct batch *batch);
+
+/*
+ * Keeps where the answer to this message goes: the next reply that is added to the effects is for it. Returns 0
+ * or -ENOMEM.
+ */
+int batch_expect_reply(struct batch *batch, const struct message *message, int64_t arrived_ns);
+
+/* Forgets the last one: its reply will not be made. */
+void batch_forget_reply(struct batch *batch);
+
+/* Whether the message that was expected last is past its expiry. */
+bool batch_is_over(const struct batch *batch, int64_t now_ns);
+
+/* Answers the last one at once, and forgets it. */
+void batch_answer_fault(struct batch *batch, struct publisher *publisher, enum envelope_fault fault,
+                        struct slice value, int64_t now_ns);
+
+/*
+ * Publishes what there is room for. True: all of it is, and the batch is empty; false: call again when there
+ * is room, and add nothing meanwhile.
+ */
+bool batch_publish(struct batch *batch, struct publisher *publisher, struct now now);
+
+/* Says that something was lost for want of memory, and counts it. */
+void publisher_lost(struct publisher *publisher);
+
+/* Publishes a message that belongs to no batch. Returns as outlet.publish. */
+int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stddef.h>
+
+#include "common/bytes.h"
+
+/* What can be asked for: the commands' names, arguments and help, in one table. */
+enum command_id {
+        COMMAND_GET,
+        COMMAND_SET,
+        COMMAND_DEL,
+        COMMAND_VDEL,
+        COMMAND_SCAN,
+        COMMAND_WATCH,
+        COMMAND_PING,
+        N_COMMANDS,
+};
+
+struct command {
+        const char *name;
+        const char *synopsis; /* what follows the name */
+        const char *summary;  /* a line for the list of commands */
+        const char *help;     /* paragraphs and examples for the command's own --help */
+        size_t n_words_min;   /* keys, values and patterns; --key-file and --value-file stand for one each */
+        size_t n_words_max;
+};
+
+extern const struct command commands[N_COMMANDS];
+
+/* NULL where there is no such command. */
+const struct command *command_find(const char *name);

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * libmosquitto works within turn() only, which polls its socket. Its callbacks leave what they are told in the
+ * connection, where whoever turns looks for it.
+ */
+
+#include "ctl/connection.h"
+
+#include <errno.h>
+#include <mqtt_protocol.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "common/cleanup.h"
+#include "io/mqtt.h"
+
+#define KEEPALIVE_S     20
+#define TURN_MS         1000 /* the library's own timers count in seconds */
+#define RECEIVE_MAXIMUM 65535
+
+struct connection {
+        struct connection_config config;
+        struct mosquitto *client; /* NULL: not connected */
+        bool is_ready;            /* connected and subscribed */
+        bool has_failed;
+        char problem[512];
+};
+
+int64_t monotonic_ms(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+struct duration_text duration_text(int64_t duration_ms) {
+        bool is_whole = duration_ms % 1000 == 0;
+        struct duration_text shown;
+
+        snprintf(shown.text, sizeof(shown.text), "%lld%s",
+                 (long long)(is_whole ? duration_ms / 1000 : duration_ms), is_whole ? "s" : "ms");
+        return shown;
+}
+
+enum connection_result connection_fail(struct connection *connection, const char *format, ...) {
+        va_list arguments;
+
+        if (!connection->has_failed) {
+                va_start(arguments, format);
+                vsnprintf(connection->problem, sizeof(connection->problem), format, arguments);
+                va_end(arguments);
+        }
+        connection->has_failed = true;
+        return CONNECTION_FAILED;
+}
+
+const char *connection_problem(const struct connection *connection) {
+        return connection->problem;
+}
+
+#define BROKER               "the broker at %s:%u"
+#define BROKER_OF(connection) (connection)->config.host, (connection)->config.port
+
+/* 1. What the library tells. */
+
+static const char *refusal_advice(int reason) {
+        switch (reason) {
+        case MQTT_RC_BAD_USERNAME_OR_PASSWORD:
+        case MQTT_RC_NOT_AUTHORIZED:
+                return "; it wants --user and --password-file, or other ones";
+        case MQTT_RC_CLIENTID_NOT_VALID:
+                return "; choose another --client-id";
+        default:
+                return "";
+        }
+}
+
+static void on_connect(struct mosquitto *client, void *userdata, int reason, int flags,
+                       const mosquitto_property *properties) {
+        struct connection *connection = userdata;
+        const char *const *topics = connection->config.topics;
+        int n_topics = 0;
+
+        (void)flags;
+        (void)properties;
+        /* below 0x80 it is MQTT 3's, which has five of them */
+        if (reason == CONNACK_REFUSED_PROTOCOL_VERSION || reason == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION) {
+                connection_fail(connection, BROKER " does not speak MQTT 5", BROKER_OF(connection));
+                return;
+        }
+        if (reason != 0) {
+                connection_fail(connection, BROKER " refuses us: %s%s", BROKER_OF(connection),
+                                reason < 0x80 ? mosquitto_connack_string(reason)
+                                              : mosquitto_reason_string(reason),
+                                refusal_advice(reason));
+                return;
+        }
+
+        while (topics[n_topics])
+                n_topics++;
+        mosquitto_subscribe_multiple(client, NULL, n_topics, (char *const *)topics, 1,
+                                     MQTT_SUB_OPT_SEND_RETAIN_NEVER, NULL);
+}
+
+static void on_subscribe(struct mosquitto *client, void *userdata, int packet_id, int n_granted,
+                         const int *granted) {
+        struct connection *connection = userdata;
+
+        (void)client;
+        (void)packet_id;
+        for (int i = 0; i < n_granted && connection->config.topics[i]; i++)
+                if (granted[i] != 1)
+                        connection_fail(connection,
+                                        BROKER " refuses the subscription to %s at QoS 1; let this client read it",
+                                        BROKER_OF(connection), connection->config.topics[i]);
+        connection->is_ready = true;
+}
+
+static void on_disconnect(struct mosquitto *client, void *userdata, int reason,
+                          const mosquitto_property *properties) {
+        struct connection *connection = userdata;
+
+        (void)client;
+        (void)properties;
+        connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
+                        reason < 0x80 ? mosquitto_strerror(reason) : mosquitto_reason_string(reason));
+}
+
+static void on_message(struct mosquitto *client, void *userdata, const struct mosquitto_message *message,
+                       const mosquitto_property *properties) {
+        CLEANUP(mqtt_incoming_deinit) struct mqtt_incoming incoming;
+        struct connection *connection = userdata;
+
+        (void)client;
+        if (mqtt_incoming_init(&incoming, message, properties, connection->config.user_properties) < 0)
+                connection_fail(connection, "%s", strerror(ENOMEM));
+        else
+                connection->config.message(connection->config.userdata, &incoming.message);
+
+        /* an EAGAIN left here would end the library's reading early */
+        errno = 0;
+}
+
+static void on_publish(struct mosquitto *client, void *userdata, int packet_id, int reason,
+                       const mosquitto_property *properties) {
+        struct connection *connection = userdata;
+
+        (void)client;
+        (void)properties;
+        if (reason >= 0x80)
+                connection_fail(connection, BROKER " refuses the request: %s", BROKER_OF(connection),
+                                mosquitto_reason_string(reason));
+        else
+                connection->config.acknowledged(connection->config.userdata, packet_id, reason);
+}
+
+/* 2. Waiting. */
+
+/*
+ * A signal that comes before ppoll() must not be slept over: so it is kept off until then, and seen by its
+ * flag or by EINTR.
+ */
+static int poll_unless_interrupted(const struct connection *connection, struct pollfd *fds, nfds_t n_fds,
+                                   int64_t duration_ms) {
+        struct timespec timeout = { duration_ms / 1000, duration_ms % 1000 * 1000000 };
+        const volatile sig_atomic_t *interrupted = connection->config.interrupted;
+        sigset_t signals, before;
+        int r;
+
+        if (!interrupted)
+                return ppoll(fds, n_fds, &timeout, NULL);
+
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGINT);
+        sigaddset(&signals, SIGTERM);
+        sigprocmask(SIG_BLOCK, &signals, &before);
+        r = *interrupted ? 0 : ppoll(fds, n_fds, &timeout, &before);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        return r;
+}
+
+/* Waits for the broker once and lets the library do what is to be done. */
+static enum connection_result turn(struct connection *connection, int64_t duration_ms) {
+        struct mosquitto *client = connection->client;
+        const volatile sig_atomic_t *interrupted = connection->config.interrupted;
+        struct pollfd fds[] = {
+                { .fd = client ? mosquitto_socket(client) : -1, .events = POLLIN },
+                { .fd = connection->config.hangup_fd },
+        };
+        int r = MOSQ_ERR_SUCCESS;
+
+        if (client && mosquitto_want_write(client))
+                fds[0].events |= POLLOUT;
+        poll_unless_interrupted(connection, fds, 2, duration_ms < TURN_MS ? duration_ms : TURN_MS);
+        if ((interrupted && *interrupted) || fds[1].revents)
+                return CONNECTION_INTERRUPTED;
+        if (!client)
+                return CONNECTION_OK;
+
+        errno = 0;
+        if (fds[0].revents & ~POLLOUT)
+                r = mosquitto_loop_read(client, 1);
+        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client))
+                r = mosquitto_loop_write(client, 1);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_loop_misc(client);
+        if (r != MOSQ_ERR_SUCCESS) /* on_disconnect has mostly said it already */
+                connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
+                                mosquitto_strerror(r));
+        return connection->has_failed ? CONNECTION_FAILED : CONNECTION_OK;
+}
+
+enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms) {
+        int64_t until_ms = monotonic_ms() + duration_ms;
+        enum connection_result result = CONNECTION_OK;
+
+        while (!*done && result == CONNECTION_OK) {
+                int64_t left_ms = until_ms - monotonic_ms();
+
+                if (left_ms <= 0)
+                        return CONNECTION_TIME_OVER;
+                result = turn(connection, left_ms);
+        }
+        /* what was waited for may have come with what ends the connection */
+        return *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
+}
+
+/* 3. Connecting. */
+
+static void on_alarm(int number) {
+        (void)number;
+}
+
+/*
+ * Blocks, so that the library tries each of a host's addresses. An alarm gets it out of connect(2), and again,
+ * soon after, out of the next address's.
+ */
+static int connect_in_time(struct connection *connection) {
+        const struct connection_config *config = &connection->config;
+        struct itimerval never = { 0 }, timer = { .it_interval.tv_usec = 50000 };
+        struct sigaction action = { .sa_handler = on_alarm }, before;
+        int r;
+
+        timer.it_value.tv_sec = config->timeout_ms / 1000;
+        timer.it_value.tv_usec = config->timeout_ms % 1000 * 1000;
+        sigaction(SIGALRM, &action, &before);
+        setitimer(ITIMER_REAL, &timer, NULL);
+        r = mosquitto_connect_bind_v5(connection->client, config->host, config->port, KEEPALIVE_S, NULL, NULL);
+        setitimer(ITIMER_REAL, &never, NULL);
+        sigaction(SIGALRM, &before, NULL);
+        return r;
+}
+
+static enum connection_result fail_to_connect(struct connection *connection, int result, int error) {
+        const char *advice = "; is it running there? --host and --port say where it is";
+        struct duration_text timeout = duration_text(connection->config.timeout_ms);
+
+        if (result == MOSQ_ERR_EAI)
+                return connection_fail(connection, "cannot connect to " BROKER ": %s%s", BROKER_OF(connection),
+                                       gai_strerror(error), advice);
+        if (result == MOSQ_ERR_ERRNO && error == EINTR)
+                return connection_fail(connection, "cannot connect to " BROKER " within %s%s",
+                                       BROKER_OF(connection), timeout.text, advice);
+        return connection_fail(connection, "cannot connect to " BROKER ": %s%s", BROKER_OF(connection),
+                               result == MOSQ_ERR_ERRNO ? strerror(error) : mosquitto_strerror(result), advice);
+}
+
+static int make_client(struct connection *connection) {
+        const struct connection_config *config = &connection->config;
+        struct mosquitto *client;
+        int r;
+
+        client = connection->client = mosquitto_new(config->client_id, true, connection);
+        if (!client)
+                return MOSQ_ERR_NOMEM;
+
+        r = mosquitto_int_option(client, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = mosquitto_int_option(client, MOSQ_OPT_RECEIVE_MAXIMUM, RECEIVE_MAXIMUM);
+        if (r == MOSQ_ERR_SUCCESS && config->user)
+                r = mosquitto_username_pw_set(client, config->user, config->password);
+        mosquitto_connect_v5_callback_set(client, on_connect);
+        mosquitto_subscribe_callback_set(client, on_subscribe);
+        mosquitto_disconnect_v5_callback_set(client, on_disconnect);
+        mosquitto_message_v5_callback_set(client, on_message);
+        mosquitto_publish_v5_callback_set(client, on_publish);
+        return r;
+}
+
+enum connection_result connection_open(struct connection *connection) {
+        struct duration_text timeout = duration_text(connection->config.timeout_ms);
+        int64_t began_ms = monotonic_ms();
+        enum connection_result result;
+        int r;
+
+        connection_close(connection);
+        connection->has_failed = false;
+        connection->is_ready = false;
+
+        r = make_client(connection);
+        if (r == MOSQ_ERR_SUCCESS)
+                r = connect_in_time(connection);
+        if (r != MOSQ_ERR_SUCCESS)
+                return fail_to_connect(connection, r, errno);
+
+        result = connection_wait(connection, &connection->is_ready,
+                                 connection->config.timeout_ms - (monotonic_ms() - began_ms));
+        if (result == CONNECTION_TIME_OVER)
+                return connection_fail(connection, BROKER " does not answer within %s; is it an MQTT broker?",
+                                       BROKER_OF(connection), timeout.text);
+        return connection->has_failed ? CONNECTION_FAILED : result;
+}
+
+void connection_close(struct connection *connection) {
+        if (!connection->client)
+                return;
+        if (!connection->has_failed)
+                mosquitto_disconnect_v5(connection->client, 0, NULL);
+        mosquitto_destroy(take_ptr(&connection->client));
+}
+
+int connection_new(struct connection **ret_connection, const struct connection_config *config) {
+        struct connection *connection = calloc(1, sizeof(*connection));
+
+        if (!connection)
+                return -ENOMEM;
+
+        mosquitto_lib_init();
+        connection->config = *config;
+        *ret_connection = connection;
+        return 0;
+}
+
+struct connection *connection_free(struct connection *connection) {
+        if (!connection)
+                return NULL;
+
+        connection_close(connection);
+        free(connection);
+        mosquitto_lib_cleanup();
+        return NULL;
+}
+
+enum connection_result connection_publish(struct connection *connection, const char *topic,
+                                          struct slice payload, mosquitto_property *properties,
+                                          int *ret_packet_id) {
+        int r = MOSQ_ERR_PAYLOAD_SIZE;
+
+        if (payload.length <= MQTT_MAX_PAYLOAD)
+                r = mosquitto_publish_v5(connection->client, ret_packet_id, topic, (int)payload.length,
+                                         payload.data, 1, false, properties);
+        mosquitto_property_free_all(&properties);
+
+        switch (r) {
+        case MOSQ_ERR_SUCCESS:
+                return CONNECTION_OK;
+        case MOSQ_ERR_PAYLOAD_SIZE:
+                return connection_fail(connection, "the request is longer than MQTT can carry");
+        case MOSQ_ERR_OVERSIZE_PACKET:
+                return connection_fail(connection,
+                                       "the request is longer than " BROKER
+                                       " accepts; raise the limit there (mosquitto: max_packet_size)",
+                                       BROKER_OF(connection));
+        default:
+                return connection_fail(connection, BROKER " cannot be asked: %s", BROKER_OF(connection),
+                                       r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+        }
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <mosquitto.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "common/message.h"
+
+/*
+ * A connection to the broker for somebody who does one thing at a time. Nothing happens but within its calls,
+ * and each of them ends in time; only looking up a host's name takes as long as the system's resolver lets it.
+ */
+struct connection;
+
+enum connection_result {
+        CONNECTION_OK = 0,
+        CONNECTION_FAILED,      /* it did not come about, or has ended, or the broker refuses what we ask */
+        CONNECTION_TIME_OVER,
+        CONNECTION_INTERRUPTED, /* by a signal, or nobody reads at hangup_fd any more */
+};
+
+struct connection_config {
+        const char *host;
+        uint16_t port;
+        const char *user;     /* NULL: none */
+        const char *password; /* NULL: none */
+        const char *client_id;
+        int64_t timeout_ms; /* for connection_open() */
+
+        const char *const *topics;          /* to subscribe to, NULL-terminated */
+        const char *const *user_properties; /* names to keep of what arrives, NULL-terminated */
+
+        /* A message arrived, valid during the call. */
+        void (*message)(void *userdata, const struct message *message);
+
+        /* The broker has a message of ours. reason is MQTT's and below 0x80: otherwise the connection fails. */
+        void (*acknowledged)(void *userdata, int packet_id, int reason);
+        void *userdata;
+
+        const volatile sig_atomic_t *interrupted; /* set by a handler of SIGINT or SIGTERM; NULL: there is none */
+        int hangup_fd;                            /* a descriptor that we write to; -1: none */
+};
+
+/* config is copied, what it points to is borrowed. Returns 0 or -ENOMEM. */
+int connection_new(struct connection **ret_connection, const struct connection_config *config);
+
+/* Accepts NULL, returns NULL. */
+struct connection *connection_free(struct connection *connection);
+
+/* Connects, anew where it is connected, and subscribes. */
+enum connection_result connection_open(struct connection *connection);
+void connection_close(struct connection *connection);
+
+/* Takes the properties, whatever comes of it. *ret_packet_id is written on CONNECTION_OK only. */
+enum connection_result connection_publish(struct connection *connection, const char *topic,
+                                          struct slice payload, mosquitto_property *properties,
+                                          int *ret_packet_id);
+
+/*
+ * Lets messages come in until *done, then gives CONNECTION_OK. Works without a connection, too: then nothing
+ * comes in.
+ */
+enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
+
+/* Ends whatever is waited for. The first problem since connection_open() is kept; returns CONNECTION_FAILED. */
+__attribute__((format(printf, 2, 3))) enum connection_result
+connection_fail(struct connection *connection, const char *format, ...);
+
+/* After CONNECTION_FAILED: what went wrong and what to do, on one line. */
+const char *connection_problem(const struct connection *connection);
+
+/* Milliseconds of a clock that nobody sets. */
+int64_t monotonic_ms(void);
+
+/* A duration as the user gives it: 5s, 1500ms. */
+struct duration_text {
+        char text[32];
+};
+struct duration_text duration_text(int64_t duration_ms);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ctl/option_table.h"
+
+#include <errno.h>
+
+#include "common/hlc.h"
+#include "common/parse.h"
+
+#define CLIENT_ID_LENGTH_MAX 256
+#define TIMEOUT_MAX_MS       86400000
+
+static int set_url(struct options *options, const char *value) {
+        struct url url;
+        int r;
+
+        r = url_init(&url, value);
+        if (r < 0)
+                return r;
+
+        /* a URL says all of it; the name and password of another URL must not go to this one's host */
+        url_deinit(&options->url);
+        options->url = url;
+        options->host = NULL;
+        options->port = 0;
+        if (url.user)
+                options->user = NULL;
+        if (url.password)
+                options->password_file = NULL;
+        return 0;
+}
+
+static int set_text(const char **text, const char *value) {
+        if (!*value)
+                return -EINVAL;
+        *text = value;
+        return 0;
+}
+
+static int set_host(struct options *options, const char *value) {
+        return set_text(&options->host, value);
+}
+
+static int set_port(struct options *options, const char *value) {
+        return port_parse(value, &options->port);
+}
+
+static int set_user(struct options *options, const char *value) {
+        return slice_is_utf8(slice_from_string(value)) ? set_text(&options->user, value) : -EINVAL;
+}
+
+static int set_password_file(struct options *options, const char *value) {
+        return set_text(&options->password_file, value);
+}
+
+/* It stands in topics and, as the node of our clock, in timestamps. */
+static int set_client_id(struct options *options, const char *value) {
+        if (strlen(value) > CLIENT_ID_LENGTH_MAX || strpbrk(value, "+#/") ||
+            !hlc_node_is_valid(slice_from_string(value)))
+                return -EINVAL;
+        return set_text(&options->client_id, value);
+}
+
+static int set_timeout(struct options *options, const char *value) {
+        int64_t timeout_ms;
+
+        if (parse_duration(slice_from_string(value), &timeout_ms) < 0 || timeout_ms < 1 ||
+            timeout_ms > TIMEOUT_MAX_MS)
+                return -EINVAL;
+        options->timeout_ms = timeout_ms;
+        return 0;
+}
+
+static int set_json(struct options *options, const char *value) {
+        (void)value;
+        options->json = true;
+        return 0;
+}
+
+static int set_hex(struct options *options, const char *value) {
+        (void)value;
+        options->hex = true;
+        return 0;
+}
+
+static int set_verbose(struct options *options, const char *value) {
+        (void)value;
+        options->verbose = true;
+        return 0;
+}
+
+static int set_key_file(struct options *options, const char *value) {
+        return set_text(&options->key_file, value);
+}
+
+static int set_value_file(struct options *options, const char *value) {
+        return set_text(&options->value_file, value);
+}
+
+static int set_nx(struct options *options, const char *value) {
+        (void)value;
+        options->nx = true;
+        return 0;
+}
+
+static int set_nex(struct options *options, const char *value) {
+        options->nex = true;
+        options->nex_value = value;
+        return 0;
+}
+
+static int set_px(struct options *options, const char *value) {
+        int64_t px_ms;
+
+        if (parse_duration(slice_from_string(value), &px_ms) < 0 || px_ms < 1)
+                return -EINVAL;
+        options->px_ms = px_ms;
+        return 0;
+}
+
+static int set_fence(struct options *options, const char *value) {
+        struct hlc hlc;
+
+        options->fence = value;
+        return hlc_parse(slice_from_string(value), &hlc);
+}
+
+static int set_persist(struct options *options, const char *value) {
+        (void)value;
+        options->persist = true;
+        return 0;
+}
+
+static int set_help(struct options *options, const char *value) {
+        (void)value;
+        options->help = true;
+        return 0;
+}
+
+static int set_version(struct options *options, const char *value) {
+        (void)value;
+        options->version = true;
+        return 0;
+}
+
+#define FOR_SET     OPTION_FOR(COMMAND_SET)
+#define FOR_VALUE   (FOR_SET | OPTION_FOR(COMMAND_VDEL))
+#define FOR_CHANGES (FOR_VALUE | OPTION_FOR(COMMAND_DEL))
+#define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
+#define FOR_BYTES   (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
+
+#define DURATION "a duration such as 500ms, 10s or 5m"
+
+const struct option option_table[] = {
+        { "nx", 0, NULL, NULL, NULL, NULL, "only if the key does not exist", FOR_SET, set_nx },
+        { "nex", 0, "[VALUE]", NULL, NULL, "a value",
+          "only if the key does not exist or has this value: VALUE, or else the one to be set", FOR_SET,
+          set_nex },
+        { "px", 0, "DURATION", NULL, NULL, DURATION, "the key expires after this long", FOR_SET, set_px },
+        { "persist", 0, NULL, NULL, NULL, NULL, "ask the store to keep the key on disk", FOR_SET,
+          set_persist },
+        { "fence", 0, "HLC", NULL, NULL, "a version such as 001696374425000:00000:StateStore",
+          "a fencing token: refused once the key has seen a newer one", FOR_CHANGES, set_fence },
+        { "key-file", 0, "FILE", NULL, NULL, "a file name", "take the key from a file, - for stdin", FOR_KEY,
+          set_key_file },
+        { "value-file", 0, "FILE", NULL, NULL, "a file name", "take the value from a file, - for stdin",
+          FOR_VALUE, set_value_file },
+        { "verbose", 'v', NULL, NULL, NULL, NULL, "print the version on stderr", OPTION_FOR(COMMAND_GET),
+          set_verbose },
+        { "json", 0, NULL, NULL, NULL, NULL, "print JSON", OPTION_FOR_ALL, set_json },
+        { "hex", 0, NULL, NULL, NULL, NULL,
+          "keys and values on the command line are hex digits, and are printed so", FOR_BYTES, set_hex },
+
+        { "url", 'u', "URL", "STATESTORE_URL", "mqtt://127.0.0.1:1883", NULL,
+          "the broker: mqtt://[USER[:PASSWORD]@]HOST[:PORT]", OPTION_FOR_ALL, set_url },
+        { "host", 0, "HOST", "STATESTORE_HOST", NULL, "a name or an address", "the broker, over --url's",
+          OPTION_FOR_ALL, set_host },
+        { "port", 0, "PORT", "STATESTORE_PORT", NULL, "a port from 1 to 65535",
+          "the broker's port, over --url's", OPTION_FOR_ALL, set_port },
+        { "user", 0, "NAME", "STATESTORE_USER", NULL, "a user name", "who we are to the broker",
+          OPTION_FOR_ALL, set_user },
+        { "password-file", 0, "FILE", "STATESTORE_PASSWORD_FILE", NULL, "a file name",
+          "a file with the password on its only line", OPTION_FOR_ALL, set_password_file },
+        { "client-id", 0, "ID", "STATESTORE_CLIENT_ID", NULL,
+          "1 to 256 bytes of UTF-8 without any of : / + #", "our MQTT client id (another one each time)",
+          OPTION_FOR_ALL, set_client_id },
+        { "timeout", 0, "DURATION", "STATESTORE_TIMEOUT", "5s", DURATION,
+          "how long to wait for the broker, then for each answer", OPTION_FOR_ALL, set_timeout },
+
+        { "help", 'h', NULL, NULL, NULL, NULL, "print this", OPTION_FOR_ALL, set_help },
+        { "version", 0, NULL, NULL, NULL, NULL, "print the version of statestorectl", OPTION_FOR_ALL,
+          set_version },
+};
+const size_t n_options = sizeof(option_table) / sizeof(option_table[0]);
+
+const struct option *option_find(struct slice name) {
+        for (size_t i = 0; i < n_options; i++)
+                if (slice_equal(name, slice_from_string(option_table[i].name)))
+                        return &option_table[i];
+        return NULL;
+}
+
+const struct option *option_find_letter(char letter) {
+        for (size_t i = 0; i < n_options; i++)
+                if (letter && letter == option_table[i].letter)
+                        return &option_table[i];
+        return NULL;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Defaults, environment, command line, each over what the one before has left. Only then is it known which
+ * command this is, and what of all that goes with it.
+ */
+
+#include "ctl/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "common/assert.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "ctl/help.h"
+#include "ctl/input.h"
+#include "ctl/option_table.h"
+#include "ctl/output.h"
+
+#define PASSWORD_LENGTH_MAX UINT16_MAX
+
+struct parser {
+        struct options *options;
+        char *const *arguments; /* those that are left, NULL-terminated */
+        uint64_t seen;          /* rows of the table that the command line has used, a bit each */
+        bool has_nex_word;      /* the word at nex_word stands behind --nex: its VALUE, or KEY, or VALUE */
+        size_t nex_word;
+};
+
+static enum options_result wrong(const struct options *options, const char *argument, const char *what) {
+        const char *command = options->command ? options->command->name : "";
+
+        complain("%s: %s; see statestorectl %s%s--help", LOG_TEXT(slice_from_string(argument)), what, command,
+                 *command ? " " : "");
+        return OPTIONS_WRONG;
+}
+
+static enum options_result set(struct options *options, const struct option *option, const char *name,
+                               const char *value) {
+        char text[512];
+
+        if (option->set(options, value) == 0)
+                return OPTIONS_RUN;
+
+        /* a URL may have a password in it */
+        snprintf(text, sizeof(text), "%s was expected%s%s%s",
+                 option->expected ? option->expected : "mqtt://[USER[:PASSWORD]@]HOST[:PORT]",
+                 option->expected ? ", not \"" : "",
+                 option->expected ? LOG_TEXT(slice_from_string(value)) : "", option->expected ? "\"" : "");
+        return wrong(options, name, text);
+}
+
+static enum options_result read_environment(struct options *options) {
+        enum options_result result = OPTIONS_RUN;
+
+        for (size_t i = 0; i < n_options && result == OPTIONS_RUN; i++) {
+                const char *name = option_table[i].environment;
+                const char *value = name ? getenv(name) : NULL;
+
+                if (value && *value)
+                        result = set(options, &option_table[i], name, value);
+        }
+        return result;
+}
+
+/* The command line. */
+
+static bool is_word(const char *argument) {
+        return argument[0] != '-' || argument[1] == '\0';
+}
+
+static void add_word(struct parser *parser, const char *word) {
+        struct options *options = parser->options;
+
+        if (!options->command && options->n_words == 0) {
+                options->command = command_find(word);
+                if (options->command)
+                        return;
+        }
+        options->words[options->n_words++] = word;
+}
+
+/* argument begins with one dash or two; value is what stands behind its '=', or NULL. */
+static enum options_result read_option(struct parser *parser, struct slice name, const char *value,
+                                       const struct option *option) {
+        struct options *options = parser->options;
+        char shown[64];
+
+        snprintf(shown, sizeof(shown), "%.*s", (int)(name.length < 60 ? name.length : 60),
+                 (const char *)name.data);
+        if (!option)
+                return wrong(options, shown, "no such option");
+
+        parser->seen |= UINT64_C(1) << (option - option_table);
+        if (!option->argument && value)
+                return wrong(options, shown, "takes no value");
+
+        if (option->argument && option->argument[0] == '[') {
+                parser->has_nex_word = !value && *parser->arguments && is_word(*parser->arguments);
+                parser->nex_word = options->n_words;
+        } else if (option->argument && !value) {
+                value = *parser->arguments;
+                if (!value) {
+                        char text[128];
+
+                        snprintf(text, sizeof(text), "%s was expected behind it",
+                                 option->expected ? option->expected : "a URL");
+                        return wrong(options, shown, text);
+                }
+                parser->arguments++;
+        }
+        return set(options, option, shown, value);
+}
+
+static enum options_result read_argument(struct parser *parser) {
+        const char *argument = *parser->arguments++;
+        struct slice text = slice_from_string(argument), name, value;
+
+        if (is_word(argument)) {
+                add_word(parser, argument);
+                return OPTIONS_RUN;
+        }
+        if (strcmp(argument, "--") == 0) {
+                while (*parser->arguments)
+                        add_word(parser, *parser->arguments++);
+                return OPTIONS_RUN;
+        }
+
+        name = slice_split(text, '=', &value);
+        if (argument[1] == '-')
+                return read_option(parser, name, (const char *)value.data,
+                                   option_find((struct slice){ name.data + 2, name.length - 2 }));
+        return read_option(parser, name, (const char *)value.data,
+                           name.length == 2 ? option_find_letter(argument[1]) : NULL);
+}
+
+/* What goes with what. */
+
+static enum options_result check_options(const struct parser *parser) {
+        const struct options *options = parser->options;
+        uint32_t command = OPTION_FOR(options->command - commands);
+
+        for (size_t i = 0; i < n_options; i++) {
+                char name[64];
+
+                if (!(parser->seen & UINT64_C(1) << i) || option_table[i].commands & command)
+                        continue;
+                snprintf(name, sizeof(name), "--%s", option_table[i].name);
+                return wrong(options, name, "not an option of this command");
+        }
+        if (options->nx && options->nex)
+                return wrong(options, "--nx", "does not go with --nex");
+        return OPTIONS_RUN;
+}
+
+static enum options_result check_words(struct parser *parser) {
+        struct options *options = parser->options;
+        size_t n_files = (options->key_file != NULL) + (size_t)(options->value_file != NULL);
+        size_t n_min = options->command->n_words_min - n_files;
+        size_t n_max = options->command->n_words_max - n_files;
+        char text[128];
+
+        if (parser->has_nex_word && options->n_words == n_max + 1) {
+                const char **word = &options->words[parser->nex_word];
+
+                options->nex_value = *word;
+                options->n_words--;
+                memmove(word, word + 1, (options->n_words - parser->nex_word) * sizeof(*word));
+        }
+        if (options->n_words >= n_min && options->n_words <= n_max)
+                return OPTIONS_RUN;
+
+        snprintf(text, sizeof(text), "too %s arguments: %s was expected%s",
+                 options->n_words < n_min ? "few" : "many",
+                 *options->command->synopsis ? options->command->synopsis : "none",
+                 n_files > 0 ? ", less what comes from a file" : "");
+        return wrong(options, options->command->name, text);
+}
+
+static enum options_result check_stdin(const struct options *options) {
+        const char *const others[] = { options->key_file, options->value_file, options->nex_value };
+        /* a pattern is text as it stands */
+        size_t n = 0, n_words = options->command == &commands[COMMAND_SCAN] ? 0 : options->n_words;
+
+        for (size_t i = 0; i < n_words; i++)
+                n += input_is_stdin(options->words[i]);
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+                n += others[i] && input_is_stdin(others[i]);
+        return n <= 1 ? OPTIONS_RUN : wrong(options, "-", "stdin can be read once");
+}
+
+static enum options_result read_password(struct options *options) {
+        CLEANUP(buf_deinit) struct buf password = { 0 };
+        size_t length;
+
+        if (options->password_file) {
+                if (input_read_file(options->password_file, PASSWORD_LENGTH_MAX, &password) < 0)
+                        return OPTIONS_WRONG;
+                length = password.length;
+                length -= length > 0 && password.data[length - 1] == '\n';
+                length -= length > 0 && password.data[length - 1] == '\r';
+                password.length = length;
+        } else if (options->url.password) {
+                buf_append_string(&password, options->url.password);
+        } else {
+                return OPTIONS_RUN;
+        }
+
+        if (!options->user)
+                return wrong(options, "--password-file", "a password needs a user: --user");
+        if (password.length > 0 && memchr(password.data, '\0', password.length))
+                return wrong(options, "--password-file", "the password has a NUL in it");
+        buf_append(&password, "", 1);
+        options->password = (char *)take_ptr(&password.data);
+        return options->password ? OPTIONS_RUN : OPTIONS_WRONG;
+}
+
+static void make_client_id(struct options *options) {
+        uint64_t random;
+        ssize_t n_random;
+
+        if (options->client_id)
+                return;
+        n_random = getrandom(&random, sizeof(random), 0);
+        ASSERT(n_random == sizeof(random)); /* never fails for so few bytes */
+        snprintf(options->client_id_space, sizeof(options->client_id_space), "statestorectl-%016llx",
+                 (unsigned long long)random);
+        options->client_id = options->client_id_space;
+}
+
+static enum options_result settle(struct parser *parser) {
+        struct options *options = parser->options;
+        enum options_result result;
+
+        if (!options->command)
+                return options->n_words == 0
+                               ? wrong(options, "no command", "get, set, del, vdel, scan, watch or ping was expected")
+                               : wrong(options, options->words[0], "no such command");
+
+        result = check_options(parser);
+        if (result == OPTIONS_RUN)
+                result = check_words(parser);
+        if (result == OPTIONS_RUN)
+                result = check_stdin(options);
+
+        if (!options->host)
+                options->host = options->url.host;
+        if (!options->port)
+                options->port = options->url.port;
+        if (!options->user)
+                options->user = options->url.user;
+        if (result == OPTIONS_RUN)
+                result = read_password(options);
+        make_client_id(options);
+        return result;
+}
+
+static enum options_result print_help(const struct options *options) {
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+
+        if (options->help)
+                help_append(&text, options->command);
+        else
+                buf_append_string(&text, "statestorectl " STATESTORED_VERSION "\n");
+        output_write(&text);
+        return OPTIONS_DONE;
+}
+
+enum options_result options_init(struct options *options, int n_arguments, char *const *arguments) {
+        struct parser parser = { .options = options, .arguments = arguments + (n_arguments > 0) };
+        enum options_result result;
+
+        *options = (struct options){ 0 };
+        options->words = calloc((size_t)n_arguments + 1, sizeof(*options->words));
+        if (!options->words)
+                return wrong(options, "memory", "out of it");
+
+        for (size_t i = 0; i < n_options; i++)
+                if (option_table[i].initial)
+                        option_table[i].set(options, option_table[i].initial);
+
+        result = read_environment(options);
+        while (result == OPTIONS_RUN && *parser.arguments)
+                result = read_argument(&parser);
+        if (result != OPTIONS_RUN)
+                return result;
+        return options->help || options->version ? print_help(options) : settle(&parser);
+}
+
+void options_deinit(struct options *options) {
+        free(options->words);
+        free(options->password);
+        url_deinit(&options->url);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdint.h>
+
+#include "ctl/command.h"
+#include "ctl/url.h"
+
+/*
+ * What the user wants: read from the command line, which beats the environment, which beats the defaults. One
+ * table of options gives the parser, the environment's variables and --help.
+ *
+ * Texts are borrowed from the command line and the environment unless said otherwise.
+ */
+struct options {
+        const struct command *command;
+        const char **words; /* owned array: what follows the command's name, less --nex's VALUE */
+        size_t n_words;
+
+        struct url url;
+        const char *host;
+        uint16_t port;
+        const char *user; /* NULL: none */
+        const char *password_file;
+        char *password; /* owned; NULL: none */
+        const char *client_id;
+        char client_id_space[sizeof("statestorectl-0123456789abcdef")];
+        int64_t timeout_ms;
+
+        const char *key_file; /* NULL: the key is the first word */
+        const char *value_file;
+        bool json;
+        bool hex;
+        bool verbose;
+
+        bool nx;
+        bool nex;
+        const char *nex_value; /* NULL: compare with the value that is set */
+        int64_t px_ms;         /* 0: no expiry */
+        const char *fence;     /* NULL: none */
+        bool persist;
+
+        bool help;
+        bool version;
+};
+
+enum options_result {
+        OPTIONS_RUN,   /* there is a command to run */
+        OPTIONS_DONE,  /* --help or --version was printed */
+        OPTIONS_WRONG, /* one line on stderr says what, and what was expected */
+};
+
+/* To be given back with options_deinit() whatever is returned. */
+enum options_result options_init(struct options *options, int n_arguments, char *const *arguments);
+void options_deinit(struct options *options);

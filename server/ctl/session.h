@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "ctl/connection.h"
+#include "ctl/options.h"
+
+/*
+ * A conversation with the store: requests, one at a time, and for who wants them notifications. Of
+ * connection_result, CONNECTION_TIME_OVER says that no answer came in time.
+ */
+struct session;
+
+/* SET key value NEX value PX ms */
+#define SESSION_WORDS_MAX 7
+
+struct session_request {
+        struct slice words[SESSION_WORDS_MAX];
+        size_t n_words;
+        const char *fence; /* NULL: none */
+        bool persist;
+};
+
+/* What the store said. Valid until the session's next call. */
+struct session_reply {
+        struct slice payload;
+        struct slice version; /* data NULL: none, here and below */
+        struct slice source;
+        struct slice fault; /* the status, where it is not 200, and what is said of it */
+};
+
+struct session_config {
+        const struct options *options; /* borrowed: broker, credentials, client id, timeout */
+
+        /* A notification of ours arrived, valid during the call. NULL: none are wanted. */
+        void (*notification)(void *userdata, const struct message *message);
+        void *userdata;
+
+        const volatile sig_atomic_t *interrupted; /* as connection_config's */
+};
+
+/* Not yet connected. Returns 0 or -ENOMEM. */
+int session_new(struct session **ret_session, const struct session_config *config);
+
+/* Accepts NULL, returns NULL. */
+struct session *session_free(struct session *session);
+
+enum connection_result session_connect(struct session *session);
+void session_disconnect(struct session *session);
+
+/* *ret_reply is written on CONNECTION_OK only. */
+enum connection_result session_request(struct session *session, const struct session_request *request,
+                                       struct session_reply *ret_reply);
+
+/* Lets notifications come in. Gives CONNECTION_TIME_OVER where nothing ends it before. */
+enum connection_result session_wait(struct session *session, int64_t duration_ms);
+
+/* After CONNECTION_FAILED, and CONNECTION_TIME_OVER of a request: what went wrong and what to do. */
+const char *session_problem(const struct session *session);
+
+/* A user property of a message; data NULL: it has none of this name. */
+struct slice message_property(const struct message *message, const char *name);

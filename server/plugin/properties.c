@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The broker's readers search for a property of the given kind. They are only ever pointed at one that is of
+ * this kind: so there is no search, and where they still return NULL it is for lack of memory.
+ */
+
+#include <errno.h>
+#include <mqtt_protocol.h>
+
+#include "common/cleanup.h"
+#include "plugin/internal.h"
+
+int property_text(const mosquitto_property *property, char **ret_text) {
+        int kind = mosquitto_property_identifier(property);
+
+        return mosquitto_property_read_string(property, kind, ret_text, false) ? 0 : -ENOMEM;
+}
+
+int property_name(const mosquitto_property *property, char **ret_name) {
+        int kind = mosquitto_property_identifier(property);
+
+        return mosquitto_property_read_string_pair(property, kind, ret_name, NULL, false) ? 0 : -ENOMEM;
+}
+
+static int copy_text(mosquitto_property **list, const mosquitto_property *property, int kind) {
+        CLEANUP(broker_cleanup_read) char *text = NULL;
+        int r;
+
+        r = property_text(property, &text);
+        return r < 0 ? r : broker_error(mosquitto_property_add_string(list, kind, text));
+}
+
+static int copy_user_property(mosquitto_property **list, const mosquitto_property *property, int kind) {
+        CLEANUP(broker_cleanup_read) char *name = NULL, *value = NULL;
+
+        if (!mosquitto_property_read_string_pair(property, kind, &name, &value, false))
+                return -ENOMEM;
+        return broker_error(mosquitto_property_add_string_pair(list, kind, name, value));
+}
+
+static int copy_binary(mosquitto_property **list, const mosquitto_property *property, int kind) {
+        CLEANUP(broker_cleanup_read) void *data = NULL;
+        uint16_t length;
+
+        if (!mosquitto_property_read_binary(property, kind, &data, &length, false))
+                return -ENOMEM;
+        return broker_error(mosquitto_property_add_binary(list, kind, data, length));
+}
+
+static int copy_byte(mosquitto_property **list, const mosquitto_property *property, int kind) {
+        uint8_t value;
+
+        if (!mosquitto_property_read_byte(property, kind, &value, false))
+                return -ENOMEM;
+        return broker_error(mosquitto_property_add_byte(list, kind, value));
+}
+
+static int copy_int32(mosquitto_property **list, const mosquitto_property *property, int kind) {
+        uint32_t value;
+
+        if (!mosquitto_property_read_int32(property, kind, &value, false))
+                return -ENOMEM;
+        return broker_error(mosquitto_property_add_int32(list, kind, value));
+}
+
+/* What a PUBLISH may bear; the broker keeps the others for itself. */
+static int copy(mosquitto_property **list, const mosquitto_property *property) {
+        int kind = mosquitto_property_identifier(property);
+
+        switch (kind) {
+        case MQTT_PROP_USER_PROPERTY:
+                return copy_user_property(list, property, kind);
+        case MQTT_PROP_RESPONSE_TOPIC:
+        case MQTT_PROP_CONTENT_TYPE:
+                return copy_text(list, property, kind);
+        case MQTT_PROP_CORRELATION_DATA:
+                return copy_binary(list, property, kind);
+        case MQTT_PROP_PAYLOAD_FORMAT_INDICATOR:
+                return copy_byte(list, property, kind);
+        case MQTT_PROP_MESSAGE_EXPIRY_INTERVAL:
+                return copy_int32(list, property, kind);
+        default:
+                return 0;
+        }
+}
+
+int properties_copy(mosquitto_property **list, const mosquitto_property *from,
+                    int (*keep)(const mosquitto_property *property)) {
+        size_t n_copied = 0;
+        int r;
+
+        for (const mosquitto_property *property = from; property;
+             property = mosquitto_property_next(property)) {
+                r = keep(property);
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        continue;
+                if (++n_copied > PROPERTIES_COPIED_MAX)
+                        return -E2BIG;
+
+                r = copy(list, property);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+void cleanup_properties(mosquitto_property **list) {
+        mosquitto_property_free_all(list);
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client on a bare socket, for tens of thousands of requests: paho takes a tenth of a millisecond for each."""
+
+import socket
+import struct
+
+from support import resp
+from support.client import INVOKE
+from support.process import PATIENCE
+
+PUBLISH, PUBACK, SUBACK, CONNACK = 3, 4, 9, 2
+AT_ONCE = 5000
+MARK = b"flood"
+
+
+def text(data):
+    return struct.pack("!H", len(data)) + data
+
+
+def number(value):
+    """MQTT's variable byte integer."""
+    encoded = b""
+    while value >= 0x80:
+        encoded += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return encoded + bytes([value])
+
+
+def packet(head, body):
+    return bytes([head]) + number(len(body)) + body
+
+
+class Flood:
+    def __init__(self, port, client_id):
+        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self._received = b""
+        self._response_topic = f"clients/{client_id}/answers".encode()
+        self._send(packet(0x10, text(b"MQTT") + b"\x05\x02\x00\x00" + b"\x00" + text(client_id.encode())))
+        self._receive_until(CONNACK)
+        self._send(packet(0x82, b"\x00\x01" + b"\x00" + text(self._response_topic) + b"\x01"))
+        self._receive_until(SUBACK)
+
+    def close(self):
+        self._socket.close()
+
+    def _send(self, data):
+        self._socket.sendall(data)
+
+    def _packets(self):
+        """Type and body of every packet that one read completes."""
+        data = self._socket.recv(1 << 20)
+        assert data, "the broker closed the connection"
+        data = self._received + data
+        at = 0
+        while True:
+            length, digit = 0, 1
+            while at + digit < len(data):
+                length |= (data[at + digit] & 0x7F) << 7 * (digit - 1)
+                if data[at + digit] < 0x80:
+                    break
+                digit += 1
+            end = at + digit + 1 + length
+            if at + digit >= len(data) or end > len(data):
+                self._received = data[at:]
+                return
+            yield data[at] >> 4, data[at + digit + 1:end]
+            at = end
+
+    def _receive_until(self, wanted, n_wanted=1):
+        while n_wanted > 0:
+            n_wanted -= sum(kind == wanted for kind, _ in self._packets())
+
+    def send_gets(self, key, n_requests):
+        """Sends them and returns when the broker has taken them all."""
+        for first in range(0, n_requests, AT_ONCE):
+            part = range(first, min(first + AT_ONCE, n_requests))
+            self._send(b"".join(self._get(key, n) for n in part))
+            self._receive_until(PUBACK, len(part))
+
+    def _get(self, key, n):
+        properties = b"\x08" + text(self._response_topic) + b"\x09" + text(MARK + struct.pack("!I", n))
+        packet_id = struct.pack("!H", n % AT_ONCE + 1)
+        return packet(0x32, text(INVOKE.encode()) + packet_id + number(len(properties)) + properties +
+                      resp.request("GET", key))
+
+    def receive_answers(self, n_answers):
+        """Receives so many, duplicates not counted. Each answer's payload, by the request's number."""
+        answers = {}
+        while len(answers) < n_answers:
+            acknowledged = b""
+            try:
+                packets = list(self._packets())
+            except TimeoutError:
+                raise AssertionError(f"{len(answers)} of {n_answers} requests answered") from None
+            for kind, body in packets:
+                if kind == PUBLISH:
+                    topic_end = 2 + struct.unpack_from("!H", body)[0]
+                    acknowledged += packet(0x40, body[topic_end:topic_end + 2])
+                    mark = body.index(MARK, topic_end) + len(MARK)
+                    answers[struct.unpack_from("!I", body, mark)[0]] = body[body.rindex(b"$"):]
+            self._send(acknowledged)
+        return answers

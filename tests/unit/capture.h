@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Reads what a test makes the code print. Ends with the test's process, so nothing is put back on a failure. */
+
+struct capture {
+        int fd;    /* the one that is captured */
+        int saved; /* where it led */
+        int file;
+};
+
+/* fd: STDOUT_FILENO or STDERR_FILENO. */
+void capture_start(struct capture *capture, int fd);
+
+/* All that was printed since; freed by the caller. */
+char *capture_end(struct capture *capture);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+
+#include "core/dedup.h"
+#include "unit/table.h"
+
+#define S       SLICE_LITERAL
+#define N_PARTS 3
+#define ENOUGH  (64 << 20)
+
+static struct digest digest_of(uint64_t number) {
+        struct slice part = { (const uint8_t *)&number, sizeof(number) };
+
+        return dedup_digest(1, &part, 1);
+}
+
+static void remember(struct dedup *dedup, uint64_t number, int64_t deadline_ns) {
+        struct digest digest = digest_of(number);
+
+        dedup_remember(dedup, &digest, (struct remembered_answer){ .version_wall_ms = (int64_t)number },
+                       deadline_ns);
+}
+
+static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t now_ns) {
+        struct digest digest = digest_of(number);
+        struct remembered_answer answer;
+
+        if (!dedup_find(dedup, &digest, now_ns, &answer))
+                return false;
+        cr_expect_eq(answer.version_wall_ms, (int64_t)number);
+        return true;
+}
+
+static const struct {
+        const char *name;
+        struct slice a[N_PARTS], b[N_PARTS];
+        bool is_same;
+} digests[] = {
+        { "the same", { S("a"), S("b"), S("c") }, { S("a"), S("b"), S("c") }, true },
+        { "another part", { S("a"), S("b"), S("c") }, { S("a"), S("b"), S("d") }, false },
+        { "another order", { S("a"), S("b"), S("c") }, { S("b"), S("a"), S("c") }, false },
+        { "another boundary", { S("ab"), S("c"), S("") }, { S("a"), S("bc"), S("") }, false },
+        { "a boundary at an empty part", { S("ab"), S(""), S("c") }, { S("ab"), S("c"), S("") }, false },
+        { "a NUL more", { S("a"), S("b"), S("c") }, { S("a\0"), S("b"), S("c") }, false },
+        { "a length in the text", { S("\1\0\0\0\0\0\0\0a"), S(""), S("") }, { S(""), S("a"), S("") }, false },
+        { "none at all", { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } }, { S(""), S(""), S("") }, true },
+};
+
+Test(dedup_digest, depends_on_every_part_and_where_it_ends) {
+        for (size_t i = 0; i < N_ROWS(digests); i++) {
+                struct digest a = dedup_digest(1, digests[i].a, N_PARTS);
+                struct digest b = dedup_digest(1, digests[i].b, N_PARTS);
+
+                cr_expect_eq(memcmp(&a, &b, sizeof(a)) == 0, digests[i].is_same, ROW(digests, i));
+        }
+}
+
+Test(dedup_digest, depends_on_the_seed) {
+        struct slice part = S("request");
+        struct digest a = dedup_digest(1, &part, 1), b = dedup_digest(2, &part, 1);
+
+        cr_expect_neq(memcmp(&a, &b, sizeof(a)), 0);
+}
+
+Test(dedup, gives_back_all_of_an_answer) {
+        struct remembered_answer given = { 1696374425000, INT32_MAX - 1, 12, true }, answer = { 0 };
+        struct digest digest = digest_of(1);
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        cr_expect_not(dedup_find(&dedup, &digest, 0, &answer));
+        dedup_remember(&dedup, &digest, given, 10);
+        cr_assert(dedup_find(&dedup, &digest, 0, &answer));
+        cr_expect_eq(answer.version_wall_ms, given.version_wall_ms);
+        cr_expect_eq(answer.version_counter, given.version_counter);
+        cr_expect_eq(answer.outcome, given.outcome);
+        cr_expect(answer.has_version);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, remembers_until_the_deadline) {
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        remember(&dedup, 1, 10);
+        cr_expect(is_remembered(&dedup, 1, 9));
+        cr_expect_not(is_remembered(&dedup, 1, 10)); /* though nothing has been forgotten yet */
+        cr_expect_not(is_remembered(&dedup, 2, 0));
+        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, forgets_what_is_past_its_deadline_and_nothing_else) {
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
+        for (uint64_t i = 1; i <= 5; i++)
+                remember(&dedup, i, (int64_t)i * 10);
+        cr_expect_eq(dedup_next_deadline(&dedup), 10);
+
+        dedup_forget_expired(&dedup, 30, 100);
+        cr_expect_eq(dedup_n_answers(&dedup), 2);
+        cr_expect_eq(dedup_next_deadline(&dedup), 40);
+        cr_expect(is_remembered(&dedup, 4, 0));
+        cr_expect_not(is_remembered(&dedup, 3, 0));
+        cr_expect_eq(dedup.n_dropped_early, 0);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, forgets_no_more_at_a_time_than_it_is_told) {
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        for (uint64_t i = 1; i <= 10; i++)
+                remember(&dedup, i, 10);
+        dedup_forget_expired(&dedup, 10, 3);
+        cr_expect_eq(dedup_n_answers(&dedup), 7);
+        dedup_forget_expired(&dedup, 10, 100);
+        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, remembers_the_last_answer_to_a_request) {
+        struct digest digest = digest_of(1);
+        struct remembered_answer answer;
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 1 }, 10);
+        dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 2 }, 20);
+        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        cr_assert(dedup_find(&dedup, &digest, 15, &answer));
+        cr_expect_eq(answer.outcome, 2);
+        cr_expect_eq(dedup.n_dropped_early, 0);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, drops_what_would_be_forgotten_first_at_its_limit_and_counts_it) {
+        struct dedup dedup;
+        uint64_t n_max;
+
+        cr_assert_eq(dedup_init(&dedup, 100000), 0);
+        n_max = dedup.n_records_max;
+        cr_assert(n_max > 10 && n_max < 100000 / (2 * sizeof(struct digest)), "%lu records", n_max);
+
+        /* the later it comes, the sooner it goes */
+        for (uint64_t i = 0; i < n_max; i++)
+                remember(&dedup, i, (int64_t)(1000000 - i));
+        cr_expect_eq(dedup_n_answers(&dedup), n_max);
+        cr_expect_eq(dedup.n_dropped_early, 0);
+
+        remember(&dedup, n_max, 2000000);
+        cr_expect_eq(dedup_n_answers(&dedup), n_max);
+        cr_expect_eq(dedup.n_dropped_early, 1);
+        cr_expect_not(is_remembered(&dedup, n_max - 1, 0));
+        cr_expect(is_remembered(&dedup, n_max, 0));
+        cr_expect(is_remembered(&dedup, 0, 0));
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, remembers_nothing_where_it_may_take_nothing) {
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, 0), 0);
+        remember(&dedup, 1, 10);
+        cr_expect_not(is_remembered(&dedup, 1, 0));
+        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, uses_again_what_it_forgot) {
+        struct dedup dedup;
+        uint64_t n_slabs_bytes;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        for (uint64_t i = 0; i < 1000; i++)
+                remember(&dedup, i, 10);
+        n_slabs_bytes = heap_bytes(&dedup.deadlines);
+        for (int64_t round = 1; round <= 100; round++) {
+                dedup_forget_expired(&dedup, round * 10, 1000);
+                for (uint64_t i = 0; i < 1000; i++)
+                        remember(&dedup, i, round * 10 + 10);
+                cr_assert_eq(dedup_n_answers(&dedup), 1000);
+        }
+        cr_expect_eq(heap_bytes(&dedup.deadlines), n_slabs_bytes);
+        for (uint64_t i = 0; i < 1000; i++)
+                cr_assert(is_remembered(&dedup, i, 1005));
+        dedup_deinit(&dedup);
+}

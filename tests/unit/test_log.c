@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "unit/capture.h"
+#include "unit/table.h"
+
+#define S SLICE_LITERAL
+
+static const struct {
+        const char *name;
+        struct slice bytes;
+        const char *text;
+} texts[] = {
+        { "nothing", S(""), "" },
+        { "absent", { NULL, 0 }, "" },
+        { "plain", S("client-1 of 2"), "client-1 of 2" },
+        { "UTF-8 as it stands", S("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80"),
+          "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80" },
+        { "a newline", S("a\nb"), "a\\x0Ab" },
+        { "a carriage return", S("a\rb"), "a\\x0Db" },
+        { "an escape sequence", S("\x1B[2J"), "\\x1B[2J" },
+        { "NUL", S("a\0b"), "a\\x00b" },
+        { "DEL", S("\x7F"), "\\x7F" },
+        { "the byte before the first plain one", S("\x1F"), "\\x1F" },
+        { "the first and the last plain byte", S(" ~"), " ~" },
+        { "a quote", S("\"quoted\""), "\\x22quoted\\x22" },
+        { "a backslash, or escapes could be forged", S("\\x0A"), "\\x5Cx0A" },
+        { "a format is no format", S("%s%n"), "%s%n" },
+        { "not UTF-8", S("a\xFFz"), "a\\xFFz" },
+        { "not UTF-8 anywhere, so nothing is taken for it", S("\xC3\xA4\xFF"), "\\xC3\\xA4\\xFF" },
+        { "control characters of two bytes",
+          S("a\xC2\x85\xC2\x9B"
+            "b"),
+          "a\\xC2\\x85\\xC2\\x9Bb" },
+        { "the first that is none of them", S("\xC2\xA0"), "\xC2\xA0" },
+};
+
+Test(log_text, keeps_strangers_bytes_printable) {
+        for (size_t i = 0; i < N_ROWS(texts); i++)
+                cr_expect_str_eq(log_text(texts[i].bytes).text, texts[i].text, ROW(texts, i));
+}
+
+static const struct {
+        const char *name;
+        struct slice unit;
+} long_texts[] = {
+        { "plain", S("a") },
+        { "escaped", S("\n") },
+        { "not UTF-8", S("\xFF") },
+        { "two bytes", S("\xC3\xA4") },
+        { "three bytes", S("\xE2\x82\xAC") },
+        { "four bytes", S("\xF0\x9F\x98\x80") },
+};
+
+/* Each length, so that each way to end at the cut comes up. */
+Test(log_text, is_cut_to_fit_and_says_so) {
+        for (size_t i = 0; i < N_ROWS(long_texts); i++)
+                for (size_t n_units = 0; n_units < 2 * LOG_TEXT_MAX; n_units++)
+                        for (size_t n_before = 0; n_before < 4; n_before++) {
+                                struct buf bytes = { 0 };
+                                struct log_text text;
+                                size_t length;
+
+                                buf_append(&bytes, "aaaa", n_before);
+                                for (size_t j = 0; j < n_units; j++)
+                                        buf_append_slice(&bytes, long_texts[i].unit);
+                                text = log_text(buf_slice(&bytes));
+                                length = strnlen(text.text, LOG_TEXT_MAX);
+                                cr_assert_lt(length, LOG_TEXT_MAX, ROW(long_texts, i));
+                                cr_expect(slice_is_utf8(slice_from_string(text.text)),
+                                          "row %zu: %s, %zu of them", i, long_texts[i].name, n_units);
+                                if (bytes.length > LOG_TEXT_MAX)
+                                        cr_expect_str_eq(text.text + length - 3, "...", ROW(long_texts, i));
+                                buf_deinit(&bytes);
+                        }
+}
+
+static const struct {
+        const char *name;
+        enum log_level level;
+} levels[] = {
+        { "error", LOG_ERROR },
+        { "warning", LOG_WARNING },
+        { "info", LOG_INFO },
+        { "debug", LOG_DEBUG },
+};
+
+Test(log_level, is_read_by_name) {
+        enum log_level level = LOG_ERROR;
+
+        for (size_t i = 0; i < N_ROWS(levels); i++) {
+                cr_expect_eq(log_level_from_string(levels[i].name, &level), 0, ROW(levels, i));
+                cr_expect_eq(level, levels[i].level, ROW(levels, i));
+        }
+        level = LOG_DEBUG;
+        cr_expect_eq(log_level_from_string("", &level), -EINVAL);
+        cr_expect_eq(log_level_from_string("Info", &level), -EINVAL);
+        cr_expect_eq(log_level_from_string("info ", &level), -EINVAL);
+        cr_expect_eq(level, LOG_DEBUG);
+}
+
+static size_t count(const char *text, const char *part) {
+        size_t n = 0;
+
+        for (; (text = strstr(text, part)); text++)
+                n++;
+        return n;
+}
+
+Test(log, drops_what_is_above_its_level_and_starts_at_info) {
+        struct capture capture;
+        char *printed;
+
+        capture_start(&capture, STDERR_FILENO);
+        log_error("one");
+        log_warning("two");
+        log_info("three");
+        log_debug("four");
+        log_set_level(LOG_ERROR);
+        log_error("five");
+        log_warning("six");
+        log_set_level(LOG_DEBUG);
+        log_debug("seven");
+        printed = capture_end(&capture);
+
+        cr_expect_eq(count(printed, "\n"), 5);
+        cr_expect_not_null(strstr(printed, " error one\n"));
+        cr_expect_not_null(strstr(printed, " warning two\n"));
+        cr_expect_not_null(strstr(printed, " info three\n"));
+        cr_expect_not_null(strstr(printed, " error five\n"));
+        cr_expect_not_null(strstr(printed, " debug seven\n"));
+        free(printed);
+}
+
+Test(log, begins_a_line_with_the_time_in_utc) {
+        struct capture capture;
+        struct tm utc = { 0 };
+        char *printed, *end;
+        time_t before = time(NULL), then;
+
+        setenv("TZ", "America/New_York", 1);
+        tzset();
+        capture_start(&capture, STDERR_FILENO);
+        log_info("%s", "an event");
+        printed = capture_end(&capture);
+
+        end = strptime(printed, "%Y-%m-%dT%H:%M:%S", &utc);
+        cr_assert_not_null(end, "%s", printed);
+        then = timegm(&utc);
+        cr_expect(then >= before && then <= before + 60, "%s", printed);
+        cr_expect_eq(end[0], '.');
+        cr_expect_eq(strspn(end + 1, "0123456789"), 3);
+        cr_expect_str_eq(end + 4, "Z info an event\n");
+        free(printed);
+}
+
+Test(log, cuts_a_line_that_is_too_long) {
+        static char text[3 * LOG_LINE_MAX];
+
+        memset(text, 'x', sizeof(text) - 1);
+        for (size_t length = LOG_LINE_MAX - 60; length < sizeof(text); length += length < 1100 ? 1 : 500) {
+                struct capture capture;
+                char *printed;
+
+                capture_start(&capture, STDERR_FILENO);
+                log_info("%.*s", (int)length, text);
+                printed = capture_end(&capture);
+                cr_expect_leq(strlen(printed), LOG_LINE_MAX, "%zu", length);
+                cr_expect_eq(printed[strlen(printed) - 1], '\n', "%zu", length);
+                cr_expect_eq(count(printed, "\n"), 1, "%zu", length);
+                free(printed);
+        }
+}
+
+/* Begins right after the second has changed, so that it ends within it. */
+static void wait_for_a_new_second(void) {
+        struct timespec start, now;
+
+        clock_gettime(CLOCK_MONOTONIC, &start);
+        do
+                clock_gettime(CLOCK_MONOTONIC, &now);
+        while (now.tv_sec == start.tv_sec);
+}
+
+Test(log_limited, prints_a_few_a_second_and_says_how_many_it_left_out) {
+        struct log_limit limit = { 0 };
+        struct capture capture;
+        char *printed;
+
+        wait_for_a_new_second();
+        capture_start(&capture, STDERR_FILENO);
+        for (int i = 0; i < LOG_LIMIT_BURST + 7; i++)
+                log_limited(&limit, LOG_WARNING, "event %d", i);
+        printed = capture_end(&capture);
+        cr_expect_eq(count(printed, "event"), LOG_LIMIT_BURST);
+        free(printed);
+
+        wait_for_a_new_second();
+        capture_start(&capture, STDERR_FILENO);
+        log_limited(&limit, LOG_WARNING, "event again");
+        log_limited(&limit, LOG_WARNING, "event again");
+        printed = capture_end(&capture);
+        cr_expect_eq(count(printed, "event again"), 2);
+        cr_expect_eq(count(printed, "7 more"), 1);
+        cr_expect_eq(count(printed, "\n"), 3);
+        free(printed);
+}
+
+Test(log_limited, counts_nothing_that_is_above_the_level) {
+        struct log_limit limit = { 0 };
+        struct capture capture;
+        char *printed;
+
+        capture_start(&capture, STDERR_FILENO);
+        for (int i = 0; i < 100; i++)
+                log_limited(&limit, LOG_DEBUG, "event");
+        printed = capture_end(&capture);
+        cr_expect_str_eq(printed, "");
+        cr_expect_eq(limit.n_dropped, 0);
+        free(printed);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* SCAN's tokens, and its pages where they are hard to cut: equal hashes, patterns that take long. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/scan.h"
+#include "unit/table.h"
+
+#define S    SLICE_LITERAL
+#define SEED 1
+
+static void put(struct store *store, struct slice key) {
+        struct entry *entry;
+
+        cr_assert_eq(entry_new(&entry, key, S(""), (struct version){ 1, 0 }, NULL), 0);
+        cr_assert_eq(store_put(store, entry, STORE_NEVER, NULL), 0);
+}
+
+static void fill(struct store *store, uint64_t seed, int n) {
+        char key[32];
+
+        cr_assert_eq(store_init(store, seed), 0);
+        for (int i = 0; i < n; i++) {
+                snprintf(key, sizeof(key), "k%d", i);
+                put(store, slice_from_string(key));
+        }
+}
+
+static int result_of(const struct store *store, struct slice pattern, struct slice token) {
+        struct scan_page *page = NULL;
+        int r = scan_page_new(&page, store, pattern, token, 0);
+
+        scan_page_free(page);
+        return r;
+}
+
+/* The token after the first page. */
+static struct slice make_token(const struct store *store, char text[SCAN_TOKEN_LENGTH]) {
+        struct scan_page *page;
+
+        cr_assert_eq(scan_page_new(&page, store, S("*"), (struct slice){ 0 }, 0), 0);
+        cr_assert(page->has_next);
+        memcpy(text, page->token, SCAN_TOKEN_LENGTH);
+        scan_page_free(page);
+        return (struct slice){ (uint8_t *)text, SCAN_TOKEN_LENGTH };
+}
+
+Test(scan_token, is_good_for_any_pattern_and_as_often_as_one_likes) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct store store;
+        struct slice token;
+
+        fill(&store, SEED, 3000);
+        token = make_token(&store, text);
+        cr_expect_eq(result_of(&store, S("*"), token), 0);
+        cr_expect_eq(result_of(&store, S("*"), token), 0);
+        cr_expect_eq(result_of(&store, S("another*"), token), 0);
+        store_deinit(&store);
+}
+
+static const struct {
+        const char *name;
+        struct slice token;
+} foreign[] = {
+        { "empty", S("") },
+        { "a word", S("token") },
+        { "the right length", S("000000000000000000000000") },
+        { "the right length, no digits", S("abcdefghijklmnopqrstuvwx") },
+        { "NUL", S("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") },
+        { "too long", S("00000000000000000000000000") },
+};
+
+Test(scan_token, is_refused_where_we_did_not_make_it) {
+        struct store store;
+
+        fill(&store, SEED, 1);
+        for (size_t i = 0; i < N_ROWS(foreign); i++)
+                cr_expect_eq(result_of(&store, S("*"), foreign[i].token), -EINVAL, ROW(foreign, i));
+        store_deinit(&store);
+}
+
+Test(scan_token, is_refused_by_another_store) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct store ours, another;
+
+        fill(&ours, SEED, 3000);
+        fill(&another, SEED + 1, 3000);
+        cr_expect_eq(result_of(&another, S("*"), make_token(&ours, text)), -EINVAL);
+        store_deinit(&ours);
+        store_deinit(&another);
+}
+
+Test(scan_token, is_refused_with_any_character_changed_or_missing) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct store store;
+        struct slice token;
+
+        fill(&store, SEED, 3000);
+        token = make_token(&store, text);
+        for (size_t i = 0; i < SCAN_TOKEN_LENGTH; i++) {
+                char before = text[i];
+
+                text[i] = before == '0' ? '1' : '0';
+                cr_expect_eq(result_of(&store, S("*"), token), -EINVAL, "character %zu", i);
+                text[i] = before;
+        }
+        for (size_t length = 0; length < SCAN_TOKEN_LENGTH; length++)
+                cr_expect_eq(result_of(&store, S("*"), (struct slice){ token.data, length }), -EINVAL,
+                             "length %zu", length);
+        cr_expect_eq(result_of(&store, S("*"), token), 0);
+        store_deinit(&store);
+}
+
+Test(scan, refuses_an_empty_pattern) {
+        struct store store;
+
+        fill(&store, SEED, 1);
+        cr_expect_eq(result_of(&store, S(""), (struct slice){ 0 }), -EINVAL);
+        cr_expect_eq(result_of(&store, (struct slice){ 0 }, (struct slice){ 0 }), -EINVAL);
+        store_deinit(&store);
+}
+
+struct numbered {
+        uint32_t hash;
+        uint32_t number;
+};
+
+static int by_hash(const void *a, const void *b) {
+        uint32_t hash_a = ((const struct numbered *)a)->hash, hash_b = ((const struct numbered *)b)->hash;
+
+        return (hash_a > hash_b) - (hash_a < hash_b);
+}
+
+#define N_TRIED 200000 /* some four pairs of 32 bits */
+
+static void write_number(char *text, size_t length, uint32_t number) {
+        for (size_t i = 0; i < 6; i++, number /= 10)
+                text[length - 1 - i] = (char)('0' + number % 10);
+}
+
+/* Two numbers that, written to the end of text, lead to keys of one hash. */
+static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32_t *ret_b) {
+        struct numbered *tried = calloc(N_TRIED, sizeof(*tried));
+
+        for (uint32_t i = 0; i < N_TRIED; i++) {
+                write_number(text, length, i);
+                tried[i] = (struct numbered){ table_hash(SEED, (struct slice){ (uint8_t *)text, length }), i };
+        }
+        qsort(tried, N_TRIED, sizeof(*tried), by_hash);
+        for (uint32_t i = 1; i < N_TRIED; i++)
+                if (tried[i - 1].hash == tried[i].hash) {
+                        *ret_a = tried[i - 1].number;
+                        *ret_b = tried[i].number;
+                        free(tried);
+                        return;
+                }
+        cr_assert_fail("no two keys of equal hash");
+}
+
+/* How many of this pattern's keys are listed over all pages, each counted once a page. */
+static size_t count_listed(const struct store *store, struct slice pattern, int n_pages_max) {
+        struct scan_page *page = NULL, *next;
+        struct slice token = { 0 };
+        size_t n_listed = 0;
+
+        for (int i = 0; i < n_pages_max; i++) {
+                cr_assert_eq(scan_page_new(&next, store, pattern, token, 0), 0);
+                scan_page_free(page);
+                page = next;
+                n_listed += page->n_entries;
+                token = (struct slice){ (uint8_t *)page->token, SCAN_TOKEN_LENGTH };
+                if (!page->has_next) {
+                        scan_page_free(page);
+                        return n_listed;
+                }
+        }
+        cr_assert_fail("after %d pages there is still another", n_pages_max);
+}
+
+Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
+        char text[] = "key-000000";
+        struct store store;
+        struct entry *first;
+        uint32_t a, b, hash;
+        int n_before = 0;
+
+        find_equal_hashes(text, 10, &a, &b);
+        cr_assert_eq(store_init(&store, SEED), 0);
+        write_number(text, 10, a);
+        hash = table_hash(SEED, slice_from_string(text));
+        put(&store, slice_from_string(text));
+        write_number(text, 10, b);
+        put(&store, slice_from_string(text));
+        first = store_find(&store, slice_from_string(text));
+        cr_assert_eq(table_item_hash(&first->item), hash);
+
+        /* one key less than a page before them, so that it is full between the two */
+        for (uint32_t i = 0; n_before < SCAN_PAGE_KEYS_MAX - 1; i++) {
+                char other[] = "oth-000000";
+
+                write_number(other, 10, i);
+                if (table_hash(SEED, slice_from_string(other)) >= hash)
+                        continue;
+                put(&store, slice_from_string(other));
+                n_before++;
+        }
+        cr_expect_eq(count_listed(&store, S("*"), 10), SCAN_PAGE_KEYS_MAX + 1);
+        cr_expect_eq(count_listed(&store, S("key*"), 10), 2);
+        store_deinit(&store);
+}
+
+/* Against LENGTH times 'a', "*aaa...b" takes half the length squared: more steps than a page has. */
+#define LENGTH 9000
+static char evil_key[LENGTH + 6];
+
+static struct slice evil_pattern(struct buf *pattern) {
+        buf_append_string(pattern, "*");
+        buf_append(pattern, evil_key, LENGTH / 2);
+        buf_append_string(pattern, "b*");
+        return buf_slice(pattern);
+}
+
+static void evil_keys_init(struct store *store, uint32_t a, uint32_t b) {
+        struct slice key = { (uint8_t *)evil_key, sizeof(evil_key) };
+
+        cr_assert_eq(store_init(store, SEED), 0);
+        write_number(evil_key, sizeof(evil_key), a);
+        put(store, key);
+        write_number(evil_key, sizeof(evil_key), b);
+        put(store, key);
+}
+
+Test(scan, does_not_list_a_key_that_takes_more_steps_than_a_page_has_and_ends) {
+        struct buf pattern = { 0 };
+        struct store store;
+
+        memset(evil_key, 'a', sizeof(evil_key));
+        evil_keys_init(&store, 1, 2);
+        put(&store, S("cheap"));
+        cr_expect_eq(count_listed(&store, evil_pattern(&pattern), 5), 0);
+        buf_deinit(&pattern);
+        store_deinit(&store);
+}
+
+Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
+        struct buf pattern = { 0 };
+        struct store store;
+        uint32_t a, b;
+
+        memset(evil_key, 'a', sizeof(evil_key));
+        find_equal_hashes(evil_key, sizeof(evil_key), &a, &b);
+        evil_keys_init(&store, a, b);
+        cr_expect_eq(count_listed(&store, evil_pattern(&pattern), 5), 0);
+        buf_deinit(&pattern);
+        store_deinit(&store);
+}

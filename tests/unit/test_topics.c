@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol sections 1 and 2: the topics, and what may stand in a Response Topic. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "common/topics.h"
+#include "unit/table.h"
+
+#define S       SLICE_LITERAL
+#define SERVICE "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
+
+Test(topics, are_those_of_the_protocol) {
+        cr_expect_str_eq(TOPIC_INVOKE, SERVICE "/command/invoke");
+        cr_expect_str_eq(TOPIC_NOTIFY_PREFIX, "clients/" SERVICE);
+        cr_expect_eq(TOPIC_LENGTH_MAX, 65535);
+}
+
+static const struct {
+        const char *name;
+        struct slice client, key, topic;
+} notified[] = {
+        { "the page's example", S("client-id1"), S("SOMEKEY"),
+          S("clients/" SERVICE "/636C69656E742D696431/command/notify/534F4D454B4559") },
+        { "bytes of any value", S("a/+#"), S("\0\xFF\r\n"),
+          S("clients/" SERVICE "/612F2B23/command/notify/00FF0D0A") },
+        { "one byte each", S("c"), S("k"), S("clients/" SERVICE "/63/command/notify/6B") },
+};
+
+Test(notify_topic, spells_client_and_key_in_base16) {
+        for (size_t i = 0; i < N_ROWS(notified); i++) {
+                struct buf topic = { 0 };
+
+                topic_append_notify(&topic, notified[i].client, notified[i].key);
+                cr_expect(slice_equal(buf_slice(&topic), notified[i].topic), ROW(notified, i));
+                cr_expect_eq(topic_notify_length(notified[i].client.length, notified[i].key.length),
+                             topic.length, ROW(notified, i));
+                buf_deinit(&topic);
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice topic;
+        bool valid;
+} responses[] = {
+        { "the page's advice", S("clients/id/services/statestore/_any_/command/invoke/response"), true },
+        { "one level", S("answers"), true },
+        { "one byte", S("/"), true },
+        { "empty levels", S("//a//"), true },
+        { "UTF-8", S("antw\xC3\xB6rt/\xF0\x9F\x98\x80"), true },
+        { "blanks", S(" a b "), true },
+        { "a dollar further on", S("a/$SYS"), true },
+        { "below the invoke topic", S(SERVICE "/command/invoke/x"), true },
+        { "above the invoke topic", S(SERVICE "/command"), true },
+        { "the invoke topic in lower case",
+          S("statestore/v1/fa9ae35f-2f64-47cd-9bff-08e2b32a0fe8/command/invoke"), true },
+        { "a client's own", S("clients/statestore/x"), true },
+        { "all but the last byte of the prefix",
+          S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE"), true },
+        { "the prefix further on", S("x/clients/" SERVICE), true },
+
+        { "absent", { NULL, 0 }, false },
+        { "empty", S(""), false },
+        { "the invoke topic", S(SERVICE "/command/invoke"), false },
+        { "the forbidden prefix itself", S("clients/" SERVICE), false },
+        { "below the forbidden prefix", S("clients/" SERVICE "/63/command/notify/6B"), false },
+        { "what begins with it", S("clients/" SERVICE "x"), false },
+        { "a wildcard for one level", S("clients/+/response"), false },
+        { "a wildcard inside a level", S("clients/a+b"), false },
+        { "a wildcard for all", S("clients/#"), false },
+        { "a wildcard at the end of a level", S("clients/a#"), false },
+        { "NUL", S("clients/\0/response"), false },
+        { "NUL at the end", S("clients\0"), false },
+        { "not UTF-8", S("clients/\xFF"), false },
+        { "a surrogate", S("clients/\xED\xA0\x80"), false },
+        { "an overlong slash", S("clients\xC0\xAF"), false },
+        { "the broker's own", S("$SYS/broker"), false },
+        { "a shared subscription", S("$share/g/t"), false },
+};
+
+Test(response_topic, is_valid_unless_the_protocol_forbids_it) {
+        for (size_t i = 0; i < N_ROWS(responses); i++)
+                cr_expect_eq(topic_is_valid_response(responses[i].topic), responses[i].valid,
+                             ROW(responses, i));
+}
+
+Test(response_topic, may_be_as_long_as_mqtt_allows) {
+        static uint8_t text[TOPIC_LENGTH_MAX + 1];
+
+        memset(text, 'a', sizeof(text));
+        cr_expect(topic_is_valid_response((struct slice){ text, TOPIC_LENGTH_MAX }));
+        cr_expect(!topic_is_valid_response((struct slice){ text, TOPIC_LENGTH_MAX + 1 }));
+}
+
+static const struct {
+        const char *name;
+        struct slice topic, client;
+} clients[] = {
+        { "the raw id", S("clients/my-client/services/x"), S("my-client") },
+        { "what Go puts there, as it stands", S("clients/636C/x"), S("636C") },
+        { "nothing after the slash", S("clients/c/"), S("c") },
+        { "no level after the id", S("clients/c"), { NULL, 0 } },
+        { "an empty id", S("clients//x"), { NULL, 0 } },
+        { "no id", S("clients"), { NULL, 0 } },
+        { "another first level", S("client/c/x"), { NULL, 0 } },
+        { "a first level that goes on", S("clientsx/c/x"), { NULL, 0 } },
+        { "not the first level", S("/clients/c/x"), { NULL, 0 } },
+        { "upper case", S("Clients/c/x"), { NULL, 0 } },
+        { "absent", { NULL, 0 }, { NULL, 0 } },
+};
+
+Test(response_topic, names_its_client_on_its_second_level) {
+        for (size_t i = 0; i < N_ROWS(clients); i++) {
+                struct slice client = topic_response_client(clients[i].topic);
+
+                cr_expect(slice_equal(client, clients[i].client), ROW(clients, i));
+                cr_expect_eq(!client.data, !clients[i].client.data, ROW(clients, i));
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice bytes, text;
+} encoded[] = {
+        /* RFC 4648 section 10 */
+        { "nothing", S(""), S("") },
+        { "f", S("f"), S("66") },
+        { "fo", S("fo"), S("666F") },
+        { "foo", S("foo"), S("666F6F") },
+        { "foob", S("foob"), S("666F6F62") },
+        { "fooba", S("fooba"), S("666F6F6261") },
+        { "foobar", S("foobar"), S("666F6F626172") },
+        { "every digit", S("\x01\x23\x45\x67\x89\xAB\xCD\xEF"), S("0123456789ABCDEF") },
+        { "the ends", S("\0\xFF"), S("00FF") },
+};
+
+Test(base16, is_upper_case_and_reads_back) {
+        for (size_t i = 0; i < N_ROWS(encoded); i++) {
+                struct buf text = { 0 }, bytes = { 0 };
+
+                base16_append(&text, encoded[i].bytes);
+                cr_expect(slice_equal(buf_slice(&text), encoded[i].text), ROW(encoded, i));
+                cr_assert_eq(base16_append_decoded(&bytes, encoded[i].text), 0, ROW(encoded, i));
+                cr_expect(slice_equal(buf_slice(&bytes), encoded[i].bytes), ROW(encoded, i));
+                buf_deinit(&text);
+                buf_deinit(&bytes);
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice text;
+} undecodable[] = {
+        { "lower case", S("6f") },
+        { "one digit", S("6") },
+        { "an odd number of digits", S("666") },
+        { "a letter past F", S("6G") },
+        { "a blank", S("6 ") },
+        { "the wrong one first", S("x6") },
+        { "NUL", S("\0\0") },
+        { "NUL after a digit", S("6\0") },
+        { "a prefix", S("0x66") },
+};
+
+Test(base16, is_not_read_where_it_is_anything_else) {
+        for (size_t i = 0; i < N_ROWS(undecodable); i++) {
+                struct buf bytes = { 0 };
+
+                cr_expect_eq(base16_append_decoded(&bytes, undecodable[i].text), -EINVAL,
+                             ROW(undecodable, i));
+                buf_deinit(&bytes);
+        }
+}
