@@ -100,7 +100,7 @@ struct scan {
         size_t n_looked_at;
         size_t n_bytes;
         uint64_t budget;
-        uint32_t last_hash;
+        uint32_t first_hash, last_hash;
         struct table_item **shard;
         size_t n_shard, shard_capacity;
 };
@@ -159,14 +159,17 @@ static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
         for (size_t i = 0; i < scan->n_shard; i++) {
                 struct entry *entry = (struct entry *)scan->shard[i];
                 uint32_t hash = table_item_hash(&entry->item);
-                bool is_first = scan->n_looked_at == 0;
+                bool is_first = scan->n_looked_at == 0 || hash == scan->first_hash;
 
                 if (is_full(scan) && hash != scan->last_hash) {
                         *ret_cursor = hash;
                         return 1;
                 }
 
-                scan->n_looked_at++;
+                if (scan->n_looked_at++ == 0)
+                        scan->first_hash = hash;
+                if (is_first) /* a page that starts here again could do no more for it */
+                        scan->budget = SCAN_PAGE_STEPS_MAX;
                 scan->last_hash = hash;
                 if (matches(scan, entry)) {
                         r = list(scan->page, entry);

@@ -283,7 +283,7 @@ void watch_remove(struct watch *watch, struct registration *registration) {
         registration_unref(registration);
 
         watched_release(&watch->keys, key);
-        watched_release(&watch->clients, client);
+        release_client(watch, client);
 }
 
 struct registration *watch_of_key(const struct watch *watch, struct slice key) {

@@ -50,7 +50,8 @@ enum exit_code answer_read(const struct session_reply *reply, struct resp3_item 
 }
 
 enum exit_code answer_is_unexpected(const struct session_reply *reply) {
-        complain("the store answers with something that is no answer to this: \"%s\"", LOG_TEXT(reply->payload));
+        complain("the store answers with something that is no answer to this: \"%s\"",
+                 LOG_TEXT(reply->payload));
         return EXIT_STORE_ERROR;
 }
 

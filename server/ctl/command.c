@@ -5,75 +5,83 @@
 #include <stdint.h>
 
 const struct command commands[N_COMMANDS] = {
-        [COMMAND_GET] = {
-                "get", "KEY", "print a key's value",
-                "Prints the value and nothing else, so that a script has it byte for byte. On a terminal a line\n"
-                "with the version follows, and a value that could upset the terminal is shown escaped.\n"
-                "\n"
-                "  statestorectl get greeting\n"
-                "  level=$(statestorectl get level) || level=unknown\n"
-                "  statestorectl get firmware > firmware.bin\n"
-                "  statestorectl get greeting --json        value and version\n",
-                1, 1 },
-        [COMMAND_SET] = {
-                "set", "KEY VALUE", "store a value",
-                "Prints OK and the version that the value got. The version of a lock's key is the fencing token\n"
-                "of its holder. What is read from stdin or a file is stored as it comes, line ends included.\n"
-                "\n"
-                "  statestorectl set greeting 'hello world'\n"
-                "  statestorectl set session 42 --px 5m     gone after five minutes\n"
-                "  statestorectl set firmware --value-file firmware.bin\n"
-                "  date +%F | statestorectl set today -\n"
-                "\n"
-                "  # a lock for ten seconds, then a write that fails once another one has taken the lock\n"
-                "  token=$(statestorectl set lock me --nex --px 10s) || exit\n"
-                "  statestorectl set valve open --fence \"${token#OK }\"\n"
-                "\n"
-                "--nex VALUE takes the argument behind it as VALUE where one is left over besides KEY and VALUE;\n"
-                "--nex=VALUE always does.\n",
-                2, 2 },
-        [COMMAND_DEL] = {
-                "del", "KEY", "delete a key",
-                "Prints the version of the value that was deleted.\n"
-                "\n"
-                "  statestorectl del greeting\n"
-                "  statestorectl del state --fence 001696374425000:00000:StateStore\n",
-                1, 1 },
-        [COMMAND_VDEL] = {
-                "vdel", "KEY VALUE", "delete a key if it has this value",
-                "Prints the version of the value that was deleted.\n"
-                "\n"
-                "  statestorectl vdel lock me               give a lock back, unless another one has it by now\n",
-                2, 2 },
-        [COMMAND_SCAN] = {
-                "scan", "[PATTERN]", "list the keys, all or those that match",
-                "Prints a key a line. A key with control characters in it is shown escaped; --json and --hex show\n"
-                "every key exactly. The pattern is for the whole key: * any run, ? any one character, [abc] [a-z]\n"
-                "[!a] one of these, [*] a star. A key may come twice if keys are set and deleted meanwhile.\n"
-                "\n"
-                "  statestorectl scan\n"
-                "  statestorectl scan 'sensor/*/temperature'\n"
-                "  statestorectl scan 'tmp-*' | while read -r key; do statestorectl del \"$key\"; done\n",
-                0, 1 },
-        [COMMAND_WATCH] = {
-                "watch", "KEY...", "print each change of keys, until interrupted",
-                "Prints a line a change: SET, version, key, value or DELETE, version, key, with tabs between them.\n"
-                "A key that expires is deleted. The keys need not exist. Keys and values with control characters\n"
-                "in them are shown escaped; --json and --hex show them exactly.\n"
-                "\n"
-                "  statestorectl watch lock\n"
-                "  statestorectl watch lock | head -n 1     wait for the next change\n"
-                "  statestorectl watch a b --json | jq .\n"
-                "\n"
-                "It registers again after a lost connection, and every two --timeouts, so that a store that was\n"
-                "restarted knows of it. What changed in between is not seen, and stderr says so.\n",
-                1, SIZE_MAX },
-        [COMMAND_PING] = {
-                "ping", "", "see whether the store answers, and how fast",
-                "Prints who answered and how long the round trip through the broker took.\n"
-                "\n"
-                "  statestorectl ping --timeout 500ms || echo 'no store'\n",
-                0, 0 },
+        [COMMAND_GET] = { "get", "KEY", "print a key's value",
+                          "Prints the value and nothing else, so that a script has it byte for byte. On a "
+                          "terminal a line\n"
+                          "with the version follows, and a value that could upset the terminal is shown "
+                          "escaped.\n"
+                          "\n"
+                          "  statestorectl get greeting\n"
+                          "  level=$(statestorectl get level) || level=unknown\n"
+                          "  statestorectl get firmware > firmware.bin\n"
+                          "  statestorectl get greeting --json        value and version\n",
+                          1, 1 },
+        [COMMAND_SET] = { "set", "KEY VALUE", "store a value",
+                          "Prints OK and the version that the value got. The version of a lock's key is the "
+                          "fencing token\n"
+                          "of its holder. What is read from stdin or a file is stored as it comes, line "
+                          "ends included.\n"
+                          "\n"
+                          "  statestorectl set greeting 'hello world'\n"
+                          "  statestorectl set session 42 --px 5m     gone after five minutes\n"
+                          "  statestorectl set firmware --value-file firmware.bin\n"
+                          "  date +%F | statestorectl set today -\n"
+                          "\n"
+                          "  # a lock for ten seconds, then a write that fails once another one has taken "
+                          "the lock\n"
+                          "  token=$(statestorectl set lock me --nex --px 10s) || exit\n"
+                          "  statestorectl set valve open --fence \"${token#OK }\"\n"
+                          "\n"
+                          "--nex VALUE takes the argument behind it as VALUE where one is left over besides "
+                          "KEY and VALUE;\n"
+                          "--nex=VALUE always does.\n",
+                          2, 2 },
+        [COMMAND_DEL] = { "del", "KEY", "delete a key",
+                          "Prints the version of the value that was deleted.\n"
+                          "\n"
+                          "  statestorectl del greeting\n"
+                          "  statestorectl del state --fence 001696374425000:00000:StateStore\n",
+                          1, 1 },
+        [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value",
+                           "Prints the version of the value that was deleted.\n"
+                           "\n"
+                           "  statestorectl vdel lock me               give a lock back, unless another one "
+                           "has it by now\n",
+                           2, 2 },
+        [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or those that match",
+                           "Prints a key a line. A key with control characters in it is shown escaped; "
+                           "--json and --hex show\n"
+                           "every key exactly. The pattern is for the whole key: * any run, ? any one "
+                           "character, [abc] [a-z]\n"
+                           "[!a] one of these, [*] a star. A key may come twice if keys are set and deleted "
+                           "meanwhile.\n"
+                           "\n"
+                           "  statestorectl scan\n"
+                           "  statestorectl scan 'sensor/*/temperature'\n"
+                           "  statestorectl scan 'tmp-*' | while read -r key; do statestorectl del "
+                           "\"$key\"; done\n",
+                           0, 1 },
+        [COMMAND_WATCH] = { "watch", "KEY...", "print each change of keys, until interrupted",
+                            "Prints a line a change: SET, version, key, value or DELETE, version, key, with "
+                            "tabs between them.\n"
+                            "A key that expires is deleted. The keys need not exist. Keys and values with "
+                            "control characters\n"
+                            "in them are shown escaped; --json and --hex show them exactly.\n"
+                            "\n"
+                            "  statestorectl watch lock\n"
+                            "  statestorectl watch lock | head -n 1     wait for the next change\n"
+                            "  statestorectl watch a b --json | jq .\n"
+                            "\n"
+                            "It registers again after a lost connection, and every two --timeouts, so that "
+                            "a store that was\n"
+                            "restarted knows of it. What changed in between is not seen, and stderr says "
+                            "so.\n",
+                            1, SIZE_MAX },
+        [COMMAND_PING] = { "ping", "", "see whether the store answers, and how fast",
+                           "Prints who answered and how long the round trip through the broker took.\n"
+                           "\n"
+                           "  statestorectl ping --timeout 500ms || echo 'no store'\n",
+                           0, 0 },
 };
 
 const struct command *command_find(const char *name) {

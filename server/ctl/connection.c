@@ -64,7 +64,7 @@ const char *connection_problem(const struct connection *connection) {
         return connection->problem;
 }
 
-#define BROKER               "the broker at %s:%u"
+#define BROKER                "the broker at %s:%u"
 #define BROKER_OF(connection) (connection)->config.host, (connection)->config.port
 
 /* 1. What the library tells. */
@@ -117,19 +117,29 @@ static void on_subscribe(struct mosquitto *client, void *userdata, int packet_id
         for (int i = 0; i < n_granted && connection->config.topics[i]; i++)
                 if (granted[i] != 1)
                         connection_fail(connection,
-                                        BROKER " refuses the subscription to %s at QoS 1; let this client read it",
+                                        BROKER
+                                        " refuses the subscription to %s at QoS 1; let this client read it",
                                         BROKER_OF(connection), connection->config.topics[i]);
         connection->is_ready = true;
 }
 
+/* reason: MQTT's where the broker said why, else the library's. */
+static void lose(struct connection *connection, int reason) {
+        if (reason >= 0x80)
+                connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
+                                mosquitto_reason_string(reason));
+        else if (reason == MOSQ_ERR_CONN_LOST)
+                connection_fail(connection, "lost the connection to " BROKER, BROKER_OF(connection));
+        else
+                connection_fail(connection, "lost the connection to " BROKER ": %s", BROKER_OF(connection),
+                                mosquitto_strerror(reason));
+}
+
 static void on_disconnect(struct mosquitto *client, void *userdata, int reason,
                           const mosquitto_property *properties) {
-        struct connection *connection = userdata;
-
         (void)client;
         (void)properties;
-        connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
-                        reason < 0x80 ? mosquitto_strerror(reason) : mosquitto_reason_string(reason));
+        lose(userdata, reason);
 }
 
 static void on_message(struct mosquitto *client, void *userdata, const struct mosquitto_message *message,
@@ -154,13 +164,20 @@ static void on_publish(struct mosquitto *client, void *userdata, int packet_id, 
         (void)client;
         (void)properties;
         if (reason >= 0x80)
-                connection_fail(connection, BROKER " refuses the request: %s", BROKER_OF(connection),
-                                mosquitto_reason_string(reason));
+                connection_fail(connection, BROKER " refuses the request: %s%s", BROKER_OF(connection),
+                                mosquitto_reason_string(reason),
+                                reason == MQTT_RC_NOT_AUTHORIZED
+                                        ? "; it must let this client write statestore/# and read clients/#"
+                                        : "");
         else
                 connection->config.acknowledged(connection->config.userdata, packet_id, reason);
 }
 
 /* 2. Waiting. */
+
+static bool is_interrupted(const struct connection *connection) {
+        return connection->config.interrupted && *connection->config.interrupted;
+}
 
 /*
  * A signal that comes before ppoll() must not be slept over: so it is kept off until then, and seen by its
@@ -169,18 +186,17 @@ static void on_publish(struct mosquitto *client, void *userdata, int packet_id, 
 static int poll_unless_interrupted(const struct connection *connection, struct pollfd *fds, nfds_t n_fds,
                                    int64_t duration_ms) {
         struct timespec timeout = { duration_ms / 1000, duration_ms % 1000 * 1000000 };
-        const volatile sig_atomic_t *interrupted = connection->config.interrupted;
         sigset_t signals, before;
         int r;
 
-        if (!interrupted)
+        if (!connection->config.interrupted)
                 return ppoll(fds, n_fds, &timeout, NULL);
 
         sigemptyset(&signals);
         sigaddset(&signals, SIGINT);
         sigaddset(&signals, SIGTERM);
         sigprocmask(SIG_BLOCK, &signals, &before);
-        r = *interrupted ? 0 : ppoll(fds, n_fds, &timeout, &before);
+        r = is_interrupted(connection) ? 0 : ppoll(fds, n_fds, &timeout, &before);
         sigprocmask(SIG_SETMASK, &before, NULL);
         return r;
 }
@@ -188,7 +204,6 @@ static int poll_unless_interrupted(const struct connection *connection, struct p
 /* Waits for the broker once and lets the library do what is to be done. */
 static enum connection_result turn(struct connection *connection, int64_t duration_ms) {
         struct mosquitto *client = connection->client;
-        const volatile sig_atomic_t *interrupted = connection->config.interrupted;
         struct pollfd fds[] = {
                 { .fd = client ? mosquitto_socket(client) : -1, .events = POLLIN },
                 { .fd = connection->config.hangup_fd },
@@ -198,7 +213,7 @@ static enum connection_result turn(struct connection *connection, int64_t durati
         if (client && mosquitto_want_write(client))
                 fds[0].events |= POLLOUT;
         poll_unless_interrupted(connection, fds, 2, duration_ms < TURN_MS ? duration_ms : TURN_MS);
-        if ((interrupted && *interrupted) || fds[1].revents)
+        if (is_interrupted(connection) || fds[1].revents)
                 return CONNECTION_INTERRUPTED;
         if (!client)
                 return CONNECTION_OK;
@@ -210,13 +225,13 @@ static enum connection_result turn(struct connection *connection, int64_t durati
                 r = mosquitto_loop_write(client, 1);
         if (r == MOSQ_ERR_SUCCESS)
                 r = mosquitto_loop_misc(client);
-        if (r != MOSQ_ERR_SUCCESS) /* on_disconnect has mostly said it already */
-                connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
-                                mosquitto_strerror(r));
+        if (r != MOSQ_ERR_SUCCESS)
+                lose(connection, r); /* on_disconnect has mostly said it already */
         return connection->has_failed ? CONNECTION_FAILED : CONNECTION_OK;
 }
 
-enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms) {
+enum connection_result connection_wait(struct connection *connection, const bool *done,
+                                       int64_t duration_ms) {
         int64_t until_ms = monotonic_ms() + duration_ms;
         enum connection_result result = CONNECTION_OK;
 
@@ -251,7 +266,8 @@ static int connect_in_time(struct connection *connection) {
         timer.it_value.tv_usec = config->timeout_ms % 1000 * 1000;
         sigaction(SIGALRM, &action, &before);
         setitimer(ITIMER_REAL, &timer, NULL);
-        r = mosquitto_connect_bind_v5(connection->client, config->host, config->port, KEEPALIVE_S, NULL, NULL);
+        r = mosquitto_connect_bind_v5(connection->client, config->host, config->port, KEEPALIVE_S, NULL,
+                                      NULL);
         setitimer(ITIMER_REAL, &never, NULL);
         sigaction(SIGALRM, &before, NULL);
         return r;
@@ -262,13 +278,15 @@ static enum connection_result fail_to_connect(struct connection *connection, int
         struct duration_text timeout = duration_text(connection->config.timeout_ms);
 
         if (result == MOSQ_ERR_EAI)
-                return connection_fail(connection, "cannot connect to " BROKER ": %s%s", BROKER_OF(connection),
-                                       gai_strerror(error), advice);
+                return connection_fail(connection, "cannot connect to " BROKER ": %s%s",
+                                       BROKER_OF(connection), gai_strerror(error),
+                                       "; --host says where it is");
         if (result == MOSQ_ERR_ERRNO && error == EINTR)
                 return connection_fail(connection, "cannot connect to " BROKER " within %s%s",
                                        BROKER_OF(connection), timeout.text, advice);
         return connection_fail(connection, "cannot connect to " BROKER ": %s%s", BROKER_OF(connection),
-                               result == MOSQ_ERR_ERRNO ? strerror(error) : mosquitto_strerror(result), advice);
+                               result == MOSQ_ERR_ERRNO ? strerror(error) : mosquitto_strerror(result),
+                               advice);
 }
 
 static int make_client(struct connection *connection) {
@@ -308,13 +326,16 @@ enum connection_result connection_open(struct connection *connection) {
         r = make_client(connection);
         if (r == MOSQ_ERR_SUCCESS)
                 r = connect_in_time(connection);
+        if (is_interrupted(connection))
+                return CONNECTION_INTERRUPTED;
         if (r != MOSQ_ERR_SUCCESS)
                 return fail_to_connect(connection, r, errno);
 
         result = connection_wait(connection, &connection->is_ready,
                                  connection->config.timeout_ms - (monotonic_ms() - began_ms));
         if (result == CONNECTION_TIME_OVER)
-                return connection_fail(connection, BROKER " does not answer within %s; is it an MQTT broker?",
+                return connection_fail(connection,
+                                       BROKER " does not answer within %s; is it an MQTT broker?",
                                        BROKER_OF(connection), timeout.text);
         return connection->has_failed ? CONNECTION_FAILED : result;
 }

@@ -15,7 +15,7 @@ struct connection;
 
 enum connection_result {
         CONNECTION_OK = 0,
-        CONNECTION_FAILED,      /* it did not come about, or has ended, or the broker refuses what we ask */
+        CONNECTION_FAILED, /* it did not come about, or has ended, or the broker refuses what we ask */
         CONNECTION_TIME_OVER,
         CONNECTION_INTERRUPTED, /* by a signal, or nobody reads at hangup_fd any more */
 };
@@ -38,8 +38,9 @@ struct connection_config {
         void (*acknowledged)(void *userdata, int packet_id, int reason);
         void *userdata;
 
-        const volatile sig_atomic_t *interrupted; /* set by a handler of SIGINT or SIGTERM; NULL: there is none */
-        int hangup_fd;                            /* a descriptor that we write to; -1: none */
+        const volatile sig_atomic_t
+                *interrupted; /* set by a handler of SIGINT or SIGTERM; NULL: there is none */
+        int hangup_fd;        /* a descriptor that we write to; -1: none */
 };
 
 /* config is copied, what it points to is borrowed. Returns 0 or -ENOMEM. */
@@ -64,8 +65,8 @@ enum connection_result connection_publish(struct connection *connection, const c
 enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
 
 /* Ends whatever is waited for. The first problem since connection_open() is kept; returns CONNECTION_FAILED. */
-__attribute__((format(printf, 2, 3))) enum connection_result
-connection_fail(struct connection *connection, const char *format, ...);
+__attribute__((format(printf, 2, 3))) enum connection_result connection_fail(struct connection *connection,
+                                                                             const char *format, ...);
 
 /* After CONNECTION_FAILED: what went wrong and what to do, on one line. */
 const char *connection_problem(const struct connection *connection);

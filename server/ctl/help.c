@@ -6,7 +6,8 @@
 
 #include "ctl/option_table.h"
 
-#define COLUMN 28 /* where the explanations begin */
+#define COLUMN          28 /* where the explanations begin */
+#define LINE_LENGTH_MAX 96
 
 static const char head[] =
         "Usage: statestorectl [OPTION]... COMMAND [ARGUMENT]...\n"
@@ -23,10 +24,13 @@ static const char examples[] =
         "  statestorectl scan 'sensor/*' --json\n"
         "  statestorectl --host gateway.local ping\n";
 
-static const char tail[] =
+static const char arguments[] =
         "\n"
-        "An argument - stands for stdin, once. Behind -- nothing is an option. What the command line does not\n"
-        "say the environment may: each variable stands in brackets, and an empty one counts as unset.\n"
+        "An argument - stands for stdin, once. Behind -- nothing is an option. What the command line does "
+        "not\n"
+        "say the environment may: each variable stands in brackets, and an empty one counts as unset.\n";
+
+static const char tail[] =
         "\n"
         "Exit status: 0 done; 1 not found, or the condition was not met; 2 wrong usage; 3 no broker, or no\n"
         "answer in time; 4 the store's error, which stderr shows as it came.\n";
@@ -35,41 +39,55 @@ static void append_row(struct buf *text, const char *left, const char *right) {
         size_t length = strlen(left);
         char row[256];
 
-        snprintf(row, sizeof(row), "  %s%*s%s", left, length < COLUMN ? (int)(COLUMN - length) : 2, "", right);
+        snprintf(row, sizeof(row), "  %s%*s%s", left, length < COLUMN ? (int)(COLUMN - length) : 2, "",
+                 right);
         buf_append_string(text, row);
+}
+
+/* " [VARIABLE] (initial value)", on a line of its own where this one would be too long. */
+static void append_origin(struct buf *text, const struct option *option) {
+        char origin[128];
+        int n = 0;
+
+        origin[0] = '\0';
+        if (option->environment)
+                n = snprintf(origin, sizeof(origin), " [%s]", option->environment);
+        if (option->initial)
+                snprintf(origin + n, sizeof(origin) - (size_t)n, " (%s)", option->initial);
+
+        if (*origin && COLUMN + strlen(option->help) + strlen(origin) > LINE_LENGTH_MAX) {
+                buf_append_string(text, "\n");
+                append_row(text, "", origin + 1);
+        } else {
+                buf_append_string(text, origin);
+        }
+        buf_append_string(text, "\n");
 }
 
 static void append_option(struct buf *text, const struct option *option) {
         const char *argument = option->argument ? option->argument : "";
-        bool optional = argument[0] == '[';
         char left[64];
         int n = 0;
 
         if (option->letter)
                 n = snprintf(left, sizeof(left), "-%c, ", option->letter);
-        snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", option->name, optional || *argument ? " " : "",
+        snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", option->name, *argument ? " " : "",
                  argument);
         append_row(text, left, option->help);
-        if (option->environment) {
-                buf_append_string(text, " [");
-                buf_append_string(text, option->environment);
-                buf_append_string(text, "]");
-        }
-        if (option->initial) {
-                buf_append_string(text, " (");
-                buf_append_string(text, option->initial);
-                buf_append_string(text, ")");
-        }
-        buf_append_string(text, "\n");
+        append_origin(text, option);
 }
 
-/* Those that every command takes, or those that this one takes besides. */
-static void append_options(struct buf *text, const struct command *command) {
-        for (size_t i = 0; i < n_options; i++) {
-                bool for_all = option_table[i].commands == OPTION_FOR_ALL;
+static void append_command_options(struct buf *text, const struct command *command) {
+        uint32_t bit = OPTION_FOR(command - commands);
+        bool has_some = false;
 
-                if (command ? !for_all && option_table[i].commands & OPTION_FOR(command - commands) : for_all)
-                        append_option(text, &option_table[i]);
+        for (size_t i = 0; i < n_options; i++) {
+                if (option_table[i].commands == OPTION_FOR_ALL || !(option_table[i].commands & bit))
+                        continue;
+                if (!has_some)
+                        buf_append_string(text, "\nOptions:\n");
+                has_some = true;
+                append_option(text, &option_table[i]);
         }
 }
 
@@ -81,9 +99,15 @@ static void append_command_help(struct buf *text, const struct command *command)
         buf_append_string(text, command->synopsis);
         buf_append_string(text, "\n\n");
         buf_append_string(text, command->help);
-        buf_append_string(text, "\nOptions:\n");
-        append_options(text, command);
-        append_options(text, NULL);
+        append_command_options(text, command);
+
+        buf_append_string(text, "\nOptions of every command, for which see statestorectl --help:\n ");
+        for (size_t i = 0; i < n_options; i++)
+                if (option_table[i].commands == OPTION_FOR_ALL) {
+                        buf_append_string(text, " --");
+                        buf_append_string(text, option_table[i].name);
+                }
+        buf_append_string(text, "\n");
 }
 
 void help_append(struct buf *text, const struct command *command) {
@@ -101,7 +125,10 @@ void help_append(struct buf *text, const struct command *command) {
                 }
                 buf_append_string(text, examples);
                 buf_append_string(text, "\nOptions of every command:\n");
-                append_options(text, NULL);
+                for (size_t i = 0; i < n_options; i++)
+                        if (option_table[i].commands == OPTION_FOR_ALL)
+                                append_option(text, &option_table[i]);
+                buf_append_string(text, arguments);
         }
         buf_append_string(text, tail);
 }

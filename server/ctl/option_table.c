@@ -149,13 +149,12 @@ static int set_version(struct options *options, const char *value) {
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
 #define FOR_BYTES   (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
 
-#define DURATION "a duration such as 500ms, 10s or 5m"
+#define DURATION "a duration of at least 1ms, such as 500ms, 10s or 5m,"
 
 const struct option option_table[] = {
         { "nx", 0, NULL, NULL, NULL, NULL, "only if the key does not exist", FOR_SET, set_nx },
         { "nex", 0, "[VALUE]", NULL, NULL, "a value",
-          "only if the key does not exist or has this value: VALUE, or else the one to be set", FOR_SET,
-          set_nex },
+          "only if it does not exist or has this value: VALUE, or else the new one", FOR_SET, set_nex },
         { "px", 0, "DURATION", NULL, NULL, DURATION, "the key expires after this long", FOR_SET, set_px },
         { "persist", 0, NULL, NULL, NULL, NULL, "ask the store to keep the key on disk", FOR_SET,
           set_persist },
@@ -172,7 +171,7 @@ const struct option option_table[] = {
           "keys and values on the command line are hex digits, and are printed so", FOR_BYTES, set_hex },
 
         { "url", 'u', "URL", "STATESTORE_URL", "mqtt://127.0.0.1:1883", NULL,
-          "the broker: mqtt://[USER[:PASSWORD]@]HOST[:PORT]", OPTION_FOR_ALL, set_url },
+          "the broker, mqtt://[USER[:PASSWORD]@]HOST[:PORT]", OPTION_FOR_ALL, set_url },
         { "host", 0, "HOST", "STATESTORE_HOST", NULL, "a name or an address", "the broker, over --url's",
           OPTION_FOR_ALL, set_host },
         { "port", 0, "PORT", "STATESTORE_PORT", NULL, "a port from 1 to 65535",

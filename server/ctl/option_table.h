@@ -14,7 +14,7 @@ struct option {
         const char *initial;     /* read like any other value; NULL: none */
         const char *expected;    /* what a value should have been; it is not repeated where this is NULL */
         const char *help;
-        uint32_t commands; /* those that take it, a bit each */
+        uint32_t commands;                                      /* those that take it, a bit each */
         int (*set)(struct options *options, const char *value); /* 0 or -errno; value NULL: without one */
 };
 

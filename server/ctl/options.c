@@ -33,8 +33,8 @@ struct parser {
 static enum options_result wrong(const struct options *options, const char *argument, const char *what) {
         const char *command = options->command ? options->command->name : "";
 
-        complain("%s: %s; see statestorectl %s%s--help", LOG_TEXT(slice_from_string(argument)), what, command,
-                 *command ? " " : "");
+        complain("%s: %s; see statestorectl %s%s--help", LOG_TEXT(slice_from_string(argument)), what,
+                 command, *command ? " " : "");
         return OPTIONS_WRONG;
 }
 
@@ -189,7 +189,7 @@ static enum options_result check_stdin(const struct options *options) {
                 n += input_is_stdin(options->words[i]);
         for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
                 n += others[i] && input_is_stdin(others[i]);
-        return n <= 1 ? OPTIONS_RUN : wrong(options, "-", "stdin can be read once");
+        return n <= 1 ? OPTIONS_RUN : wrong(options, "-", "stdin cannot be read twice");
 }
 
 static enum options_result read_password(struct options *options) {
@@ -236,9 +236,9 @@ static enum options_result settle(struct parser *parser) {
         enum options_result result;
 
         if (!options->command)
-                return options->n_words == 0
-                               ? wrong(options, "no command", "get, set, del, vdel, scan, watch or ping was expected")
-                               : wrong(options, options->words[0], "no such command");
+                return options->n_words == 0 ? wrong(options, "no command",
+                                                     "get, set, del, vdel, scan, watch or ping was expected")
+                                             : wrong(options, options->words[0], "no such command");
 
         result = check_options(parser);
         if (result == OPTIONS_RUN)

@@ -39,8 +39,13 @@ struct session {
 };
 
 static const char *const reply_properties[] = {
-        PROPERTY_TIMESTAMP,  PROPERTY_SOURCE_ID,   PROPERTY_STATUS, PROPERTY_STATUS_TEXT,
-        PROPERTY_FAULT_NAME, PROPERTY_FAULT_VALUE, NULL,
+        PROPERTY_TIMESTAMP,
+        PROPERTY_SOURCE_ID,
+        PROPERTY_STATUS,
+        PROPERTY_STATUS_TEXT,
+        PROPERTY_FAULT_NAME,
+        PROPERTY_FAULT_VALUE,
+        NULL,
 };
 
 struct slice message_property(const struct message *message, const char *name) {
@@ -147,12 +152,16 @@ static void add_property(struct message *message, struct slice name, const char 
                 (struct user_property){ name, slice_from_string(value) };
 }
 
+static int64_t timeout_of(const struct session *session, const struct session_request *request) {
+        return request->timeout_ms ? request->timeout_ms : session->config.options->timeout_ms;
+}
+
 static int make_properties(struct session *session, const struct session_request *request,
                            mosquitto_property **ret_properties) {
         struct message message = {
                 .correlation_data = { session->correlation, CORRELATION_LENGTH },
                 .has_expiry = true,
-                .expiry_s = (uint32_t)((session->config.options->timeout_ms + 999) / 1000),
+                .expiry_s = (uint32_t)((timeout_of(session, request) + 999) / 1000),
         };
         int r;
 
@@ -167,8 +176,8 @@ static int make_properties(struct session *session, const struct session_request
         r = mqtt_properties_new(ret_properties, &message);
         if (r < 0)
                 return r;
-        return mqtt_error(mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC,
-                                                        session->topics[0]));
+        return mqtt_error(
+                mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC, session->topics[0]));
 }
 
 static enum connection_result send(struct session *session, const struct session_request *request) {
@@ -190,11 +199,16 @@ static enum connection_result send(struct session *session, const struct session
                 mosquitto_property_free_all(&properties);
                 return connection_fail(session->connection, "%s", strerror(-r));
         }
-        return connection_publish(session->connection, TOPIC_INVOKE, buf_slice(&session->request), properties,
-                                  &session->packet_id);
+        return connection_publish(session->connection, TOPIC_INVOKE, buf_slice(&session->request),
+                                  properties, &session->packet_id);
 }
 
 /* 3. The interface. */
+
+void session_request_add(struct session_request *request, struct slice word) {
+        ASSERT(request->n_words < SESSION_WORDS_MAX);
+        request->words[request->n_words++] = word;
+}
 
 static struct slice or_absent(const struct buf *buf) {
         return buf->length > 0 ? buf_slice(buf) : (struct slice){ 0 };
@@ -203,18 +217,20 @@ static struct slice or_absent(const struct buf *buf) {
 enum connection_result session_request(struct session *session, const struct session_request *request,
                                        struct session_reply *ret_reply) {
         const struct options *options = session->config.options;
-        struct duration_text timeout = duration_text(options->timeout_ms);
+        struct duration_text timeout = duration_text(timeout_of(session, request));
         enum connection_result result;
 
         session->problem[0] = '\0';
         result = send(session, request);
         if (result == CONNECTION_OK)
-                result = connection_wait(session->connection, &session->is_answered, options->timeout_ms);
+                result = connection_wait(session->connection, &session->is_answered,
+                                         timeout_of(session, request));
         if (result == CONNECTION_TIME_OVER)
                 snprintf(session->problem, sizeof(session->problem),
-                         "no answer within %s: %s the broker at %s:%u; is statestored running there?", timeout.text,
+                         "no answer within %s: %s the broker at %s:%u; is statestored running there?",
+                         timeout.text,
                          session->is_unheard ? "it seems that no state store is connected to"
-                                             : "no state store answers at",
+                                             : "no state store answers through",
                          options->host, options->port);
         if (result != CONNECTION_OK)
                 return result;

@@ -18,7 +18,11 @@ struct session_request {
         size_t n_words;
         const char *fence; /* NULL: none */
         bool persist;
+        int64_t timeout_ms; /* 0: the options' */
 };
+
+/* word is borrowed until the request was made. */
+void session_request_add(struct session_request *request, struct slice word);
 
 /* What the store said. Valid until the session's next call. */
 struct session_reply {

@@ -3,6 +3,7 @@
 #include "io/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <mqtt_protocol.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -79,7 +80,8 @@ void client_disconnect(struct mosquitto *client) {
                 return;
 
         shutdown(fd, SHUT_WR);
-        if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0)
+        if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0 &&
+            fcntl(fd, F_SETFL, 0) == 0) /* the library's sockets do not block */
                 while (recv(fd, rest, sizeof(rest), 0) > 0)
                         ;
         close(fd);

@@ -61,13 +61,19 @@ void guard_look_again(struct guard *guard);
 /* neighbours.c: whether the broker has loaded another plugin than this. Assumes so where it cannot tell. */
 bool neighbours_exist(void);
 
-/* stamp.c: says who sent a request, and that it was the broker who said so */
+/* presence.c: who is there */
+
+/* The connection over which this client has sent a request. Returns 0 or -ENOMEM. */
+int presence_enter(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
+                   struct connection **ret_connection);
+
+/* It has ended. NULL is nobody we know. */
+void presence_end(struct plugin *plugin, struct connection *connection);
+
+/* stamp.c: who sent a request, said so that it can only come from here */
 
 /* A client's PUBLISH to the invoke topic, before anybody sees it. Returns MOSQ_ERR_... */
 int stamp_request(struct plugin *plugin, struct mosquitto_evt_message *request);
-
-/* The connection has ended, or another one has taken its place. NULL is none. */
-void stamp_forget(struct plugin *plugin, struct connection *connection);
 
 /* control.c: what statestored says */
 

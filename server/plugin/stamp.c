@@ -14,7 +14,7 @@
 
 enum request_properties {
         REQUEST_PLAIN = 0,
-        REQUEST_FORGED, /* bears a stamp */
+        REQUEST_FORGED,  /* bears a stamp */
         REQUEST_INVALID, /* must not be answered where it asks to be */
 };
 
@@ -63,32 +63,6 @@ static int inspect(const mosquitto_property *properties) {
         return result;
 }
 
-void stamp_forget(struct plugin *plugin, struct connection *connection) {
-        if (!connection)
-                return;
-
-        /* Should the news be lost for lack of memory: notifications are checked here once more. */
-        if (connection->held)
-                (void)tell_left(plugin, connection_number(connection));
-        connections_remove(&plugin->connections, connection);
-}
-
-static int connection_of(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
-                         struct connection **ret_connection) {
-        struct connections *connections = &plugin->connections;
-        struct connection *connection;
-
-        connection = connections_find_client(connections, client);
-        if (connection) {
-                *ret_connection = connection;
-                return 0;
-        }
-
-        /* Over websockets one that was taken over ends some time later. For us it has. */
-        stamp_forget(plugin, connections_find_id(connections, slice_from_string(client_id)));
-        return connections_add(connections, client, client_id, ret_connection);
-}
-
 static int add(mosquitto_property **properties, const char *name, const char *value) {
         return broker_error(
                 mosquitto_property_add_string_pair(properties, MQTT_PROP_USER_PROPERTY, name, value));
@@ -120,4 +94,48 @@ static int replace_stamp(mosquitto_property **properties, const struct connectio
 
         broker_replace_properties(properties, take_ptr(&list));
         return 0;
+}
+
+static int stamp(struct plugin *plugin, struct mosquitto_evt_message *request, const char *client_id,
+                 bool in_place) {
+        struct connection *connection;
+        int r;
+
+        r = presence_enter(plugin, request->client, client_id, &connection);
+        if (r < 0)
+                return r;
+        r = in_place ? add_stamp(&request->properties, connection)
+                     : replace_stamp(&request->properties, connection);
+        if (r < 0)
+                return r;
+
+        /* A retained request would show its seal to the next who subscribes, and would be done again. */
+        request->retain = false;
+        return 0;
+}
+
+int stamp_request(struct plugin *plugin, struct mosquitto_evt_message *request) {
+        const char *client_id = mosquitto_client_id(request->client);
+        int r;
+
+        if (!client_id)
+                return MOSQ_ERR_ACL_DENIED;
+
+        r = inspect(request->properties);
+        if (r == REQUEST_INVALID) {
+                mosquitto_log_printf(MOSQ_LOG_NOTICE, "statestore: %s asks for an answer where none may go",
+                                     LOG_TEXT(slice_from_string(client_id)));
+                return MOSQ_ERR_PROTOCOL;
+        }
+        if (r >= 0)
+                r = stamp(plugin, request, client_id, request->properties && r == REQUEST_PLAIN);
+
+        switch (r) {
+        case 0:
+                return MOSQ_ERR_SUCCESS;
+        case -ENOMEM:
+                return MOSQ_ERR_NOMEM;
+        default: /* too many properties to sort through, a username that is no text */
+                return MOSQ_ERR_ACL_DENIED;
+        }
 }

@@ -125,15 +125,25 @@ def test_a_token_that_we_did_not_make_is_a_syntax_error(client, token):
     assert client.request("SCAN", "*", token).payload == SYNTAX
 
 
-def test_a_token_that_was_cut_or_prolonged_is_a_syntax_error(site):
+def forgeries(token):
+    """The token with each of its bytes exchanged for another that tokens are made of, cut and prolonged."""
+    alphabet = sorted(set(token))
+    for at, byte in enumerate(token):
+        other = alphabet[(alphabet.index(byte) + 1) % len(alphabet)]
+        yield token[:at] + bytes([other]) + token[at + 1:]
+    yield token[:-1]
+    yield token + token[:1]
+
+
+def test_a_forged_token_is_a_syntax_error(site):
     site.start_store()
     client = site.connect()
     store_all(client, [f"key-{n}" for n in range(5000)])
     _, token = page(client, "*")
     assert token is not None
 
-    assert client.request("SCAN", "*", token[:-1]).payload == SYNTAX
-    assert client.request("SCAN", "*", token + b"0").payload == SYNTAX
+    answers = client.request_all(("SCAN", "*", forgery) for forgery in forgeries(token))
+    assert {answer.payload for answer in answers} == {SYNTAX}
 
 
 def test_a_token_can_be_used_twice(site):

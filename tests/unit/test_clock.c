@@ -20,7 +20,10 @@ static const struct {
         struct hlc remote;
         struct version next;
 } received[] = {
-        { "the protocol's example", { 1696374424000, 3 }, 1696374425000, { 1696374425000, 0, S("Client1") },
+        { "the protocol's example",
+          { 1696374424000, 3 },
+          1696374425000,
+          { 1696374425000, 0, S("Client1") },
           { 1696374425000, 1 } },
         { "l' = l = m.l: the greater counter is ours", { 50, 9 }, 40, { 50, 4, S("n") }, { 50, 10 } },
         { "l' = l = m.l: the greater counter is theirs", { 50, 4 }, 40, { 50, 9, S("n") }, { 50, 10 } },
@@ -34,7 +37,10 @@ static const struct {
         { "the first reading of all", { 0, 0 }, 50, { 0, 0, S("n") }, { 50, 0 } },
         { "the wall clock has stepped back", { 50, 4 }, 10, { 10, 0, S("n") }, { 50, 5 } },
 
-        { "their counter is the last below ours", { 0, 0 }, 1, { 50, COUNTER_END - 2, S("n") },
+        { "their counter is the last below ours",
+          { 0, 0 },
+          1,
+          { 50, COUNTER_END - 2, S("n") },
           { 50, COUNTER_END - 1 } },
         { "their counter leaves no room", { 0, 0 }, 1, { 50, COUNTER_END - 1, S("n") }, { 51, 0 } },
         { "their counter is the last of 31 bits", { 0, 0 }, 1, { 50, COUNTER_END, S("n") }, { 51, 0 } },
@@ -44,7 +50,10 @@ static const struct {
         { "their last counter, and ours the same ms", { 50, 3 }, 50, { 50, UINT64_MAX, S("n") }, { 51, 0 } },
         { "their last counter, a ms before", { 50, 3 }, 50, { 49, UINT64_MAX, S("n") }, { 50, 4 } },
         { "our counter leaves no room", { 50, COUNTER_END - 1 }, 50, { 50, 0, S("n") }, { 51, 0 } },
-        { "our counter leaves no room, their ms is older", { 50, COUNTER_END - 1 }, 1, { 49, 0, S("n") },
+        { "our counter leaves no room, their ms is older",
+          { 50, COUNTER_END - 1 },
+          1,
+          { 49, 0, S("n") },
           { 51, 0 } },
 };
 
@@ -91,7 +100,9 @@ static bool is_after(struct version a, struct version b) {
 }
 
 Test(clock, only_ever_goes_forward) {
-        static const uint64_t counters[] = { 0, 1, COUNTER_END - 2, COUNTER_END - 1, COUNTER_END, UINT64_MAX };
+        static const uint64_t counters[] = {
+                0, 1, COUNTER_END - 2, COUNTER_END - 1, COUNTER_END, UINT64_MAX
+        };
         struct clock clock = { 0 };
         struct version before = { 0 };
         int64_t wall_ms = 1000000;

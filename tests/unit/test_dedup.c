@@ -43,7 +43,10 @@ static const struct {
         { "another boundary", { S("ab"), S("c"), S("") }, { S("a"), S("bc"), S("") }, false },
         { "a boundary at an empty part", { S("ab"), S(""), S("c") }, { S("ab"), S("c"), S("") }, false },
         { "a NUL more", { S("a"), S("b"), S("c") }, { S("a\0"), S("b"), S("c") }, false },
-        { "a length in the text", { S("\1\0\0\0\0\0\0\0a"), S(""), S("") }, { S(""), S("a"), S("") }, false },
+        { "a length in the text",
+          { S("\1\0\0\0\0\0\0\0a"), S(""), S("") },
+          { S(""), S("a"), S("") },
+          false },
         { "none at all", { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } }, { S(""), S(""), S("") }, true },
 };
 

@@ -35,7 +35,8 @@ static void take_out(struct store *store, struct slice key) {
 }
 
 static struct slice token_of(const struct scan_page *page) {
-        return page ? (struct slice){ (const uint8_t *)page->token, SCAN_TOKEN_LENGTH } : (struct slice){ 0 };
+        return page ? (struct slice){ (const uint8_t *)page->token, SCAN_TOKEN_LENGTH }
+                    : (struct slice){ 0 };
 }
 
 /* The page after this one, which is freed; NULL: the first. */
@@ -255,12 +256,9 @@ static const struct {
         struct slice key;
         bool is_listed;
 } keys[] = {
-        { "ASCII", S("key"), true },
-        { "UTF-8", S("\xC3\xA4"), true },
-        { "NUL is UTF-8", S("a\0b"), true },
-        { "one byte that is none", S("a\xFF"), false },
-        { "overlong", S("\xC0\xAF"), false },
-        { "a surrogate", S("\xED\xA0\x80"), false },
+        { "ASCII", S("key"), true },          { "UTF-8", S("\xC3\xA4"), true },
+        { "NUL is UTF-8", S("a\0b"), true },  { "one byte that is none", S("a\xFF"), false },
+        { "overlong", S("\xC0\xAF"), false }, { "a surrogate", S("\xED\xA0\x80"), false },
         { "cut", S("a\xC3"), false },
 };
 

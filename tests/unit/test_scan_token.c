@@ -148,7 +148,8 @@ static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32
 
         for (uint32_t i = 0; i < N_TRIED; i++) {
                 write_number(text, length, i);
-                tried[i] = (struct numbered){ table_hash(SEED, (struct slice){ (uint8_t *)text, length }), i };
+                tried[i] =
+                        (struct numbered){ table_hash(SEED, (struct slice){ (uint8_t *)text, length }), i };
         }
         qsort(tried, N_TRIED, sizeof(*tried), by_hash);
         for (uint32_t i = 1; i < N_TRIED; i++)
@@ -179,6 +180,7 @@ static size_t count_listed(const struct store *store, struct slice pattern, int 
                 }
         }
         cr_assert_fail("after %d pages there is still another", n_pages_max);
+        return n_listed;
 }
 
 Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {

@@ -83,7 +83,8 @@ Test(table, tells_keys_of_one_hash_apart) {
         for (size_t i = 0; i < 3; i++)
                 cr_assert_eq(table_add(&table, 7, slice_from_string(keys[i]), &items[i].item), 0);
         for (size_t i = 0; i < 3; i++)
-                cr_expect_eq(table_find(&table, 7, slice_from_string(keys[i])), &items[i].item, "%s", keys[i]);
+                cr_expect_eq(table_find(&table, 7, slice_from_string(keys[i])), &items[i].item, "%s",
+                             keys[i]);
         cr_expect_null(table_find(&table, 7, slice_from_string("c")));
         cr_expect_null(table_find(&table, 8, slice_from_string("a")));
 
@@ -94,8 +95,8 @@ Test(table, tells_keys_of_one_hash_apart) {
 }
 
 Test(table, takes_keys_of_any_bytes) {
-        static const struct slice keys[] = { SLICE_LITERAL("a\0b"), SLICE_LITERAL("a\0c"), SLICE_LITERAL("a"),
-                                             SLICE_LITERAL("\xFF") };
+        static const struct slice keys[] = { SLICE_LITERAL("a\0b"), SLICE_LITERAL("a\0c"),
+                                             SLICE_LITERAL("a"), SLICE_LITERAL("\xFF") };
         struct named items[4] = { 0 };
         struct table table;
 
@@ -196,7 +197,8 @@ Test(table_shard_from, finds_the_first_and_the_last_hash_there_is) {
         cr_assert_eq(table_init(&table, 1), 0);
         cr_expect_null(table_shard_from(&table, 0));
         for (size_t i = 0; i < 4; i++)
-                cr_assert_eq(table_add(&table, hashes[i], slice_from_string(items[i].key), &items[i].item), 0);
+                cr_assert_eq(table_add(&table, hashes[i], slice_from_string(items[i].key), &items[i].item),
+                             0);
 
         cr_expect_eq(table_shard_from(&table, 0), &items[0].item);
         cr_expect_eq(table_shard_from(&table, 0x7FFFFFFF), &items[0].item);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <limits.h>
+
+#include "common/cleanup.h"
+#include "plugin/internal.h"
+
+/* To this client alone, or with NULL to all who subscribe. */
+static int tell(const char *client_id, const char *topic, struct slice payload, bool retain) {
+        if (payload.length > INT_MAX)
+                return -ENOMEM;
+
+        return broker_error(mosquitto_broker_publish_copy(client_id, topic, (int)payload.length,
+                                                          payload.data, 1, retain, NULL));
+}
+
+int tell_plugin(void) {
+        return tell(NULL, BROKER_SIDE_PLUGIN, SLICE_LITERAL(BROKER_SIDE_VERSION), true);
+}
+
+int tell_left(const struct plugin *plugin, struct slice number) {
+        return plugin->peer_id ? tell(plugin->peer_id, BROKER_SIDE_LEFT, number, false) : 0;
+}
+
+int tell_welcome(const struct plugin *plugin) {
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
+
+        if (!plugin->peer_id)
+                return 0;
+
+        buf_append_string(&payload, plugin->connections.seal);
+        buf_append_string(&payload, "\n");
+        for (const struct connection *c = plugin->connections.by_client; c; c = c->by_client.next) {
+                if (!c->held)
+                        continue;
+                buf_append_slice(&payload, connection_number(c));
+                buf_append_string(&payload, "\n");
+        }
+        return buf_failed(&payload) ? -ENOMEM
+                                    : tell(plugin->peer_id, BROKER_SIDE_WELCOME, buf_slice(&payload), false);
+}

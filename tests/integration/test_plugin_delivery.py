@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What statestored publishes for a client goes to this client, once, subscribed or not, while it is there."""
+
+import queue
+import signal
+
+import paho.mqtt.client as paho
+import pytest
+
+from support.plugin import (CONTROL, INVOKE, NOTIFY_PREFIX, Disconnected, notify_topic, peer,  # noqa: F401 fixtures
+                            site, site_with)
+
+DISCONNECT_KEEPING_THE_SESSION = bytes.fromhex("e0 07 00 05 11 00 00 03 e8")
+
+
+@pytest.fixture
+def client(site, peer):
+    """One that has registered: it sent a request, and its connection is held."""
+    client = site.connect(session_expiry=1000)
+    client.number = peer.number_of(client)
+    peer.hold(client.number)
+    return client
+
+
+def test_a_client_that_never_subscribed_gets_it_once(peer, client):
+    peer.deliver(client.id, "key", b"payload", client.number)
+
+    notification, = client.messages()
+    assert notification.topic == notify_topic(client.id, "key")
+    assert (notification.payload, notification.qos, notification.retain) == (b"payload", 1, False)
+
+
+@pytest.mark.parametrize("subscriptions", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"],
+                                           ["$share/group/{topic}"]])
+def test_a_client_that_subscribed_gets_it_once_too(peer, client, subscriptions):
+    for subscription in subscriptions:
+        client.subscribe(subscription.format(topic=notify_topic(client.id, "key")))
+
+    peer.deliver(client.id, "key", connection=client.number)
+
+    assert len(client.messages()) == 1
+
+
+def test_others_who_subscribed_get_nothing(site, peer, client):
+    other = site.connect()
+    for subscription in ("#", NOTIFY_PREFIX + "#", notify_topic(client.id, "key")):
+        other.subscribe(subscription)
+
+    peer.deliver(client.id, "key", connection=client.number)
+
+    assert len(client.messages()) == 1
+    assert other.messages() == []
+
+
+def test_all_that_concerns_the_client_is_passed_on(peer, client):
+    user = [("__ts", "1:2:x"), ("", ""), ("__ts", "again"), ("ключ", "значение")]
+
+    peer.deliver(client.id, "key", b"\0\xff" * 50000, client.number, user=user, ContentType="application/octet-stream",
+                 PayloadFormatIndicator=0)
+
+    notification = client.message()
+    assert notification.payload == b"\0\xff" * 50000
+    assert notification.user == user
+    assert (notification.content_type, notification.format_indicator) == ("application/octet-stream", 0)
+    assert (notification.response_topic, notification.correlation) == (None, None)
+
+
+def test_an_empty_payload_and_no_properties_are_delivered(peer, client):
+    peer.deliver(client.id, "key", b"", client.number)
+
+    notification = client.message()
+    assert (notification.payload, notification.user) == (b"", [])
+
+
+def test_without_a_number_whichever_connection_the_client_has_gets_it(site, peer, client):
+    peer.deliver(client.id, "key")
+    assert len(client.messages()) == 1
+
+    again = site.connect(client.id)
+    peer.number_of(again)
+    peer.deliver(client.id, "key")
+
+    assert len(again.messages()) == 1
+
+
+def test_another_connection_of_the_same_client_gets_nothing(site, peer, client):
+    again = site.connect(client.id)
+    peer.deliver(client.id, "key", connection=client.number)
+    peer.number_of(again)
+    peer.deliver(client.id, "key", connection=client.number)
+
+    assert again.messages() == []
+
+
+def test_another_client_s_number_is_not_enough(site, peer, client):
+    other = site.connect()
+    peer.number_of(other)
+
+    peer.deliver(other.id, "key", connection=client.number)
+
+    assert client.messages() == []
+    assert other.messages() == []
+
+
+@pytest.mark.parametrize("subscribed", [False, True])
+@pytest.mark.parametrize("leave", ["disconnect", "cut"])
+def test_nothing_is_queued_for_a_client_that_is_gone(site, peer, client, leave, subscribed):
+    if subscribed:
+        client.subscribe(NOTIFY_PREFIX + "#")
+    client.disconnect(session_expiry=1000) if leave == "disconnect" else client.cut()
+    assert peer.next_told("left") == client.number
+
+    peer.deliver(client.id, "key", connection=client.number)
+    peer.deliver(client.id, "key")
+    peer.ping()
+
+    again = site.connect(client.id, clean_start=False, session_expiry=1000)
+    assert again.session_present
+    assert again.messages() == []
+
+
+def test_nothing_is_queued_for_a_client_that_leaves_in_the_same_moment(site, peer, client):
+    """The broker reads the notification, and the client's DISCONNECT before it has sent it on."""
+    for _ in range(20):
+        site.broker.child.send_signal(signal.SIGSTOP)  # both wait in its sockets then
+        peer.send(peer.encode_publish(CONTROL + "deliver", ResponseTopic=notify_topic(client.id, "key"),
+                                      CorrelationData=client.number.encode()))
+        client.send(DISCONNECT_KEEPING_THE_SESSION)
+        site.broker.child.send_signal(signal.SIGCONT)
+        client.wait_until_closed()
+        peer.ping()
+
+        client = site.connect(client.id, clean_start=False, session_expiry=1000)
+        assert client.session_present
+        assert client.messages() == []
+        client.number = peer.number_of(client)
+
+
+def test_notifications_arrive_in_the_order_in_which_they_were_sent(peer, client):
+    for n in range(100):
+        peer.send(peer.encode_publish(CONTROL + "deliver", b"%d" % n, ResponseTopic=notify_topic(client.id, "key"),
+                                      CorrelationData=client.number.encode()))
+    peer.ping()
+
+    assert [message.payload for message in client.messages()] == [b"%d" % n for n in range(100)]
+
+
+@pytest.mark.parametrize("client_id", ["a", "ключ", "with/slash", "with+plus#", "x" * 30000])
+def test_any_client_id_is_found(site, peer, client_id):
+    client = site.connect(client_id)
+    number = peer.number_of(client)
+
+    peer.deliver(client_id, "key", connection=number)
+
+    assert len(client.messages()) == 1
+
+
+def test_a_client_of_an_older_protocol_version_is_served_as_well(site, peer, client):
+    """Delivered by client id: the broker leaves out what 3.1.1 has no room for."""
+    arrived, connected = queue.SimpleQueue(), queue.SimpleQueue()
+    old = paho.Client("old", protocol=paho.MQTTv311)
+    old.on_connect = lambda *_: connected.put(True)
+    old.on_message = lambda _client, _data, message: arrived.put(message)
+    old.connect("127.0.0.1", site.broker.port)
+    old.loop_start()
+    try:
+        connected.get(timeout=30)
+        old.publish(INVOKE, b"a request", 1)
+        number = peer.next_request().prop("statestore-seal").split(":")[1]
+        peer.deliver("old", "key", b"payload", number)
+        assert arrived.get(timeout=30).payload == b"payload"
+    finally:
+        old.disconnect()
+        old.loop_stop()
+
+
+@pytest.mark.parametrize("topic", [None, "other", NOTIFY_PREFIX, NOTIFY_PREFIX + "636C/command", NOTIFY_PREFIX + "/x",
+                                   NOTIFY_PREFIX + "6", NOTIFY_PREFIX + "6g/command/notify/6B",
+                                   NOTIFY_PREFIX + "00/command/notify/6B", "clients/636C/x", INVOKE])
+def test_what_names_no_client_is_passed_over(peer, client, topic):
+    peer.publish(CONTROL + "deliver", b"x", ResponseTopic=topic, CorrelationData=client.number.encode())
+
+    assert client.messages() == []
+    assert peer.hello() == {client.number}
+
+
+@pytest.mark.parametrize("number", [b"x", b"-1", b"0", b"18446744073709551616"])
+def test_what_is_no_number_delivers_nothing(peer, client, number):
+    peer.publish(CONTROL + "deliver", b"x", ResponseTopic=notify_topic(client.id, "key"), CorrelationData=number)
+
+    assert client.messages() == []
+    assert peer.hello() == {client.number}
+
+
+def test_strangers_deliver_nothing(site, peer, client):
+    stranger = site.connect()
+    stranger.publish(CONTROL + "deliver", b"x", ResponseTopic=notify_topic(client.id, "key"))
+
+    assert client.messages() == []
+
+
+def test_a_notification_to_a_client_that_reads_nothing_does_not_stop_others(site, peer, client):
+    other = site.connect()
+    number = peer.number_of(other)
+    for _ in range(200):
+        peer.deliver(client.id, "key", b"x" * 100000, client.number)
+
+    peer.deliver(other.id, "key", connection=number)
+
+    assert len(other.messages()) == 1
+    assert len(client.messages()) == 200
+
+
+def test_a_client_that_is_closed_while_it_is_owed_something_leaves_no_trace(site, peer, client):
+    peer.deliver(client.id, "key", b"x" * 10000000, client.number)
+    client.cut()
+
+    assert peer.next_told("left") == client.number
+    with pytest.raises((Disconnected, OSError)):
+        client.ping()

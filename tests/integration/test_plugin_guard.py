@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statestored's topics are its own; everything else stays as the operator wrote it."""
+
+import subprocess
+
+import pytest
+
+from support.client import SERVICE
+from support.plugin import (CONTROL, INVOKE, NOT_AUTHORIZED, NO_SUBSCRIBERS, SUCCESS, SYS, notify_topic, peer,  # noqa: F401 fixtures
+                            site, site_with)
+
+DYNAMIC_SECURITY = "/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so"
+
+
+def is_open(client, topic):
+    """Whether a message that the client publishes there comes back to it."""
+    client.subscribe(topic)
+    client.publish(topic, b"echo")
+    return [message.topic for message in client.messages()] == [topic]
+
+
+# Strangers
+
+
+@pytest.mark.parametrize("topic", [notify_topic("a", "b"), f"clients/{SERVICE}", f"clients/{SERVICE}/x",
+                                   f"clients/{SERVICE}x", CONTROL + "hello", CONTROL + "hold", CONTROL + "release",
+                                   CONTROL + "deliver", CONTROL + "other", "$CONTROL/statestore/v2/x", SYS + "plugin",
+                                   SYS + "welcome"])
+def test_a_stranger_cannot_publish_to(site, peer, topic):
+    stranger = site.connect()
+
+    assert stranger.publish(topic, b"1") == NOT_AUTHORIZED
+
+    assert peer.messages() == []
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_not_at_any_qos_nor_retained(site, peer, qos):
+    stranger = site.connect()
+    peer.subscribe("#")
+
+    stranger.send(stranger.encode_publish(notify_topic("a", "b"), b"x", qos=qos, retain=True))
+
+    stranger.ping()
+    assert peer.messages() == []
+
+
+def test_a_stranger_s_will_on_a_notify_topic_is_not_published(site, peer):
+    stranger = site.connect(will=(notify_topic("a", "b"), b"forged"))
+    listener = site.connect()
+    listener.subscribe("#")
+
+    stranger.cut()
+
+    peer.ping()
+    listener.ping()
+    assert listener.messages() == []
+
+
+@pytest.mark.parametrize("topic", [INVOKE, f"$share/group/{INVOKE}"])
+def test_a_stranger_cannot_subscribe_to_the_invoke_topic(site, topic):
+    assert site.connect().subscribe(topic) == NOT_AUTHORIZED
+
+
+@pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/command/+", "+/+/+/+/+",
+                                   "$share/group/statestore/#", "$share/group/#"])
+def test_a_stranger_s_wildcards_show_no_requests(site, peer, topic):
+    stranger, client = site.connect(), site.connect()
+    assert stranger.subscribe(topic) == 1
+
+    for _ in range(3):
+        client.request()
+    client.publish("statestore/other/x/y/z", b"this it sees")
+
+    assert [message.topic for message in peer.messages()] == [INVOKE] * 3
+    assert INVOKE not in {message.topic for message in stranger.messages()}
+
+
+def test_wildcards_show_everything_else(site, peer):
+    stranger, client = site.connect(), site.connect()
+    stranger.subscribe("#")
+
+    for topic in ("other", "statestore/v1/other", INVOKE + "/below", "$other/topic"):
+        client.publish(topic)
+
+    assert [message.topic for message in stranger.messages()] == ["other", "statestore/v1/other", INVOKE + "/below"]
+
+
+def test_a_stranger_s_session_gets_no_requests_when_it_comes_back(site, peer):
+    stranger = site.connect("stranger", session_expiry=1000)
+    stranger.subscribe("#")
+    stranger.disconnect(session_expiry=1000)
+
+    site.connect().request()
+
+    assert site.connect("stranger", clean_start=False, session_expiry=1000).messages() == []
+
+
+# Statestored
+
+
+def test_statestored_may_publish_notifications_the_plain_way(site, peer):
+    client = site.connect()
+    client.subscribe(notify_topic(client.id, "key"))
+
+    assert peer.publish(notify_topic(client.id, "key"), b"x") == SUCCESS
+
+    assert client.message().payload == b"x"
+
+
+def test_requests_that_came_while_statestored_s_session_slept_wait_for_it(site):
+    peer = site.served(session_expiry=1000)
+    peer.disconnect(session_expiry=1000)
+    client = site.connect()
+    client.request()
+
+    peer = site.peer(clean_start=False, session_expiry=1000)
+
+    assert peer.next_request().prop("statestore-client-id") == client.id
+
+
+def test_statestored_s_client_id_can_be_another_one(site_with):
+    site = site_with("plugin_opt_statestored_client_id the store")
+
+    assert site.peer("the store").subscribe(INVOKE) == 1
+    assert site.peer("statestored").subscribe(INVOKE) == NOT_AUTHORIZED
+
+
+def passwords(directory, **users):
+    path = directory / "passwords"
+    path.write_text("")
+    for name, password in users.items():
+        subprocess.run(["mosquitto_passwd", "-b", path, name, password], check=True)
+    return path
+
+
+def test_where_the_broker_authenticates_the_username_decides(site_with, tmp_path):
+    site = site_with("plugin_opt_statestored_username store", "allow_anonymous true",
+                     f"password_file {passwords(tmp_path, store='secret', someone='else')}")
+    peer = site.served("any id", username="store", password="secret")
+    client = site.connect(username="someone", password="else")
+
+    client.request()
+    request = peer.next_request()
+
+    assert request.prop("statestore-username") == "someone"
+    assert request.prop("statestore-client-id") == client.id
+    for stranger in (site.connect("statestored"), site.connect(username="someone", password="else")):
+        assert stranger.subscribe(INVOKE) == NOT_AUTHORIZED
+        assert stranger.publish(CONTROL + "hello", b"x") == NOT_AUTHORIZED
+
+
+def test_where_both_are_given_both_decide(site_with):
+    site = site_with("plugin_opt_statestored_username store", "plugin_opt_statestored_client_id the-store")
+
+    assert site.peer("the-store", username="store").subscribe(INVOKE) == 1
+    assert site.peer("the-store", username="other").subscribe(INVOKE) == NOT_AUTHORIZED
+    assert site.peer("the-store").subscribe(INVOKE) == NOT_AUTHORIZED
+    assert site.peer("other", username="store").subscribe(INVOKE) == NOT_AUTHORIZED
+
+
+def test_a_client_that_a_reload_forbids_is_told_as_left(site_with, tmp_path):
+    site = site_with("plugin_opt_statestored_username store", "allow_anonymous true",
+                     f"password_file {passwords(tmp_path, store='secret')}")
+    peer = site.served(username="store", password="secret")
+    anonymous = site.connect()
+    number = peer.number_of(anonymous)
+    peer.hold(number)
+
+    site.broker.lines[2] = "allow_anonymous false"
+    site.broker.reload()
+
+    assert peer.next_told("left") == number
+    anonymous.wait_until_closed()
+
+
+# The operator's rules
+
+RULES = """\
+topic readwrite open/#
+topic write statestore/#
+user store
+topic readwrite open/#
+"""
+
+
+@pytest.fixture
+def rules(tmp_path):
+    path = tmp_path / "acl"
+    path.write_text(RULES)
+    return path
+
+
+def test_a_broker_without_rules_stays_open(site, peer):
+    client = site.connect()
+
+    for topic in ("open/x", "closed/x", "clients/other", "statestore/v1/other", "$other/x"):
+        assert is_open(client, topic), topic
+
+
+def test_rules_hold(site_with, rules):
+    client = site_with(f"acl_file {rules}").connect()
+
+    assert is_open(client, "open/x")
+    assert not is_open(client, "closed/x")
+    assert client.publish("closed/x") == NOT_AUTHORIZED
+
+
+def test_rules_that_allow_nothing_hold(site_with, rules):
+    rules.write_text("")
+    client = site_with(f"acl_file {rules}").connect()
+
+    assert not is_open(client, "open/x")
+    assert client.publish("open/x") == NOT_AUTHORIZED
+
+
+def test_statestored_needs_no_rules_for_its_own_topics(site_with, rules):
+    site = site_with(f"acl_file {rules}", "plugin_opt_statestored_username store")
+    peer = site.served(username="store")
+    peer.subscribe(SYS + "plugin")
+    assert peer.message().payload == b"1"
+    client = site.connect()
+
+    number = peer.number_of(client)
+    peer.deliver(client.id, "key", connection=number)
+
+    assert len(client.messages()) == 1
+    assert peer.publish("closed/x") == NOT_AUTHORIZED
+    assert peer.publish(notify_topic("x", "y")) in (SUCCESS, NO_SUBSCRIBERS)
+
+
+def test_rules_that_forbid_requests_hold(site_with, rules):
+    rules.write_text("topic readwrite open/#\n")
+    site = site_with(f"acl_file {rules}")
+    site.served()
+
+    assert site.connect().request() == NOT_AUTHORIZED
+
+
+def test_rules_that_allow_everything_do_not_allow_strangers_what_is_statestored_s(site_with, rules):
+    rules.write_text("topic readwrite #\ntopic readwrite $CONTROL/#\ntopic readwrite $SYS/#\n")
+    site = site_with(f"acl_file {rules}")
+    site.served()
+    stranger = site.connect()
+
+    assert stranger.subscribe(INVOKE) == NOT_AUTHORIZED
+    assert stranger.publish(notify_topic("x", "y")) == NOT_AUTHORIZED
+    assert stranger.publish(CONTROL + "hello", b"x") == NOT_AUTHORIZED
+    assert is_open(stranger, "any/topic")
+
+
+def test_rules_come_and_go_with_reloads(site_with, rules):
+    site = site_with()
+    client, without = site.connect(), list(site.broker.lines)
+    assert is_open(client, "closed/1")
+
+    for n in range(3):
+        site.broker.lines = [*without, f"acl_file {rules}"]
+        site.broker.reload()
+        assert not is_open(client, f"closed/{n}/a")
+        assert is_open(client, f"open/{n}/a")
+        assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+        site.broker.reload()
+        assert not is_open(client, f"closed/{n}/b")
+
+        site.broker.lines = without
+        site.broker.reload()
+        assert is_open(client, f"closed/{n}/c")
+        assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+
+
+def test_rules_that_a_reload_brings_hold_for_the_wills_that_it_causes(site_with, rules, tmp_path):
+    """It disconnects clients that are no longer allowed before anybody else has asked for anything."""
+    site = site_with("allow_anonymous true", f"password_file {passwords(tmp_path, someone='x')}", f"acl_file {rules}")
+    rules.write_text("topic readwrite #\nuser someone\ntopic readwrite #\n")
+    site.broker.reload()
+    listener = site.connect(username="someone", password="x")
+    listener.subscribe("#")
+    anonymous = site.connect(will=("closed/will", b"a will"))
+    assert is_open(anonymous, "closed/x")
+    listener.messages()
+
+    rules.write_text("user someone\ntopic read #\n")
+    site.broker.lines[1] = "allow_anonymous false"
+    site.broker.reload()
+
+    anonymous.wait_until_closed()
+    assert listener.messages() == []
+
+
+def test_rules_by_listener_hold(site_with, rules):
+    """The broker loads the plugin once for each listener then; both are one plugin."""
+    from support.broker import free_port
+    from support.plugin import PLUGIN, Connection
+
+    other = free_port()
+    site = site_with(plugin=False)
+    site.broker.stop()
+    site.broker.first_lines = ["per_listener_settings true"]
+    site.broker.lines = [f"listener {site.broker.port} 127.0.0.1", "allow_anonymous true", f"plugin {PLUGIN}",
+                         f"listener {other} 127.0.0.1", "allow_anonymous true", f"plugin {PLUGIN}", f"acl_file {rules}"]
+    site.broker.start_again()
+    peer = site.served()
+    here, there = site.connect(), Connection(other)
+    site.connections.append(there)
+
+    assert is_open(here, "closed/x")
+    assert not is_open(there, "closed/x")
+    for client in (here, there):
+        number = peer.number_of(client)
+        peer.hold(number)
+        assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+        peer.deliver(client.id, "key", connection=number)
+        assert len(client.messages()) == 1
+        client.cut()
+        assert peer.next_told("left") == number
+
+
+# Other plugins
+
+OTHERS = f"plugin {DYNAMIC_SECURITY}"
+
+
+def security(directory, default):
+    """A dynamic security plugin that lets anybody in, and decides nothing about topics but by this default."""
+    import json
+
+    path = directory / "security.json"
+    access = [{"acltype": kind, "allow": default} for kind in ("publishClientSend", "publishClientReceive", "subscribe",
+                                                               "unsubscribe")]
+    path.write_text(json.dumps({"defaultACLAccess": {kind["acltype"]: kind["allow"] for kind in access}}))
+    return f"plugin_opt_config_file {path}"
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_another_plugin_s_decisions_hold(site_with, tmp_path, allowed):
+    site = site_with(OTHERS, security(tmp_path, allowed))
+    client = site.connect()
+
+    assert is_open(client, "any/topic") == allowed
+    assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+    assert client.publish(notify_topic("x", "y")) == NOT_AUTHORIZED
+    assert "other plugins are loaded" in site.broker.log()
+
+
+def test_without_other_plugins_nothing_is_said_of_them(site):
+    assert is_open(site.connect(), "any/topic")
+    assert "other plugins are loaded" not in site.broker.log()
+
+
+@pytest.mark.parametrize("undecided, allowed", [("allow", True), ("deny", False)])
+def test_what_nobody_decides_is_the_operator_s_choice(site_with, undecided, allowed):
+    site = site_with(f"plugin_opt_undecided {undecided}")
+
+    assert is_open(site.connect(), "any/topic") == allowed
+
+
+# Starting
+
+
+def test_it_says_at_load_what_it_guards_and_for_whom(site_with):
+    site = site_with("plugin_opt_statestored_username store")
+
+    lines = [line for line in site.broker.log().splitlines() if "statestore: " in line]
+    assert len(lines) == 1
+    assert SERVICE in lines[0] and "username store" in lines[0]
+
+
+@pytest.mark.parametrize("option", ["statestored_usernam store", "undecided maybe", "statestored_client_id"])
+def test_a_misspelt_option_stops_the_start(tmp_path, option):
+    from support.plugin import PluginBroker
+
+    broker = PluginBroker(tmp_path, f"plugin_opt_{option}")
+
+    with pytest.raises(AssertionError):
+        broker.start()
+
+    assert option.split()[0] in broker.log()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever clients send, the broker lives, and its memory is in order: valgrind watches all of this."""
+
+import random
+import re
+import shutil
+import struct
+
+import pytest
+
+from support.client import INVOKE
+from support.flood import number, packet, text
+from support.plugin import (CONTROL, NOTIFY_PREFIX, Disconnected, notify_topic, peer,  # noqa: F401 fixtures
+                            runtime_of_sanitizers, site, site_with)
+
+VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
+            "--show-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--keep-debuginfo=yes",
+            "--num-callers=20", "--child-silent-after-fork=yes"]
+
+
+@pytest.fixture
+def watched_with(site_with):
+    """A broker under valgrind, or with sanitizers, which know as much."""
+    if runtime_of_sanitizers():
+        return site_with
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not installed")
+    return lambda *lines, **more: site_with(*lines, wrapper=VALGRIND, **more)
+
+
+def hostile_publishes(rng):
+    """Bytes of PUBLISH packets: right in form, wrong in every other way."""
+    topics = [INVOKE, INVOKE, CONTROL + "hello", CONTROL + "hold", CONTROL + "release", CONTROL + "deliver",
+              CONTROL + "x", notify_topic("a", "b"), NOTIFY_PREFIX, "$SYS/statestore/v1/left", "other", "$CONTROL/"]
+    names = ["statestore-", "statestore-seal", "statestore-client-id", "x", "", "s", "statestore-" + "x" * 60000]
+
+    def user():
+        return b"\x26" + text(rng.choice(names).encode()) + text(b"v" * rng.choice([0, 1, 60000]))
+
+    def response():
+        return b"\x08" + text(rng.choice([b"", b"a", b"#", INVOKE.encode(), notify_topic("a", "b").encode(),
+                                          b"$SYS/x", b"x" * 65535, "\u0444".encode(), b"\xff", b"a\0b"]))
+
+    def correlation():
+        return b"\x09" + text(rng.choice([b"", b"1", b"\0" * 65535, b"18446744073709551616"]))
+
+    def other():
+        return rng.choice([b"\x03" + text(b"text"), b"\x01\x01", b"\x02\x00\x00\x00\x01", b"\x23\x00\x01", b"\x0b\x01",
+                           b"\x7f", b"\x01\x02\x01\x02"])
+
+    def properties():
+        makers = [user, user, user, response, correlation, other]
+        return b"".join(rng.choice(makers)() for _ in range(rng.choice([0, 1, 2, 5, 300])))
+
+    payloads = [b"", b"\0", b"1", b"x" * 100000, b"9" * 30, b"*1\r\n$4\r\nPING\r\n"]
+    while True:
+        packed = properties()
+        qos = rng.choice([0, 1, 1, 2])
+        body = text(rng.choice(topics).encode()) + (struct.pack("!H", rng.randrange(1, 100)) if qos else b"")
+        body += number(len(packed)) + packed + rng.choice(payloads)
+        yield packet(0x30 | qos << 1 | rng.randrange(2), body)
+
+
+def attack(site, client_id, n_packets, seed):
+    """Sends on, connecting again whenever the broker has had enough."""
+    rng = random.Random(seed)
+    publishes = hostile_publishes(rng)
+    client = site.connect(client_id)
+    for _ in range(n_packets):
+        try:
+            client.send(next(publishes))
+            if rng.randrange(4) == 0:
+                client.ping()
+        except (Disconnected, OSError):
+            client = site.connect(client_id, clean_start=rng.randrange(2) == 0,
+                                  session_expiry=rng.choice([0, 1000]))
+        client._messages.clear()
+    return client
+
+
+@pytest.mark.parametrize("client_id", ["stranger", "statestored"])
+def test_hostile_packets(watched_with, client_id):
+    """Also from somebody who took statestored's name, where the broker does not authenticate."""
+    site = watched_with()
+    attack(site, client_id, 600, seed=client_id)
+
+    peer = site.served()
+    client = site.connect()
+    connection = peer.number_of(client)
+    peer.hold(connection)
+    peer.deliver(client.id, "key", connection=connection)
+    assert len(client.messages()) == 1
+
+
+def test_clients_that_come_and_go_in_every_way_while_the_broker_reloads(watched_with):
+    site = watched_with()
+    peer = site.served(session_expiry=1000)
+    rng = random.Random(1)
+    clients = {}
+    for turn in range(300):
+        client_id = f"client-{rng.randrange(20)}"
+        clients[client_id] = client = site.connect(client_id, clean_start=rng.randrange(2) == 0,
+                                                   session_expiry=rng.choice([0, 1000]))
+        connection = peer.number_of(client)
+        if rng.randrange(2):
+            peer.hold(connection)
+        peer.deliver(client_id, "key", connection=connection)
+        leave = rng.choice([client.cut, client.disconnect, lambda: client.disconnect(session_expiry=1000),
+                            lambda: None, lambda: None])
+        leave()
+        if turn % 50 == 10:
+            site.broker.reload()
+        if turn % 50 == 30:
+            peer.hello(f"instance-{turn}")
+        if turn % 50 == 40:
+            peer.cut()
+            peer = site.peer(clean_start=False, session_expiry=1000)
+            peer.hello(f"instance-{turn - 10}")
+    peer.ping()
+
+
+@pytest.mark.parametrize("n_reloads", [0, 1, 10])
+def test_reloading_and_stopping(watched_with, n_reloads):
+    site = watched_with("plugin_opt_statestored_username store")
+    client = site.connect()
+    for _ in range(n_reloads):
+        site.broker.reload()
+        client.publish("a/topic")

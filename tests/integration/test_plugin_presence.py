@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestored is told of the ends of those connections that it holds, and of nothing else."""
+
+import pytest
+
+from support.plugin import CONTROL, KICKED, NOT_AUTHORIZED, SYS, peer, site, site_with  # noqa: F401 fixtures
+
+
+def leave_by_disconnect(site, client):
+    client.disconnect()
+
+
+def leave_by_disconnect_keeping_the_session(site, client):
+    client.disconnect(session_expiry=1000)
+
+
+def leave_by_cut(site, client):
+    client.cut()
+
+
+def leave_by_takeover(site, client):
+    site.connect(client.id)
+
+
+def leave_by_takeover_that_resumes_the_session(site, client):
+    assert site.connect(client.id, clean_start=False, session_expiry=1000).session_present
+
+
+def leave_by_protocol_error(site, client):
+    client.send(b"\xf0\x00\x00")
+    client.wait_until_closed()
+
+
+def leave_by_keepalive(site, client):
+    client.wait_until_closed()
+
+
+def leave_by_forbidden_response_topic(site, client):
+    client.send(client.encode_publish("statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke",
+                                      ResponseTopic="#"))
+    client.wait_until_closed()
+
+
+WAYS_TO_LEAVE = [leave_by_disconnect, leave_by_disconnect_keeping_the_session, leave_by_cut, leave_by_takeover,
+                 leave_by_takeover_that_resumes_the_session, leave_by_protocol_error, leave_by_keepalive,
+                 leave_by_forbidden_response_topic]
+
+
+def name_of(way):
+    return way.__name__
+
+
+@pytest.mark.parametrize("session_expiry", [0, 1000], ids=["session-ends", "session-stays"])
+@pytest.mark.parametrize("leave", WAYS_TO_LEAVE, ids=name_of)
+def test_the_end_of_a_held_connection_is_told_once_and_of_no_other(site, peer, leave, session_expiry):
+    if leave is leave_by_takeover_that_resumes_the_session and session_expiry == 0:
+        pytest.skip("there is none")
+    keepalive = 1 if leave is leave_by_keepalive else 0
+    held = site.connect("held", session_expiry=session_expiry, keepalive=keepalive)
+    other = site.connect("other", session_expiry=session_expiry, keepalive=keepalive)
+    number = peer.number_of(held)
+    peer.number_of(other)
+    peer.hold(number)
+    peer.hold(number)
+
+    leave(site, other)
+    leave(site, held)
+
+    assert peer.next_told("left") == number
+    peer.number_of(site.connect())
+    assert peer.told("left") == []
+    assert peer.hello() == set()
+
+
+def test_a_released_connection_ends_untold(site, peer):
+    client = site.connect()
+    number = peer.number_of(client)
+    peer.hold(number)
+    peer.release(number)
+
+    client.disconnect()
+
+    peer.ping()
+    assert peer.told("left") == []
+
+
+def test_to_hold_a_connection_that_has_ended_is_answered_at_once(site, peer):
+    client = site.connect()
+    number = peer.number_of(client)
+    client.disconnect()
+    peer.ping()
+    assert peer.told("left") == []
+
+    peer.hold(number)
+
+    assert peer.next_told("left") == number
+
+
+@pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"9" * 100000, b"\0"])
+@pytest.mark.parametrize("what", ["hold", "release"])
+def test_what_is_no_number_is_passed_over(site, peer, what, nonsense):
+    peer.publish(CONTROL + what, nonsense)
+
+    peer.ping()
+    assert peer.messages() == []
+    assert peer.hello() == set()
+
+
+def test_welcome_lists_who_is_held_and_alive(site, peer):
+    held = [site.connect() for _ in range(5)]
+    numbers = [peer.number_of(client) for client in held]
+    for number in numbers:
+        peer.hold(number)
+    peer.number_of(site.connect())
+    peer.release(numbers[0])
+    held[1].disconnect()
+
+    assert peer.next_told("left") == numbers[1]
+    assert peer.hello() == set(numbers[2:])
+
+
+def test_who_left_while_statestored_was_away_is_missing_from_welcome(site, peer):
+    stays, leaves = site.connect(), site.connect()
+    numbers = [peer.number_of(stays), peer.number_of(leaves)]
+    for number in numbers:
+        peer.hold(number)
+
+    peer.cut()
+    leaves.disconnect()
+    seal, peer = peer.seal, site.peer()
+
+    assert peer.hello() == {numbers[0]}
+    assert peer.seal == seal, "the broker's run is the same"
+
+
+def test_an_instance_that_lost_its_registrations_has_their_holders_disconnected_and_nobody_else(site, peer):
+    held, heldtoo, other, silent = (site.connect() for _ in range(4))
+    for client in (held, heldtoo):
+        peer.hold(peer.number_of(client))
+    peer.number_of(other)
+    peer.cut()
+
+    peer = site.peer()
+    assert peer.hello("instance-2") == set()
+
+    assert held.wait_until_closed() == KICKED
+    assert heldtoo.wait_until_closed() == KICKED
+    for client in (other, silent):
+        client.ping()
+    assert peer.told("left") == []
+    assert peer.hello("instance-2") == set()
+
+
+def test_the_wills_of_those_who_are_disconnected_are_published(site, peer):
+    client = site.connect(will=("wills", b"a will"))
+    listener = site.connect()
+    listener.subscribe("wills")
+    peer.hold(peer.number_of(client))
+
+    peer.hello("instance-2")
+
+    assert listener.message().payload == b"a will"
+
+
+def test_connections_that_are_held_by_the_new_instance_are_told_again(site, peer):
+    client = site.connect()
+    peer.hello("instance-2")
+    number = peer.number_of(client)
+    peer.hold(number)
+
+    assert peer.hello("instance-2") == {number}
+    client.cut()
+
+    assert peer.next_told("left") == number
+
+
+def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
+    peer.hold(peer.number_of(peer))
+
+    assert peer.hello("instance-2") == set()
+
+
+@pytest.mark.parametrize("instance", ["", "x" * 65])
+def test_a_hello_that_names_no_instance_is_passed_over(site, peer, instance):
+    client = site.connect()
+    number = peer.number_of(client)
+    peer.hold(number)
+
+    peer.publish(CONTROL + "hello", instance.encode())
+
+    assert peer.messages() == []
+    assert peer.hello() == {number}
+
+
+def test_a_longest_instance_is_told_from_others_by_its_last_byte(site, peer):
+    client = site.connect()
+    peer.hello("x" * 64)
+    peer.hold(peer.number_of(client))
+    assert len(peer.hello("x" * 64)) == 1
+
+    assert peer.hello("x" * 63 + "y") == set()
+    client.wait_until_closed()
+
+
+def test_nothing_is_heeded_before_hello(site):
+    peer = site.peer()
+
+    peer.hold("12345")
+
+    assert peer.messages() == []
+
+
+def test_another_client_of_statestoreds_name_is_heeded_after_it_said_hello(site_with):
+    site = site_with("plugin_opt_statestored_username store")
+    first = site.served("first", username="store")
+    client = site.connect()
+    number = first.number_of(client)
+    second = site.peer("second", username="store")
+
+    second.hold(number)
+    assert first.hello() == set()
+
+    assert second.hello() == set()
+    second.hold(number)
+    first.release(number)
+    client.disconnect()
+    assert second.next_told("left") == number
+    assert first.messages() == []
+
+
+def test_what_the_plugin_says_reaches_nobody_else(site, peer):
+    listener = site.connect()
+    assert listener.subscribe("$SYS/#") == 1
+    assert listener.subscribe("#") == 1
+    assert listener.subscribe("$CONTROL/#") in (1, NOT_AUTHORIZED)
+    client = site.connect()
+    number = peer.number_of(client)
+
+    peer.hold(number)
+    peer.hello()
+    peer.deliver(client.id, "key", connection=number)
+    client.disconnect()
+    assert peer.next_told("left") == number
+
+    topics = {message.topic for message in listener.messages()}
+    assert SYS + "plugin" in topics
+    assert not {topic for topic in topics if "statestore" in topic} - {SYS + "plugin"}
+
+
+def test_everybody_can_see_that_the_plugin_is_there(site):
+    client = site.connect()
+    client.subscribe(SYS + "plugin")
+
+    message = client.message()
+    assert (message.topic, message.payload, message.retain) == (SYS + "plugin", b"1", True)
+
+
+def test_nobody_can_say_so_in_its_place(site):
+    client = site.connect()
+    client.subscribe(SYS + "#")
+    client.message()
+
+    for topic in ("plugin", "welcome", "left"):
+        assert client.publish(SYS + topic, b"2", retain=True) == NOT_AUTHORIZED
+
+    assert client.messages() == []
