@@ -51,6 +51,7 @@ int entry_new(struct entry **ret_entry, struct slice key, struct slice value, st
         entry->version_wall_ms = version.wall_ms;
         entry->version_counter = version.counter;
         entry->n_references = 1;
+        entry->is_persistent = false;
         entry->expiry_position = HEAP_NONE;
         entry->key_length = (uint32_t)key.length;
         entry->blob_length = (uint32_t)blob_length;

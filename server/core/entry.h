@@ -27,6 +27,7 @@ struct entry {
         uint32_t key_length;
         uint32_t blob_length;
         uint32_t fence_length; /* 0: no fencing token */
+        bool is_persistent;    /* whether storage keeps it */
         uint8_t bytes[];       /* fence, key, value as a RESP3 blob */
 };
 

@@ -59,6 +59,18 @@ struct registration *registration_unref(struct registration *registration) {
         return NULL;
 }
 
+void registration_names(const struct registration *registration, struct buf *client, struct buf *key) {
+        struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
+        struct slice names = { topic.data + strlen(TOPIC_NOTIFY_PREFIX "/"),
+                               topic.length - strlen(TOPIC_NOTIFY_PREFIX "/") };
+        struct slice rest;
+
+        base16_append_decoded(client, slice_split(names, '/', &rest));
+        slice_split(rest, '/', &rest); /* command */
+        slice_split(rest, '/', &rest); /* notify */
+        base16_append_decoded(key, rest);
+}
+
 int watch_init(struct watch *watch, uint64_t seed) {
         *watch = (struct watch){ .seed = seed };
 

@@ -32,6 +32,9 @@ struct registration *registration_ref(struct registration *registration);
 /* Accepts NULL, returns NULL. */
 struct registration *registration_unref(struct registration *registration);
 
+/* Appends whose registration it is, also when it has ended. Out of memory is the buffers' to tell. */
+void registration_names(const struct registration *registration, struct buf *client, struct buf *key);
+
 struct watch {
         struct table keys;
         struct table clients;

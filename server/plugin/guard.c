@@ -27,7 +27,6 @@
 
 #define CONTROL_TOPICS "$CONTROL/statestore/"
 #define SYS_TOPICS     "$SYS/statestore/"
-#define SHARED         "$share/"
 
 #define OTHERS_LOADED                                                                                       \
         "statestore: other plugins are loaded: what neither they nor acl_file decide is denied, unless "    \
@@ -55,9 +54,10 @@ bool guard_may_publish(const struct guard *guard, const struct mosquitto *client
 static const char *filter_of(const char *subscription) {
         const char *slash;
 
-        if (!STARTS_WITH(subscription, SHARED))
+        if (!STARTS_WITH(subscription, "$share/"))
                 return subscription;
-        slash = strchr(subscription + sizeof(SHARED) - 1, '/');
+        slash = strchr(subscription, '/');
+        slash = slash ? strchr(slash + 1, '/') : NULL;
         return slash ? slash + 1 : subscription;
 }
 

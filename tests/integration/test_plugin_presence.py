@@ -96,7 +96,8 @@ def test_to_hold_a_connection_that_has_ended_is_answered_at_once(site, peer):
     assert peer.next_told("left") == number
 
 
-@pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"9" * 100000, b"\0"])
+@pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"\0", b"9" * 100000],
+                         ids=["empty", "x", "negative", "too large", "blank", "NUL", "huge"])
 @pytest.mark.parametrize("what", ["hold", "release"])
 def test_what_is_no_number_is_passed_over(site, peer, what, nonsense):
     peer.publish(CONTROL + what, nonsense)
@@ -180,7 +181,7 @@ def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
     assert peer.hello("instance-2") == set()
 
 
-@pytest.mark.parametrize("instance", ["", "x" * 65])
+@pytest.mark.parametrize("instance", ["", "x" * 65], ids=["empty", "too long"])
 def test_a_hello_that_names_no_instance_is_passed_over(site, peer, instance):
     client = site.connect()
     number = peer.number_of(client)
