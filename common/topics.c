@@ -86,6 +86,8 @@ bool topic_match_client(struct slice topic, struct slice pattern, struct slice *
                          !slice_equal(pattern_level, topic_level))
                         return false;
         }
+        if (slice_equal(pattern, SLICE_LITERAL("#"))) /* no level at all is any number of them too */
+                pattern = (struct slice){ 0 };
         if (topic.data || pattern.data || client.length == 0)
                 return false;
 

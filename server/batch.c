@@ -29,6 +29,13 @@ void batch_deinit(struct batch *batch) {
         *batch = (struct batch){ 0 };
 }
 
+bool batch_is_empty(const struct batch *batch) {
+        const struct effects *effects = &batch->effects;
+
+        return effects->n_rows == 0 && effects->n_holds == 0 && effects->n_replies == 0 &&
+               effects->n_notifications == 0;
+}
+
 static size_t keep_text(struct batch *batch, struct slice text) {
         size_t offset = batch->texts.length;
 
@@ -227,6 +234,7 @@ bool batch_publish(struct batch *batch, struct publisher *publisher, struct now 
 
         effects_reset(&batch->effects);
         buf_reset(&batch->texts);
+        batch->is_stored = false;
         batch->n_envelopes = 0;
         batch->n_holds_published = 0;
         batch->n_replies_published = 0;

@@ -6,6 +6,7 @@
 #include "core/effects.h"
 #include "core/engine.h"
 #include "proto/encoder.h"
+#include "storage/storage.h"
 
 /*
  * One batch: what the steps that were executed together lead to, where the answers go, and how far all of it
@@ -22,6 +23,12 @@ struct outlet {
 
         /* Whether the broker keeps up: false stops publishing until there is. */
         bool (*has_room)(void *userdata);
+
+        /*
+         * Makes the batch safe, as storage_commit(). Returns its result, or 1: it will be given to
+         * daemon_committed(), and until then the batch is borrowed.
+         */
+        int (*commit)(void *userdata, const struct storage_batch *batch);
         void *userdata;
 };
 
@@ -52,6 +59,7 @@ struct envelope;
 
 struct batch {
         struct effects effects;
+        bool is_stored;             /* what its rows say is safe: it may be published */
         struct envelope *envelopes; /* one for each of the effects' replies */
         size_t n_envelopes, envelopes_capacity;
         struct buf texts;
@@ -59,6 +67,9 @@ struct batch {
 };
 
 void batch_deinit(struct batch *batch);
+
+/* Nothing to store, answer or tell. */
+bool batch_is_empty(const struct batch *batch);
 
 /*
  * Keeps where the answer to this message goes: the next reply that is added to the effects is for it. Returns 0

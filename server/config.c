@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/hlc.h"
 #include "common/parse.h"
@@ -138,6 +139,45 @@ static int set_max_remembered_bytes(struct config *config, const char *value) {
         return parse_size(slice_from_string(value), &config->max_remembered_bytes);
 }
 
+static int set_data_dir(struct config *config, const char *value) {
+        return set_text(&config->data_dir, value);
+}
+
+static int set_persist(struct config *config, const char *value) {
+        static const char *const names[] = {
+                [PERSIST_ALL] = "all", [PERSIST_NONE] = "none", [PERSIST_CUSTOM] = "custom"
+        };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (strcmp(value, names[i]) == 0) {
+                        config->persist = (enum persist)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static int set_persist_pattern(struct config *config, const char *value) {
+        return set_text(&config->persist_pattern, value);
+}
+
+static int set_persist_property(struct config *config, const char *value) {
+        const char *equals = strchr(value, '=');
+
+        free(config->persist_property);
+        config->persist_property = NULL;
+        if (strcmp(value, "off") == 0)
+                return 0;
+        if (!equals || equals == value)
+                return -EINVAL;
+
+        config->persist_property = strdup(value);
+        if (!config->persist_property)
+                return -ENOMEM;
+        config->persist_property[equals - value] = '\0';
+        config->persist_property_value = config->persist_property + (equals - value) + 1;
+        return 0;
+}
+
 static int set_ready_file(struct config *config, const char *value) {
         return set_text(&config->ready_file, value);
 }
@@ -178,6 +218,13 @@ static const struct option options[] = {
           set_max_registrations },
         { "max-remembered-bytes", "SIZE", "64MiB", SIZE,
           "memory for answers to requests that may come twice", set_max_remembered_bytes },
+        { "data-dir", "DIR", NULL, "a directory", "keep what is stored here; without it, in memory only",
+          set_data_dir },
+        { "persist", "all|none|custom", "all", "all, none or custom",
+          "which keys are kept in the data directory", set_persist },
+        { "persist-pattern", "GLOB", NULL, "a pattern", "custom: keys that match it", set_persist_pattern },
+        { "persist-property", "NAME=VALUE", "aio-persistence=true", "NAME=VALUE or off",
+          "custom: keys whose SET bears this user property", set_persist_property },
         { "ready-file", "FILE", NULL, "a file name", "is written when requests are served", set_ready_file },
         { "log-level", "LEVEL", "info", "error, warning, info or debug", "what is logged on stderr",
           set_log_level },
@@ -187,7 +234,7 @@ static const struct option options[] = {
 static void print_help(void) {
         printf("Usage: statestored [OPTION]...\n"
                "A state store beside an MQTT 5 broker, for clients of the Azure IoT Operations state store\n"
-               "protocol. It keeps keys, values, locks and who wants to be notified, in memory.\n"
+               "protocol: it keeps keys, values, locks and who wants to be notified.\n"
                "\n");
         for (size_t i = 0; i < N_OPTIONS; i++) {
                 int width = printf("  --%s %s", options[i].name, options[i].argument);
@@ -290,5 +337,6 @@ enum config_result config_read(int n_arguments, char *const *arguments, struct c
 
 void config_deinit(struct config *config) {
         endpoints_free(config->endpoints, config->n_endpoints);
+        free(config->persist_property);
         *config = (struct config){ 0 };
 }

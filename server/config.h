@@ -5,6 +5,7 @@
 
 #include "common/endpoint.h"
 #include "common/log.h"
+#include "core/engine.h"
 #include "proto/encoder.h"
 
 /* statestored's options: one table gives the parser, the defaults and --help. */
@@ -29,6 +30,11 @@ struct config {
         uint64_t max_bytes;
         uint64_t max_registrations;
         uint64_t max_remembered_bytes;
+        const char *data_dir; /* NULL: in memory */
+        enum persist persist;
+        const char *persist_pattern;
+        char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
+        const char *persist_property_value;
         const char *ready_file;
         enum log_level log_level;
 };

@@ -31,17 +31,26 @@ struct daemon_config {
          * client id's level; NULL: none. Borrowed.
          */
         const char *presence_topic;
+
+        const char *persistence_name; /* as struct decoder's; borrowed */
+        const char *persistence_value;
 };
 
-/* Called when requests are served, again after each time that they were not. */
 struct daemon_callbacks {
+        /* Requests are served, again after each time that they were not. */
         void (*serving)(void *userdata, enum broker_side side);
+
+        /* What is in memory can no longer be trusted to be what is stored: stop, and start from what is stored. */
+        void (*lost)(void *userdata);
         void *userdata;
 };
 
-/* Returns 0 or -ENOMEM; the caller owns *ret_daemon. */
+/*
+ * Loads what the storage holds; its header gives the engine's seed and the instance id. Returns 0, -ENOMEM, or what
+ * storage_load() failed with; the caller owns *ret_daemon. The storage is not kept: outlet->commit reaches it.
+ */
 int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, const struct outlet *outlet,
-               const struct daemon_callbacks *callbacks);
+               const struct daemon_callbacks *callbacks, struct storage *storage, struct now now);
 
 /* Accepts NULL, returns NULL. */
 struct daemon *daemon_free(struct daemon *daemon);
@@ -56,16 +65,19 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
 /* The broker has taken the message that the outlet gave this id. */
 void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now);
 
+/* The commit that outlet.commit() began has ended, with this result. */
+void daemon_committed(struct daemon *daemon, int result, struct now now);
+
 /* Time has passed. */
 void daemon_tick(struct daemon *daemon, struct now now);
 
-/* Ends the batch: what its steps led to is published, and requests that had to wait have their turn. */
+/* Ends the batch: what its steps led to is stored, then published; requests that had to wait have their turn. */
 void daemon_flush(struct daemon *daemon, struct now now);
 
 /* When daemon_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
 int64_t daemon_next_deadline(const struct daemon *daemon);
 
-/* Nothing waits to be executed or published. */
+/* Nothing waits to be executed, stored or published. */
 bool daemon_is_idle(const struct daemon *daemon);
 
 /* Bytes of requests that wait. Past DAEMON_INBOX_PAUSE whoever reads should stop; past DAEMON_INBOX_MAX they are

@@ -2,12 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
@@ -20,6 +18,7 @@
 #include "daemon.h"
 #include "io/link.h"
 #include "proto/invocation.h"
+#include "storage/storage.h"
 
 #define NS_PER_MS 1000000
 
@@ -32,10 +31,14 @@ struct server {
         uv_loop_t loop;
         uv_signal_t sigterm, sigint;
         uv_timer_t deadline_timer, stop_timer;
+        struct storage *storage;
+        uv_work_t commit_work;
+        const struct storage_batch *commit_batch;
+        int commit_result;
         struct daemon *daemon;
         struct link *link;
-        char instance_id[2 * sizeof(uint64_t) + 1];
         char *presence_filter;
+        const char *user_properties[INVOCATION_PROPERTIES_MAX];
         bool has_served;
         bool is_down_logged, is_refusal_logged; /* since it last served */
         bool is_stopping;
@@ -54,6 +57,7 @@ static struct now now(void) {
 }
 
 static void tick(uv_timer_t *timer);
+static void update(struct server *server);
 
 /* The one timer, for all keys: set to the earliest deadline. */
 static void set_deadline_timer(struct server *server) {
@@ -74,7 +78,7 @@ static void tick(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         daemon_tick(server->daemon, now());
-        set_deadline_timer(server);
+        update(server);
 }
 
 static void closed(void *userdata) {
@@ -189,14 +193,57 @@ static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
         daemon_acknowledged(server->daemon, id, no_subscriber, now());
 }
 
+/* Whatever has happened: there may be another deadline, more or less to read, or nothing left to do. */
+static void update(struct server *server) {
+        if (!server->link)
+                return;
+
+        link_pause(server->link, daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE);
+        set_deadline_timer(server);
+        if (server->is_stopping && daemon_is_idle(server->daemon) &&
+            uv_is_active((uv_handle_t *)&server->stop_timer))
+                uv_timer_start(&server->stop_timer, close_link, 0, 0);
+}
+
 static void on_batch_end(void *userdata) {
         struct server *server = userdata;
 
         daemon_flush(server->daemon, now());
-        link_pause(server->link, daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE);
-        set_deadline_timer(server);
-        if (server->is_stopping && daemon_is_idle(server->daemon))
-                uv_timer_start(&server->stop_timer, close_link, 0, 0);
+        update(server);
+}
+
+static void on_lost(void *userdata) {
+        struct server *server = userdata;
+
+        log_error("what is on the disk and what is in memory may differ: stopping, so that the next start "
+                  "loads "
+                  "what is on the disk");
+        stop(server, EXIT_FAILURE);
+}
+
+static void run_commit(uv_work_t *work) {
+        struct server *server = work->data;
+
+        server->commit_result = storage_commit(server->storage, server->commit_batch);
+}
+
+static void commit_ended(uv_work_t *work, int status) {
+        struct server *server = work->data;
+
+        daemon_committed(server->daemon, status < 0 ? status : server->commit_result, now());
+        update(server);
+}
+
+/* On a worker thread, where it may wait for the disk. */
+static int commit(void *userdata, const struct storage_batch *batch) {
+        struct server *server = userdata;
+
+        if (server->storage->operations->is_immediate)
+                return storage_commit(server->storage, batch);
+
+        server->commit_batch = batch;
+        server->commit_work.data = server;
+        return uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0 ? -EIO : 1;
 }
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
@@ -220,22 +267,26 @@ static int create_daemon(struct server *server) {
                         .max_bytes = config->max_bytes,
                         .max_registrations = config->max_registrations,
                         .max_remembered_bytes = config->max_remembered_bytes,
+                        .persist = config->persist,
+                        .persist_pattern = slice_from_string(config->persist_pattern),
                 },
                 .dialect = config->dialect,
                 .node_id = config->node_id,
-                .instance_id = server->instance_id,
                 .presence_topic = config->presence_topic,
+                .persistence_name = config->persist_property,
+                .persistence_value = config->persist_property_value,
         };
-        struct outlet outlet = { .publish = publish, .has_room = has_room, .userdata = server };
-        struct daemon_callbacks callbacks = { .serving = on_serving, .userdata = server };
-        uint64_t instance;
+        struct outlet outlet = {
+                .publish = publish, .has_room = has_room, .commit = commit, .userdata = server
+        };
+        struct daemon_callbacks callbacks = { .serving = on_serving, .lost = on_lost, .userdata = server };
+        int r;
 
-        if (getrandom(&daemon_config.engine.seed, sizeof(daemon_config.engine.seed), 0) < 0 ||
-            getrandom(&instance, sizeof(instance), 0) < 0)
-                return -errno;
-
-        snprintf(server->instance_id, sizeof(server->instance_id), "%016" PRIx64, instance);
-        return daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks);
+        r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
+                             : storage_memory_new(&server->storage);
+        if (r < 0)
+                return r;
+        return daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage, now());
 }
 
 static int make_presence_filter(struct server *server) {
@@ -259,6 +310,7 @@ static int open_link(struct server *server) {
                 /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
         };
+        struct decoder decoder = { .persistence_name = config->persist_property };
         struct link_config link_config = {
                 .endpoints = config->endpoints,
                 .n_endpoints = config->n_endpoints,
@@ -273,7 +325,7 @@ static int open_link(struct server *server) {
                         .tls_key = config->tls_key,
                         .tls_alpn = config->tls_alpn,
                 },
-                .user_properties = invocation_properties,
+                .user_properties = server->user_properties,
                 .callbacks = { on_up, on_down, on_refused, on_message, on_acknowledged, on_batch_end },
                 .userdata = server,
         };
@@ -281,7 +333,7 @@ static int open_link(struct server *server) {
         for (size_t i = 0; i < sizeof(subscriptions) / sizeof(subscriptions[0]); i++)
                 if (subscriptions[i].filter)
                         link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
-
+        invocation_properties(&decoder, server->user_properties);
         return link_open(&server->link, &server->loop, &link_config);
 }
 
@@ -336,6 +388,7 @@ static int serve(struct server *server) {
 
         r = run(server);
         daemon_free(server->daemon);
+        storage_close(server->storage);
         free(server->presence_filter);
         if (r < 0) {
                 log_error("cannot start: %s",

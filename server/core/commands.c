@@ -4,7 +4,9 @@
 
 #include <errno.h>
 
+#include "common/glob.h"
 #include "common/topics.h"
+#include "core/departure.h"
 
 #define NS_PER_MS INT64_C(1000000)
 
@@ -21,15 +23,22 @@ static void answer_version(struct step *step, enum outcome outcome, struct versi
 /* Takes the entry out and tells who watches it. Nothing has changed on -ENOMEM. */
 static int take_out(struct engine *engine, struct entry *entry, struct effects *effects) {
         struct registration *watchers = watch_of_key(&engine->watch, entry_key(entry));
+        int64_t deadline_ns;
         int r;
 
         r = effects_reserve_notify(effects, watchers);
+        if (r == 0)
+                r = effects_reserve_row(effects);
         if (r < 0)
                 return r;
 
+        deadline_ns = store_deadline(&engine->store, entry);
         store_remove(&engine->store, entry);
         effects_notify(effects, watchers, NULL, entry_version(entry));
-        entry_unref(entry);
+        effects_row(effects, (struct row){ .type = ROW_ENTRY,
+                                           .entry = { .before = entry,
+                                                      .before_deadline_ns = deadline_ns,
+                                                      .after_deadline_ns = STORE_NEVER } });
         return 0;
 }
 
@@ -37,13 +46,23 @@ int command_expire(struct engine *engine, struct entry *entry, struct effects *e
         return take_out(engine, entry, effects);
 }
 
-/* The key's entry, NULL where it has none or its time has come: then it goes here and now. */
+static bool is_due(const struct step *step, struct entry *entry) {
+        return store_deadline(&step->engine->store, entry) <= step->now.mono_ns;
+}
+
+/* For reads, which change nothing: one whose time has come is as good as gone. */
+static struct entry *look_up(const struct step *step) {
+        struct entry *entry = store_find(&step->engine->store, step->request->key);
+
+        return entry && !is_due(step, entry) ? entry : NULL;
+}
+
+/* For writes: the key's entry, NULL where it has none or its time has come: then it goes here and now. */
 static int find_current(struct step *step, struct entry **ret_entry) {
-        struct store *store = &step->engine->store;
-        struct entry *entry = store_find(store, step->request->key);
+        struct entry *entry = store_find(&step->engine->store, step->request->key);
         int r;
 
-        if (entry && store_deadline(store, entry) <= step->now.mono_ns) {
+        if (entry && is_due(step, entry)) {
                 r = command_expire(step->engine, entry, step->effects);
                 if (r < 0)
                         return r;
@@ -112,28 +131,48 @@ static int64_t set_deadline(const struct step *step) {
         return deadline_ns;
 }
 
+/* Whether storage keeps what this SET stores. */
+static bool is_persistent(const struct engine *engine, const struct request *request) {
+        const struct engine_config *config = &engine->config;
+        uint64_t budget = SCAN_PAGE_STEPS_MAX;
+
+        if (config->persist != PERSIST_CUSTOM)
+                return config->persist == PERSIST_ALL;
+        return request->wants_persistence ||
+               (config->persist_pattern.data && glob_match(config->persist_pattern, request->key, &budget));
+}
+
 /* Stores the value in the place of `replaced`, which may be NULL. */
 static int set(struct step *step, struct entry *replaced) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
         struct registration *watchers = watch_of_key(&engine->watch, request->key);
+        struct row row = { .type = ROW_ENTRY };
         struct entry *entry;
         int r;
 
         r = effects_reserve_notify(step->effects, watchers);
+        if (r == 0)
+                r = effects_reserve_row(step->effects);
         if (r < 0)
                 return r;
         r = entry_new(&entry, request->key, request->value, step->version,
                       request->has_fence ? &request->fence : NULL);
         if (r < 0)
                 return r;
-        r = store_put(&engine->store, entry, set_deadline(step), replaced);
+
+        entry->is_persistent = is_persistent(engine, request);
+        row.entry.before_deadline_ns = replaced ? store_deadline(&engine->store, replaced) : STORE_NEVER;
+        row.entry.after_deadline_ns = set_deadline(step);
+        r = store_put(&engine->store, entry, row.entry.after_deadline_ns, replaced);
         if (r < 0) {
                 entry_unref(entry);
                 return r;
         }
 
-        entry_unref(replaced);
+        row.entry.before = replaced;
+        row.entry.after = entry_ref(entry);
+        effects_row(step->effects, row);
         effects_notify(step->effects, watchers, entry, step->version);
         return 0;
 }
@@ -166,12 +205,8 @@ static void execute_set(struct step *step) {
 }
 
 static void execute_get(struct step *step) {
-        struct entry *entry;
+        struct entry *entry = look_up(step);
 
-        if (find_current(step, &entry) < 0) {
-                answer(step, OUTCOME_OUT_OF_MEMORY);
-                return;
-        }
         if (!entry) {
                 answer(step, OUTCOME_NO_VALUE);
                 return;
@@ -212,7 +247,7 @@ static void end_former_connections(struct step *step) {
         struct registration *oldest = watch_of_client(&step->engine->watch, step->request->client);
 
         if (oldest && oldest->connection != step->request->connection)
-                watch_remove_client(&step->engine->watch, step->request->client);
+                departure_end_client(step->engine, step->request->client, step->effects);
 }
 
 static enum outcome watch_key(struct step *step) {
@@ -222,10 +257,15 @@ static enum outcome watch_key(struct step *step) {
         if (watch_n_registrations(watch) >= step->engine->config.max_registrations ||
             !has_room(step, 0, watch_cost(request->client, request->key)))
                 return OUTCOME_QUOTA_EXCEEDED;
-        if (effects_reserve_hold(step->effects) < 0 ||
+        if (effects_reserve_hold(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
             watch_add(watch, request->client, request->key, request->connection) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
+        effects_row(step->effects,
+                    (struct row){ .type = ROW_REGISTRATION,
+                                  .registration = {
+                                          registration_ref(watch_find(watch, request->client, request->key)),
+                                          .is_added = true } });
         if (!watch_of_client(watch, request->client)->next_of_client)
                 effects_hold(step->effects, request->connection, true);
         return OUTCOME_DONE;
@@ -237,7 +277,7 @@ static enum outcome unwatch_key(struct step *step, struct registration *registra
         if (effects_reserve_hold(step->effects) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
-        watch_remove(watch, registration);
+        departure_end(step->engine, registration, step->effects);
         if (!watch_of_client(watch, step->request->client))
                 effects_hold(step->effects, step->request->connection, false);
         return OUTCOME_DONE;

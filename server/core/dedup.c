@@ -12,7 +12,7 @@
 #define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
 #include <xxhash.h>
 
-#include "common/assert.h"
+#include "common/cleanup.h"
 
 #define DEDUP_SHARD_BITS 12
 #define SLAB_RECORDS     256
@@ -22,6 +22,7 @@ struct dedup_record {
         struct digest digest;
         struct remembered_answer answer;
         uint32_t position;
+        uint32_t slot;
         struct dedup_record *next_free;
 };
 
@@ -102,10 +103,12 @@ static int add_slab(struct dedup *dedup) {
 
         slab->next = dedup->slabs;
         dedup->slabs = slab;
-        for (size_t i = SLAB_RECORDS; i-- > 0;) {
+        for (uint32_t i = SLAB_RECORDS; i-- > 0;) {
+                slab->records[i].slot = dedup->n_slots + i;
                 slab->records[i].next_free = dedup->free_records;
                 dedup->free_records = &slab->records[i];
         }
+        dedup->n_slots += SLAB_RECORDS;
         return 0;
 }
 
@@ -120,6 +123,13 @@ bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t 
         return true;
 }
 
+void dedup_forget(struct dedup *dedup, const struct digest *digest) {
+        struct dedup_record *record = find(dedup, digest);
+
+        if (record)
+                forget(dedup, record);
+}
+
 /* Makes sure that one more can be remembered. */
 static int make_room(struct dedup *dedup) {
         int r;
@@ -130,6 +140,8 @@ static int make_room(struct dedup *dedup) {
                 forget(dedup, heap_first(&dedup->deadlines));
                 dedup->n_dropped_early++;
         }
+        if (!dedup->free_records)
+                dedup->free_records = take_ptr(&dedup->skipped_records);
         if (!dedup->free_records) {
                 r = add_slab(dedup);
                 if (r < 0)
@@ -138,16 +150,12 @@ static int make_room(struct dedup *dedup) {
         return heap_reserve(&dedup->deadlines, 1);
 }
 
-static int remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
-                    int64_t deadline_ns) {
-        struct dedup_record *record;
+/* Fills the first free record. There must be room for it. */
+static int fill(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+                int64_t deadline_ns) {
+        struct dedup_record *record = dedup->free_records;
         int r;
 
-        r = make_room(dedup);
-        if (r < 0)
-                return r;
-
-        record = dedup->free_records;
         record->digest = *digest;
         record->answer = answer;
         record->position = HEAP_NONE;
@@ -160,14 +168,71 @@ static int remember(struct dedup *dedup, const struct digest *digest, struct rem
         return 0;
 }
 
-void dedup_remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
-                    int64_t deadline_ns) {
-        struct dedup_record *record = find(dedup, digest);
+static int remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+                    int64_t deadline_ns, uint32_t *ret_slot) {
+        uint32_t slot;
+        int r;
 
-        if (record)
-                forget(dedup, record);
-        if (remember(dedup, digest, answer, deadline_ns) < 0)
+        r = make_room(dedup);
+        if (r < 0)
+                return r;
+
+        slot = dedup->free_records->slot;
+        r = fill(dedup, digest, answer, deadline_ns);
+        if (r < 0)
+                return r;
+
+        *ret_slot = slot;
+        return 0;
+}
+
+bool dedup_remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+                    int64_t deadline_ns, uint32_t *ret_slot) {
+        dedup_forget(dedup, digest);
+        if (remember(dedup, digest, answer, deadline_ns, ret_slot) == 0)
+                return true;
+
+        dedup->n_dropped_early++;
+        return false;
+}
+
+/* Makes the record of this slot the first free one. Those before it are free too, but their time is later. */
+static int skip_to(struct dedup *dedup, uint32_t slot) {
+        int r;
+
+        for (;;) {
+                struct dedup_record *record = dedup->free_records;
+
+                if (!record) {
+                        r = add_slab(dedup);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if (record->slot >= slot)
+                        return record->slot == slot ? 0 : -EBADMSG;
+
+                dedup->free_records = record->next_free;
+                record->next_free = dedup->skipped_records;
+                dedup->skipped_records = record;
+        }
+}
+
+int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
+                  struct remembered_answer answer, int64_t deadline_ns) {
+        int r;
+
+        if (slot >= dedup->n_records_max || find(dedup, digest)) {
                 dedup->n_dropped_early++;
+                return 0;
+        }
+
+        r = skip_to(dedup, slot);
+        if (r == 0)
+                r = heap_reserve(&dedup->deadlines, 1);
+        if (r == 0)
+                r = fill(dedup, digest, answer, deadline_ns);
+        return r;
 }
 
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {

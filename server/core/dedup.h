@@ -30,7 +30,9 @@ struct dedup {
         struct table table;
         struct heap deadlines; /* monotonic nanoseconds */
         struct dedup_slab *slabs;
+        uint32_t n_slots;
         struct dedup_record *free_records;
+        struct dedup_record *skipped_records; /* free, of slots below the last one restored */
         uint64_t n_records_max;
         uint64_t n_dropped_early;
 };
@@ -47,11 +49,22 @@ bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t 
                 struct remembered_answer *ret_answer);
 
 /*
- * Remembers the answer until deadline_ns, in the place of one that is remembered under this digest. Out of
- * memory, it is not remembered, which counts as dropped early.
+ * Remembers the answer until deadline_ns, in the place of one that is remembered under this digest. *ret_slot is
+ * the slot it is kept in; what was kept there before is forgotten. False: it is not remembered, for want of memory,
+ * which counts as dropped early.
  */
-void dedup_remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
-                    int64_t deadline_ns);
+bool dedup_remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+                    int64_t deadline_ns, uint32_t *ret_slot);
+
+/*
+ * Remembers again what was kept of an earlier run, in its slot; slots come in ascending order and before the first
+ * dedup_remember(). One beyond the present limit is dropped early. Returns 0 or -ENOMEM.
+ */
+int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
+                  struct remembered_answer answer, int64_t deadline_ns);
+
+/* Forgets it, if it is remembered. */
+void dedup_forget(struct dedup *dedup, const struct digest *digest);
 
 /* Forgets up to n_max answers whose deadline has passed. */
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);

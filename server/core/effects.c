@@ -7,24 +7,62 @@
 #include "common/array.h"
 #include "common/assert.h"
 
-void effects_reset(struct effects *effects) {
-        for (size_t i = 0; i < effects->n_replies; i++) {
-                entry_unref(effects->replies[i].entry);
-                scan_page_free(effects->replies[i].page);
+static void release_row(struct row *row) {
+        switch (row->type) {
+        case ROW_ENTRY:
+                entry_unref(row->entry.before);
+                entry_unref(row->entry.after);
+                break;
+        case ROW_REGISTRATION:
+                registration_unref(row->registration.registration);
+                break;
+        case ROW_ANSWER:
+                break;
         }
+}
+
+static void reset_rows(struct effects *effects) {
+        for (size_t i = 0; i < effects->n_rows; i++)
+                release_row(&effects->rows[i]);
+        effects->n_rows = 0;
+}
+
+static void reset_notifications(struct effects *effects) {
         for (size_t i = 0; i < effects->n_changes; i++)
                 entry_unref(effects->changes[i].entry);
         for (size_t i = 0; i < effects->n_notifications; i++)
                 registration_unref(effects->notifications[i].registration);
 
         effects->n_holds = 0;
-        effects->n_replies = 0;
         effects->n_changes = 0;
         effects->n_notifications = 0;
 }
 
+static struct reply *reset_reply(struct reply *reply) {
+        entry_unref(reply->entry);
+        scan_page_free(reply->page);
+        *reply = (struct reply){ 0 };
+        return reply;
+}
+
+void effects_reset(struct effects *effects) {
+        reset_rows(effects);
+        reset_notifications(effects);
+        for (size_t i = 0; i < effects->n_replies; i++)
+                reset_reply(&effects->replies[i]);
+        effects->n_replies = 0;
+}
+
+void effects_fail(struct effects *effects, enum outcome outcome) {
+        reset_rows(effects);
+        reset_notifications(effects);
+        for (size_t i = 0; i < effects->n_replies; i++)
+                reset_reply(&effects->replies[i])->outcome = outcome;
+}
+
 void effects_deinit(struct effects *effects) {
         effects_reset(effects);
+        free(effects->rows);
         free(effects->holds);
         free(effects->replies);
         free(effects->changes);
@@ -98,4 +136,14 @@ void effects_hold(struct effects *effects, uint64_t connection, bool is_held) {
 
         ASSERT(effects->n_holds < effects->holds_capacity);
         effects->holds[effects->n_holds++] = (struct hold){ connection, is_held };
+}
+
+int effects_reserve_row(struct effects *effects) {
+        return array_reserve((void **)&effects->rows, &effects->rows_capacity, effects->n_rows + 1,
+                             sizeof(*effects->rows));
+}
+
+void effects_row(struct effects *effects, struct row row) {
+        ASSERT(effects->n_rows < effects->rows_capacity);
+        effects->rows[effects->n_rows++] = row;
 }

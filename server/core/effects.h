@@ -3,13 +3,14 @@
 
 #include "core/entry.h"
 #include "core/outcome.h"
+#include "core/row.h"
 #include "core/scan.h"
 #include "core/watch.h"
 
 /*
- * What the steps of one batch lead to: an answer a request, in the order of the requests, and notifications in
- * the order in which the changes took effect. Values that hold references: nothing in them goes away before
- * effects_reset().
+ * What the steps of one batch lead to: rows for storage, an answer a request, in the order of the requests, and
+ * notifications in the order in which the changes took effect. Values that hold references: nothing in them goes
+ * away before effects_reset().
  */
 
 struct reply {
@@ -38,6 +39,8 @@ struct hold {
 };
 
 struct effects {
+        struct row *rows;
+        size_t n_rows, rows_capacity;
         struct hold *holds;
         size_t n_holds, holds_capacity;
         struct reply *replies;
@@ -73,3 +76,15 @@ int effects_reserve_hold(struct effects *effects);
 
 /* connection 0, one that has no number, is left out. */
 void effects_hold(struct effects *effects, uint64_t connection, bool is_held);
+
+/* Returns 0 or -ENOMEM. After 0 the next effects_row() cannot fail. */
+int effects_reserve_row(struct effects *effects);
+
+/* Takes over the references that the row holds. */
+void effects_row(struct effects *effects, struct row row);
+
+/*
+ * For a batch that could not be stored, after engine_undo(): every answer becomes this outcome, and nobody is
+ * told of what has not happened.
+ */
+void effects_fail(struct effects *effects, enum outcome outcome);

@@ -8,6 +8,7 @@
 #include "common/assert.h"
 #include "common/cleanup.h"
 #include "core/commands.h"
+#include "core/departure.h"
 
 /* How long an answer is remembered: the request's expiry, within bounds (protocol section 11). */
 #define REMEMBER_MIN_S     60
@@ -154,6 +155,8 @@ static void reply_as_remembered(struct reply *reply, struct remembered_answer an
 static void execute_once(struct step *step) {
         struct dedup *dedup = &step->engine->dedup;
         struct digest digest = identify(step->engine, step->request);
+        struct effects *effects = step->effects;
+        struct row row = { .type = ROW_ANSWER, .answer = { .digest = digest } };
         struct remembered_answer answer;
 
         if (dedup_find(dedup, &digest, step->now.mono_ns, &answer)) {
@@ -162,9 +165,14 @@ static void execute_once(struct step *step) {
         }
 
         execute(step);
-        if (step->reply->outcome != OUTCOME_OUT_OF_MEMORY)
-                dedup_remember(dedup, &digest, answer_of(step->reply),
-                               remember_until(step->request, step->now.mono_ns));
+        if (step->reply->outcome == OUTCOME_OUT_OF_MEMORY)
+                return;
+
+        row.answer.answer = answer_of(step->reply);
+        row.answer.deadline_ns = remember_until(step->request, step->now.mono_ns);
+        if (effects_reserve_row(effects) == 0 &&
+            dedup_remember(dedup, &digest, row.answer.answer, row.answer.deadline_ns, &row.answer.slot))
+                effects_row(effects, row);
 }
 
 static int step_request(struct engine *engine, const struct request *request, struct now now,
@@ -201,32 +209,6 @@ static int step_tick(struct engine *engine, struct now now, struct effects *effe
         return 0;
 }
 
-static void step_departure(struct engine *engine, const struct event *event) {
-        struct watch *watch = &engine->watch;
-
-        engine->n_departures++;
-        switch (event->type) {
-        case EVENT_CLIENT_LEFT:
-                watch_remove_client(watch, event->client);
-                break;
-        case EVENT_CONNECTION_LEFT:
-                watch_remove_connection(watch, event->connection);
-                break;
-        case EVENT_CONNECTIONS_KEPT:
-                watch_keep_connections(watch, event->connections, event->n_connections);
-                break;
-        case EVENT_ALL_LEFT:
-                watch_clear(watch);
-                break;
-        case EVENT_NOT_DELIVERED:
-                if (event->registration->key)
-                        watch_remove(watch, event->registration);
-                break;
-        default:
-                ASSERT(!"a departure");
-        }
-}
-
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects) {
         ASSERT(now.wall_ms >= 0 && now.mono_ns >= 0);
 
@@ -236,7 +218,7 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
         case EVENT_TICK:
                 return step_tick(engine, now, effects);
         default:
-                step_departure(engine, event);
+                departure_step(engine, event, effects);
                 return 0;
         }
 }

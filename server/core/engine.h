@@ -15,6 +15,13 @@
  * What each command does is protocol sections 5 to 8, 11 and 12. Not thread-safe.
  */
 
+/* Which keys storage keeps: AIO's words. */
+enum persist {
+        PERSIST_ALL,
+        PERSIST_NONE,
+        PERSIST_CUSTOM, /* those that match the pattern, and those whose SET asks for it */
+};
+
 struct engine_config {
         struct slice node_id; /* copied; hlc_node_is_valid() */
         uint64_t seed;        /* of every hash: random, as keys come from strangers */
@@ -22,6 +29,8 @@ struct engine_config {
         uint64_t max_bytes; /* keys, values, registrations and their overhead */
         uint64_t max_registrations;
         uint64_t max_remembered_bytes; /* answers kept for requests that come twice; beside max_bytes */
+        enum persist persist;
+        struct slice persist_pattern; /* a glob, borrowed; absent: none */
 };
 
 /* The time of a step, read once a wake-up. Neither may be negative. */
@@ -76,6 +85,21 @@ struct engine *engine_free(struct engine *engine);
  * OUTCOME_OUT_OF_MEMORY, and nothing has changed either.
  */
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
+
+/*
+ * Takes back what the effects' rows say, newest first: they could not be stored. The clock stays where it is. Returns
+ * 0, or -ENOMEM: then what is in memory is neither the one nor the other, and has to be loaded anew.
+ */
+int engine_undo(struct engine *engine, const struct effects *effects);
+
+/*
+ * What was stored by an earlier run, before the first step. Each returns 0 or -ENOMEM. The deadline is
+ * monotonic, and may have passed; fence NULL: none.
+ */
+int engine_restore_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
+                         int64_t deadline_ns, const struct hlc *fence);
+int engine_restore_registration(struct engine *engine, struct slice client, struct slice key,
+                                uint64_t connection);
 
 /* The monotonic time at which a tick has something to do: in the past where one did not do all, INT64_MAX for never. */
 int64_t engine_next_deadline(const struct engine *engine);

@@ -29,6 +29,8 @@ enum outcome {
         OUTCOME_CLIENT_UNKNOWN, /* KEYNOTIFY from nobody */
         OUTCOME_QUOTA_EXCEEDED,
         OUTCOME_OUT_OF_MEMORY,
+        OUTCOME_DISK_FULL,
+        OUTCOME_STORAGE_FAILED,
 
         N_OUTCOMES,
 };

@@ -32,6 +32,8 @@ struct request {
         bool has_px;
         int64_t px_ms; /* from 1 */
 
+        bool wants_persistence; /* aio-persistence, of SET */
+
         bool stop; /* KEYNOTIFY */
 
         bool has_timestamp;

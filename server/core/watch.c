@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "common/array.h"
 #include "common/assert.h"
 #include "common/cleanup.h"
 #include "common/topics.h"
@@ -82,55 +81,17 @@ int watch_init(struct watch *watch, uint64_t seed) {
         return 0;
 }
 
-static void remove_all_of(struct watch *watch, struct registration *registration) {
-        while (registration) {
-                struct registration *next = registration->next_of_client;
-
-                watch_remove(watch, registration);
-                registration = next;
-        }
-}
-
-void watch_remove_client(struct watch *watch, struct slice client) {
-        remove_all_of(watch, watch_of_client(watch, client));
-}
-
-void watch_remove_connection(struct watch *watch, uint64_t connection) {
-        struct slice key = connection_slice(&connection);
-        struct table_item *item = table_find(&watch->connections, table_hash(watch->seed, key), key);
-        struct watched *client;
-
-        if (!item)
-                return;
-
-        client = (struct watched *)((char *)item - offsetof(struct watched, connection_item));
-        remove_all_of(watch, client->registrations);
-}
-
-void watch_keep_connections(struct watch *watch, const uint64_t *connections, size_t n_connections) {
-        struct table_cursor cursor = { 0 };
-        struct table_item *item;
-
-        while ((item = table_each(&watch->registrations, &cursor))) {
-                struct registration *registration = (struct registration *)item;
-
-                if (n_connections == 0 || !bsearch(&registration->connection, connections, n_connections,
-                                                   sizeof(*connections), compare_uint64))
-                        watch_remove(watch, registration);
-        }
-}
-
-void watch_clear(struct watch *watch) {
-        struct table_cursor cursor = { 0 };
-        struct table_item *item;
-
-        while ((item = table_each(&watch->registrations, &cursor)))
-                watch_remove(watch, (struct registration *)item);
+struct registration *watch_each(const struct watch *watch, struct table_cursor *cursor) {
+        return (struct registration *)table_each(&watch->registrations, cursor);
 }
 
 void watch_deinit(struct watch *watch) {
+        struct table_cursor cursor = { 0 };
+        struct registration *registration;
+
         if (watch->registrations.shards)
-                watch_clear(watch);
+                while ((registration = watch_each(watch, &cursor)))
+                        watch_remove(watch, registration);
 
         table_deinit(&watch->keys);
         table_deinit(&watch->clients);
@@ -308,6 +269,15 @@ struct registration *watch_of_client(const struct watch *watch, struct slice cli
         struct watched *watched = watched_find(watch, &watch->clients, client);
 
         return watched ? watched->registrations : NULL;
+}
+
+struct registration *watch_of_connection(const struct watch *watch, uint64_t connection) {
+        struct slice key = connection_slice(&connection);
+        struct table_item *item = table_find(&watch->connections, table_hash(watch->seed, key), key);
+
+        if (!item)
+                return NULL;
+        return ((struct watched *)((char *)item - offsetof(struct watched, connection_item)))->registrations;
 }
 
 uint64_t watch_n_registrations(const struct watch *watch) {

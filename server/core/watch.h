@@ -60,19 +60,17 @@ int watch_add(struct watch *watch, struct slice client, struct slice key, uint64
 /* Borrowed; NULL where there is none. */
 struct registration *watch_find(const struct watch *watch, struct slice client, struct slice key);
 
-/* Each ends registrations: one, a client's, a connection's, all. */
+/* Ends it. */
 void watch_remove(struct watch *watch, struct registration *registration);
-void watch_remove_client(struct watch *watch, struct slice client);
-void watch_remove_connection(struct watch *watch, uint64_t connection);
-void watch_clear(struct watch *watch);
-
-/* Ends all but those of these connections, which are in ascending order. */
-void watch_keep_connections(struct watch *watch, const uint64_t *connections, size_t n_connections);
 
 /* The registrations of one key, oldest first; follow next_of_key. Borrowed; NULL where there are none. */
 struct registration *watch_of_key(const struct watch *watch, struct slice key);
 
 /* The registrations of one client, oldest first; follow next_of_client. Borrowed. */
 struct registration *watch_of_client(const struct watch *watch, struct slice client);
+struct registration *watch_of_connection(const struct watch *watch, uint64_t connection);
+
+/* Every registration, in no order, as table_each(). Borrowed; NULL ends. */
+struct registration *watch_each(const struct watch *watch, struct table_cursor *cursor);
 
 uint64_t watch_n_registrations(const struct watch *watch);

@@ -149,30 +149,36 @@ enum exit_code command_set(struct task *task) {
         return answer_is_unexpected(&task->reply);
 }
 
-static enum exit_code delete (struct task *task, const struct session_request *request) {
+static enum exit_code ask_to_delete(struct task *task, const struct session_request *request) {
         enum exit_code code;
 
-        code = task_ask(task, request); if (code != EXIT_DONE) return code;
-        if (task->item.type != RESP3_NUMBER) return answer_is_unexpected(&task->reply);
+        code = task_ask(task, request);
+        if (code != EXIT_DONE)
+                return code;
+        if (task->item.type != RESP3_NUMBER)
+                return answer_is_unexpected(&task->reply);
 
-        switch (task->item.number){
-                case 1 : return report_change(task, "deleted", "deleted", NULL);
-                case 0 : return report_change(task, NULL, "deleted", "not found");
-                case -1 : return report_change(task, NULL, "deleted",
-                                               "not deleted: the key has another value");
-                default : return answer_is_unexpected(&task->reply);
+        switch (task->item.number) {
+        case 1:
+                return report_change(task, "deleted", "deleted", NULL);
+        case 0:
+                return report_change(task, NULL, "deleted", "not found");
+        case -1:
+                return report_change(task, NULL, "deleted", "not deleted: the key has another value");
+        default:
+                return answer_is_unexpected(&task->reply);
         }
 }
 
 enum exit_code command_del(struct task *task) {
         struct session_request request = request_for_key(task, SLICE_LITERAL("DEL"));
 
-        return delete (task, &request);
+        return ask_to_delete(task, &request);
 }
 
 enum exit_code command_vdel(struct task *task) {
         struct session_request request = request_for_key(task, SLICE_LITERAL("VDEL"));
 
         session_request_add(&request, buf_slice(&task->value));
-        return delete (task, &request);
+        return ask_to_delete(task, &request);
 }

@@ -99,7 +99,8 @@ static enum options_result read_option(struct parser *parser, struct slice name,
                 return wrong(options, shown, "takes no value");
 
         if (option->argument && option->argument[0] == '[') {
-                parser->has_nex_word = !value && *parser->arguments && is_word(*parser->arguments);
+                parser->has_nex_word =
+                        !value && options->command && *parser->arguments && is_word(*parser->arguments);
                 parser->nex_word = options->n_words;
         } else if (option->argument && !value) {
                 value = *parser->arguments;

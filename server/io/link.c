@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "io/client.h"
 #include "io/mqtt.h"
+#include "io/resolve.h"
 
 #define MISC_INTERVAL_MS 1000 /* the library's own timers count in seconds */
 #define BACKOFF_FIRST_MS 100
@@ -38,6 +39,7 @@ struct link {
         struct mosquitto *client;
         enum link_state state;
         size_t endpoint;     /* index */
+        size_t address;      /* the next of those that the endpoint's name stands for */
         size_t n_subscribed; /* SUBACKs so far */
         bool session_kept;
         bool is_socket_open; /* TCP's part: false until the socket was writable once */
@@ -75,9 +77,7 @@ static void wait_and_retry(struct link *link) {
         uint64_t pause_ms = link->backoff_ms;
 
         link->state = LINK_WAITING;
-        link->endpoint = (link->endpoint + 1) % link->config.n_endpoints;
-        if (link->endpoint == 0)
-                link->backoff_ms = pause_ms * 2 < BACKOFF_LAST_MS ? pause_ms * 2 : BACKOFF_LAST_MS;
+        link->backoff_ms = pause_ms * 2 < BACKOFF_LAST_MS ? pause_ms * 2 : BACKOFF_LAST_MS;
         uv_timer_start(&link->retry_timer, attempt, jitter(pause_ms), 0);
 }
 
@@ -170,14 +170,51 @@ static int watch_socket(struct link *link) {
         return 0;
 }
 
+static void next_endpoint(struct link *link) {
+        link->endpoint = (link->endpoint + 1) % link->config.n_endpoints;
+        link->address = 0;
+}
+
+/*
+ * The library takes a name's first address for good once it connects without blocking: so we choose, each time the
+ * next one, and after the last one the next endpoint. Under TLS it must see the name, which the certificate bears.
+ * Returns 0 or -EHOSTUNREACH.
+ */
+static int choose_address(struct link *link, char ret_text[RESOLVE_TEXT_SIZE], const char **ret_host) {
+        for (;;) {
+                const struct endpoint *endpoint = link_endpoint(link);
+                size_t address = link->address++;
+                int r;
+
+                if (endpoint->port == 0 || link->config.credentials.tls) {
+                        *ret_host = endpoint->host;
+                        r = address == 0 ? 0 : -ENOENT;
+                } else {
+                        *ret_host = ret_text;
+                        r = resolve_address(endpoint->host, address, ret_text);
+                }
+                if (r == 0)
+                        return 0;
+
+                next_endpoint(link);
+                if (r != -ENOENT)
+                        return r;
+        }
+}
+
 static void attempt(uv_timer_t *timer) {
         struct link *link = timer->data;
-        const struct endpoint *endpoint = link_endpoint(link);
+        char address[RESOLVE_TEXT_SIZE];
+        const char *host;
         int r;
 
         link->state = LINK_CONNECTING;
         link->is_socket_open = false;
         link->library_error[0] = '\0';
+        if (choose_address(link, address, &host) < 0) {
+                lose(link, "the name is not known");
+                return;
+        }
         r = credentials_set_password(&link->config.credentials, link->client);
         if (r < 0) {
                 snprintf(link->library_error, sizeof(link->library_error), "the password file: %s",
@@ -186,7 +223,7 @@ static void attempt(uv_timer_t *timer) {
                 return;
         }
 
-        r = mosquitto_connect_async(link->client, endpoint->host, endpoint->port, link->config.keepalive_s);
+        r = mosquitto_connect_async(link->client, host, link_endpoint(link)->port, link->config.keepalive_s);
         if (r == MOSQ_ERR_SUCCESS && watch_socket(link) < 0)
                 r = MOSQ_ERR_NOMEM;
         if (r != MOSQ_ERR_SUCCESS)
@@ -267,6 +304,7 @@ static void on_subscribe(struct mosquitto *client, void *userdata, int mid, int 
                 return;
 
         link->state = LINK_UP;
+        link->address--; /* the first to try when it is lost */
         link->backoff_ms = BACKOFF_FIRST_MS;
         link->library_error[0] = '\0';
         link->config.callbacks.up(link->config.userdata, link->session_kept);

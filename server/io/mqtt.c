@@ -121,6 +121,9 @@ int mqtt_properties_new(mosquitto_property **ret_properties, const struct messag
                 r = mosquitto_property_add_binary(&properties, MQTT_PROP_CORRELATION_DATA,
                                                   message->correlation_data.data,
                                                   (uint16_t)message->correlation_data.length);
+        if (r == MOSQ_ERR_SUCCESS && message->response_topic.data)
+                r = mosquitto_property_add_string(&properties, MQTT_PROP_RESPONSE_TOPIC,
+                                                  (const char *)message->response_topic.data);
         if (r == MOSQ_ERR_SUCCESS && message->has_expiry)
                 r = mosquitto_property_add_int32(&properties, MQTT_PROP_MESSAGE_EXPIRY_INTERVAL,
                                                  message->expiry_s);

@@ -127,7 +127,7 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
         case VERDICT_NONE:
                 break;
         }
-        return broker_not_my_business();
+        return guard->undecided == UNDECIDED_DENY ? MOSQ_ERR_PLUGIN_DEFER : broker_not_my_business();
 }
 
 int guard_start(struct guard *guard) {

@@ -54,6 +54,8 @@ static const struct outcome_text outcome_texts[N_OUTCOMES] = {
         [OUTCOME_CLIENT_UNKNOWN] = ERROR("the client id is missing"),
         [OUTCOME_QUOTA_EXCEEDED] = ERROR("the quota has been exceeded"),
         [OUTCOME_OUT_OF_MEMORY] = ERROR("out of memory"),
+        [OUTCOME_DISK_FULL] = ERROR("the disk is full"),
+        [OUTCOME_STORAGE_FAILED] = ERROR("the storage has failed"),
 };
 
 struct fault_text {

@@ -29,12 +29,16 @@ static const struct command commands[] = {
         { "SCAN", VERB_SCAN, 1, 2 },
 };
 
-const char *const invocation_properties[] = {
-        PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
-        PROPERTY_SOURCE_ID,         PROPERTY_VERSION,
-        BROKER_SIDE_STAMP_SEAL,     BROKER_SIDE_STAMP_CLIENT_ID,
-        BROKER_SIDE_STAMP_USERNAME, NULL,
-};
+void invocation_properties(const struct decoder *decoder, const char *ret_names[INVOCATION_PROPERTIES_MAX]) {
+        const char *const names[INVOCATION_PROPERTIES_MAX] = {
+                PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
+                PROPERTY_SOURCE_ID,         PROPERTY_VERSION,
+                BROKER_SIDE_STAMP_SEAL,     BROKER_SIDE_STAMP_CLIENT_ID,
+                BROKER_SIDE_STAMP_USERNAME, decoder->persistence_name, /* NULL ends the names */
+        };
+
+        memcpy(ret_names, names, sizeof(names));
+}
 
 static const struct command *find_command(struct slice name) {
         for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
@@ -213,11 +217,14 @@ static void find_client(const struct message *message, struct slice seal, struct
                 request->client = topic_response_client(message->response_topic);
 }
 
-enum invocation_result invocation_decode(const struct message *message, struct slice seal,
+enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
                                          struct invocation *ret_invocation) {
         struct invocation invocation = { .outcome = OUTCOME_DONE };
         struct request *request = &invocation.request;
 
+        request->wants_persistence = decoder->persistence_name &&
+                                     slice_equal(message_property(message, decoder->persistence_name),
+                                                 decoder->persistence_value);
         request->response_topic = message->response_topic;
         request->correlation_data = message->correlation_data;
         request->payload = message->payload;
@@ -230,7 +237,7 @@ enum invocation_result invocation_decode(const struct message *message, struct s
                 invocation.outcome = decode_payload(message->payload, request);
         if (invocation.fault == ENVELOPE_OK && invocation.outcome == OUTCOME_DONE)
                 invocation.outcome = decode_clocks(request);
-        find_client(message, seal, request);
+        find_client(message, decoder->seal, request);
 
         *ret_invocation = invocation;
         if (!message->response_topic.data)

@@ -32,9 +32,22 @@ struct invocation {
         struct request request;
 };
 
-/* seal: of the broker's plugin, absent where there is none: who sends is then what the message claims. */
-enum invocation_result invocation_decode(const struct message *message, struct slice seal,
+/* What decoding depends on beside the message. Borrowed. */
+struct decoder {
+        struct slice
+                seal; /* of the broker's plugin; absent: none, and who sends is what the message claims */
+
+        /* the user property by which a SET asks to be kept on disk; NULL: none does */
+        const char *persistence_name;
+        struct slice persistence_value;
+};
+
+enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
                                          struct invocation *ret_invocation);
 
-/* The user properties that are read, NULL-terminated: others need not be kept in a message. */
-extern const char *const invocation_properties[];
+/*
+ * The user properties that are read, NULL-terminated, the decoder's among them: others need not be kept in a
+ * message.
+ */
+#define INVOCATION_PROPERTIES_MAX 9
+void invocation_properties(const struct decoder *decoder, const char *ret_names[INVOCATION_PROPERTIES_MAX]);

@@ -363,7 +363,7 @@ def test_it_says_at_load_what_it_guards_and_for_whom(site_with):
     assert SERVICE in lines[0] and "username store" in lines[0]
 
 
-@pytest.mark.parametrize("option", ["statestored_usernam store", "undecided maybe", "x y"])
+@pytest.mark.parametrize("option", ["statestored_usernam store", "undecided maybe", "something else"])
 def test_a_misspelt_option_stops_the_start(tmp_path, option):
     broker = PluginBroker(tmp_path, f"plugin_opt_{option}", leaks=True)
 

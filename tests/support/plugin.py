@@ -6,6 +6,7 @@ knows what has happened before what.
 """
 
 import os
+import re
 import signal
 import socket
 import struct
@@ -60,7 +61,8 @@ class PluginBroker(Broker):
         anonymous = [] if any("allow_anonymous" in line for line in self.lines) else ["allow_anonymous true"]
         path = self.directory / "mosquitto.conf"
         path.write_text("\n".join([*self.first_lines, "user root", "set_tcp_nodelay true", "max_inflight_messages 0",
-                                   "log_type all", "persistence false", *listener, *anonymous, *self.lines, ""]))
+                                   "max_queued_messages 1000000", "persistence false", *listener, *anonymous,
+                                   *self.lines, ""]))
         return path
 
     def _start_on_port(self):
@@ -69,7 +71,8 @@ class PluginBroker(Broker):
         if self.leaks:
             environment.append(f"ASAN_OPTIONS={os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0")
         self.spawn(["env", *environment, *self.wrapper, "mosquitto", "-c", self.configure()])
-        wait_until(lambda: not self.running() or " running" in self.log()[seen:], "mosquitto starts")
+        is_up = re.compile(r"mosquitto version \S+ running")
+        wait_until(lambda: not self.running() or is_up.search(self.log(), seen), "mosquitto starts")
         return self.running()
 
     def starts(self):
@@ -333,7 +336,9 @@ def site_with(tmp_path):
     sites = []
 
     def start(*lines, **more):
-        sites.append(Site(PluginBroker(tmp_path, *lines, **more).start()))
+        directory = tmp_path / f"broker-{len(sites)}"
+        directory.mkdir()
+        sites.append(Site(PluginBroker(directory, *lines, **more).start()))
         return sites[-1]
 
     try:

@@ -66,7 +66,7 @@ Test(array, holds_items_larger_than_its_first_size) {
 }
 
 Test(array, refuses_more_than_memory_can_be_and_keeps_what_it_has) {
-        static const size_t too_many[] = { SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8, SIZE_MAX / 16 + 1 };
+        static const size_t too_many[] = { SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4, SIZE_MAX / 8 };
         uint64_t *items = NULL;
         size_t capacity = 0, before;
 
@@ -80,4 +80,13 @@ Test(array, refuses_more_than_memory_can_be_and_keeps_what_it_has) {
                 cr_expect_eq(items[0], 42, "row %zu", i);
         }
         free(items);
+}
+
+Test(compare_uint64, orders_by_value_over_all_64_bits) {
+        uint64_t numbers[] = { 5, UINT64_MAX, 0, (uint64_t)INT64_MAX + 1, 1, 5 };
+
+        qsort(numbers, 6, sizeof(*numbers), compare_uint64);
+        for (size_t i = 1; i < 6; i++)
+                cr_expect_leq(numbers[i - 1], numbers[i], "%zu", i);
+        cr_expect_eq(compare_uint64(&numbers[2], &numbers[3]) < 0, numbers[2] < numbers[3]);
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+
+#include "common/cleanup.h"
+#include "core/engine.h"
+
+static int undo_entry(struct engine *engine, const struct row *row) {
+        struct entry *before = row->entry.before, *after = row->entry.after;
+        int r;
+
+        if (after) {
+                store_remove(&engine->store, after);
+                entry_unref(after); /* the store's reference; the row has its own */
+        }
+        if (before) {
+                r = store_put(&engine->store, entry_ref(before), row->entry.before_deadline_ns, NULL);
+                if (r < 0) {
+                        entry_unref(before);
+                        return r;
+                }
+        }
+        return 0;
+}
+
+/* By name: one that ended and was taken back is another one than the row's. */
+static int undo_registration(struct engine *engine, const struct row *row) {
+        const struct registration *registration = row->registration.registration;
+        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+
+        registration_names(registration, &client, &key);
+        if (buf_failed(&client) || buf_failed(&key))
+                return -ENOMEM;
+        if (!row->registration.is_added)
+                return watch_add(&engine->watch, buf_slice(&client), buf_slice(&key),
+                                 registration->connection);
+
+        watch_remove(&engine->watch, watch_find(&engine->watch, buf_slice(&client), buf_slice(&key)));
+        return 0;
+}
+
+int engine_undo(struct engine *engine, const struct effects *effects) {
+        int r = 0;
+
+        for (size_t i = effects->n_rows; i-- > 0 && r == 0;) {
+                const struct row *row = &effects->rows[i];
+
+                switch (row->type) {
+                case ROW_ENTRY:
+                        r = undo_entry(engine, row);
+                        break;
+                case ROW_REGISTRATION:
+                        r = undo_registration(engine, row);
+                        break;
+                case ROW_ANSWER:
+                        dedup_forget(&engine->dedup, &row->answer.digest);
+                        break;
+                }
+        }
+        return r;
+}
+
+int engine_restore_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
+                         int64_t deadline_ns, const struct hlc *fence) {
+        struct entry *entry;
+        int r;
+
+        r = entry_new(&entry, key, value, version, fence);
+        if (r < 0)
+                return r;
+
+        entry->is_persistent = true;
+        r = store_put(&engine->store, entry, deadline_ns, NULL);
+        if (r < 0)
+                entry_unref(entry);
+        return r;
+}
+
+int engine_restore_registration(struct engine *engine, struct slice client, struct slice key,
+                                uint64_t connection) {
+        return watch_add(&engine->watch, client, key, connection);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "restore.h"
+
+#include <inttypes.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+
+struct restore {
+        const struct engine_config *config;
+        struct storage_header header;
+        struct engine *engine;
+};
+
+static void restore_deinit(struct restore *restore) {
+        engine_free(restore->engine);
+}
+
+static int take_header(void *userdata, const struct storage_header *header) {
+        struct restore *restore = userdata;
+        struct engine_config config = *restore->config;
+        int r;
+
+        config.seed = header->seed;
+        r = engine_new(&restore->engine, &config);
+        if (r < 0)
+                return r;
+
+        restore->header = *header;
+        restore->engine->clock.last = header->clock;
+        restore->engine->n_departures = header->n_departures;
+        return 0;
+}
+
+static int take_entry(void *userdata, struct slice key, struct slice value, struct version version,
+                      int64_t deadline_ns, const struct hlc *fence) {
+        struct restore *restore = userdata;
+
+        return engine_restore_entry(restore->engine, key, value, version, deadline_ns, fence);
+}
+
+static int take_registration(void *userdata, struct slice client, struct slice key, uint64_t connection) {
+        struct restore *restore = userdata;
+
+        return engine_restore_registration(restore->engine, client, key, connection);
+}
+
+static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
+                       struct remembered_answer answer, int64_t deadline_ns) {
+        struct restore *restore = userdata;
+
+        return dedup_restore(&restore->engine->dedup, slot, digest, answer, deadline_ns);
+}
+
+static void say_progress(void *userdata, uint64_t n_rows) {
+        (void)userdata;
+        log_info("%" PRIu64 " rows loaded", n_rows);
+}
+
+int restore_engine(struct engine **ret_engine, struct storage_header *ret_header, struct storage *storage,
+                   const struct engine_config *config, struct now now) {
+        CLEANUP(restore_deinit) struct restore restore = { .config = config };
+        struct storage_sink sink = {
+                .header = take_header,
+                .entry = take_entry,
+                .registration = take_registration,
+                .answer = take_answer,
+                .progress = say_progress,
+                .userdata = &restore,
+        };
+        int r;
+
+        r = storage_load(storage, &sink, now);
+        if (r < 0)
+                return r;
+
+        *ret_header = restore.header;
+        *ret_engine = take_ptr(&restore.engine);
+        return 0;
+}

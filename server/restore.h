@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "core/engine.h"
+#include "storage/storage.h"
+
+/*
+ * Makes an engine of what the storage holds. config's seed is the storage's. Returns 0, -ENOMEM, or what
+ * storage_load() failed with; the caller owns *ret_engine.
+ */
+int restore_engine(struct engine **ret_engine, struct storage_header *ret_header, struct storage *storage,
+                   const struct engine_config *config, struct now now);

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Reads which libraries the unit tests load: the test framework, the hash and the C library, nothing else. So what they
+# test needs no event loop and no MQTT library. Exits with 1 where one loads another.
+#
+# usage: check_linkage.sh PROGRAM...
+
+set -u
+
+status=0
+for program in "$@"; do
+        needed=$(readelf --dynamic --wide "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+        case $needed in
+        *libcriterion*) ;;
+        *)
+                echo "$program: is no unit test"
+                status=1
+                ;;
+        esac
+        for library in $needed; do
+                case $library in
+                libcriterion.so.* | libxxhash.so.* | libc.so.* | libm.so.* | ld-linux*) ;;
+                libasan.so.* | libubsan.so.* | libgcc_s.so.*) ;; # the sanitizers
+                *)
+                        echo "$program: loads $library"
+                        status=1
+                        ;;
+                esac
+        done
+done
+
+[ $# -gt 0 ] || status=1
+exit $status

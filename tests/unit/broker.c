@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit/broker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/topics.h"
+
+static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+        struct broker *broker = userdata;
+
+        if (broker->publish_result < 0)
+                return broker->publish_result;
+
+        cr_assert_eq(array_reserve((void **)&broker->sent, &broker->sent_capacity, broker->n_sent + 1,
+                                   sizeof(*broker->sent)),
+                     0);
+        broker->sent[broker->n_sent] = message_copy(message);
+        cr_assert_not_null(broker->sent[broker->n_sent++]);
+        if (broker->room > 0)
+                broker->room--;
+
+        if (++broker->last_id == 0)
+                broker->last_id = 1;
+        *ret_id = broker->last_id;
+        return 0;
+}
+
+static bool has_room(void *userdata) {
+        return ((struct broker *)userdata)->room > 0;
+}
+
+static void serving(void *userdata, enum broker_side side) {
+        struct broker *broker = userdata;
+
+        broker->side = side;
+        broker->n_serving++;
+}
+
+struct daemon_config broker_config(void) {
+        return (struct daemon_config){
+                .engine = {
+                        .node_id = S("StateStore"),
+                        .seed = 1,
+                        .max_keys = 1000000,
+                        .max_bytes = 1 << 30,
+                        .max_registrations = 1000000,
+                        .max_remembered_bytes = 64 << 20,
+                },
+                .dialect = DIALECT_SDK,
+                .node_id = "StateStore",
+                .instance_id = "instance-1",
+        };
+}
+
+void broker_init_down(struct broker *broker, struct daemon_config config) {
+        struct outlet outlet = { .publish = publish, .has_room = has_room, .userdata = broker };
+        struct daemon_callbacks callbacks = { .serving = serving, .userdata = broker };
+
+        *broker = (struct broker){ .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },
+                                   .room = SIZE_MAX };
+        cr_assert_eq(daemon_new(&broker->daemon, &config, &outlet, &callbacks), 0);
+}
+
+void broker_init(struct broker *broker, struct daemon_config config) {
+        broker_init_down(broker, config);
+        daemon_up(broker->daemon, false, broker->now);
+        cr_assert_eq(broker->side, BROKER_SIDE_PLAIN);
+}
+
+void broker_deinit(struct broker *broker) {
+        cr_expect_null(daemon_free(broker->daemon));
+        broker_forget(broker);
+        buf_deinit(&broker->text);
+        free(broker->sent);
+}
+
+void broker_pass_ms(struct broker *broker, int64_t ms) {
+        broker->now.wall_ms += ms;
+        broker->now.mono_ns += ms * 1000000;
+}
+
+void broker_flush(struct broker *broker) {
+        daemon_flush(broker->daemon, broker->now);
+}
+
+void broker_tick(struct broker *broker) {
+        daemon_tick(broker->daemon, broker->now);
+}
+
+void broker_forget(struct broker *broker) {
+        while (broker->n_sent > 0)
+                free(broker->sent[--broker->n_sent]);
+}
+
+static void add(struct message *message, struct slice name, struct slice value) {
+        if (value.data)
+                message->user_properties[message->n_user_properties++] =
+                        (struct user_property){ name, value };
+}
+
+void broker_send(struct broker *broker, struct sending sending) {
+        char timestamp[64];
+        struct buf payload = { 0 };
+        struct message message = {
+                .topic = S(TOPIC_INVOKE),
+                .payload = sending.payload,
+                .response_topic = sending.topic.data ? sending.topic : S("answers"),
+                .correlation_data = sending.correlation.data ? sending.correlation : S("1234"),
+                .qos = sending.has_qos ? sending.qos : 1,
+                .has_expiry = sending.has_expiry,
+                .expiry_s = sending.expiry_s,
+        };
+
+        if (!sending.payload.data) {
+                append_words(&payload, sending.words);
+                message.payload = buf_slice(&payload);
+        }
+        if (sending.no_topic)
+                message.response_topic = (struct slice){ 0 };
+        if (sending.no_correlation)
+                message.correlation_data = (struct slice){ 0 };
+        snprintf(timestamp, sizeof(timestamp), "1696374400000:%lu:Client1", ++broker->n_timestamps_given);
+        if (!sending.timestamp.data && !sending.no_timestamp)
+                sending.timestamp = slice_from_string(timestamp);
+
+        add(&message, S("__ts"), sending.timestamp);
+        add(&message, S("__ft"), sending.fence);
+        add(&message, S("__srcId"), sending.source);
+        add(&message, S("__protVer"), sending.version);
+        add(&message, S("statestore-seal"), sending.seal);
+        add(&message, S("statestore-client-id"), sending.stamped_client);
+        daemon_receive(broker->daemon, &message, broker->now);
+        buf_deinit(&payload);
+}
+
+void broker_say(struct broker *broker, const char *topic, const char *payload) {
+        struct message message = { .topic = slice_from_string(topic),
+                                   .payload = slice_from_string(payload),
+                                   .qos = 1 };
+
+        daemon_receive(broker->daemon, &message, broker->now);
+}
+
+const struct message *broker_ask(struct broker *broker, struct sending sending) {
+        struct slice topic = sending.topic.data ? sending.topic : S("answers");
+        const struct message *answer = NULL;
+        size_t before = broker->n_sent;
+
+        broker_send(broker, sending);
+        broker_flush(broker);
+        for (size_t i = before; i < broker->n_sent; i++)
+                if (slice_equal(broker->sent[i]->topic, topic)) {
+                        cr_assert_null(answer, "two answers");
+                        answer = broker->sent[i];
+                }
+        cr_assert_not_null(answer, "no answer");
+        return answer;
+}
+
+bool broker_answers(struct broker *broker, struct sending sending, struct slice payload) {
+        return slice_equal(broker_ask(broker, sending)->payload, payload);
+}
+
+void broker_do(struct broker *broker, const char *words) {
+        struct slice rest = slice_from_string(words);
+        struct sending sending = { .source = S("c") };
+        const struct message *answer;
+
+        for (size_t i = 0; rest.data; i++)
+                sending.words[i] = slice_split(rest, ' ', &rest);
+        answer = broker_ask(broker, sending);
+        cr_assert(slice_equal(answer->payload, S("+OK\r\n")) || slice_equal(answer->payload, S(":1\r\n")),
+                  "%s", words);
+        broker_forget(broker);
+}
+
+/* The client and the key of a notify topic as "c/k"; false where it is none. */
+static bool append_notified(struct buf *text, struct slice topic) {
+        struct slice rest = topic, client, key;
+
+        if (!slice_starts_with(topic, S(TOPIC_NOTIFY_PREFIX "/")))
+                return false;
+        rest.data += strlen(TOPIC_NOTIFY_PREFIX "/");
+        rest.length -= strlen(TOPIC_NOTIFY_PREFIX "/");
+        client = slice_split(rest, '/', &key);
+        slice_split(key, '/', &key);
+        slice_split(key, '/', &key);
+        base16_append_decoded(text, client);
+        buf_append_string(text, "/");
+        base16_append_decoded(text, key);
+        return true;
+}
+
+const char *broker_sent(struct broker *broker) {
+        struct buf *text = &broker->text;
+
+        buf_reset(text);
+        for (size_t i = 0; i < broker->n_sent; i++) {
+                struct message *message = broker->sent[i];
+                size_t n_line_ends = 0;
+
+                if (!append_notified(text, message->topic))
+                        buf_append_slice(text, message->topic);
+                buf_append_string(text, ":");
+                for (size_t j = 0; j < message->payload.length; j++) {
+                        char c = (char)message->payload.data[j];
+
+                        n_line_ends += c == '\n';
+                        if (c != '\r' && (c != '\n' || j + 1 < message->payload.length))
+                                buf_append(text, c == '\n' ? "|" : &c, 1);
+                }
+                buf_append_string(text, " ");
+        }
+        buf_append(text, "", 1);
+        return (const char *)text->data;
+}
+
+const struct message *broker_sent_message(struct broker *broker, size_t i) {
+        cr_assert_lt(i, broker->n_sent);
+        return broker->sent[i];
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "unit/capture.h"
+#include "unit/table.h"
+
+#define N_ARGUMENTS_MAX 8
+
+/* The arguments up to the first NULL, with the program's name before them. */
+static enum config_result read_config(const char *const *arguments, struct config *ret_config) {
+        char *all[N_ARGUMENTS_MAX + 1] = { (char *)"statestored" };
+        int n = 1;
+
+        for (; n <= N_ARGUMENTS_MAX && arguments[n - 1]; n++)
+                all[n] = (char *)arguments[n - 1];
+        return config_read(n, all, ret_config);
+}
+
+/* What it prints on this descriptor; freed by the caller. */
+static char *printed_by(int fd, const char *const *arguments, enum config_result expected) {
+        struct capture capture;
+        struct config config;
+        enum config_result result;
+        char *printed;
+
+        capture_start(&capture, fd);
+        result = read_config(arguments, &config);
+        printed = capture_end(&capture);
+        cr_expect_eq(result, expected);
+        config_deinit(&config);
+        return printed;
+}
+
+Test(config, has_a_default_for_everything) {
+        struct config config;
+
+        cr_assert_eq(read_config((const char *const[]){ NULL }, &config), CONFIG_RUN);
+        cr_assert_eq(config.n_endpoints, 1);
+        cr_expect_str_eq(config.endpoints[0].host, "127.0.0.1");
+        cr_expect_eq(config.endpoints[0].port, 1883);
+        cr_expect_str_eq(config.client_id, "statestored");
+        cr_expect_str_eq(config.node_id, "StateStore");
+        cr_expect_eq(config.keepalive_s, 20);
+        cr_expect_eq(config.dialect, DIALECT_SDK);
+        cr_expect_eq(config.max_keys, 1000000);
+        cr_expect_eq(config.max_bytes, UINT64_C(1) << 30);
+        cr_expect_eq(config.max_registrations, 100000);
+        cr_expect_eq(config.max_remembered_bytes, UINT64_C(64) << 20);
+        cr_expect_eq(config.log_level, LOG_INFO);
+        cr_expect_not(config.tls);
+        cr_expect_null(config.user);
+        cr_expect_null(config.password_file);
+        cr_expect_null(config.tls_ca_file);
+        cr_expect_null(config.tls_certificate);
+        cr_expect_null(config.tls_key);
+        cr_expect_null(config.tls_alpn);
+        cr_expect_null(config.presence_topic);
+        cr_expect_null(config.ready_file);
+        config_deinit(&config);
+}
+
+static const struct {
+        const char *name; /* of the option, too */
+        const char *value;
+        size_t offset; /* of what it sets in struct config */
+        enum { TEXT, UINT16, UINT64, ENUM, BOOLEAN } kind;
+        const char *text;
+        uint64_t number;
+} settings[] = {
+#define FIELD(field) offsetof(struct config, field)
+        { "client-id", "store-1", FIELD(client_id), TEXT, "store-1", 0 },
+        { "client-id", "\xC3\xA4", FIELD(client_id), TEXT, "\xC3\xA4", 0 },
+        { "port", "1", FIELD(port), UINT16, NULL, 1 },
+        { "port", "65535", FIELD(port), UINT16, NULL, 65535 },
+        { "keepalive", "5s", FIELD(keepalive_s), UINT16, NULL, 5 },
+        { "keepalive", "10000", FIELD(keepalive_s), UINT16, NULL, 10 },
+        { "keepalive", "65535s", FIELD(keepalive_s), UINT16, NULL, 65535 },
+        { "keepalive", "2m", FIELD(keepalive_s), UINT16, NULL, 120 },
+        { "user", "u", FIELD(user), TEXT, "u", 0 },
+        { "tls", "on", FIELD(tls), BOOLEAN, NULL, true },
+        { "tls", "off", FIELD(tls), BOOLEAN, NULL, false },
+        { "tls-ca-file", "ca.pem", FIELD(tls_ca_file), TEXT, "ca.pem", 0 },
+        { "tls-ca-file", "ca.pem", FIELD(tls), BOOLEAN, NULL, true },
+        { "tls-alpn", "mqtt", FIELD(tls_alpn), TEXT, "mqtt", 0 },
+        { "presence-topic", "gone/{client}", FIELD(presence_topic), TEXT, "gone/{client}", 0 },
+        { "presence-topic", "$SYS/+/{client}/#", FIELD(presence_topic), TEXT, "$SYS/+/{client}/#", 0 },
+        { "node-id", "gateway-7", FIELD(node_id), TEXT, "gateway-7", 0 },
+        { "dialect", "sdk", FIELD(dialect), ENUM, NULL, DIALECT_SDK },
+        { "dialect", "document", FIELD(dialect), ENUM, NULL, DIALECT_DOCUMENT },
+        { "max-keys", "0", FIELD(max_keys), UINT64, NULL, 0 },
+        { "max-keys", "18446744073709551615", FIELD(max_keys), UINT64, NULL, UINT64_MAX },
+        { "max-bytes", "1048576", FIELD(max_bytes), UINT64, NULL, 1048576 },
+        { "max-bytes", "3GiB", FIELD(max_bytes), UINT64, NULL, UINT64_C(3) << 30 },
+        { "max-registrations", "7", FIELD(max_registrations), UINT64, NULL, 7 },
+        { "max-remembered-bytes", "5MiB", FIELD(max_remembered_bytes), UINT64, NULL, 5 << 20 },
+        { "ready-file", "/run/ready", FIELD(ready_file), TEXT, "/run/ready", 0 },
+        { "log-level", "error", FIELD(log_level), ENUM, NULL, LOG_ERROR },
+        { "log-level", "warning", FIELD(log_level), ENUM, NULL, LOG_WARNING },
+        { "log-level", "info", FIELD(log_level), ENUM, NULL, LOG_INFO },
+        { "log-level", "debug", FIELD(log_level), ENUM, NULL, LOG_DEBUG },
+};
+
+static void expect_setting(const struct config *config, size_t i) {
+        const void *field = (const char *)config + settings[i].offset;
+
+        switch (settings[i].kind) {
+        case TEXT:
+                cr_expect_str_eq(*(const char *const *)field, settings[i].text, ROW(settings, i));
+                break;
+        case UINT16:
+                cr_expect_eq(*(const uint16_t *)field, settings[i].number, ROW(settings, i));
+                break;
+        case UINT64:
+                cr_expect_eq(*(const uint64_t *)field, settings[i].number, ROW(settings, i));
+                break;
+        case ENUM:
+                cr_expect_eq(*(const unsigned *)field, settings[i].number, ROW(settings, i));
+                break;
+        case BOOLEAN:
+                cr_expect_eq(*(const bool *)field, settings[i].number, ROW(settings, i));
+                break;
+        }
+}
+
+Test(config, takes_each_option_as_two_arguments_or_as_one) {
+        for (size_t i = 0; i < N_ROWS(settings); i++) {
+                char name[64], both[128];
+                struct config config;
+
+                snprintf(name, sizeof(name), "--%s", settings[i].name);
+                snprintf(both, sizeof(both), "--%s=%s", settings[i].name, settings[i].value);
+                cr_assert_eq(read_config((const char *const[]){ name, settings[i].value, NULL }, &config),
+                             CONFIG_RUN, ROW(settings, i));
+                expect_setting(&config, i);
+                config_deinit(&config);
+                cr_assert_eq(read_config((const char *const[]){ both, NULL }, &config), CONFIG_RUN,
+                             ROW(settings, i));
+                expect_setting(&config, i);
+                config_deinit(&config);
+        }
+}
+
+Test(config, takes_the_last_of_an_option_and_values_with_an_equals_sign) {
+        static const char *const arguments[] = { "--client-id=a", "--client-id", "b=c", "--node-id=d=e",
+                                                 NULL };
+        struct config config;
+
+        cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
+        cr_expect_str_eq(config.client_id, "b=c");
+        cr_expect_str_eq(config.node_id, "d=e");
+        config_deinit(&config);
+}
+
+Test(config, gives_hosts_without_a_port_the_one_of_the_option_wherever_it_stands) {
+        static const char *const arguments[] = { "--host=a,b:5,/run/s,[::1]", "--port=7", NULL };
+        struct config config;
+
+        cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
+        cr_assert_eq(config.n_endpoints, 4);
+        cr_expect_str_eq(config.endpoints[0].host, "a");
+        cr_expect_eq(config.endpoints[0].port, 7);
+        cr_expect_eq(config.endpoints[1].port, 5);
+        cr_expect_str_eq(config.endpoints[2].host, "/run/s");
+        cr_expect_str_eq(config.endpoints[3].host, "::1");
+        cr_expect_eq(config.endpoints[3].port, 7);
+        config_deinit(&config);
+}
+
+Test(config, takes_a_certificate_with_its_key_and_a_password_with_its_user) {
+        static const char *const arguments[] = { "--tls=on", "--tls-certificate=c", "--tls-key=k",
+                                                 "--user=u", "--password-file=p",   NULL };
+        struct config config;
+
+        cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
+        cr_expect_str_eq(config.tls_certificate, "c");
+        cr_expect_str_eq(config.tls_key, "k");
+        cr_expect_str_eq(config.password_file, "p");
+        config_deinit(&config);
+}
+
+#define TWO_HUNDRED_AND_FIFTY_SEVEN                                                                         \
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456" \
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456" \
+        "012345678901234567890123456789012345678901234567890123456789012"
+
+_Static_assert(sizeof(TWO_HUNDRED_AND_FIFTY_SEVEN) == 258, "one more than a node id may have");
+
+static const struct {
+        const char *name;
+        const char *arguments[4];
+        const char *line;
+} wrong[] = {
+        { "no option", { "host" }, "statestored: host: not an option; see --help\n" },
+        { "one dash", { "-host", "a" }, "statestored: -host: not an option; see --help\n" },
+        { "an empty argument", { "" }, "statestored: : not an option; see --help\n" },
+        { "two dashes alone", { "--" }, "statestored: --: no such option; see --help\n" },
+        { "an unknown option", { "--hosts=a" }, "statestored: --hosts=a: no such option; see --help\n" },
+        { "another case", { "--Host=a" }, "statestored: --Host=a: no such option; see --help\n" },
+        { "control characters", { "--a\nb" }, "statestored: --a\\x0Ab: no such option; see --help\n" },
+        { "no value",
+          { "--port" },
+          "statestored: --port: a port from 1 to 65535 was expected; see --help\n" },
+        { "one argument",
+          { "--port=x" },
+          "statestored: --port=x: a port from 1 to 65535 was expected, not \"x\"; see --help\n" },
+        { "two arguments",
+          { "--port", "70000" },
+          "statestored: --port: a port from 1 to 65535 was expected, not \"70000\"; see --help\n" },
+        { "port 0",
+          { "--port", "0" },
+          "statestored: --port: a port from 1 to 65535 was expected, not \"0\"; see --help\n" },
+        { "an empty port",
+          { "--port=" },
+          "statestored: --port=: a port from 1 to 65535 was expected, not \"\"; see --help\n" },
+        { "an empty client id",
+          { "--client-id", "" },
+          "statestored: --client-id: 1 to 65535 bytes of UTF-8 was expected, not \"\"; see --help\n" },
+        { "a client id that is not UTF-8",
+          { "--client-id", "\xFF" },
+          "statestored: --client-id: 1 to 65535 bytes of UTF-8 was expected, not \"\\xFF\"; see --help\n" },
+        { "a node id with a colon",
+          { "--node-id", "a:b" },
+          "statestored: --node-id: 1 to 256 bytes of UTF-8 without ':' was expected, not \"a:b\"; see "
+          "--help\n" },
+        { "an empty node id",
+          { "--node-id", "" },
+          "statestored: --node-id: 1 to 256 bytes of UTF-8 without ':' was expected, not \"\"; see "
+          "--help\n" },
+        { "a dialect",
+          { "--dialect=SDK" },
+          "statestored: --dialect=SDK: sdk or document was expected, not \"SDK\"; see --help\n" },
+        { "keys",
+          { "--max-keys", "-1" },
+          "statestored: --max-keys: a number was expected, not \"-1\"; see --help\n" },
+        { "keys past 64 bits",
+          { "--max-keys", "18446744073709551616" },
+          "statestored: --max-keys: a number was expected, not \"18446744073709551616\"; see --help\n" },
+        { "registrations",
+          { "--max-registrations", "1k" },
+          "statestored: --max-registrations: a number was expected, not \"1k\"; see --help\n" },
+        { "bytes",
+          { "--max-bytes", "1GB" },
+          "statestored: --max-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not \"1GB\"; see "
+          "--help\n" },
+        { "remembered bytes",
+          { "--max-remembered-bytes", "" },
+          "statestored: --max-remembered-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not "
+          "\"\"; "
+          "see --help\n" },
+        { "an empty ready file",
+          { "--ready-file", "" },
+          "statestored: --ready-file: a file name was expected, not \"\"; see --help\n" },
+        { "a log level",
+          { "--log-level", "trace" },
+          "statestored: --log-level: error, warning, info or debug was expected, not \"trace\"; see "
+          "--help\n" },
+        { "TLS",
+          { "--tls", "yes" },
+          "statestored: --tls: on or off was expected, not \"yes\"; see --help\n" },
+        { "the second is wrong",
+          { "--port=1", "--tls=", "--port=x" },
+          "statestored: --tls=: on or off was expected, not \"\"; see --help\n" },
+};
+
+Test(config, says_in_one_line_which_option_is_wrong_and_what_was_expected) {
+        for (size_t i = 0; i < N_ROWS(wrong); i++) {
+                char *printed = printed_by(STDERR_FILENO, wrong[i].arguments, CONFIG_WRONG);
+
+                cr_expect_str_eq(printed, wrong[i].line, ROW(wrong, i));
+                free(printed);
+        }
+}
+
+/* Wrong in ways whose wording does not matter: the line names the option. */
+static const struct {
+        const char *name;
+        const char *arguments[4];
+        const char *option;
+} more_wrong[] = {
+        { "no host", { "--host=" }, "--host" },
+        { "a host with a wrong port", { "--host=a:0" }, "--host" },
+        { "a list with nothing in it", { "--host=a,,b" }, "--host" },
+        { "too short a keepalive", { "--keepalive=4s" }, "--keepalive" },
+        { "too long a keepalive", { "--keepalive=65536s" }, "--keepalive" },
+        { "a keepalive of half a second", { "--keepalive=5500ms" }, "--keepalive" },
+        { "a keepalive that is none", { "--keepalive=x" }, "--keepalive" },
+        { "an empty user", { "--user=" }, "--user" },
+        { "an empty password file", { "--password-file=" }, "--password-file" },
+        { "an empty certificate", { "--tls-certificate=" }, "--tls-certificate" },
+        { "an empty key", { "--tls-key=" }, "--tls-key" },
+        { "an empty authority", { "--tls-ca-file=" }, "--tls-ca-file" },
+        { "an empty protocol", { "--tls-alpn=" }, "--tls-alpn" },
+        { "a presence topic without a client", { "--presence-topic=gone/+" }, "--presence-topic" },
+        { "an empty presence topic", { "--presence-topic=" }, "--presence-topic" },
+        { "a node id that is too long", { "--node-id", TWO_HUNDRED_AND_FIFTY_SEVEN }, "--node-id" },
+        { "a certificate without its key", { "--tls=on", "--tls-certificate=c" }, "--tls-certificate" },
+        { "a key without its certificate", { "--tls=on", "--tls-key=k" }, "--tls-key" },
+        { "a certificate without TLS", { "--tls-certificate=c", "--tls-key=k" }, "--tls-certificate" },
+        { "a password without a user", { "--password-file=p" }, "--password-file" },
+};
+
+Test(config, names_the_option_that_is_wrong) {
+        for (size_t i = 0; i < N_ROWS(more_wrong); i++) {
+                char *printed = printed_by(STDERR_FILENO, more_wrong[i].arguments, CONFIG_WRONG);
+                char *line_end = strchr(printed, '\n');
+
+                cr_expect_eq(strncmp(printed, "statestored: ", 13), 0, ROW(more_wrong, i));
+                cr_expect_eq(strncmp(printed + 13, more_wrong[i].option, strlen(more_wrong[i].option)), 0,
+                             ROW(more_wrong, i));
+                cr_expect(line_end && line_end[1] == '\0', ROW(more_wrong, i));
+                free(printed);
+        }
+}
+
+Test(config, lists_every_option_in_its_help) {
+        char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
+
+        for (size_t i = 0; i < N_ROWS(settings); i++) {
+                char name[64];
+
+                snprintf(name, sizeof(name), "  --%s ", settings[i].name);
+                cr_expect_not_null(strstr(help, name), ROW(settings, i));
+        }
+        for (size_t i = 0; i < N_ROWS(more_wrong); i++)
+                cr_expect_not_null(strstr(help, more_wrong[i].option), ROW(more_wrong, i));
+        cr_expect_not_null(strstr(help, "--version"));
+        cr_expect_not_null(strstr(help, "--help"));
+        cr_expect_not_null(strstr(help, "(127.0.0.1)"));
+        free(help);
+}
+
+Test(config, knows_no_option_that_its_tests_do_not) {
+        char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
+
+        for (char *option = help; (option = strstr(option, "\n  --")); option++) {
+                size_t length = strcspn(option + 5, " =");
+                bool is_tested =
+                        strncmp(option + 5, "help ", 5) == 0 || strncmp(option + 5, "version ", 8) == 0;
+
+                for (size_t i = 0; i < N_ROWS(more_wrong); i++)
+                        is_tested |= strlen(more_wrong[i].option) == length + 2 &&
+                                     strncmp(more_wrong[i].option + 2, option + 5, length) == 0;
+                for (size_t i = 0; i < N_ROWS(settings); i++)
+                        is_tested |= strlen(settings[i].name) == length &&
+                                     strncmp(settings[i].name, option + 5, length) == 0;
+                cr_expect(is_tested, "--%.*s", (int)length, option + 5);
+        }
+        free(help);
+}
+
+Test(config, prints_its_version) {
+        char *version = printed_by(STDOUT_FILENO, (const char *const[]){ "--version", NULL }, CONFIG_DONE);
+
+        cr_expect_str_eq(version, "statestored " STATESTORED_VERSION "\n");
+        free(version);
+}
+
+Test(config, prints_help_for_who_asks_though_what_follows_is_wrong) {
+        char *help =
+                printed_by(STDOUT_FILENO, (const char *const[]){ "--help", "--wrong", NULL }, CONFIG_DONE);
+
+        cr_expect_eq(strncmp(help, "Usage: ", 7), 0);
+        free(help);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 9: what the daemon knows of clients, with the broker's plugin and without. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/broker_side.h"
+#include "unit/broker.h"
+#include "unit/table.h"
+
+#define SEAL       "0123456789abcdef0123456789abcdef"
+#define OTHER_SEAL "ffffffffffffffffffffffffffffffff"
+#define CONTROL    "$CONTROL/statestore/v1/"
+#define SYS        "$SYS/statestore/v1/"
+
+static struct broker broker;
+
+static void setup_plain(void) {
+        broker_init(&broker, broker_config());
+}
+
+static void teardown(void) {
+        broker_deinit(&broker);
+}
+
+/* Up to hello. */
+static void meet_plugin(bool session_kept) {
+        broker_say(&broker, SYS "plugin", "1");
+        daemon_up(broker.daemon, session_kept, broker.now);
+}
+
+static void setup_proven(void) {
+        broker_init_down(&broker, broker_config());
+        meet_plugin(false);
+        broker_say(&broker, SYS "welcome", SEAL "\n");
+        cr_assert_eq(broker.side, BROKER_SIDE_PROVEN);
+        broker_forget(&broker);
+}
+
+TestSuite(plain, .init = setup_plain, .fini = teardown);
+TestSuite(proven, .init = setup_proven, .fini = teardown);
+
+/* By client c, over the connection that the stamp says. */
+static void send_stamped(const char *verb, const char *key, const char *value, const char *stamp) {
+        broker_send(&broker, (struct sending){ WORDS(slice_from_string(verb), slice_from_string(key),
+                                                     slice_from_string(value)),
+                                               .source = S("claimed"), .seal = slice_from_string(stamp),
+                                               .stamped_client = S("c") });
+        broker_flush(&broker);
+}
+
+static const char *told_after_set(void) {
+        broker_forget(&broker);
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .topic = S("x") });
+        broker_flush(&broker);
+        return broker_sent(&broker);
+}
+
+#define ANSWER "x:+OK "
+#define TOLD   "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
+
+Test(plain, ends_registrations_where_the_session_was_lost_and_keeps_them_where_not) {
+        broker_do(&broker, "KEYNOTIFY k");
+        daemon_down(broker.daemon);
+        daemon_up(broker.daemon, true, broker.now);
+        cr_expect_str_eq(told_after_set(), ANSWER TOLD);
+        daemon_down(broker.daemon);
+        daemon_up(broker.daemon, false, broker.now);
+        cr_expect_str_eq(told_after_set(), ANSWER);
+}
+
+Test(plain, ends_a_registration_whose_notification_nobody_got) {
+        uint16_t id;
+
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_do(&broker, "KEYNOTIFY other");
+        cr_expect_str_eq(told_after_set(), ANSWER TOLD);
+        id = broker.last_id;
+        daemon_acknowledged(broker.daemon, (uint16_t)(id - 1), true, broker.now); /* the answer's */
+        cr_expect_str_eq(told_after_set(), ANSWER TOLD);
+        daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
+        cr_expect_str_eq(told_after_set(), ANSWER TOLD);
+
+        daemon_acknowledged(broker.daemon, broker.last_id, true, broker.now);
+        cr_expect_str_eq(told_after_set(), ANSWER);
+        daemon_acknowledged(broker.daemon, id, true, broker.now); /* of one that has ended */
+        broker_forget(&broker);
+        broker_do(&broker, "SET other v");
+        cr_expect_eq(daemon_counters(broker.daemon)->n_notifications, 4);
+}
+
+Test(plain, ends_a_registration_and_not_the_one_that_the_client_made_since) {
+        broker_do(&broker, "KEYNOTIFY k");
+        told_after_set();
+        broker_do(&broker, "KEYNOTIFY k STOP");
+        broker_do(&broker, "KEYNOTIFY k");
+        daemon_acknowledged(broker.daemon, broker.last_id, true, broker.now);
+        cr_expect_str_eq(told_after_set(), ANSWER TOLD);
+}
+
+Test(plain, has_nothing_to_do_with_an_id_it_does_not_know) {
+        daemon_acknowledged(broker.daemon, 0, true, broker.now);
+        daemon_acknowledged(broker.daemon, UINT16_MAX, true, broker.now);
+}
+
+static const struct {
+        const char *name;
+        const char *pattern; /* NULL: none */
+        const char *topic;
+        bool has_left;
+} presences[] = {
+        { "the client", "gone/{client}", "gone/c", true },
+        { "another client", "gone/{client}", "gone/d", false },
+        { "another topic", "gone/{client}", "here/c", false },
+        { "no pattern", NULL, "gone/c", false },
+};
+
+Test(presence, is_told_by_a_topic_of_the_broker) {
+        for (size_t i = 0; i < N_ROWS(presences); i++) {
+                struct daemon_config config = broker_config();
+
+                config.presence_topic = presences[i].pattern;
+                broker_init(&broker, config);
+                broker_do(&broker, "KEYNOTIFY k");
+                broker_say(&broker, presences[i].topic, "");
+                cr_expect_str_eq(told_after_set(), presences[i].has_left ? ANSWER : ANSWER TOLD,
+                                 ROW(presences, i));
+                broker_deinit(&broker);
+        }
+}
+
+Test(plain, takes_no_plugin_s_word) {
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_say(&broker, SYS "welcome", SEAL "\n");
+        broker_say(&broker, SYS "left", "0");
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_str_eq(told_after_set(), ANSWER TOLD);
+}
+
+Test(hello, is_said_where_the_plugin_is_and_nothing_is_served_until_it_has_answered) {
+        broker_init_down(&broker, broker_config());
+        meet_plugin(false);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_serving, 0);
+        cr_expect_eq(broker.n_sent, 1);
+
+        broker_say(&broker, SYS "welcome", SEAL "\n");
+        broker_flush(&broker);
+        cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 answers:$-1 ");
+        broker_deinit(&broker);
+}
+
+Test(hello, is_not_said_to_a_plugin_of_another_version) {
+        broker_init_down(&broker, broker_config());
+        broker_say(&broker, SYS "plugin", "2");
+        daemon_up(broker.daemon, false, broker.now);
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_eq(broker.n_sent, 0);
+        broker_deinit(&broker);
+}
+
+Test(hello, that_is_not_answered_in_time_is_answered_by_none) {
+        broker_init_down(&broker, broker_config());
+        meet_plugin(false);
+        cr_assert_neq(daemon_next_deadline(broker.daemon), INT64_MAX);
+        broker_pass_ms(&broker, 1);
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_serving, 0);
+        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
+        broker_tick(&broker);
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_eq(broker.n_serving, 1);
+
+        broker_say(&broker, SYS "welcome", SEAL "\n"); /* too late */
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        broker_deinit(&broker);
+}
+
+Test(hello, that_is_answered_with_what_cannot_be_read_counts_as_not_answered) {
+        broker_init_down(&broker, broker_config());
+        meet_plugin(false);
+        broker_say(&broker, SYS "welcome", "short seal\n");
+        cr_expect_eq(broker.n_serving, 0);
+        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
+        broker_tick(&broker);
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        broker_deinit(&broker);
+}
+
+Test(proven, holds_the_connection_before_it_answers_and_releases_it_after_the_last) {
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hold:7 answers:+OK ");
+        broker_forget(&broker);
+        send_stamped("KEYNOTIFY", "k", "STOP", SEAL ":7");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "release:7 answers:+OK ");
+}
+
+Test(proven, delivers_to_the_connection_that_registered) {
+        const struct message *message;
+
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        cr_expect_str_eq(told_after_set(), ANSWER CONTROL "deliver:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v ");
+        message = broker_sent_message(&broker, 1);
+        cr_expect(slice_equal(message->correlation_data, S("7")));
+        cr_expect(slice_equal(
+                message->response_topic,
+                S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/63/command/notify/6B")));
+        cr_expect(slice_equal(message_property(message, "__ts"),
+                              message_property(broker_sent_message(&broker, 0), "__ts")));
+        cr_expect(slice_equal(message_property(message, "__srcId"), S("StateStore")));
+        cr_expect_null(message_property(message, "__stat").data);
+}
+
+Test(proven, ends_what_was_registered_over_a_connection_that_left) {
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        broker_say(&broker, SYS "left", "8");
+        cr_expect_eq(told_after_set()[0], 'x');
+        cr_expect_eq(broker.n_sent, 2);
+        broker_say(&broker, SYS "left", "7x");
+        told_after_set();
+        cr_expect_eq(broker.n_sent, 2);
+        broker_say(&broker, SYS "left", "7");
+        cr_expect_str_eq(told_after_set(), ANSWER);
+}
+
+Test(proven, registers_nobody_whom_the_plugin_does_not_vouch_for) {
+        send_stamped("KEYNOTIFY", "k", NULL, OTHER_SEAL ":7");
+        cr_expect_str_eq(broker_sent(&broker), "answers:-ERR the client id is missing ");
+}
+
+Test(proven, ignores_acknowledgements_and_presence_topics) {
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        told_after_set();
+        daemon_acknowledged(broker.daemon, broker.last_id, true, broker.now);
+        told_after_set();
+        cr_expect_eq(broker.n_sent, 2);
+}
+
+static const struct {
+        const char *name;
+        const char *welcome;
+        size_t n_told; /* of two connections, 7 and 8 */
+} returns[] = {
+        { "with both alive", SEAL "\n8\n7\n", 2 },
+        { "with one alive", SEAL "\n8\n", 1 },
+        { "with none alive", SEAL "\n", 0 },
+        { "with a broker that was started anew", OTHER_SEAL "\n", 0 },
+};
+
+Test(proven, keeps_after_a_break_what_the_plugin_says_is_alive) {
+        for (size_t i = 0; i < N_ROWS(returns); i++) {
+                teardown();
+                setup_proven();
+                send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+                broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")), .seal = S(SEAL ":8"),
+                                                      .stamped_client = S("d") });
+                daemon_down(broker.daemon);
+                meet_plugin(i % 2);
+                broker_say(&broker, SYS "welcome", returns[i].welcome);
+                told_after_set();
+                cr_expect_eq(broker.n_sent, 1 + returns[i].n_told, ROW(returns, i));
+        }
+}
+
+Test(proven, ends_all_where_the_next_broker_has_no_plugin) {
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        daemon_down(broker.daemon);
+        daemon_up(broker.daemon, true, broker.now);
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_str_eq(told_after_set(), ANSWER);
+}
+
+Test(proven, takes_the_new_seal_and_no_longer_the_old_one) {
+        daemon_down(broker.daemon);
+        meet_plugin(true);
+        broker_say(&broker, SYS "welcome", OTHER_SEAL "\n");
+        broker_forget(&broker);
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        cr_expect_str_eq(broker_sent(&broker), "answers:-ERR the client id is missing ");
+        broker_forget(&broker);
+        send_stamped("KEYNOTIFY", "k", NULL, OTHER_SEAL ":7");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hold:7 answers:+OK ");
+}
