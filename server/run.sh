@@ -43,7 +43,11 @@ stop() {
 trap 'stop; exit 1' EXIT
 trap 'stop; exit 0' INT TERM
 
-sed "s/^listener 1883 /listener $port /" conf/mosquitto.conf >"$directory/mosquitto.conf"
+sed -e "s|^listener 1883 |listener $port |" \
+        -e "s|^plugin .*|plugin $PWD/$build/server/plugin/mosquitto_statestore.so|" \
+        conf/mosquitto.conf >"$directory/mosquitto.conf"
+# started as root it would become a user who may not read this folder, and with it the plugin
+[ "$(id -u)" != 0 ] || echo 'user root' >>"$directory/mosquitto.conf"
 mosquitto=$(PATH=$PATH:/usr/sbin command -v mosquitto)
 "$mosquitto" -c "$directory/mosquitto.conf" >"$directory/mosquitto.log" 2>&1 &
 broker=$!

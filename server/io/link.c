@@ -196,9 +196,9 @@ static int choose_address(struct link *link, char ret_text[RESOLVE_TEXT_SIZE], c
                 if (r == 0)
                         return 0;
 
-                next_endpoint(link);
                 if (r != -ENOENT)
                         return r;
+                next_endpoint(link);
         }
 }
 
@@ -213,6 +213,7 @@ static void attempt(uv_timer_t *timer) {
         link->library_error[0] = '\0';
         if (choose_address(link, address, &host) < 0) {
                 lose(link, "the name is not known");
+                next_endpoint(link);
                 return;
         }
         r = credentials_set_password(&link->config.credentials, link->client);

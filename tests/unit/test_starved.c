@@ -81,11 +81,18 @@ static const struct line all_commands[] = {
         { "SET p v", "c1", NULL, 0, 0, true },
 };
 
-/* Two keys are all there may be. */
+/* Three keys are all there may be. */
 static const struct line at_the_limit[] = {
-        { "KEYNOTIFY a", "c1", NULL, 0, 0, false }, { "SET a v PX 10", "c1", NULL, 0, 0, false },
-        { "SET b v", "c1", NULL, 0, 0, false },     { "SET d v", "c1", NULL, 0, 0, true }, /* one too many */
-        { "SET d v", "c1", NULL, 10, 0, true }, /* in the place of what has expired */
+        { "KEYNOTIFY a", "c1", NULL, 0, 0, false },
+        { "KEYNOTIFY x", "c1", NULL, 0, 0, false },
+        { "SET a v PX 10", "c1", NULL, 0, 0, false },
+        { "SET b v", "c1", NULL, 0, 0, false },
+        { "SET x v", "c1", NULL, 0, 0, false },
+        { "SET d v", "c1", NULL, 0, 0, true }, /* one too many */
+        { "SET x 1", "c1", NULL, 10, 0, false },
+        { "SET x 2", "c1", NULL, 0, 0, false },
+        { "SET x 3", "c1", NULL, 0, 0, false },
+        { "SET d v", "c1", NULL, 0, 0, true }, /* in the place of "a", which has expired */
         { "SET e v", "c1", NULL, 0, 0, true },
 };
 
@@ -98,7 +105,7 @@ struct script {
 
 static const struct script scripts[] = {
         { "all commands", all_commands, N_ROWS(all_commands), 1000 },
-        { "at the limit", at_the_limit, N_ROWS(at_the_limit), 2 },
+        { "at the limit", at_the_limit, N_ROWS(at_the_limit), 3 },
 };
 
 /* A daemon, and what it has said since the batch began. */
