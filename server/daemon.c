@@ -6,68 +6,25 @@
  * executed on top of what may yet fail.
  */
 
-#include "daemon.h"
+#include "daemon_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/broker_side.h"
 #include "common/cleanup.h"
-#include "common/parse.h"
 #include "common/topics.h"
-#include "inbox.h"
-#include "notified.h"
-#include "proto/broker_messages.h"
-#include "proto/invocation.h"
 #include "restore.h"
 
 /* A batch that has grown to this is published before anything is added. */
 #define BATCH_REPLIES_MAX       1000
 #define BATCH_NOTIFICATIONS_MAX 10000
 
-/* How long the plugin may take to welcome us. */
-#define WELCOME_TIMEOUT_NS INT64_C(2000000000)
-
 /* After a commit has failed, what time alone would change waits this long. */
 #define RETRY_AFTER_NS INT64_C(1000000000)
 
-struct daemon {
-        struct engine *engine;
-        struct outlet outlet;
-        struct daemon_callbacks callbacks;
-        struct encoder encoder;
-        struct decoder decoder;
-        struct counters counters;
-        struct publisher publisher;
-        struct notified notified; /* plain brokers */
-        struct log_limit refused_limit, waiting_limit, storage_limit;
-
-        struct inbox inbox;
-        struct batch batch;
-        struct storage_batch stored; /* the batch as storage sees it */
-        bool is_storing, is_publishing;
-        int64_t tick_from_ns;
-
-        enum broker_side side, last_side;
-        bool is_plugin_seen;
-        int64_t welcome_until_ns; /* INT64_MAX: not asked */
-        char seal[BROKER_SIDE_SEAL_LENGTH];
-        char instance_id[BROKER_SIDE_INSTANCE_MAX + 1];
-        const char *presence_topic;
-
-        /* what the broker's side has said while the batch was not open */
-        bool is_plain_deferred, is_session_kept;
-        struct message *deferred_welcome;
-};
-
 static void daemon_cleanup(struct daemon **daemon) {
         daemon_free(*daemon);
-}
-
-static void remember_notified(void *userdata, struct registration *registration, uint16_t id) {
-        struct daemon *daemon = userdata;
-
-        notified_remember(&daemon->notified, registration, id);
 }
 
 int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, const struct outlet *outlet,
@@ -90,7 +47,6 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, c
                 .outlet = &daemon->outlet,
                 .encoder = &daemon->encoder,
                 .counters = &daemon->counters,
-                .notified = remember_notified,
                 .userdata = daemon,
         };
         daemon->welcome_until_ns = INT64_MAX;
@@ -119,11 +75,11 @@ struct daemon *daemon_free(struct daemon *daemon) {
         return NULL;
 }
 
-static bool is_open(const struct daemon *daemon) {
+bool daemon_is_open(const struct daemon *daemon) {
         return !daemon->is_storing && !daemon->is_publishing;
 }
 
-static int step(struct daemon *daemon, const struct event *event, struct now now) {
+int daemon_step(struct daemon *daemon, const struct event *event, struct now now) {
         return engine_step(daemon->engine, event, now, &daemon->batch.effects);
 }
 
@@ -164,7 +120,7 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
 
         if (invocation->outcome == OUTCOME_DONE) {
                 daemon->counters.n_requests++;
-                r = step(daemon, &event, now);
+                r = daemon_step(daemon, &event, now);
         } else {
                 daemon->counters.n_refused++;
                 r = answer_error(daemon, invocation->outcome);
@@ -199,127 +155,14 @@ static void execute_request(struct daemon *daemon, const struct message *message
         }
 }
 
-/* 2. The broker's side */
+/* 2. One batch after the other */
 
 static bool is_topic(const struct message *message, const char *topic) {
         return slice_equal(message->topic, slice_from_string(topic));
 }
 
-/* Who has left, as the plugin says it or a presence topic. */
-static void execute_departure(struct daemon *daemon, const struct message *message, struct now now) {
-        struct event left = { .type = EVENT_CONNECTION_LEFT };
-
-        if (is_topic(message, BROKER_SIDE_LEFT)) {
-                if (parse_uint64(message->payload, &left.connection) == 0)
-                        step(daemon, &left, now);
-                return;
-        }
-
-        left.type = EVENT_CLIENT_LEFT;
-        if (daemon->presence_topic && daemon->side == BROKER_SIDE_PLAIN &&
-            topic_match_client(message->topic, slice_from_string(daemon->presence_topic), &left.client))
-                step(daemon, &left, now);
-}
-
-static void serve(struct daemon *daemon, enum broker_side side) {
-        bool is_proven = side == BROKER_SIDE_PROVEN;
-
-        daemon->side = side;
-        daemon->last_side = side;
-        daemon->welcome_until_ns = INT64_MAX;
-        daemon->decoder.seal =
-                is_proven ? (struct slice){ (const uint8_t *)daemon->seal, sizeof(daemon->seal) }
-                          : (struct slice){ 0 };
-        daemon->publisher.direct = is_proven;
-        daemon->publisher.notified = is_proven ? NULL : remember_notified;
-        daemon->callbacks.serving(daemon->callbacks.userdata, side);
-}
-
-static void serve_plain(struct daemon *daemon, bool session_kept, struct now now) {
-        struct event all_left = { .type = EVENT_ALL_LEFT };
-
-        daemon->welcome_until_ns = INT64_MAX;
-        daemon->is_plain_deferred = !is_open(daemon);
-        daemon->is_session_kept = session_kept;
-        if (daemon->is_plain_deferred)
-                return;
-
-        /* without our session the broker was started anew, and with its connections ended what hung on them */
-        if (!session_kept || daemon->last_side == BROKER_SIDE_PROVEN)
-                step(daemon, &all_left, now);
-        serve(daemon, BROKER_SIDE_PLAIN);
-}
-
-static void receive_welcome(struct daemon *daemon, const struct message *message, struct now now) {
-        CLEANUP(cleanup_free) uint64_t *connections = NULL;
-        struct event kept = { .type = EVENT_CONNECTIONS_KEPT };
-        struct slice seal;
-
-        if (daemon->welcome_until_ns == INT64_MAX)
-                return; /* not asked, or too late */
-        if (!is_open(daemon)) {
-                free(daemon->deferred_welcome);
-                daemon->deferred_welcome = message_copy(message);
-                return;
-        }
-        if (welcome_read(message->payload, &seal, &connections, &kept.n_connections) < 0) {
-                log_error("the plugin in the broker says what we cannot read: is it of another version?");
-                return;
-        }
-
-        memcpy(daemon->seal, seal.data, sizeof(daemon->seal));
-        kept.connections = connections;
-        step(daemon, &kept, now);
-        serve(daemon, BROKER_SIDE_PROVEN);
-}
-
-static void run_deferred(struct daemon *daemon, struct now now) {
-        CLEANUP(cleanup_free) struct message *welcome = take_ptr(&daemon->deferred_welcome);
-
-        if (welcome)
-                receive_welcome(daemon, welcome, now);
-        if (daemon->is_plain_deferred)
-                serve_plain(daemon, daemon->is_session_kept, now);
-}
-
-void daemon_up(struct daemon *daemon, bool session_kept, struct now now) {
-        struct message hello = {
-                .topic = SLICE_LITERAL(BROKER_SIDE_HELLO),
-                .payload = slice_from_string(daemon->instance_id),
-                .qos = 1,
-        };
-        uint16_t id;
-
-        if (daemon->is_plugin_seen && publisher_send(&daemon->publisher, &hello, &id) == 0) {
-                daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
-                return;
-        }
-        serve_plain(daemon, session_kept, now);
-        daemon_flush(daemon, now);
-}
-
-void daemon_down(struct daemon *daemon) {
-        daemon->side = BROKER_SIDE_UNKNOWN;
-        daemon->is_plugin_seen = false;
-        daemon->is_plain_deferred = false;
-        daemon->welcome_until_ns = INT64_MAX;
-}
-
-/* A hint that comes while the batch is not open is left: the next notification gives it again. */
-void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now) {
-        struct event not_delivered = { .type = EVENT_NOT_DELIVERED };
-
-        not_delivered.registration = notified_take(&daemon->notified, id);
-        if (not_delivered.registration && no_subscriber && daemon->side == BROKER_SIDE_PLAIN &&
-            is_open(daemon))
-                step(daemon, &not_delivered, now);
-        registration_unref(not_delivered.registration);
-}
-
-/* 3. One batch after the other */
-
 static bool can_execute(const struct daemon *daemon) {
-        return daemon->side != BROKER_SIDE_UNKNOWN && is_open(daemon) &&
+        return daemon->side != BROKER_SIDE_UNKNOWN && daemon_is_open(daemon) &&
                daemon->batch.effects.n_replies < BATCH_REPLIES_MAX &&
                daemon->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX;
 }
@@ -329,7 +172,7 @@ static void execute(struct daemon *daemon, const struct message *message, int64_
         if (is_topic(message, TOPIC_INVOKE))
                 execute_request(daemon, message, arrived_ns, now);
         else
-                execute_departure(daemon, message, now);
+                broker_execute_departure(daemon, message, now);
 }
 
 void daemon_receive(struct daemon *daemon, const struct message *message, struct now now) {
@@ -340,7 +183,7 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
                 return;
         }
         if (is_topic(message, BROKER_SIDE_WELCOME)) {
-                receive_welcome(daemon, message, now);
+                broker_receive_welcome(daemon, message, now);
                 return;
         }
         if (inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
@@ -406,7 +249,7 @@ void daemon_flush(struct daemon *daemon, struct now now) {
                 if (daemon->is_publishing)
                         return;
 
-                run_deferred(daemon, now);
+                broker_run_deferred(daemon, now);
                 while (!inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
                         int64_t arrived_ns;
                         const struct message *message = inbox_first(&daemon->inbox, &arrived_ns);
@@ -422,24 +265,21 @@ void daemon_committed(struct daemon *daemon, int result, struct now now) {
         daemon_flush(daemon, now);
 }
 
-/* 4. Time */
+/* 3. Time */
 
 void daemon_tick(struct daemon *daemon, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
-        if (now.mono_ns >= daemon->welcome_until_ns) {
-                log_warning(
-                        "the plugin in the broker does not answer us: see its option statestored_client_id "
-                        "or statestored_username; going on without it");
-                serve_plain(daemon, false, now);
-        }
-        if (is_open(daemon) && now.mono_ns >= daemon->tick_from_ns && step(daemon, &tick, now) < 0)
+        if (now.mono_ns >= daemon->welcome_until_ns)
+                broker_give_up_welcome(daemon, now);
+        if (daemon_is_open(daemon) && now.mono_ns >= daemon->tick_from_ns &&
+            daemon_step(daemon, &tick, now) < 0)
                 publisher_lost(&daemon->publisher);
         daemon_flush(daemon, now);
 }
 
 int64_t daemon_next_deadline(const struct daemon *daemon) {
-        int64_t engine = is_open(daemon) ? engine_next_deadline(daemon->engine) : INT64_MAX;
+        int64_t engine = daemon_is_open(daemon) ? engine_next_deadline(daemon->engine) : INT64_MAX;
 
         if (engine < daemon->tick_from_ns)
                 engine = daemon->tick_from_ns;
@@ -447,7 +287,7 @@ int64_t daemon_next_deadline(const struct daemon *daemon) {
 }
 
 bool daemon_is_idle(const struct daemon *daemon) {
-        return inbox_is_empty(&daemon->inbox) && is_open(daemon);
+        return inbox_is_empty(&daemon->inbox) && daemon_is_open(daemon);
 }
 
 size_t daemon_n_waiting_bytes(const struct daemon *daemon) {

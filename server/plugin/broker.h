@@ -4,8 +4,11 @@
 #include <stdbool.h>
 
 #include <mosquitto.h>
+#if LIBMOSQUITTO_VERSION_NUMBER < 2001000
 #include <mosquitto_broker.h>
 #include <mosquitto_plugin.h>
+#include <mqtt_protocol.h>
+#endif
 
 #include "common/bytes.h"
 

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <mqtt_protocol.h>
 
 #include "common/cleanup.h"
 #include "plugin/internal.h"

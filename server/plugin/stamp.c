@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <mqtt_protocol.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"

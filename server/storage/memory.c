@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
+#include "storage/header.h"
 #include "storage/storage.h"
 
 static int memory_load(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        struct storage_header header = { 0 };
-        uint64_t instance[2];
+        struct storage_header header;
+        int r;
 
         (void)storage;
         (void)now;
-        if (getrandom(&header.seed, sizeof(header.seed), 0) < 0 || getrandom(instance, sizeof(instance), 0) < 0)
-                return -errno;
-
-        snprintf(header.instance_id, sizeof(header.instance_id), "%016" PRIx64 "%016" PRIx64, instance[0],
-                 instance[1]);
-        return sink->header(sink->userdata, &header);
+        r = storage_header_init(&header);
+        return r < 0 ? r : sink->header(sink->userdata, &header);
 }
 
 static int memory_commit(struct storage *storage, const struct storage_batch *batch) {
@@ -28,19 +22,25 @@ static int memory_commit(struct storage *storage, const struct storage_batch *ba
         return 0;
 }
 
+static bool memory_needs_commit(const struct storage *storage, struct now now) {
+        (void)storage;
+        (void)now;
+        return false;
+}
+
 static struct storage *memory_close(struct storage *storage) {
         free(storage);
         return NULL;
 }
 
-static const struct storage_operations operations = {
-        .load = memory_load,
-        .commit = memory_commit,
-        .close = memory_close,
-        .is_immediate = true,
-};
-
 int storage_memory_new(struct storage **ret_storage) {
+        static const struct storage_operations operations = {
+                .load = memory_load,
+                .commit = memory_commit,
+                .needs_commit = memory_needs_commit,
+                .close = memory_close,
+                .is_immediate = true,
+        };
         struct storage *storage = malloc(sizeof(*storage));
 
         if (!storage)

@@ -57,6 +57,7 @@ struct storage_batch {
 struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink, struct now now);
         int (*commit)(struct storage *storage, const struct storage_batch *batch);
+        bool (*needs_commit)(const struct storage *storage, struct now now);
         struct storage *(*close)(struct storage *storage);
 
         bool is_immediate; /* commit never blocks: no thread is needed */
@@ -74,11 +75,17 @@ struct storage {
 int storage_load(struct storage *storage, const struct storage_sink *sink, struct now now);
 
 /*
- * Returns 0 when the batch is safe. -ENOSPC (no room) or -EIO: nothing of it is kept, and the next commit may
- * succeed. -ESTALE: nobody can tell whether it is kept (a failed fsync); no further commit is accepted, and what
+ * Returns 0 when the batch is safe. -ENOSPC (no room), -EIO or -ENOMEM: nothing of it is kept, and the next commit
+ * may succeed. -ESTALE: nobody can tell whether it is kept (a failed fsync); no further commit is accepted, and what
  * is on disk has to be loaded anew.
  */
 int storage_commit(struct storage *storage, const struct storage_batch *batch);
+
+/*
+ * Whether a commit is due although nothing has changed: the wall clock was stepped, and what is kept would have its
+ * deadlines at the wrong time after a restart. A batch without rows is enough. Ask once a second or so.
+ */
+bool storage_needs_commit(const struct storage *storage, struct now now);
 
 /* Accepts NULL, returns NULL. */
 struct storage *storage_close(struct storage *storage);

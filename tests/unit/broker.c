@@ -40,11 +40,41 @@ static void serving(void *userdata, enum broker_side side) {
         broker->n_serving++;
 }
 
+static void lost(void *userdata) {
+        struct broker *broker = userdata;
+
+        broker->is_lost = true;
+}
+
+static int commit(void *userdata, const struct storage_batch *batch) {
+        struct broker *broker = userdata;
+
+        cr_assert_gt(batch->n_rows, 0);
+        broker->n_commits++;
+        if (broker->commit_result == 0)
+                broker->n_rows_committed += batch->n_rows;
+        return broker->commit_result;
+}
+
+static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
+        struct storage_header header = { .seed = 1, .instance_id = "instance-1" };
+
+        (void)storage;
+        (void)now;
+        return sink->header(sink->userdata, &header);
+}
+
+struct storage *broker_storage(void) {
+        static const struct storage_operations operations = { .load = load };
+        static struct storage storage = { &operations };
+
+        return &storage;
+}
+
 struct daemon_config broker_config(void) {
         return (struct daemon_config){
                 .engine = {
                         .node_id = S("StateStore"),
-                        .seed = 1,
                         .max_keys = 1000000,
                         .max_bytes = 1 << 30,
                         .max_registrations = 1000000,
@@ -52,17 +82,19 @@ struct daemon_config broker_config(void) {
                 },
                 .dialect = DIALECT_SDK,
                 .node_id = "StateStore",
-                .instance_id = "instance-1",
         };
 }
 
 void broker_init_down(struct broker *broker, struct daemon_config config) {
-        struct outlet outlet = { .publish = publish, .has_room = has_room, .userdata = broker };
-        struct daemon_callbacks callbacks = { .serving = serving, .userdata = broker };
+        struct outlet outlet = {
+                .publish = publish, .has_room = has_room, .commit = commit, .userdata = broker
+        };
+        struct daemon_callbacks callbacks = { .serving = serving, .lost = lost, .userdata = broker };
 
         *broker = (struct broker){ .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },
                                    .room = SIZE_MAX };
-        cr_assert_eq(daemon_new(&broker->daemon, &config, &outlet, &callbacks), 0);
+        cr_assert_eq(
+                daemon_new(&broker->daemon, &config, &outlet, &callbacks, broker_storage(), broker->now), 0);
 }
 
 void broker_init(struct broker *broker, struct daemon_config config) {
@@ -89,6 +121,10 @@ void broker_flush(struct broker *broker) {
 
 void broker_tick(struct broker *broker) {
         daemon_tick(broker->daemon, broker->now);
+}
+
+void broker_committed(struct broker *broker, int result) {
+        daemon_committed(broker->daemon, result, broker->now);
 }
 
 void broker_forget(struct broker *broker) {

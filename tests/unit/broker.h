@@ -26,11 +26,18 @@ struct broker {
         enum broker_side side;       /* what serving() was last told */
         int n_serving;               /* how often */
         uint64_t n_timestamps_given; /* each request gets its own */
+
+        int commit_result; /* below 0: what storing fails with; 1: it ends with broker_committed() */
+        size_t n_commits, n_rows_committed;
+        bool is_lost; /* what lost() said */
         struct buf text;
 };
 
 /* Ample quotas, the sdk dialect. */
 struct daemon_config broker_config(void);
+
+/* Keeps nothing, and gives the same seed and instance id each time. Needs no closing. */
+struct storage *broker_storage(void);
 
 /* Connected to a plain broker. */
 void broker_init(struct broker *broker, struct daemon_config config);
@@ -42,6 +49,7 @@ void broker_deinit(struct broker *broker);
 void broker_pass_ms(struct broker *broker, int64_t ms);
 void broker_flush(struct broker *broker);
 void broker_tick(struct broker *broker);
+void broker_committed(struct broker *broker, int result);
 void broker_forget(struct broker *broker);
 
 /* A request; what is left out is as a client would have it, with a timestamp that no other has. */

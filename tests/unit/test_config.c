@@ -61,6 +61,11 @@ Test(config, has_a_default_for_everything) {
         cr_expect_null(config.tls_alpn);
         cr_expect_null(config.presence_topic);
         cr_expect_null(config.ready_file);
+        cr_expect_null(config.data_dir);
+        cr_expect_eq(config.persist, PERSIST_ALL);
+        cr_expect_null(config.persist_pattern);
+        cr_expect_str_eq(config.persist_property, "aio-persistence");
+        cr_expect_str_eq(config.persist_property_value, "true");
         config_deinit(&config);
 }
 
@@ -98,6 +103,15 @@ static const struct {
         { "max-bytes", "3GiB", FIELD(max_bytes), UINT64, NULL, UINT64_C(3) << 30 },
         { "max-registrations", "7", FIELD(max_registrations), UINT64, NULL, 7 },
         { "max-remembered-bytes", "5MiB", FIELD(max_remembered_bytes), UINT64, NULL, 5 << 20 },
+        { "data-dir", "/var/lib/s", FIELD(data_dir), TEXT, "/var/lib/s", 0 },
+        { "persist", "all", FIELD(persist), ENUM, NULL, PERSIST_ALL },
+        { "persist", "none", FIELD(persist), ENUM, NULL, PERSIST_NONE },
+        { "persist", "custom", FIELD(persist), ENUM, NULL, PERSIST_CUSTOM },
+        { "persist-pattern", "k[0-9]*", FIELD(persist_pattern), TEXT, "k[0-9]*", 0 },
+        { "persist-property", "keep=1", FIELD(persist_property), TEXT, "keep", 0 },
+        { "persist-property", "keep=1", FIELD(persist_property_value), TEXT, "1", 0 },
+        { "persist-property", "keep=a=b", FIELD(persist_property_value), TEXT, "a=b", 0 },
+        { "persist-property", "keep=", FIELD(persist_property_value), TEXT, "", 0 },
         { "ready-file", "/run/ready", FIELD(ready_file), TEXT, "/run/ready", 0 },
         { "log-level", "error", FIELD(log_level), ENUM, NULL, LOG_ERROR },
         { "log-level", "warning", FIELD(log_level), ENUM, NULL, LOG_WARNING },
@@ -180,6 +194,15 @@ Test(config, takes_a_certificate_with_its_key_and_a_password_with_its_user) {
         cr_expect_str_eq(config.tls_certificate, "c");
         cr_expect_str_eq(config.tls_key, "k");
         cr_expect_str_eq(config.password_file, "p");
+        config_deinit(&config);
+}
+
+Test(config, asks_for_no_property_where_it_is_switched_off) {
+        struct config config;
+
+        cr_assert_eq(read_config((const char *const[]){ "--persist-property=off", NULL }, &config),
+                     CONFIG_RUN);
+        cr_expect_null(config.persist_property);
         config_deinit(&config);
 }
 
@@ -297,6 +320,12 @@ static const struct {
         { "an empty protocol", { "--tls-alpn=" }, "--tls-alpn" },
         { "a presence topic without a client", { "--presence-topic=gone/+" }, "--presence-topic" },
         { "an empty presence topic", { "--presence-topic=" }, "--presence-topic" },
+        { "an empty directory", { "--data-dir=" }, "--data-dir" },
+        { "which keys to keep", { "--persist=some" }, "--persist" },
+        { "an empty pattern", { "--persist-pattern=" }, "--persist-pattern" },
+        { "a property without a value", { "--persist-property=keep" }, "--persist-property" },
+        { "a property without a name", { "--persist-property==1" }, "--persist-property" },
+        { "an empty property", { "--persist-property=" }, "--persist-property" },
         { "a node id that is too long", { "--node-id", TWO_HUNDRED_AND_FIFTY_SEVEN }, "--node-id" },
         { "a certificate without its key", { "--tls=on", "--tls-certificate=c" }, "--tls-certificate" },
         { "a key without its certificate", { "--tls=on", "--tls-key=k" }, "--tls-key" },

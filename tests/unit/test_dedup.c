@@ -15,11 +15,15 @@ static struct digest digest_of(uint64_t number) {
         return dedup_digest(1, &part, 1);
 }
 
-static void remember(struct dedup *dedup, uint64_t number, int64_t deadline_ns) {
-        struct digest digest = digest_of(number);
+#define NO_SLOT UINT32_MAX
 
-        dedup_remember(dedup, &digest, (struct remembered_answer){ .version_wall_ms = (int64_t)number },
-                       deadline_ns);
+/* The slot, or NO_SLOT. */
+static uint32_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_ns) {
+        struct digest digest = digest_of(number);
+        struct remembered_answer answer = { .version_wall_ms = (int64_t)number };
+        uint32_t slot;
+
+        return dedup_remember(dedup, &digest, answer, deadline_ns, &slot) ? slot : NO_SLOT;
 }
 
 static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t now_ns) {
@@ -70,10 +74,11 @@ Test(dedup, gives_back_all_of_an_answer) {
         struct remembered_answer given = { 1696374425000, INT32_MAX - 1, 12, true }, answer = { 0 };
         struct digest digest = digest_of(1);
         struct dedup dedup;
+        uint32_t slot;
 
         cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
         cr_expect_not(dedup_find(&dedup, &digest, 0, &answer));
-        dedup_remember(&dedup, &digest, given, 10);
+        cr_assert(dedup_remember(&dedup, &digest, given, 10, &slot));
         cr_assert(dedup_find(&dedup, &digest, 0, &answer));
         cr_expect_eq(answer.version_wall_ms, given.version_wall_ms);
         cr_expect_eq(answer.version_counter, given.version_counter);
@@ -129,10 +134,11 @@ Test(dedup, remembers_the_last_answer_to_a_request) {
         struct digest digest = digest_of(1);
         struct remembered_answer answer;
         struct dedup dedup;
+        uint32_t slot;
 
         cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
-        dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 1 }, 10);
-        dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 2 }, 20);
+        cr_assert(dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 1 }, 10, &slot));
+        cr_assert(dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 2 }, 20, &slot));
         cr_expect_eq(dedup_n_answers(&dedup), 1);
         cr_assert(dedup_find(&dedup, &digest, 15, &answer));
         cr_expect_eq(answer.outcome, 2);
@@ -167,7 +173,8 @@ Test(dedup, remembers_nothing_where_it_may_take_nothing) {
         struct dedup dedup;
 
         cr_assert_eq(dedup_init(&dedup, 0), 0);
-        remember(&dedup, 1, 10);
+        cr_expect_eq(remember(&dedup, 1, 10), NO_SLOT);
+        cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect_not(is_remembered(&dedup, 1, 0));
         cr_expect_eq(dedup_n_answers(&dedup), 0);
         cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
@@ -191,5 +198,89 @@ Test(dedup, uses_again_what_it_forgot) {
         cr_expect_eq(heap_bytes(&dedup.deadlines), n_slabs_bytes);
         for (uint64_t i = 0; i < 1000; i++)
                 cr_assert(is_remembered(&dedup, i, 1005));
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, forgets_what_it_is_told_to) {
+        struct digest one = digest_of(1), three = digest_of(3);
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        remember(&dedup, 1, 10);
+        remember(&dedup, 2, 20);
+        dedup_forget(&dedup, &one);
+        dedup_forget(&dedup, &one);
+        dedup_forget(&dedup, &three);
+        cr_expect_not(is_remembered(&dedup, 1, 0));
+        cr_expect(is_remembered(&dedup, 2, 0));
+        cr_expect_eq(dedup_next_deadline(&dedup), 20);
+        dedup_deinit(&dedup);
+}
+
+/* A slot is where storage keeps the answer: two that are remembered at a time must not share one. */
+Test(dedup, keeps_each_answer_in_a_slot_of_its_own) {
+        static uint64_t held_by[1000];
+        struct dedup dedup;
+        uint64_t n_max;
+
+        cr_assert_eq(dedup_init(&dedup, 50000), 0);
+        n_max = dedup.n_records_max;
+        cr_assert_leq(n_max, 1000);
+        for (uint64_t i = 1; i < 10000; i++) {
+                uint32_t slot = remember(&dedup, i, (int64_t)(10 * i));
+
+                cr_assert_lt(slot, 1000, "answer %lu", i);
+                cr_assert(held_by[slot] == 0 || !is_remembered(&dedup, held_by[slot], 0), "answer %lu", i);
+                held_by[slot] = i;
+                if (i % 3 == 0)
+                        dedup_forget_expired(&dedup, (int64_t)(10 * i - 500), 10);
+        }
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, remembers_again_what_was_kept_and_fills_the_slots_between) {
+        static const uint32_t kept[] = { 0, 3, 4, 300, 700 };
+        bool is_used[1024] = { false };
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        for (size_t i = 0; i < N_ROWS(kept); i++) {
+                struct digest digest = digest_of(kept[i]);
+                struct remembered_answer answer = { .version_wall_ms = kept[i] };
+
+                cr_assert_eq(dedup_restore(&dedup, kept[i], &digest, answer, 1000), 0);
+                is_used[kept[i]] = true;
+        }
+        cr_expect_eq(dedup_n_answers(&dedup), 5);
+        for (size_t i = 0; i < N_ROWS(kept); i++)
+                cr_expect(is_remembered(&dedup, kept[i], 0), "slot %u", kept[i]);
+
+        for (uint64_t i = 0; i < 1024 - 5; i++) {
+                uint32_t slot = remember(&dedup, 10000 + i, 1000);
+
+                if (slot < 1024) {
+                        cr_assert_not(is_used[slot], "slot %u", slot);
+                        is_used[slot] = true;
+                }
+        }
+        for (uint32_t slot = 0; slot < 768; slot++)
+                cr_expect(is_used[slot], "slot %u", slot);
+        cr_expect_eq(dedup.n_dropped_early, 0);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, drops_of_what_was_kept_what_is_past_its_limit_and_counts_it) {
+        struct digest one = digest_of(1), two = digest_of(2);
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, 10000), 0);
+        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_answer){ .version_wall_ms = 1 }, 10),
+                     0);
+        cr_assert_eq(dedup_restore(&dedup, (uint32_t)dedup.n_records_max, &two,
+                                   (struct remembered_answer){ 0 }, 10),
+                     0);
+        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        cr_expect_eq(dedup.n_dropped_early, 1);
+        cr_expect(is_remembered(&dedup, 1, 0));
         dedup_deinit(&dedup);
 }

@@ -30,7 +30,9 @@ static void add(struct message *message, struct slice name, struct slice value) 
 }
 
 static enum invocation_result decode(const struct message *message, struct invocation *ret_invocation) {
-        return invocation_decode(message, (struct slice){ 0 }, ret_invocation);
+        struct decoder decoder = { 0 };
+
+        return invocation_decode(&decoder, message, ret_invocation);
 }
 
 static const struct {
@@ -305,13 +307,15 @@ static const struct {
 Test(client, is_who_the_broker_vouches_for_or_who_the_message_claims) {
         for (size_t i = 0; i < N_ROWS(clients); i++) {
                 struct message message = message_of(clients[i].payload);
+                struct decoder decoder = { 0 };
                 struct invocation invocation;
 
                 message.response_topic = clients[i].topic;
                 add(&message, S("__srcId"), clients[i].source);
                 add(&message, S(STAMPED "seal"), clients[i].stamped_seal);
                 add(&message, S(STAMPED "client-id"), clients[i].stamped_client);
-                invocation_decode(&message, clients[i].seal, &invocation);
+                decoder.seal = clients[i].seal;
+                invocation_decode(&decoder, &message, &invocation);
                 cr_expect(slice_equal(invocation.request.client, clients[i].client), ROW(clients, i));
                 cr_expect_eq(invocation.request.connection, clients[i].connection, ROW(clients, i));
         }
@@ -348,14 +352,57 @@ Test(invocation, ignores_properties_that_it_does_not_know) {
         cr_expect_not(invocation.request.has_timestamp);
 }
 
+static const struct {
+        const char *name;
+        const char *persistence_name; /* of the decoder */
+        struct slice property, value;
+        bool wants_persistence;
+} persistences[] = {
+        { "asked for", "aio-persistence", S("aio-persistence"), S("true"), true },
+        { "not asked for", "aio-persistence", S("aio-persistence"), { NULL, 0 }, false },
+        { "another value", "aio-persistence", S("aio-persistence"), S("True"), false },
+        { "an empty value", "aio-persistence", S("aio-persistence"), S(""), false },
+        { "another property", "aio-persistence", S("AIO-persistence"), S("true"), false },
+        { "another name that was configured", "keep", S("keep"), S("true"), true },
+        { "nothing was configured", NULL, S("aio-persistence"), S("true"), false },
+};
+
+Test(persistence, is_asked_for_by_a_user_property) {
+        for (size_t i = 0; i < N_ROWS(persistences); i++) {
+                struct decoder decoder = { .persistence_name = persistences[i].persistence_name,
+                                           .persistence_value = S("true") };
+                struct message message = message_of(PAYLOAD_SET);
+                struct invocation invocation;
+
+                add(&message, S("__ts"), S("5:6:n"));
+                add(&message, persistences[i].property, persistences[i].value);
+                cr_expect_eq(invocation_decode(&decoder, &message, &invocation), INVOCATION_REQUEST,
+                             ROW(persistences, i));
+                cr_expect_eq(invocation.request.wants_persistence, persistences[i].wants_persistence,
+                             ROW(persistences, i));
+        }
+}
+
+static bool is_read(const struct decoder *decoder, const char *name) {
+        const char *names[INVOCATION_PROPERTIES_MAX];
+
+        invocation_properties(decoder, names);
+        for (size_t i = 0; names[i]; i++)
+                if (strcmp(names[i], name) == 0)
+                        return true;
+        return false;
+}
+
 Test(invocation, names_the_properties_that_it_reads) {
-        static const char *const read[] = { "__ts", "__ft", "__srcId", "__protVer" };
+        static const char *const read[] = {
+                "__ts", "__ft", "__srcId", "__protVer", "statestore-seal", "statestore-client-id"
+        };
+        struct decoder plain = { 0 }, persistent = { .persistence_name = "keep" };
 
         for (size_t i = 0; i < N_ROWS(read); i++) {
-                const char *const *name = invocation_properties;
-
-                while (*name && strcmp(*name, read[i]) != 0)
-                        name++;
-                cr_expect_not_null(*name, "%s", read[i]);
+                cr_expect(is_read(&plain, read[i]), "%s", read[i]);
+                cr_expect(is_read(&persistent, read[i]), "%s", read[i]);
         }
+        cr_expect(is_read(&persistent, "keep"));
+        cr_expect_not(is_read(&plain, "keep"));
 }

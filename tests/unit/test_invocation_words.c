@@ -21,8 +21,9 @@ static struct invocation decode(struct slice payload) {
                 .n_user_properties = 1,
                 .user_properties = { { S("__ts"), CLIENT_TS } },
         };
+        struct decoder decoder = { 0 };
         struct invocation invocation;
-        enum invocation_result result = invocation_decode(&message, (struct slice){ 0 }, &invocation);
+        enum invocation_result result = invocation_decode(&decoder, &message, &invocation);
 
         cr_expect_eq(result, invocation.outcome == OUTCOME_DONE ? INVOCATION_REQUEST : INVOCATION_REFUSED);
         return invocation;

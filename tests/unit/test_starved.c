@@ -149,6 +149,12 @@ static bool has_room(void *userdata) {
         return true;
 }
 
+static int commit(void *userdata, const struct storage_batch *batch) {
+        (void)userdata;
+        (void)batch;
+        return 0;
+}
+
 static void serving(void *userdata, enum broker_side broker_side) {
         (void)userdata;
         (void)broker_side;
@@ -172,13 +178,15 @@ static void say(struct side *side, const char *topic, const char *payload, struc
 }
 
 static void side_init(struct side *side, const struct script *script, bool is_proven, struct now now) {
-        struct outlet outlet = { .publish = publish, .has_room = has_room, .userdata = side };
+        struct outlet outlet = {
+                .publish = publish, .has_room = has_room, .commit = commit, .userdata = side
+        };
         struct daemon_callbacks callbacks = { .serving = serving, .userdata = side };
         struct daemon_config config = broker_config();
 
         *side = (struct side){ 0 };
         config.engine.max_keys = script->max_keys;
-        cr_assert_eq(daemon_new(&side->daemon, &config, &outlet, &callbacks), 0);
+        cr_assert_eq(daemon_new(&side->daemon, &config, &outlet, &callbacks, broker_storage(), now), 0);
         if (is_proven)
                 say(side, "$SYS/statestore/v1/plugin", "1", now);
         daemon_up(side->daemon, false, now);
@@ -399,7 +407,7 @@ Test(starved, daemon_gets_over_having_no_memory_at_all) {
 
 Test(starved, daemon_is_made_whole_or_not_at_all) {
         struct daemon_config config = broker_config();
-        struct outlet outlet = { .publish = publish, .has_room = has_room };
+        struct outlet outlet = { .publish = publish, .has_room = has_room, .commit = commit };
         struct daemon_callbacks callbacks = { .serving = serving };
         struct daemon *daemon = NULL;
 
@@ -407,7 +415,7 @@ Test(starved, daemon_is_made_whole_or_not_at_all) {
                 int r;
 
                 memory_starve(n, 1);
-                r = daemon_new(&daemon, &config, &outlet, &callbacks);
+                r = daemon_new(&daemon, &config, &outlet, &callbacks, broker_storage(), (struct now){ 0 });
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);

@@ -131,23 +131,7 @@ Test(watch, ends_one_registration_and_no_other) {
         watch_deinit(&watch);
 }
 
-Test(watch, ends_what_a_client_registered) {
-        struct watch watch;
-
-        cr_assert_eq(watch_init(&watch, SEED), 0);
-        add(&watch, "c1", "k1");
-        add(&watch, "c1", "k2");
-        add(&watch, "c2", "k1");
-        watch_remove_client(&watch, S("nobody"));
-        watch_remove_client(&watch, S("c1"));
-        cr_expect_null(watch_of_client(&watch, S("c1")));
-        cr_expect_null(watch_of_key(&watch, S("k2")));
-        cr_expect_eq(watch_of_key(&watch, S("k1")), find(&watch, "c2", "k1"));
-        cr_expect_eq(watch_n_registrations(&watch), 1);
-        watch_deinit(&watch);
-}
-
-Test(watch, ends_what_was_registered_over_a_connection) {
+Test(watch, finds_a_client_s_registrations_by_its_connection) {
         struct watch watch;
 
         cr_assert_eq(watch_init(&watch, SEED), 0);
@@ -156,15 +140,11 @@ Test(watch, ends_what_was_registered_over_a_connection) {
         cr_assert_eq(watch_add(&watch, S("c2"), S("k1"), UINT64_MAX), 0);
         add(&watch, "c3", "k1");
 
-        watch_remove_connection(&watch, 7);
-        cr_expect_eq(watch_n_registrations(&watch), 4);
-        watch_remove_connection(&watch, 1);
-        cr_expect_null(watch_of_client(&watch, S("c1")));
-        cr_expect_eq(watch_n_registrations(&watch), 2);
-        watch_remove_connection(&watch, 1);
-        watch_remove_connection(&watch, UINT64_MAX);
-        cr_expect_eq(watch_n_registrations(&watch), 1);
-        cr_expect_not_null(find(&watch, "c3", "k1"));
+        cr_expect_eq(watch_of_connection(&watch, 1), find(&watch, "c1", "k1"));
+        cr_expect_eq(watch_of_connection(&watch, 1)->next_of_client, find(&watch, "c1", "k2"));
+        cr_expect_eq(watch_of_connection(&watch, UINT64_MAX), find(&watch, "c2", "k1"));
+        cr_expect_null(watch_of_connection(&watch, 7));
+        cr_expect_null(watch_of_connection(&watch, 0));
         watch_deinit(&watch);
 }
 
@@ -174,53 +154,18 @@ Test(watch, finds_a_client_by_its_next_connection_after_its_last_one_has_ended) 
         cr_assert_eq(watch_init(&watch, SEED), 0);
         cr_assert_eq(watch_add(&watch, S("c"), S("k"), 1), 0);
         watch_remove(&watch, find(&watch, "c", "k"));
+        cr_expect_null(watch_of_connection(&watch, 1));
         cr_assert_eq(watch_add(&watch, S("c"), S("k"), 2), 0);
-        watch_remove_connection(&watch, 1);
-        cr_expect_eq(watch_n_registrations(&watch), 1);
-        watch_remove_connection(&watch, 2);
-        cr_expect_eq(watch_n_registrations(&watch), 0);
+        cr_expect_null(watch_of_connection(&watch, 1));
+        cr_expect_eq(watch_of_connection(&watch, 2), find(&watch, "c", "k"));
         watch_deinit(&watch);
 }
 
-static const struct {
-        const char *name;
-        uint64_t kept[4];
-        size_t n_kept;
-        uint64_t left; /* bit i: the registration over connection i is there */
-} keeps[] = {
-        { "none", { 0 }, 0, 0 },
-        { "one", { 2 }, 1, 1 << 2 },
-        { "the first and the last", { 1, 4 }, 2, 1 << 1 | 1 << 4 },
-        { "all", { 1, 2, 3, 4 }, 4, 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 },
-        { "one that is unknown", { 9 }, 1, 0 },
-        { "unknown ones around", { 0, 3, 9 }, 3, 1 << 3 },
-};
-
-Test(watch, ends_all_but_what_was_registered_over_some_connections) {
-        for (size_t i = 0; i < N_ROWS(keeps); i++) {
-                struct watch watch;
-                uint64_t left = 0;
-
-                cr_assert_eq(watch_init(&watch, SEED), 0);
-                for (uint64_t connection = 1; connection <= 4; connection++) {
-                        char client[] = { (char)('0' + connection), 0 };
-
-                        cr_assert_eq(watch_add(&watch, slice_from_string(client), S("k"), connection), 0);
-                        cr_assert_eq(watch_add(&watch, slice_from_string(client), S("k2"), connection), 0);
-                }
-                watch_keep_connections(&watch, keeps[i].kept, keeps[i].n_kept);
-                for (struct registration *registration = watch_of_key(&watch, S("k")); registration;
-                     registration = registration->next_of_key)
-                        left |= UINT64_C(1) << registration->connection;
-                cr_expect_eq(left, keeps[i].left, ROW(keeps, i));
-                cr_expect_eq(watch_n_registrations(&watch), 2 * (uint64_t)__builtin_popcountll(left),
-                             ROW(keeps, i));
-                watch_deinit(&watch);
-        }
-}
-
-Test(watch, ends_all_and_can_begin_again) {
+Test(watch, gives_every_registration_once_and_goes_on_where_the_last_was_removed) {
+        struct table_cursor cursor = { 0 };
+        struct registration *registration;
         struct watch watch;
+        int n_seen = 0;
 
         cr_assert_eq(watch_init(&watch, SEED), 0);
         for (int i = 0; i < 1000; i++) {
@@ -232,14 +177,47 @@ Test(watch, ends_all_and_can_begin_again) {
                                        (uint64_t)i % 10 + 1),
                              0);
         }
-        cr_expect_eq(watch_n_registrations(&watch), 1000);
-        watch_clear(&watch);
+        while ((registration = watch_each(&watch, &cursor))) {
+                n_seen++;
+                watch_remove(&watch, registration);
+        }
+        cr_expect_eq(n_seen, 1000);
         cr_expect_eq(watch_n_registrations(&watch), 0);
         cr_expect_eq(watch.n_bytes, 0);
         cr_expect_null(watch_of_client(&watch, S("c1")));
+        cr_expect_null(watch_of_connection(&watch, 1));
         add(&watch, "c1", "k1");
         cr_expect_eq(watch_n_registrations(&watch), 1);
         watch_deinit(&watch);
+}
+
+static const struct {
+        const char *name;
+        struct slice client, key;
+} named[] = {
+        { "text", S("client-id1"), S("SOMEKEY") },
+        { "one byte each", S("c"), S("k") },
+        { "what separates levels", S("a/b"), S("/command/notify/") },
+        { "any bytes", S("\0\xFF"), S("\r\n\0") },
+};
+
+Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
+        for (size_t i = 0; i < N_ROWS(named); i++) {
+                struct buf client = { 0 }, key = { 0 };
+                struct registration *registration;
+                struct watch watch;
+
+                cr_assert_eq(watch_init(&watch, SEED), 0);
+                cr_assert_eq(watch_add(&watch, named[i].client, named[i].key, 0), 0);
+                registration = registration_ref(watch_find(&watch, named[i].client, named[i].key));
+                watch_deinit(&watch);
+                registration_names(registration, &client, &key);
+                cr_expect(slice_equal(buf_slice(&client), named[i].client), ROW(named, i));
+                cr_expect(slice_equal(buf_slice(&key), named[i].key), ROW(named, i));
+                registration_unref(registration);
+                buf_deinit(&client);
+                buf_deinit(&key);
+        }
 }
 
 Test(watch, keeps_a_registration_that_has_ended_readable_for_those_who_hold_it) {
@@ -267,7 +245,7 @@ Test(watch, counts_the_bytes_of_what_it_holds) {
         cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")) + watch_cost(S("c"), long_key));
         watch_remove(&watch, find(&watch, "c", "k"));
         cr_expect_eq(watch.n_bytes, watch_cost(S("c"), long_key));
-        watch_remove_client(&watch, S("c"));
+        watch_remove(&watch, watch_of_client(&watch, S("c")));
         cr_expect_eq(watch.n_bytes, 0);
         watch_deinit(&watch);
 }

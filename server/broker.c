@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Two kinds of broker. One with our plugin proves to have it by its answer to hello, and then says who sends and who
+ * has gone. Any other is served at once, on what messages claim and acknowledgements hint.
+ */
+
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/parse.h"
+#include "common/topics.h"
+#include "daemon_state.h"
+#include "proto/broker_messages.h"
+
+/* How long the plugin may take to welcome us. */
+#define WELCOME_TIMEOUT_NS INT64_C(2000000000)
+
+static void remember_notified(void *userdata, struct registration *registration, uint16_t id) {
+        struct daemon *daemon = userdata;
+
+        notified_remember(&daemon->notified, registration, id);
+}
+
+/* Who has left, as the plugin says it or a presence topic. */
+void broker_execute_departure(struct daemon *daemon, const struct message *message, struct now now) {
+        struct event left = { .type = EVENT_CONNECTION_LEFT };
+
+        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_LEFT))) {
+                if (parse_uint64(message->payload, &left.connection) == 0)
+                        daemon_step(daemon, &left, now);
+                return;
+        }
+
+        left.type = EVENT_CLIENT_LEFT;
+        if (daemon->presence_topic && daemon->side == BROKER_SIDE_PLAIN &&
+            topic_match_client(message->topic, slice_from_string(daemon->presence_topic), &left.client))
+                daemon_step(daemon, &left, now);
+}
+
+static void serve(struct daemon *daemon, enum broker_side side) {
+        bool is_proven = side == BROKER_SIDE_PROVEN;
+
+        daemon->side = side;
+        daemon->last_side = side;
+        daemon->welcome_until_ns = INT64_MAX;
+        daemon->decoder.seal =
+                is_proven ? (struct slice){ (const uint8_t *)daemon->seal, sizeof(daemon->seal) }
+                          : (struct slice){ 0 };
+        daemon->publisher.direct = is_proven;
+        daemon->publisher.notified = is_proven ? NULL : remember_notified;
+        daemon->callbacks.serving(daemon->callbacks.userdata, side);
+}
+
+static void serve_plain(struct daemon *daemon, bool session_kept, struct now now) {
+        struct event all_left = { .type = EVENT_ALL_LEFT };
+
+        daemon->welcome_until_ns = INT64_MAX;
+        daemon->is_plain_deferred = !daemon_is_open(daemon);
+        daemon->is_session_kept = session_kept;
+        if (daemon->is_plain_deferred)
+                return;
+
+        /* without our session the broker was started anew, and with its connections ended what hung on them */
+        if (!session_kept || daemon->last_side == BROKER_SIDE_PROVEN)
+                daemon_step(daemon, &all_left, now);
+        serve(daemon, BROKER_SIDE_PLAIN);
+}
+
+void broker_give_up_welcome(struct daemon *daemon, struct now now) {
+        log_warning("the plugin in the broker does not answer us: see its option statestored_client_id or "
+                    "statestored_username; going on without it");
+        serve_plain(daemon, false, now);
+}
+
+void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now) {
+        CLEANUP(cleanup_free) uint64_t *connections = NULL;
+        struct event kept = { .type = EVENT_CONNECTIONS_KEPT };
+        struct slice seal;
+
+        if (daemon->welcome_until_ns == INT64_MAX)
+                return; /* not asked, or too late */
+        if (!daemon_is_open(daemon)) {
+                free(daemon->deferred_welcome);
+                daemon->deferred_welcome = message_copy(message);
+                return;
+        }
+        if (welcome_read(message->payload, &seal, &connections, &kept.n_connections) < 0) {
+                log_error("the plugin in the broker says what we cannot read: is it of another version?");
+                return;
+        }
+
+        memcpy(daemon->seal, seal.data, sizeof(daemon->seal));
+        kept.connections = connections;
+        daemon_step(daemon, &kept, now);
+        serve(daemon, BROKER_SIDE_PROVEN);
+}
+
+void broker_run_deferred(struct daemon *daemon, struct now now) {
+        CLEANUP(cleanup_free) struct message *welcome = take_ptr(&daemon->deferred_welcome);
+
+        if (welcome)
+                broker_receive_welcome(daemon, welcome, now);
+        if (daemon->is_plain_deferred)
+                serve_plain(daemon, daemon->is_session_kept, now);
+}
+
+void daemon_up(struct daemon *daemon, bool session_kept, struct now now) {
+        struct message hello = {
+                .topic = SLICE_LITERAL(BROKER_SIDE_HELLO),
+                .payload = slice_from_string(daemon->instance_id),
+                .qos = 1,
+        };
+        uint16_t id;
+
+        if (daemon->is_plugin_seen && publisher_send(&daemon->publisher, &hello, &id) == 0) {
+                daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+                return;
+        }
+        serve_plain(daemon, session_kept, now);
+        daemon_flush(daemon, now);
+}
+
+void daemon_down(struct daemon *daemon) {
+        daemon->side = BROKER_SIDE_UNKNOWN;
+        daemon->is_plugin_seen = false;
+        daemon->is_plain_deferred = false;
+        daemon->welcome_until_ns = INT64_MAX;
+}
+
+/* A hint that comes while the batch is not open is left: the next notification gives it again. */
+void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now) {
+        struct event not_delivered = { .type = EVENT_NOT_DELIVERED };
+
+        not_delivered.registration = notified_take(&daemon->notified, id);
+        if (not_delivered.registration && no_subscriber && daemon->side == BROKER_SIDE_PLAIN &&
+            daemon_is_open(daemon))
+                daemon_step(daemon, &not_delivered, now);
+        registration_unref(not_delivered.registration);
+}

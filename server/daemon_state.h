@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/broker_side.h"
+#include "daemon.h"
+#include "inbox.h"
+#include "notified.h"
+#include "proto/invocation.h"
+
+/* What daemon.c and broker.c share. Internal to them. */
+
+struct daemon {
+        struct engine *engine;
+        struct outlet outlet;
+        struct daemon_callbacks callbacks;
+        struct encoder encoder;
+        struct decoder decoder;
+        struct counters counters;
+        struct publisher publisher;
+        struct notified notified; /* plain brokers */
+        struct log_limit refused_limit, waiting_limit, storage_limit;
+
+        struct inbox inbox;
+        struct batch batch;
+        struct storage_batch stored; /* the batch as storage sees it */
+        bool is_storing, is_publishing;
+        int64_t tick_from_ns;
+
+        enum broker_side side, last_side;
+        bool is_plugin_seen;
+        int64_t welcome_until_ns; /* INT64_MAX: not asked */
+        char seal[BROKER_SIDE_SEAL_LENGTH];
+        char instance_id[BROKER_SIDE_INSTANCE_MAX + 1];
+        const char *presence_topic;
+
+        /* what the broker's side has said while the batch was not open */
+        bool is_plain_deferred, is_session_kept;
+        struct message *deferred_welcome;
+};
+
+/* Whether the batch may be added to. */
+bool daemon_is_open(const struct daemon *daemon);
+
+/* Adds what the event leads to to the batch, which is open. As engine_step(). */
+int daemon_step(struct daemon *daemon, const struct event *event, struct now now);
+
+/* broker.c: what the broker's side says. */
+
+/* A message that says who has left; the batch is open. */
+void broker_execute_departure(struct daemon *daemon, const struct message *message, struct now now);
+
+void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now);
+
+/* The plugin was greeted and has not answered in time. */
+void broker_give_up_welcome(struct daemon *daemon, struct now now);
+
+/* What had to wait for the batch to be open, which it is now. */
+void broker_run_deferred(struct daemon *daemon, struct now now);

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "common/broker_side.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/topics.h"
+#include "daemon.h"
+#include "io/link.h"
+#include "proto/invocation.h"
+#include "storage/storage.h"
+
+#define NS_PER_MS 1000000
+
+/* How long what is in hand may take after SIGTERM. */
+#define STOP_TIMEOUT_MS 2000
+
+/* The daemon on its loop. */
+struct server {
+        struct config config; /* borrowed, as its texts */
+        uv_loop_t loop;
+        uv_signal_t sigterm, sigint;
+        uv_timer_t deadline_timer, stop_timer;
+        struct storage *storage;
+        uv_work_t commit_work;
+        const struct storage_batch *commit_batch;
+        int commit_result;
+        struct daemon *daemon;
+        struct link *link;
+        char *presence_filter;
+        const char *user_properties[INVOCATION_PROPERTIES_MAX];
+        bool has_served;
+        bool is_down_logged, is_refusal_logged; /* since it last served */
+        bool is_stopping;
+        int exit_code;
+};
+
+static struct now now(void) {
+        struct timespec wall;
+
+        clock_gettime(CLOCK_REALTIME, &wall);
+        return (struct now){
+                /* a gateway without a battery clock may boot before the epoch */
+                .wall_ms = wall.tv_sec < 0 ? 0 : wall.tv_sec * 1000 + wall.tv_nsec / NS_PER_MS,
+                .mono_ns = (int64_t)uv_hrtime(),
+        };
+}
+
+static void tick(uv_timer_t *timer);
+static void update(struct server *server);
+
+/* The one timer, for all keys: set to the earliest deadline. */
+static void set_deadline_timer(struct server *server) {
+        int64_t deadline_ns = daemon_next_deadline(server->daemon);
+        int64_t left_ns = deadline_ns - (int64_t)uv_hrtime();
+
+        if (deadline_ns == INT64_MAX || server->is_stopping) {
+                uv_timer_stop(&server->deadline_timer);
+                return;
+        }
+
+        uv_update_time(&server->loop);
+        uv_timer_start(&server->deadline_timer, tick,
+                       left_ns > 0 ? (uint64_t)(left_ns + NS_PER_MS - 1) / NS_PER_MS : 0, 0);
+}
+
+static void tick(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        daemon_tick(server->daemon, now());
+        update(server);
+}
+
+static void closed(void *userdata) {
+        struct server *server = userdata;
+
+        server->link = NULL;
+        uv_close((uv_handle_t *)&server->deadline_timer, NULL);
+        uv_close((uv_handle_t *)&server->stop_timer, NULL);
+        uv_close((uv_handle_t *)&server->sigterm, NULL);
+        uv_close((uv_handle_t *)&server->sigint, NULL);
+}
+
+static void close_link(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        uv_timer_stop(&server->deadline_timer);
+        uv_timer_stop(&server->stop_timer);
+        link_close(server->link, closed);
+}
+
+/* What is in hand is finished first, for a while: see on_batch_end(). */
+static void stop(struct server *server, int exit_code) {
+        if (server->is_stopping)
+                return;
+
+        server->is_stopping = true;
+        server->exit_code = exit_code;
+        uv_timer_start(&server->stop_timer, close_link, daemon_is_idle(server->daemon) ? 0 : STOP_TIMEOUT_MS,
+                       0);
+}
+
+static void on_signal(uv_signal_t *handle, int number) {
+        log_info("%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
+        stop(handle->data, EXIT_SUCCESS);
+}
+
+/* For those who wait for us. It appears whole or not at all. */
+static void write_ready_file(const struct server *server) {
+        const char *name = server->config.ready_file;
+        int fd;
+
+        if (!name)
+                return;
+
+        fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        if (fd < 0 || dprintf(fd, "ready\n") < 0)
+                log_error("cannot write the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
+                          strerror(errno));
+        if (fd >= 0)
+                close(fd);
+}
+
+static void on_serving(void *userdata, enum broker_side side) {
+        static const char *const abilities[] = {
+                [BROKER_SIDE_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
+                [BROKER_SIDE_PROVEN] = "identity verified, delivery direct, presence exact",
+        };
+        struct server *server = userdata;
+
+        log_info("ready: serving %s as \"%s\", node id \"%s\", dialect %s; %s",
+                 endpoint_text(link_endpoint(server->link)).text,
+                 LOG_TEXT(slice_from_string(server->config.client_id)),
+                 LOG_TEXT(slice_from_string(server->config.node_id)),
+                 server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[side]);
+        server->is_down_logged = false;
+        server->is_refusal_logged = false;
+        if (!server->has_served)
+                write_ready_file(server);
+        server->has_served = true;
+}
+
+static void on_up(void *userdata, bool session_kept) {
+        struct server *server = userdata;
+
+        if (server->has_served && !session_kept)
+                log_warning("the broker has lost our session: what was sent to us meanwhile is lost");
+        daemon_up(server->daemon, session_kept, now());
+        set_deadline_timer(server);
+}
+
+static void on_down(void *userdata, const char *reason) {
+        struct server *server = userdata;
+
+        if (!server->is_down_logged)
+                log_warning("no connection to the broker at %s: %s; trying again until there is one",
+                            endpoint_text(link_endpoint(server->link)).text, reason);
+        server->is_down_logged = true;
+        daemon_down(server->daemon);
+}
+
+static void on_refused(void *userdata, const struct refusal *refusal) {
+        struct server *server = userdata;
+
+        if (!server->is_refusal_logged)
+                log_error("the broker at %s refuses us: %s; %s",
+                          endpoint_text(link_endpoint(server->link)).text, refusal->reason, refusal->advice);
+        server->is_down_logged = true;
+        server->is_refusal_logged = true;
+        if (!server->has_served)
+                stop(server, EXIT_FAILURE);
+}
+
+static void on_message(void *userdata, const struct message *message) {
+        struct server *server = userdata;
+
+        daemon_receive(server->daemon, message, now());
+}
+
+static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
+        struct server *server = userdata;
+
+        daemon_acknowledged(server->daemon, id, no_subscriber, now());
+}
+
+/* Whatever has happened: there may be another deadline, more or less to read, or nothing left to do. */
+static void update(struct server *server) {
+        if (!server->link)
+                return;
+
+        link_pause(server->link, daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE);
+        set_deadline_timer(server);
+        if (server->is_stopping && daemon_is_idle(server->daemon) &&
+            uv_is_active((uv_handle_t *)&server->stop_timer))
+                uv_timer_start(&server->stop_timer, close_link, 0, 0);
+}
+
+static void on_batch_end(void *userdata) {
+        struct server *server = userdata;
+
+        daemon_flush(server->daemon, now());
+        update(server);
+}
+
+static void on_lost(void *userdata) {
+        struct server *server = userdata;
+
+        log_error("what is on the disk and what is in memory may differ: stopping, so that the next start "
+                  "loads "
+                  "what is on the disk");
+        stop(server, EXIT_FAILURE);
+}
+
+static void run_commit(uv_work_t *work) {
+        struct server *server = work->data;
+
+        server->commit_result = storage_commit(server->storage, server->commit_batch);
+}
+
+static void commit_ended(uv_work_t *work, int status) {
+        struct server *server = work->data;
+
+        daemon_committed(server->daemon, status < 0 ? status : server->commit_result, now());
+        update(server);
+}
+
+/* On a worker thread, where it may wait for the disk. */
+static int commit(void *userdata, const struct storage_batch *batch) {
+        struct server *server = userdata;
+
+        if (server->storage->operations->is_immediate)
+                return storage_commit(server->storage, batch);
+
+        server->commit_batch = batch;
+        server->commit_work.data = server;
+        return uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0 ? -EIO : 1;
+}
+
+static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+        struct server *server = userdata;
+
+        return link_publish(server->link, message, ret_id);
+}
+
+static bool has_room(void *userdata) {
+        struct server *server = userdata;
+
+        return link_has_room(server->link);
+}
+
+static int create_daemon(struct server *server) {
+        const struct config *config = &server->config;
+        struct daemon_config daemon_config = {
+                .engine = {
+                        .node_id = slice_from_string(config->node_id),
+                        .max_keys = config->max_keys,
+                        .max_bytes = config->max_bytes,
+                        .max_registrations = config->max_registrations,
+                        .max_remembered_bytes = config->max_remembered_bytes,
+                        .persist = config->persist,
+                        .persist_pattern = slice_from_string(config->persist_pattern),
+                },
+                .dialect = config->dialect,
+                .node_id = config->node_id,
+                .presence_topic = config->presence_topic,
+                .persistence_name = config->persist_property,
+                .persistence_value = config->persist_property_value,
+        };
+        struct outlet outlet = {
+                .publish = publish, .has_room = has_room, .commit = commit, .userdata = server
+        };
+        struct daemon_callbacks callbacks = { .serving = on_serving, .lost = on_lost, .userdata = server };
+        int r;
+
+        r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
+                             : storage_memory_new(&server->storage);
+        if (r < 0)
+                return r;
+        return daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage, now());
+}
+
+static int make_presence_filter(struct server *server) {
+        CLEANUP(buf_deinit) struct buf filter = { 0 };
+
+        topic_append_filter(&filter, slice_from_string(server->config.presence_topic));
+        buf_append(&filter, "", 1);
+        if (buf_failed(&filter))
+                return -ENOMEM;
+
+        server->presence_filter = (char *)take_ptr(&filter.data);
+        return 0;
+}
+
+static int open_link(struct server *server) {
+        const struct config *config = &server->config;
+        /* the plugin's sign comes first: whether it is there is known when requests may come */
+        struct link_subscription subscriptions[] = {
+                { .filter = BROKER_SIDE_PLUGIN, .qos = 1, .retained = true },
+                { .filter = server->presence_filter, .qos = 1 },
+                /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
+                { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
+        };
+        struct decoder decoder = { .persistence_name = config->persist_property };
+        struct link_config link_config = {
+                .endpoints = config->endpoints,
+                .n_endpoints = config->n_endpoints,
+                .client_id = config->client_id,
+                .keepalive_s = config->keepalive_s,
+                .credentials = {
+                        .user = config->user,
+                        .password_file = config->password_file,
+                        .tls = config->tls,
+                        .tls_ca_file = config->tls_ca_file,
+                        .tls_certificate = config->tls_certificate,
+                        .tls_key = config->tls_key,
+                        .tls_alpn = config->tls_alpn,
+                },
+                .user_properties = server->user_properties,
+                .callbacks = { on_up, on_down, on_refused, on_message, on_acknowledged, on_batch_end },
+                .userdata = server,
+        };
+
+        for (size_t i = 0; i < sizeof(subscriptions) / sizeof(subscriptions[0]); i++)
+                if (subscriptions[i].filter)
+                        link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
+        invocation_properties(&decoder, server->user_properties);
+        return link_open(&server->link, &server->loop, &link_config);
+}
+
+static void start_handles(struct server *server) {
+        uv_timer_init(&server->loop, &server->deadline_timer);
+        uv_timer_init(&server->loop, &server->stop_timer);
+        uv_signal_init(&server->loop, &server->sigterm);
+        uv_signal_init(&server->loop, &server->sigint);
+        server->deadline_timer.data = server;
+        server->stop_timer.data = server;
+        server->sigterm.data = server;
+        server->sigint.data = server;
+        uv_signal_start(&server->sigterm, on_signal, SIGTERM);
+        uv_signal_start(&server->sigint, on_signal, SIGINT);
+}
+
+static int run(struct server *server) {
+        int r;
+
+        r = uv_loop_init(&server->loop);
+        if (r < 0)
+                return r;
+        r = create_daemon(server);
+        if (r == 0 && server->config.presence_topic)
+                r = make_presence_filter(server);
+        if (r == 0)
+                r = open_link(server);
+        if (r < 0)
+                return r;
+
+        start_handles(server);
+        uv_run(&server->loop, UV_RUN_DEFAULT);
+        uv_loop_close(&server->loop);
+        return 0;
+}
+
+/* One that was left behind must not say that we are ready. */
+static void remove_ready_file(const struct server *server) {
+        const char *name = server->config.ready_file;
+
+        if (name && unlink(name) < 0 && errno != ENOENT)
+                log_warning("cannot remove the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
+                            strerror(errno));
+}
+
+int server_run(const struct config *config) {
+        struct server server = { .config = *config, .exit_code = EXIT_SUCCESS };
+        int r;
+
+        log_set_level(server.config.log_level);
+        signal(SIGPIPE, SIG_IGN);
+        remove_ready_file(&server);
+
+        r = run(&server);
+        daemon_free(server.daemon);
+        storage_close(server.storage);
+        free(server.presence_filter);
+        if (r < 0) {
+                log_error("cannot start: %s",
+                          r == -EINVAL ? "a certificate, a key or the client id cannot be used"
+                                       : strerror(-r));
+                return EXIT_FAILURE;
+        }
+        return server.exit_code;
+}

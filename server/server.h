@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "config.h"
+
+/*
+ * Serves as the configuration says, on a loop of its own, until SIGTERM or SIGINT. Returns the exit code: 0; 1 where the
+ * broker refuses us at start, or what is stored cannot be used. Why has been logged.
+ */
+int server_run(const struct config *config);

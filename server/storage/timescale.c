@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "storage/timescale.h"
+
+#define NS_PER_MS 1000000
+
+/* What is kept may be anything that a checksum fits to: no sum of it may overflow. */
+static int64_t add(int64_t a, int64_t b) {
+        int64_t sum;
+
+        if (__builtin_add_overflow(a, b, &sum))
+                return a < 0 ? INT64_MIN : INT64_MAX;
+        return sum;
+}
+
+static int64_t subtract(int64_t a, int64_t b) {
+        int64_t difference;
+
+        if (__builtin_sub_overflow(a, b, &difference))
+                return a < 0 ? INT64_MIN : INT64_MAX;
+        return difference;
+}
+
+struct timescale timescale_start(struct now now) {
+        return (struct timescale){ .base_ms = subtract(now.wall_ms, now.mono_ns / NS_PER_MS) };
+}
+
+struct timescale timescale_resume(int64_t reading_ms, int64_t shift_ms, struct now now) {
+        int64_t by_wall_ms = subtract(now.wall_ms, shift_ms);
+        int64_t resumed_ms = by_wall_ms > reading_ms ? by_wall_ms : reading_ms;
+
+        return (struct timescale){ .base_ms = subtract(resumed_ms, now.mono_ns / NS_PER_MS) };
+}
+
+int64_t timescale_read(struct timescale timescale, struct now now) {
+        return add(timescale.base_ms, now.mono_ns / NS_PER_MS);
+}
+
+int64_t timescale_shift(struct timescale timescale, struct now now) {
+        return subtract(now.wall_ms, timescale_read(timescale, now));
+}
+
+int64_t timescale_from_deadline(struct timescale timescale, int64_t deadline_ns) {
+        int64_t deadline_ms = deadline_ns / NS_PER_MS + (deadline_ns % NS_PER_MS > 0);
+
+        return add(timescale.base_ms, deadline_ms);
+}
+
+int64_t timescale_to_deadline(struct timescale timescale, int64_t reading_ms) {
+        int64_t deadline_ms = subtract(reading_ms, timescale.base_ms);
+        int64_t deadline_ns;
+
+        if (__builtin_mul_overflow(deadline_ms, NS_PER_MS, &deadline_ns))
+                return deadline_ms < 0 ? INT64_MIN : STORE_NEVER;
+        return deadline_ns;
+}
