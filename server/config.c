@@ -239,13 +239,13 @@ static void print_help(void) {
         for (size_t i = 0; i < N_OPTIONS; i++) {
                 int width = printf("  --%s %s", options[i].name, options[i].argument);
 
-                printf("%*s%s", width < 32 ? 32 - width : 1, "", options[i].help);
+                printf("%*s%s", width < 34 ? 34 - width : 1, "", options[i].help);
                 if (options[i].initial)
                         printf(" (%s)", options[i].initial);
                 printf("\n");
         }
-        printf("  --version                     print the version\n"
-               "  --help                        print this\n"
+        printf("  --version                       print the version\n"
+               "  --help                          print this\n"
                "\n"
                "It runs until SIGINT or SIGTERM, then answers what it has been asked and exits with 0. Exit "
                "1:\n"

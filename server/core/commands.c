@@ -106,20 +106,21 @@ static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uin
 }
 
 /*
- * Whether there is room for so much more. Keys whose time has come but whose turn has not do not count
+ * Sees that there is room for so much more. Keys whose time has come but whose turn has not do not count
  * against it: they go first.
  */
-static bool has_room(struct step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
+static enum outcome make_room(struct step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
         struct engine *engine = step->engine;
 
         for (int i = 0; exceeds_quota(engine, n_more_keys, n_more_bytes); i++) {
                 struct entry *expired = store_expired(&engine->store, step->now.mono_ns);
 
-                if (!expired || i == ENGINE_EXPIRED_MAX ||
-                    command_expire(engine, expired, step->effects) < 0)
-                        return false;
+                if (!expired || i == ENGINE_EXPIRED_MAX)
+                        return OUTCOME_QUOTA_EXCEEDED;
+                if (command_expire(engine, expired, step->effects) < 0)
+                        return OUTCOME_OUT_OF_MEMORY;
         }
-        return true;
+        return OUTCOME_DONE;
 }
 
 static int64_t set_deadline(const struct step *step) {
@@ -182,6 +183,7 @@ static void execute_set(struct step *step) {
         uint64_t cost = entry_cost(request->key.length, request->value.length,
                                    request->has_fence ? &request->fence : NULL);
         uint64_t cost_before;
+        enum outcome outcome;
         struct entry *entry;
 
         if (find_current(step, &entry) < 0) {
@@ -196,12 +198,14 @@ static void execute_set(struct step *step) {
         }
 
         cost_before = entry ? entry_cost_of(entry) : 0;
-        if (!has_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0))
-                answer(step, OUTCOME_QUOTA_EXCEEDED);
-        else if (set(step, entry) < 0)
-                answer(step, OUTCOME_OUT_OF_MEMORY);
+        outcome = make_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
+        if (outcome == OUTCOME_DONE && set(step, entry) < 0)
+                outcome = OUTCOME_OUT_OF_MEMORY;
+
+        if (outcome == OUTCOME_DONE)
+                answer_version(step, outcome, step->version);
         else
-                answer_version(step, OUTCOME_DONE, step->version);
+                answer(step, outcome);
 }
 
 static void execute_get(struct step *step) {
@@ -253,10 +257,13 @@ static void end_former_connections(struct step *step) {
 static enum outcome watch_key(struct step *step) {
         const struct request *request = step->request;
         struct watch *watch = &step->engine->watch;
+        enum outcome outcome;
 
-        if (watch_n_registrations(watch) >= step->engine->config.max_registrations ||
-            !has_room(step, 0, watch_cost(request->client, request->key)))
+        if (watch_n_registrations(watch) >= step->engine->config.max_registrations)
                 return OUTCOME_QUOTA_EXCEEDED;
+        outcome = make_room(step, 0, watch_cost(request->client, request->key));
+        if (outcome != OUTCOME_DONE)
+                return outcome;
         if (effects_reserve_hold(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
             watch_add(watch, request->client, request->key, request->connection) < 0)
                 return OUTCOME_OUT_OF_MEMORY;

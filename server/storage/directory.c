@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "storage/directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/parse.h"
+
+int directory_open(struct directory *directory, const char *path) {
+        struct directory opened = { .fd = -1, .lock_fd = -1 };
+        int r = 0;
+
+        opened.path = strdup(path);
+        if (!opened.path || asprintf(&opened.database, "%s/%s", path, DIRECTORY_DATABASE) < 0)
+                r = -ENOMEM;
+        if (r == 0)
+                opened.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (r == 0 && opened.fd < 0)
+                r = -errno;
+        if (r < 0) {
+                directory_close(&opened);
+                return r;
+        }
+
+        *directory = opened;
+        return 0;
+}
+
+void directory_close(struct directory *directory) {
+        if (directory->path && directory->lock_fd >= 0)
+                close(directory->lock_fd);
+        if (directory->path && directory->fd >= 0)
+                close(directory->fd);
+        free(directory->path);
+        free(directory->database);
+        *directory = (struct directory){ .fd = -1, .lock_fd = -1 };
+}
+
+int directory_sync(const struct directory *directory) {
+        return fsync(directory->fd) < 0 ? -errno : 0;
+}
+
+/* A name is safe once the directory that it stands in is. */
+static int sync_parent(const struct directory *directory) {
+        int fd, r;
+
+        fd = openat(directory->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return errno == EACCES ? 0 : -errno; /* not ours to read, nor to sync */
+
+        r = fsync(fd) < 0 ? -errno : 0;
+        close(fd);
+        return r;
+}
+
+int directory_make(struct directory *directory, const char *path) {
+        bool is_new = mkdir(path, S_IRWXU) == 0;
+        int r;
+
+        if (!is_new && errno != EEXIST)
+                return -errno;
+
+        r = directory_open(directory, path);
+        if (r < 0 || !is_new)
+                return r;
+
+        r = sync_parent(directory);
+        if (r < 0)
+                directory_close(directory);
+        return r;
+}
+
+static pid_t read_holder(int fd) {
+        char text[PARSE_UINT64_DIGITS_MAX + 1];
+        ssize_t length = pread(fd, text, sizeof(text), 0);
+        struct slice rest;
+        uint64_t holder;
+
+        if (length <= 0 ||
+            parse_uint64(slice_split((struct slice){ (uint8_t *)text, (size_t)length }, '\n', &rest),
+                         &holder) < 0 ||
+            holder > INT32_MAX)
+                return 0;
+        return (pid_t)holder;
+}
+
+int directory_lock(struct directory *directory, pid_t *ret_holder) {
+        int fd, r;
+
+        fd = openat(directory->fd, DIRECTORY_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+        if (fd < 0)
+                return -errno;
+
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+                if (r == -EBUSY)
+                        *ret_holder = read_holder(fd);
+                close(fd);
+                return r;
+        }
+
+        /* only people read it: a full disk must not keep us from the lock */
+        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
+                errno = 0;
+        directory->lock_fd = fd;
+        return 0;
+}
+
+bool directory_has(const struct directory *directory, const char *name) {
+        struct stat status;
+
+        return fstatat(directory->fd, name, &status, 0) == 0 && status.st_size > 0;
+}
