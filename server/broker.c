@@ -126,6 +126,7 @@ void daemon_down(struct daemon *daemon) {
         daemon->is_plugin_seen = false;
         daemon->is_plain_deferred = false;
         daemon->welcome_until_ns = INT64_MAX;
+        free(take_ptr(&daemon->deferred_welcome)); /* of a broker that may be gone */
 }
 
 /* A hint that comes while the batch is not open is left: the next notification gives it again. */

@@ -223,7 +223,8 @@ static bool store(struct daemon *daemon, struct now now) {
         const struct effects *effects = &daemon->batch.effects;
         int r = 0;
 
-        if (effects->n_rows > 0) {
+        if (effects->n_rows > 0 || daemon->is_commit_due) {
+                daemon->is_commit_due = false;
                 daemon->stored = (struct storage_batch){
                         .rows = effects->rows,
                         .n_rows = effects->n_rows,
@@ -260,6 +261,14 @@ void daemon_flush(struct daemon *daemon, struct now now) {
         } while (!batch_is_empty(&daemon->batch));
 }
 
+void daemon_commit(struct daemon *daemon, struct now now) {
+        if (!daemon_is_open(daemon))
+                return;
+
+        daemon->is_commit_due = true;
+        daemon_flush(daemon, now);
+}
+
 void daemon_committed(struct daemon *daemon, int result, struct now now) {
         settle(daemon, result, now);
         daemon_flush(daemon, now);
@@ -267,10 +276,15 @@ void daemon_committed(struct daemon *daemon, int result, struct now now) {
 
 /* 3. Time */
 
+/* When the plugin is given up. One whose welcome waits for the batch has answered. */
+static int64_t welcome_deadline(const struct daemon *daemon) {
+        return daemon->deferred_welcome ? INT64_MAX : daemon->welcome_until_ns;
+}
+
 void daemon_tick(struct daemon *daemon, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
-        if (now.mono_ns >= daemon->welcome_until_ns)
+        if (now.mono_ns >= welcome_deadline(daemon))
                 broker_give_up_welcome(daemon, now);
         if (daemon_is_open(daemon) && now.mono_ns >= daemon->tick_from_ns &&
             daemon_step(daemon, &tick, now) < 0)
@@ -283,7 +297,7 @@ int64_t daemon_next_deadline(const struct daemon *daemon) {
 
         if (engine < daemon->tick_from_ns)
                 engine = daemon->tick_from_ns;
-        return engine < daemon->welcome_until_ns ? engine : daemon->welcome_until_ns;
+        return engine < welcome_deadline(daemon) ? engine : welcome_deadline(daemon);
 }
 
 bool daemon_is_idle(const struct daemon *daemon) {

@@ -65,6 +65,9 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
 /* The broker has taken the message that the outlet gave this id. */
 void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now);
 
+/* Commits the batch, if it is open, though it may have no rows: storage_needs_commit(). */
+void daemon_commit(struct daemon *daemon, struct now now);
+
 /* The commit that outlet.commit() began has ended, with this result. */
 void daemon_committed(struct daemon *daemon, int result, struct now now);
 

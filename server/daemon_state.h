@@ -24,6 +24,7 @@ struct daemon {
         struct batch batch;
         struct storage_batch stored; /* the batch as storage sees it */
         bool is_storing, is_publishing;
+        bool is_commit_due; /* whether there are rows or not */
         int64_t tick_from_ns;
 
         enum broker_side side, last_side;

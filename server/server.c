@@ -26,15 +26,18 @@
 /* How long what is in hand may take after SIGTERM. */
 #define STOP_TIMEOUT_MS 2000
 
+/* How soon a step of the system clock is noticed while nothing else is stored. */
+#define CLOCK_INTERVAL_MS 1000
+
 /* The daemon on its loop. */
 struct server {
         struct config config; /* borrowed, as its texts */
         uv_loop_t loop;
         uv_signal_t sigterm, sigint;
-        uv_timer_t deadline_timer, stop_timer;
+        uv_timer_t deadline_timer, stop_timer, clock_timer;
         struct storage *storage;
         uv_work_t commit_work;
-        const struct storage_batch *commit_batch;
+        const struct storage_batch *commit_batch; /* NULL: none is under way */
         int commit_result;
         struct daemon *daemon;
         struct link *link;
@@ -88,6 +91,7 @@ static void closed(void *userdata) {
         server->link = NULL;
         uv_close((uv_handle_t *)&server->deadline_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
+        uv_close((uv_handle_t *)&server->clock_timer, NULL);
         uv_close((uv_handle_t *)&server->sigterm, NULL);
         uv_close((uv_handle_t *)&server->sigint, NULL);
 }
@@ -231,6 +235,7 @@ static void run_commit(uv_work_t *work) {
 static void commit_ended(uv_work_t *work, int status) {
         struct server *server = work->data;
 
+        server->commit_batch = NULL;
         daemon_committed(server->daemon, status < 0 ? status : server->commit_result, now());
         update(server);
 }
@@ -242,9 +247,18 @@ static int commit(void *userdata, const struct storage_batch *batch) {
         if (server->storage->operations->is_immediate)
                 return storage_commit(server->storage, batch);
 
-        server->commit_batch = batch;
         server->commit_work.data = server;
-        return uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0 ? -EIO : 1;
+        if (uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0)
+                return -EIO;
+        server->commit_batch = batch;
+        return 1;
+}
+
+static void check_clock(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        if (!server->commit_batch && storage_needs_commit(server->storage, now()))
+                daemon_commit(server->daemon, now());
 }
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
@@ -341,10 +355,14 @@ static int open_link(struct server *server) {
 static void start_handles(struct server *server) {
         uv_timer_init(&server->loop, &server->deadline_timer);
         uv_timer_init(&server->loop, &server->stop_timer);
+        uv_timer_init(&server->loop, &server->clock_timer);
         uv_signal_init(&server->loop, &server->sigterm);
         uv_signal_init(&server->loop, &server->sigint);
         server->deadline_timer.data = server;
         server->stop_timer.data = server;
+        server->clock_timer.data = server;
+        if (!server->storage->operations->is_immediate)
+                uv_timer_start(&server->clock_timer, check_clock, CLOCK_INTERVAL_MS, CLOCK_INTERVAL_MS);
         server->sigterm.data = server;
         server->sigint.data = server;
         uv_signal_start(&server->sigterm, on_signal, SIGTERM);

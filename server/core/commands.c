@@ -284,7 +284,7 @@ static enum outcome unwatch_key(struct step *step, struct registration *registra
         if (effects_reserve_hold(step->effects) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
-        departure_end(step->engine, registration, step->effects);
+        departure_end(step->engine, registration, false, step->effects);
         if (!watch_of_client(watch, step->request->client))
                 effects_hold(step->effects, step->request->connection, false);
         return OUTCOME_DONE;

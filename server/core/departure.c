@@ -8,11 +8,13 @@
 #include "common/assert.h"
 
 /* Out of memory storage is not told, and keeps a registration too many until its client leaves once more. */
-void departure_end(struct engine *engine, struct registration *registration, struct effects *effects) {
+void departure_end(struct engine *engine, struct registration *registration, bool is_final,
+                   struct effects *effects) {
         if (effects_reserve_row(effects) == 0)
-                effects_row(effects, (struct row){ .type = ROW_REGISTRATION,
-                                                   .registration = { registration_ref(registration),
-                                                                     .is_added = false } });
+                effects_row(effects,
+                            (struct row){ .type = ROW_REGISTRATION,
+                                          .registration = { registration_ref(registration),
+                                                            .is_added = false, .is_final = is_final } });
         watch_remove(&engine->watch, registration);
 }
 
@@ -21,7 +23,7 @@ static void end_all_of_client(struct engine *engine, struct registration *regist
         while (registration) {
                 struct registration *next = registration->next_of_client;
 
-                departure_end(engine, registration, effects);
+                departure_end(engine, registration, true, effects);
                 registration = next;
         }
 }
@@ -39,7 +41,7 @@ static void end_others(struct engine *engine, const struct event *event, struct 
                 if (event->n_connections == 0 ||
                     !bsearch(&registration->connection, event->connections, event->n_connections,
                              sizeof(*event->connections), compare_uint64))
-                        departure_end(engine, registration, effects);
+                        departure_end(engine, registration, true, effects);
 }
 
 void departure_step(struct engine *engine, const struct event *event, struct effects *effects) {
@@ -58,7 +60,7 @@ void departure_step(struct engine *engine, const struct event *event, struct eff
                 break;
         case EVENT_NOT_DELIVERED:
                 if (event->registration->key)
-                        departure_end(engine, event->registration, effects);
+                        departure_end(engine, event->registration, true, effects);
                 break;
         default:
                 ASSERT(!"a departure");

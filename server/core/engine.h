@@ -87,8 +87,9 @@ struct engine *engine_free(struct engine *engine);
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
 
 /*
- * Takes back what the effects' rows say, newest first: they could not be stored. The clock stays where it is. Returns
- * 0, or -ENOMEM: then what is in memory is neither the one nor the other, and has to be loaded anew.
+ * Takes back what the effects' rows say, newest first: they could not be stored. The clock stays where it is, and
+ * who has left has left. Returns 0, or -ENOMEM: then what is in memory is neither the one nor the other, and has
+ * to be loaded anew.
  */
 int engine_undo(struct engine *engine, const struct effects *effects);
 

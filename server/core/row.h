@@ -28,6 +28,7 @@ struct row {
                 struct {
                         struct registration *registration;
                         bool is_added; /* else it has ended */
+                        bool is_final; /* it ended with its connection, which nothing takes back */
                 } registration;
                 struct {
                         struct digest digest;

@@ -27,6 +27,10 @@ static int undo_entry(struct engine *engine, const struct row *row) {
 static int undo_registration(struct engine *engine, const struct row *row) {
         const struct registration *registration = row->registration.registration;
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+        struct registration *present;
+
+        if (row->registration.is_final)
+                return 0;
 
         registration_names(registration, &client, &key);
         if (buf_failed(&client) || buf_failed(&key))
@@ -35,7 +39,9 @@ static int undo_registration(struct engine *engine, const struct row *row) {
                 return watch_add(&engine->watch, buf_slice(&client), buf_slice(&key),
                                  registration->connection);
 
-        watch_remove(&engine->watch, watch_find(&engine->watch, buf_slice(&client), buf_slice(&key)));
+        present = watch_find(&engine->watch, buf_slice(&client), buf_slice(&key));
+        if (present) /* its connection may have ended since */
+                watch_remove(&engine->watch, present);
         return 0;
 }
 

@@ -41,7 +41,7 @@ static int on_tick(int event, void *event_data, void *userdata) {
         (void)event_data;
         guard->plugin->ticks = true;
         deliver_hand_over(guard->plugin);
-        guard_look_again(guard);
+        guard_look_again(guard); /* another plugin may have kept the news of a reload from us */
         return MOSQ_ERR_SUCCESS;
 }
 

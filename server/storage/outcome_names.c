@@ -29,6 +29,8 @@ static const char *const names[] = {
         [OUTCOME_CLIENT_UNKNOWN] = "client unknown",
         [OUTCOME_QUOTA_EXCEEDED] = "quota exceeded",
         [OUTCOME_OUT_OF_MEMORY] = "out of memory",
+        [OUTCOME_DISK_FULL] = "disk full",
+        [OUTCOME_STORAGE_FAILED] = "storage failed",
 };
 _Static_assert(sizeof(names) / sizeof(names[0]) == N_OUTCOMES, "each outcome has a name");
 

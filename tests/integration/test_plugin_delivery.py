@@ -2,16 +2,12 @@
 """What statestored publishes for a client goes to this client, once, subscribed or not, while it is there."""
 
 import queue
-import signal
 
 import paho.mqtt.client as paho
 import pytest
 
-from support.plugin import (CONTROL, INVOKE, NOTIFY_PREFIX, Disconnected, notify_topic, peer,  # noqa: F401 fixtures
-                            site, site_with)
-
-DISCONNECT_KEEPING_THE_SESSION = bytes.fromhex("e0 07 00 05 11 00 00 03 e8")
-
+from support.plugin import (CONTROL, INVOKE, NOTIFY_PREFIX, Disconnected, leave_while_notified,  # noqa: F401 fixtures
+                            notify_topic, peer, site, site_with)
 
 @pytest.fixture
 def client(site, peer):
@@ -120,15 +116,8 @@ def test_nothing_is_queued_for_a_client_that_is_gone(site, peer, client, leave, 
 
 
 def test_nothing_is_queued_for_a_client_that_leaves_in_the_same_moment(site, peer, client):
-    """The broker reads the notification, and the client's DISCONNECT before it has sent it on."""
     for _ in range(20):
-        site.broker.child.send_signal(signal.SIGSTOP)  # both wait in its sockets then
-        peer.send(peer.encode_publish(CONTROL + "deliver", ResponseTopic=notify_topic(client.id, "key"),
-                                      CorrelationData=client.number.encode()))
-        client.send(DISCONNECT_KEEPING_THE_SESSION)
-        site.broker.child.send_signal(signal.SIGCONT)
-        client.wait_until_closed()
-        peer.ping()
+        leave_while_notified(site, peer, client, client.number)
 
         client = site.connect(client.id, clean_start=False, session_expiry=1000)
         assert client.session_present

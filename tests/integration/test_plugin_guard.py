@@ -8,6 +8,7 @@ import pytest
 
 from support.broker import free_port
 from support.client import SERVICE
+from support.process import wait_until
 from support.plugin import (CONTROL, INVOKE, NO_SUBSCRIBERS, NOT_AUTHORIZED, PLUGIN, SUCCESS, SYS,  # noqa: F401
                             Connection, PluginBroker, notify_topic, peer, site, site_with)
 
@@ -303,8 +304,11 @@ def test_rules_by_listener_hold(site_with, rules):
     here, there = site.connect(), Connection(other)
     site.connections.append(there)
 
-    assert is_open(here, "closed/x")
-    assert not is_open(there, "closed/x")
+    for n in range(2):
+        assert is_open(here, f"closed/{n}")
+        assert not is_open(there, f"closed/{n}")
+        assert is_open(there, f"open/{n}")
+        site.broker.reload()
     for client in (here, there):
         number = peer.number_of(client)
         peer.hold(number)
@@ -317,27 +321,79 @@ def test_rules_by_listener_hold(site_with, rules):
 
 # Other plugins
 
-OTHERS = f"plugin {DYNAMIC_SECURITY}"
+
+def compiled(directory, source):
+    """The plugin's path."""
+    path = directory / "other.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", path, "-"], input=source.encode(), check=True)
+    return path
 
 
-def security(directory, default):
-    """A dynamic security plugin that lets anybody in, and decides nothing about topics but by this default."""
+# Interface 4. Denies what begins with "closed", and leaves the rest to others.
+OF_AN_OLD_INTERFACE = """
+#include <string.h>
+struct message { const char *topic; };
+int mosquitto_auth_plugin_version(void) { return 4; }
+int mosquitto_auth_plugin_init(void **data, void *options, int n) { return 0; }
+int mosquitto_auth_plugin_cleanup(void *data, void *options, int n) { return 0; }
+int mosquitto_auth_security_init(void *data, void *options, int n, _Bool reload) { return 0; }
+int mosquitto_auth_security_cleanup(void *data, void *options, int n, _Bool reload) { return 0; }
+int mosquitto_auth_acl_check(void *data, int access, void *client, const struct message *message)
+{ return strncmp(message->topic, "closed", 6) == 0 ? 12 : strncmp(message->topic, "open", 4) == 0 ? 0 : 17; }
+"""
+
+# Interface 5. Keeps reloads to itself.
+ONE_THAT_SWALLOWS_RELOADS = """
+int mosquitto_callback_register(void *, int, int (*)(int, void *, void *), const void *, void *);
+int mosquitto_plugin_version(int n, const int *versions) { return 5; }
+static int on_reload(int event, void *event_data, void *data) { return 0; }
+int mosquitto_plugin_init(void *id, void **data, void *options, int n)
+{ return mosquitto_callback_register(id, 1, on_reload, 0, 0); }
+int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
+"""
+
+
+def dynamic_security(directory, allowed):
+    """The one that comes with mosquitto, with nothing but a default."""
     path = directory / "security.json"
-    access = [{"acltype": kind, "allow": default} for kind in ("publishClientSend", "publishClientReceive", "subscribe",
-                                                               "unsubscribe")]
-    path.write_text(json.dumps({"defaultACLAccess": {kind["acltype"]: kind["allow"] for kind in access}}))
-    return f"plugin_opt_config_file {path}"
+    kinds = ("publishClientSend", "publishClientReceive", "subscribe", "unsubscribe")
+    path.write_text(json.dumps({"defaultACLAccess": {kind: allowed for kind in kinds}}))
+    return [f"plugin {DYNAMIC_SECURITY}", f"plugin_opt_config_file {path}"]
 
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_another_plugin_s_decisions_hold(site_with, tmp_path, allowed):
-    site = site_with(OTHERS, security(tmp_path, allowed))
+    site = site_with(*dynamic_security(tmp_path, allowed))
     client = site.connect()
 
     assert is_open(client, "any/topic") == allowed
     assert client.subscribe(INVOKE) == NOT_AUTHORIZED
     assert client.publish(notify_topic("x", "y")) == NOT_AUTHORIZED
     assert "other plugins are loaded" in site.broker.log()
+
+
+def test_the_decisions_of_a_plugin_of_an_old_interface_hold(site_with, tmp_path):
+    site = site_with(f"auth_plugin {compiled(tmp_path, OF_AN_OLD_INTERFACE)}")
+    client = site.connect()
+
+    assert is_open(client, "open/topic")
+    assert not is_open(client, "closed/topic")
+    assert not is_open(client, "undecided/topic"), "so it would be without us"
+    assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+
+
+def test_rules_hold_after_a_reload_that_another_plugin_keeps_to_itself(site_with, rules, tmp_path):
+    site = site_with(plugin=False)
+    site.broker.stop()
+    site.broker.lines = [f"plugin {compiled(tmp_path, ONE_THAT_SWALLOWS_RELOADS)}", f"plugin {PLUGIN}",
+                         "plugin_opt_undecided allow", f"acl_file {rules}"]
+    site.broker.start_again()
+    client = site.connect()
+
+    for n in range(3):
+        assert is_open(client, f"open/{n}")
+        assert not is_open(client, f"closed/{n}")
+        site.broker.reload()
 
 
 def test_without_other_plugins_nothing_is_said_of_them(site):
@@ -350,6 +406,57 @@ def test_what_nobody_decides_is_the_operator_s_choice(site_with, undecided, allo
     site = site_with(f"plugin_opt_undecided {undecided}")
 
     assert is_open(site.connect(), "any/topic") == allowed
+
+
+# Bridges, whose messages no access rule is asked about
+
+
+@pytest.fixture
+def bridged(site_with):
+    """A broker with the plugin, and one without whose messages all come over."""
+    remote = site_with(plugin=False)
+    return site_with("connection remote", f"address 127.0.0.1:{remote.broker.port}", "bridge_protocol_version mqttv50",
+                     "topic # in 1", "topic $SYS/statestore/# in 1", "topic $CONTROL/# in 1"), remote
+
+
+def bridge_is_up(local, remote):
+    listener, far = local.connect(), remote.connect()
+    listener.subscribe("probe")
+
+    def arrives():
+        far.publish("probe")
+        return listener.messages()
+
+    wait_until(arrives, "the bridge is up")
+    return far
+
+
+def test_a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says(bridged):
+    local, remote = bridged
+    far = bridge_is_up(local, remote)
+    peer, listener = local.served(), local.connect()
+    for topic in ("#", SYS + "#", "$CONTROL/#"):
+        listener.subscribe(topic)
+    peer.subscribe(SYS + "#")
+    peer.messages()
+    listener.messages()
+
+    for topic in (notify_topic("a", "b"), CONTROL + "hello", "last"):
+        far.publish(topic, b"forged")
+
+    assert listener.message().topic == "last"
+    assert peer.messages() == []
+    assert peer.hello() == set()
+
+
+def test_what_a_bridge_asks_for_bears_the_bridge_s_name(bridged):
+    local, remote = bridged
+    far = bridge_is_up(local, remote)
+    peer = local.served()
+
+    far.publish(INVOKE, b"a request", user=[("statestore-client-id", "forged")], ResponseTopic="answers")
+
+    assert "remote" in peer.next_request().prop("statestore-client-id")
 
 
 # Starting

@@ -2,7 +2,6 @@
 """Whatever clients send, the broker lives, and its memory is in order: valgrind watches all of this."""
 
 import random
-import re
 import shutil
 import struct
 
@@ -10,8 +9,8 @@ import pytest
 
 from support.client import INVOKE
 from support.flood import number, packet, text
-from support.plugin import (CONTROL, NOTIFY_PREFIX, Disconnected, notify_topic, peer,  # noqa: F401 fixtures
-                            runtime_of_sanitizers, site, site_with)
+from support.plugin import (CONTROL, NOTIFY_PREFIX, Disconnected, leave_while_notified, notify_topic,  # noqa: F401
+                            runtime_of_sanitizers, site_with)
 
 VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
             "--show-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--keep-debuginfo=yes",
@@ -117,6 +116,14 @@ def test_clients_that_come_and_go_in_every_way_while_the_broker_reloads(watched_
             peer = site.peer(clean_start=False, session_expiry=1000)
             peer.hello(f"instance-{turn - 10}")
     peer.ping()
+
+
+def test_clients_that_leave_while_they_are_notified(watched_with):
+    site = watched_with()
+    peer = site.served()
+    for _ in range(5):
+        client = site.connect()
+        leave_while_notified(site, peer, client, peer.number_of(client))
 
 
 @pytest.mark.parametrize("n_reloads", [0, 1, 10])

@@ -330,6 +330,17 @@ class Site:
             assert self.broker.stop() == 0, self.broker.log()
 
 
+def leave_while_notified(site, peer, client, connection):
+    """The broker reads a notification, and the client's DISCONNECT before it has sent it on."""
+    site.broker.child.send_signal(signal.SIGSTOP)  # both wait in its sockets then
+    peer.send(peer.encode_publish(CONTROL + "deliver", b"payload", ResponseTopic=notify_topic(client.id, "key"),
+                                  CorrelationData=connection.encode()))
+    client.send(packet(DISCONNECT << 4, b"\x00\x05\x11" + struct.pack("!I", 1000)))
+    site.broker.child.send_signal(signal.SIGCONT)
+    client.wait_until_closed()
+    peer.ping()
+
+
 @pytest.fixture
 def site_with(tmp_path):
     """Starts a broker with these lines in its configuration."""
@@ -356,6 +367,3 @@ def site(site_with):
 @pytest.fixture
 def peer(site):
     return site.served()
-
-
-__all__ = ["INVOKE", "NOTIFY_PREFIX", "notify_topic", "site", "site_with", "peer"]

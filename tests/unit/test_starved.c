@@ -8,8 +8,10 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "common/topics.h"
 #include "unit/broker.h"
@@ -373,6 +375,16 @@ static uint64_t run(const struct script *script, bool is_proven, uint64_t n, uin
         side_deinit(&fed);
         return n_failed;
 }
+
+/* The daemon logs each failure. */
+static void be_quiet(void) {
+        int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+        cr_assert(dup2(fd, STDERR_FILENO) >= 0);
+        close(fd);
+}
+
+TestSuite(starved, .init = be_quiet);
 
 static void run_for_every_allocation(size_t script, bool is_proven, uint64_t n_failures) {
         uint64_t n = 1;
