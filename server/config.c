@@ -2,341 +2,261 @@
 
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/hlc.h"
-#include "common/parse.h"
 #include "common/topics.h"
+#include "config_file.h"
+#include "option_table.h"
 
 #ifndef STATESTORED_VERSION
 #error "the build says which version this is"
 #endif
 
-struct option {
-        const char *name;
-        const char *argument;
-        const char *initial; /* read like any other value; NULL: none */
-        const char *expected;
-        const char *help;
-        int (*set)(struct config *config, const char *value); /* 0 or -EINVAL */
-};
-
-static int set_host(struct config *config, const char *value) {
-        struct endpoint *endpoints;
-        size_t n_endpoints;
-        int r;
-
-        /* the port may be given later: here it only matters whether the list can be read */
-        r = endpoints_parse(slice_from_string(value), 1, &endpoints, &n_endpoints);
-        if (r < 0)
-                return r;
-
-        endpoints_free(endpoints, n_endpoints);
-        config->hosts = value;
-        return 0;
-}
-
-static int set_port(struct config *config, const char *value) {
-        uint64_t port;
-
-        if (parse_uint64(slice_from_string(value), &port) < 0 || port < 1 || port > UINT16_MAX)
-                return -EINVAL;
-        config->port = (uint16_t)port;
-        return 0;
-}
-
-static int set_client_id(struct config *config, const char *value) {
-        config->client_id = value;
-        return *value && strlen(value) <= UINT16_MAX && slice_is_utf8(slice_from_string(value)) ? 0
-                                                                                                : -EINVAL;
-}
-
-static int set_text(const char **text, const char *value) {
-        *text = value;
-        return *value ? 0 : -EINVAL;
-}
-
-static int set_keepalive(struct config *config, const char *value) {
-        int64_t keepalive_ms;
-
-        if (parse_duration(slice_from_string(value), &keepalive_ms) < 0 || keepalive_ms % 1000 != 0 ||
-            keepalive_ms < 5000 || keepalive_ms > UINT16_MAX * 1000)
-                return -EINVAL;
-        config->keepalive_s = (uint16_t)(keepalive_ms / 1000);
-        return 0;
-}
-
-static int set_user(struct config *config, const char *value) {
-        return set_text(&config->user, value);
-}
-
-static int set_password_file(struct config *config, const char *value) {
-        return set_text(&config->password_file, value);
-}
-
-static int set_tls(struct config *config, const char *value) {
-        if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-                return -EINVAL;
-        config->tls = strcmp(value, "on") == 0;
-        return 0;
-}
-
-static int set_tls_ca_file(struct config *config, const char *value) {
-        return set_text(&config->tls_ca_file, value);
-}
-
-static int set_tls_certificate(struct config *config, const char *value) {
-        return set_text(&config->tls_certificate, value);
-}
-
-static int set_tls_key(struct config *config, const char *value) {
-        return set_text(&config->tls_key, value);
-}
-
-static int set_tls_alpn(struct config *config, const char *value) {
-        return set_text(&config->tls_alpn, value);
-}
-
-static int set_presence_topic(struct config *config, const char *value) {
-        struct slice client;
-
-        /* a topic that reads like the pattern itself is one of its topics, if {client} stands in it */
-        return topic_match_client(slice_from_string(value), slice_from_string(value), &client)
-                       ? set_text(&config->presence_topic, value)
-                       : -EINVAL;
-}
-
-static int set_node_id(struct config *config, const char *value) {
-        config->node_id = value;
-        return strlen(value) <= 256 && hlc_node_is_valid(slice_from_string(value)) ? 0 : -EINVAL;
-}
-
-static int set_dialect(struct config *config, const char *value) {
-        if (strcmp(value, "sdk") == 0)
-                config->dialect = DIALECT_SDK;
-        else if (strcmp(value, "document") == 0)
-                config->dialect = DIALECT_DOCUMENT;
-        else
-                return -EINVAL;
-        return 0;
-}
-
-static int set_max_keys(struct config *config, const char *value) {
-        return parse_uint64(slice_from_string(value), &config->max_keys);
-}
-
-static int set_max_bytes(struct config *config, const char *value) {
-        return parse_size(slice_from_string(value), &config->max_bytes);
-}
-
-static int set_max_registrations(struct config *config, const char *value) {
-        return parse_uint64(slice_from_string(value), &config->max_registrations);
-}
-
-static int set_max_remembered_bytes(struct config *config, const char *value) {
-        return parse_size(slice_from_string(value), &config->max_remembered_bytes);
-}
-
-static int set_data_dir(struct config *config, const char *value) {
-        return set_text(&config->data_dir, value);
-}
-
-static int set_persist(struct config *config, const char *value) {
-        static const char *const names[] = {
-                [PERSIST_ALL] = "all", [PERSIST_NONE] = "none", [PERSIST_CUSTOM] = "custom"
-        };
-
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-                if (strcmp(value, names[i]) == 0) {
-                        config->persist = (enum persist)i;
-                        return 0;
-                }
-        return -EINVAL;
-}
-
-static int set_persist_pattern(struct config *config, const char *value) {
-        return set_text(&config->persist_pattern, value);
-}
-
-static int set_persist_property(struct config *config, const char *value) {
-        const char *equals = strchr(value, '=');
-
-        free(config->persist_property);
-        config->persist_property = NULL;
-        if (strcmp(value, "off") == 0)
-                return 0;
-        if (!equals || equals == value)
-                return -EINVAL;
-
-        config->persist_property = strdup(value);
-        if (!config->persist_property)
-                return -ENOMEM;
-        config->persist_property[equals - value] = '\0';
-        config->persist_property_value = config->persist_property + (equals - value) + 1;
-        return 0;
-}
-
-static int set_ready_file(struct config *config, const char *value) {
-        return set_text(&config->ready_file, value);
-}
-
-static int set_log_level(struct config *config, const char *value) {
-        return log_level_from_string(value, &config->log_level);
-}
-
-#define NUMBER "a number"
-#define SIZE   "a size, such as 1048576, 64MiB or 1GiB"
-
-static const struct option options[] = {
-        { "host", "HOST[,HOST]", "127.0.0.1", "names, addresses or socket paths, each with :PORT or without",
-          "the broker; several are tried in turn", set_host },
-        { "port", "PORT", "1883", "a port from 1 to 65535", "the broker's port", set_port },
-        { "client-id", "ID", "statestored", "1 to 65535 bytes of UTF-8", "our MQTT client id",
-          set_client_id },
-        { "keepalive", "DURATION", "20s", "whole seconds from 5s to 65535s",
-          "a connection that is silent this long is asked, then given up", set_keepalive },
-        { "user", "NAME", NULL, "a name", "our user name at the broker", set_user },
-        { "password-file", "FILE", NULL, "a file name",
-          "its first line is our password; read for each connection", set_password_file },
-        { "tls", "on|off", "off", "on or off", "encrypt; on trusts the system's authorities", set_tls },
-        { "tls-ca-file", "FILE", NULL, "a file name", "trust these instead; switches TLS on",
-          set_tls_ca_file },
-        { "tls-certificate", "FILE", NULL, "a file name", "our certificate", set_tls_certificate },
-        { "tls-key", "FILE", NULL, "a file name", "its key", set_tls_key },
-        { "tls-alpn", "NAME", NULL, "a name", "the protocol to ask for by ALPN", set_tls_alpn },
-        { "presence-topic", "PATTERN", NULL, "a topic in which one level reads {client}",
-          "where a broker without our plugin says who left", set_presence_topic },
-        { "node-id", "ID", "StateStore", "1 to 256 bytes of UTF-8 without ':'",
-          "who gives the versions; no client may have the same", set_node_id },
-        { "dialect", "DIALECT", "sdk", "sdk or document",
-          "sdk: what the published clients parse; document: the published page", set_dialect },
-        { "max-keys", "N", "1000000", NUMBER, "keys stored at most", set_max_keys },
-        { "max-bytes", "SIZE", "1GiB", SIZE, "memory for keys, values and registrations", set_max_bytes },
-        { "max-registrations", "N", "100000", NUMBER, "KEYNOTIFY registrations at most",
-          set_max_registrations },
-        { "max-remembered-bytes", "SIZE", "64MiB", SIZE,
-          "memory for answers to requests that may come twice", set_max_remembered_bytes },
-        { "data-dir", "DIR", NULL, "a directory", "keep what is stored here; without it, in memory only",
-          set_data_dir },
-        { "persist", "all|none|custom", "all", "all, none or custom",
-          "which keys are kept in the data directory", set_persist },
-        { "persist-pattern", "GLOB", NULL, "a pattern", "custom: keys that match it", set_persist_pattern },
-        { "persist-property", "NAME=VALUE", "aio-persistence=true", "NAME=VALUE or off",
-          "custom: keys whose SET bears this user property", set_persist_property },
-        { "ready-file", "FILE", NULL, "a file name", "is written when requests are served", set_ready_file },
-        { "log-level", "LEVEL", "info", "error, warning, info or debug", "what is logged on stderr",
-          set_log_level },
-};
-#define N_OPTIONS (sizeof(options) / sizeof(options[0]))
-
 static void print_help(void) {
         printf("Usage: statestored [OPTION]...\n"
                "A state store beside an MQTT 5 broker, for clients of the Azure IoT Operations state store\n"
                "protocol: it keeps keys, values, locks and who wants to be notified.\n"
-               "\n");
+               "\n"
+               "  --config FILE                   read options from here\n");
         for (size_t i = 0; i < N_OPTIONS; i++) {
-                int width = printf("  --%s %s", options[i].name, options[i].argument);
+                int width = printf("  %s %s", options[i].flag, options[i].argument);
 
                 printf("%*s%s", width < 34 ? 34 - width : 1, "", options[i].help);
                 if (options[i].initial)
                         printf(" (%s)", options[i].initial);
                 printf("\n");
         }
-        printf("  --version                       print the version\n"
+        printf("  --check-config                  say whether all this can be used, and do nothing\n"
+               "  --version                       print the version\n"
                "  --help                          print this\n"
                "\n"
+               "A flag beats its environment variable, that beats the file, and that the default in "
+               "parentheses.\n"
+               "See statestored.conf for the names in file and environment.\n"
+               "\n"
                "It runs until SIGINT or SIGTERM, then answers what it has been asked and exits with 0. Exit "
-               "1:\n"
-               "the broker refuses it at start; 2: a wrong option.\n");
+               "1: the\n"
+               "broker refuses it at start, or what is stored cannot be used; 2: a wrong option.\n");
 }
 
-static const struct option *find_option(struct slice name) {
+/* What is being read: every fault is said, the first does not end it. */
+struct reading {
+        struct config *config;
+        bool check_only, is_wrong;
+};
+
+static void wrong(struct reading *reading, const char *where, const char *what) {
+        fprintf(stderr, "statestored: %s: %s\n", where, what);
+        reading->is_wrong = true;
+}
+
+static void set(struct reading *reading, const struct option *option, const char *value, const char *where) {
+        char text[256];
+
+        if (value && option->set(reading->config, value) == 0) {
+                reading->config->values[option - options] = value;
+                return;
+        }
+
+        snprintf(text, sizeof(text), "%s was expected%s%s%s", option->expected, value ? ", not \"" : "",
+                 value ? LOG_TEXT(slice_from_string(value)) : "", value ? "\"" : "");
+        wrong(reading, where, text);
+}
+
+static const struct option *find_flag(struct slice flag) {
         for (size_t i = 0; i < N_OPTIONS; i++)
-                if (slice_equal(name, slice_from_string(options[i].name)))
+                if (slice_equal(flag, slice_from_string(options[i].flag)))
                         return &options[i];
         return NULL;
 }
 
-static enum config_result wrong(const char *argument, const char *what) {
-        fprintf(stderr, "statestored: %s: %s; see --help\n", LOG_TEXT(slice_from_string(argument)), what);
-        return CONFIG_WRONG;
+/* The value of the flag at arguments[*at], which may stand behind it; moves *at past both. NULL: there is none. */
+static const char *take_value(int n_arguments, char *const *arguments, int *at, struct slice *ret_flag) {
+        struct slice value;
+
+        *ret_flag = slice_split(slice_from_string(arguments[(*at)++]), '=', &value);
+        if (value.data)
+                return (const char *)value.data;
+        return *at < n_arguments ? arguments[(*at)++] : NULL;
 }
 
-/* Reads the option at arguments[*at] and moves *at past it. */
-static enum config_result read_option(int n_arguments, char *const *arguments, int *at,
-                                      struct config *config) {
-        const char *argument = arguments[(*at)++];
+static void read_flag(struct reading *reading, int n_arguments, char *const *arguments, int *at) {
+        const char *argument = arguments[*at];
         const struct option *option;
-        struct slice value_slice;
         const char *value;
-        char text[256];
+        struct slice flag;
 
-        if (strncmp(argument, "--", 2) != 0)
-                return wrong(argument, "not an option");
+        if (strcmp(argument, "--check-config") == 0) {
+                reading->check_only = true;
+                (*at)++;
+                return;
+        }
 
-        option = find_option(slice_split(slice_from_string(argument + 2), '=', &value_slice));
-        if (!option)
-                return wrong(argument, "no such option");
+        flag = slice_split(slice_from_string(argument), '=', &(struct slice){ 0 });
+        option = find_flag(flag);
+        if (!option && !slice_equal(flag, SLICE_LITERAL("--config"))) {
+                wrong(reading, LOG_TEXT(slice_from_string(argument)),
+                      strncmp(argument, "--", 2) == 0 ? "no such option; see --help"
+                                                      : "not an option; see --help");
+                (*at)++;
+                if (*at < n_arguments && strncmp(arguments[*at], "--", 2) != 0 &&
+                    strncmp(argument, "--", 2) == 0 && !strchr(argument, '='))
+                        (*at)++; /* most likely its value */
+                return;
+        }
 
-        value = (const char *)value_slice.data;
-        if (!value && *at < n_arguments)
-                value = arguments[(*at)++];
-        if (value && option->set(config, value) == 0)
-                return CONFIG_RUN;
+        value = take_value(n_arguments, arguments, at, &flag);
+        if (option)
+                set(reading, option, value, LOG_TEXT(slice_from_string(argument)));
+}
 
-        snprintf(text, sizeof(text), "%s was expected%s%s%s", option->expected, value ? ", not \"" : "",
-                 value ? LOG_TEXT(slice_from_string(value)) : "", value ? "\"" : "");
-        return wrong(argument, text);
+static const char *environment_value(const struct option *option, char name[64]) {
+        snprintf(name, 64, "STATESTORE_%s_%s", option->section, option->name);
+        for (char *at = name; *at; at++)
+                *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+        return getenv(name);
+}
+
+static void read_environment(struct reading *reading) {
+        char name[64];
+
+        for (size_t i = 0; i < N_OPTIONS; i++) {
+                const char *value = environment_value(&options[i], name);
+
+                if (value && *value)
+                        set(reading, &options[i], value, name);
+        }
+}
+
+static const char *find_config_file(int n_arguments, char *const *arguments) {
+        const char *name = getenv("STATESTORE_CONFIG");
+
+        for (int at = 1; at < n_arguments;) {
+                struct slice flag;
+                const char *value;
+
+                if (strncmp(arguments[at], "--config", strlen("--config")) != 0) {
+                        at++;
+                        continue;
+                }
+                value = take_value(n_arguments, arguments, &at, &flag);
+                if (slice_equal(flag, SLICE_LITERAL("--config")))
+                        name = value ? value : "";
+        }
+        return name;
+}
+
+static void take_line(void *userdata, const struct option *option, const char *value, const char *where) {
+        set(userdata, option, value, where);
+}
+
+static void take_fault(void *userdata, const char *where, const char *what) {
+        wrong(userdata, where, what);
+}
+
+static void read_file(struct reading *reading, const char *name) {
+        struct config_file_sink sink = { .option = take_line, .fault = take_fault, .userdata = reading };
+
+        if (name)
+                config_file_read(name, &reading->config->file_texts, &sink);
+}
+
+static char *presence_filter(const char *presence_topic) {
+        struct buf filter = { 0 };
+
+        topic_append_filter(&filter, slice_from_string(presence_topic));
+        buf_append(&filter, "", 1);
+        if (!buf_failed(&filter))
+                return (char *)filter.data;
+
+        buf_deinit(&filter);
+        return NULL;
 }
 
 /* What several options say together. */
-static enum config_result complete(struct config *config) {
+static void complete(struct reading *reading) {
+        struct config *config = reading->config;
+
         if (config->tls_ca_file)
                 config->tls = true;
         if (!config->tls_certificate != !config->tls_key)
-                return wrong(config->tls_key ? "--tls-key" : "--tls-certificate",
-                             "certificate and key belong together; the other one is missing");
+                wrong(reading, config->tls_key ? "--tls-key" : "--tls-certificate",
+                      "certificate and key belong together; the other one is missing");
         if (config->tls_certificate && !config->tls)
-                return wrong("--tls-certificate", "without --tls on or --tls-ca-file it is not used");
+                wrong(reading, "--tls-certificate", "without --tls on or --tls-ca-file it is not used");
         if (config->password_file && !config->user)
-                return wrong("--password-file", "a password needs a --user");
+                wrong(reading, "--password-file", "a password needs a --user");
 
+        if (config->presence_topic) {
+                config->presence_filter = presence_filter(config->presence_topic);
+                if (!config->presence_filter)
+                        wrong(reading, "--presence-topic", "out of memory");
+        }
         if (endpoints_parse(slice_from_string(config->hosts), config->port, &config->endpoints,
                             &config->n_endpoints) < 0)
-                return wrong("--host", "out of memory");
-        return CONFIG_RUN;
+                wrong(reading, "--host", "out of memory");
 }
 
 enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config) {
-        struct config config = { 0 };
-        enum config_result result = CONFIG_RUN;
+        struct reading reading = { .config = ret_config };
 
-        for (size_t i = 0; i < N_OPTIONS; i++)
-                if (options[i].initial)
-                        options[i].set(&config, options[i].initial);
-
-        for (int at = 1; at < n_arguments && result == CONFIG_RUN;) {
+        *ret_config = (struct config){ 0 };
+        for (int at = 1; at < n_arguments; at++) {
                 if (strcmp(arguments[at], "--help") == 0) {
                         print_help();
-                        result = CONFIG_DONE;
-                } else if (strcmp(arguments[at], "--version") == 0) {
+                        return CONFIG_DONE;
+                }
+                if (strcmp(arguments[at], "--version") == 0) {
                         printf("statestored %s\n", STATESTORED_VERSION);
-                        result = CONFIG_DONE;
-                } else {
-                        result = read_option(n_arguments, arguments, &at, &config);
+                        return CONFIG_DONE;
                 }
         }
 
-        if (result == CONFIG_RUN)
-                result = complete(&config);
-        *ret_config = config;
-        return result;
+        for (size_t i = 0; i < N_OPTIONS; i++)
+                if (options[i].initial)
+                        set(&reading, &options[i], options[i].initial, options[i].flag);
+        read_file(&reading, find_config_file(n_arguments, arguments));
+        read_environment(&reading);
+        for (int at = 1; at < n_arguments;)
+                read_flag(&reading, n_arguments, arguments, &at);
+        complete(&reading);
+
+        if (reading.is_wrong)
+                return CONFIG_WRONG;
+        if (!reading.check_only)
+                return CONFIG_RUN;
+        printf("the configuration can be used\n");
+        return CONFIG_DONE;
 }
 
 void config_deinit(struct config *config) {
         endpoints_free(config->endpoints, config->n_endpoints);
+        free(config->presence_filter);
         free(config->persist_property);
+        config_file_texts_free(config->file_texts);
         *config = (struct config){ 0 };
+}
+
+static bool is_same(const char *a, const char *b) {
+        return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+void config_reload(struct config *config, const struct config *next) {
+        for (size_t i = 0; i < N_OPTIONS; i++) {
+                const struct option *option = &options[i];
+                bool is_changed = !is_same(config->values[i], next->values[i]);
+
+                if (is_changed)
+                        log_info("[%s] %s has changed%s", option->section, option->name,
+                                 option->is_live ? "" : ": this needs a restart");
+                if (!option->is_live)
+                        continue;
+
+                config->values[i] = next->values[i];
+                if (is_changed)
+                        option->set(config, next->values[i]);
+        }
 }

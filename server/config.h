@@ -8,7 +8,12 @@
 #include "core/engine.h"
 #include "proto/encoder.h"
 
-/* statestored's options: one table gives the parser, the defaults and --help. */
+/* What statestored is told to do, by its command line, its environment and a file. */
+
+struct config_file_text;
+
+#define CONFIG_OPTIONS_MAX 64
+
 struct config {
         const char *hosts;          /* as --host gives them */
         uint16_t port;              /* of those that name none */
@@ -24,6 +29,7 @@ struct config {
         const char *tls_key;
         const char *tls_alpn;
         const char *presence_topic;
+        char *presence_filter; /* owned: the topic filter that it stands for */
         const char *node_id;
         enum dialect dialect;
         uint64_t max_keys;
@@ -35,6 +41,8 @@ struct config {
         const char *persist_pattern;
         char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
         const char *persist_property_value;
+        const char *values[CONFIG_OPTIONS_MAX]; /* as they were given, by the option's place in the table */
+        struct config_file_text *file_texts;    /* owned */
         const char *ready_file;
         enum log_level log_level;
 };
@@ -46,8 +54,15 @@ enum config_result {
 };
 
 /*
- * Options as --name VALUE or --name=VALUE. The texts are borrowed from arguments. *ret_config is to be given back
- * with config_deinit(), whatever is returned.
+ * Options as --name VALUE or --name=VALUE, then as STATESTORE_SECTION_NAME in the environment, then from the file that
+ * --config or STATESTORE_CONFIG names: the first that gives one counts. Texts are borrowed from all of these.
+ * *ret_config is to be given back with config_deinit(), whatever is returned.
  */
 enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config);
 void config_deinit(struct config *config);
+
+/*
+ * Takes over what may change while we run, and logs what has changed and what needs a restart. From here on config borrows
+ * from next.
+ */
+void config_reload(struct config *config, const struct config *next);

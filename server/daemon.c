@@ -311,3 +311,7 @@ size_t daemon_n_waiting_bytes(const struct daemon *daemon) {
 const struct counters *daemon_counters(const struct daemon *daemon) {
         return &daemon->counters;
 }
+
+void daemon_set_limits(struct daemon *daemon, const struct engine_config *config) {
+        engine_set_limits(daemon->engine, config);
+}

@@ -77,6 +77,9 @@ void daemon_tick(struct daemon *daemon, struct now now);
 /* Ends the batch: what its steps led to is stored, then published; requests that had to wait have their turn. */
 void daemon_flush(struct daemon *daemon, struct now now);
 
+/* As engine_set_limits(). */
+void daemon_set_limits(struct daemon *daemon, const struct engine_config *config);
+
 /* When daemon_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
 int64_t daemon_next_deadline(const struct daemon *daemon);
 

@@ -11,7 +11,7 @@ int main(int n_arguments, char **arguments) {
 
         switch (config_read(n_arguments, arguments, &config)) {
         case CONFIG_RUN:
-                exit_code = server_run(&config);
+                exit_code = server_run(&config, n_arguments, arguments);
                 break;
         case CONFIG_DONE:
                 break;

@@ -2,9 +2,9 @@
 #
 # Which Debian packages it takes, and how they get here. Read by run.sh and by tests/run.sh.
 
-packages_build="gcc libc6-dev libmosquitto-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config uthash-dev"
+packages_build="gcc libc6-dev libinih-dev libmosquitto-dev libsqlite3-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config uthash-dev"
 packages_run="mosquitto"
-packages_test="clang-format git libcriterion-dev python3 python3-paho-mqtt python3-pytest python3-pytest-xdist"
+packages_test="clang-format git libcriterion-dev python3 python3-paho-mqtt python3-pytest python3-pytest-xdist sqlite3"
 
 # install_packages NAME...: installs those that are missing.
 install_packages() {

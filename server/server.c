@@ -3,7 +3,6 @@
 #include "server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "daemon.h"
 #include "io/link.h"
 #include "proto/invocation.h"
+#include "ready_file.h"
 #include "storage/storage.h"
 
 #define NS_PER_MS 1000000
@@ -31,9 +31,12 @@
 
 /* The daemon on its loop. */
 struct server {
-        struct config config; /* borrowed, as its texts */
+        struct config config; /* its texts are borrowed */
+        int n_arguments;
+        char *const *arguments;
+        struct config reloaded; /* what the config borrows from since the last reload */
         uv_loop_t loop;
-        uv_signal_t sigterm, sigint;
+        uv_signal_t sigterm, sigint, sighup;
         uv_timer_t deadline_timer, stop_timer, clock_timer;
         struct storage *storage;
         uv_work_t commit_work;
@@ -41,7 +44,6 @@ struct server {
         int commit_result;
         struct daemon *daemon;
         struct link *link;
-        char *presence_filter;
         const char *user_properties[INVOCATION_PROPERTIES_MAX];
         bool has_served;
         bool is_down_logged, is_refusal_logged; /* since it last served */
@@ -94,6 +96,7 @@ static void closed(void *userdata) {
         uv_close((uv_handle_t *)&server->clock_timer, NULL);
         uv_close((uv_handle_t *)&server->sigterm, NULL);
         uv_close((uv_handle_t *)&server->sigint, NULL);
+        uv_close((uv_handle_t *)&server->sighup, NULL);
 }
 
 static void close_link(uv_timer_t *timer) {
@@ -120,22 +123,6 @@ static void on_signal(uv_signal_t *handle, int number) {
         stop(handle->data, EXIT_SUCCESS);
 }
 
-/* For those who wait for us. It appears whole or not at all. */
-static void write_ready_file(const struct server *server) {
-        const char *name = server->config.ready_file;
-        int fd;
-
-        if (!name)
-                return;
-
-        fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        if (fd < 0 || dprintf(fd, "ready\n") < 0)
-                log_error("cannot write the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
-                          strerror(errno));
-        if (fd >= 0)
-                close(fd);
-}
-
 static void on_serving(void *userdata, enum broker_side side) {
         static const char *const abilities[] = {
                 [BROKER_SIDE_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
@@ -151,7 +138,7 @@ static void on_serving(void *userdata, enum broker_side side) {
         server->is_down_logged = false;
         server->is_refusal_logged = false;
         if (!server->has_served)
-                write_ready_file(server);
+                ready_file_write(server->config.ready_file);
         server->has_served = true;
 }
 
@@ -273,18 +260,44 @@ static bool has_room(void *userdata) {
         return link_has_room(server->link);
 }
 
+static struct engine_config engine_config(const struct config *config) {
+        return (struct engine_config){
+                .node_id = slice_from_string(config->node_id),
+                .max_keys = config->max_keys,
+                .max_bytes = config->max_bytes,
+                .max_registrations = config->max_registrations,
+                .max_remembered_bytes = config->max_remembered_bytes,
+                .persist = config->persist,
+                .persist_pattern = slice_from_string(config->persist_pattern),
+        };
+}
+
+static void on_reload(uv_signal_t *handle, int number) {
+        struct server *server = handle->data;
+        struct engine_config limits;
+        struct config next;
+
+        (void)number;
+        if (config_read(server->n_arguments, server->arguments, &next) != CONFIG_RUN) {
+                log_error("SIGHUP: the configuration cannot be used and stays as it was");
+                config_deinit(&next);
+                return;
+        }
+
+        log_info("SIGHUP: the configuration was read again");
+        config_reload(&server->config, &next);
+        config_deinit(&server->reloaded);
+        server->reloaded = next;
+
+        log_set_level(server->config.log_level);
+        limits = engine_config(&server->config);
+        daemon_set_limits(server->daemon, &limits);
+}
+
 static int create_daemon(struct server *server) {
         const struct config *config = &server->config;
         struct daemon_config daemon_config = {
-                .engine = {
-                        .node_id = slice_from_string(config->node_id),
-                        .max_keys = config->max_keys,
-                        .max_bytes = config->max_bytes,
-                        .max_registrations = config->max_registrations,
-                        .max_remembered_bytes = config->max_remembered_bytes,
-                        .persist = config->persist,
-                        .persist_pattern = slice_from_string(config->persist_pattern),
-                },
+                .engine = engine_config(config),
                 .dialect = config->dialect,
                 .node_id = config->node_id,
                 .presence_topic = config->presence_topic,
@@ -304,24 +317,12 @@ static int create_daemon(struct server *server) {
         return daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage, now());
 }
 
-static int make_presence_filter(struct server *server) {
-        CLEANUP(buf_deinit) struct buf filter = { 0 };
-
-        topic_append_filter(&filter, slice_from_string(server->config.presence_topic));
-        buf_append(&filter, "", 1);
-        if (buf_failed(&filter))
-                return -ENOMEM;
-
-        server->presence_filter = (char *)take_ptr(&filter.data);
-        return 0;
-}
-
 static int open_link(struct server *server) {
         const struct config *config = &server->config;
         /* the plugin's sign comes first: whether it is there is known when requests may come */
         struct link_subscription subscriptions[] = {
                 { .filter = BROKER_SIDE_PLUGIN, .qos = 1, .retained = true },
-                { .filter = server->presence_filter, .qos = 1 },
+                { .filter = config->presence_filter, .qos = 1 },
                 /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
         };
@@ -358,6 +359,7 @@ static void start_handles(struct server *server) {
         uv_timer_init(&server->loop, &server->clock_timer);
         uv_signal_init(&server->loop, &server->sigterm);
         uv_signal_init(&server->loop, &server->sigint);
+        uv_signal_init(&server->loop, &server->sighup);
         server->deadline_timer.data = server;
         server->stop_timer.data = server;
         server->clock_timer.data = server;
@@ -365,8 +367,10 @@ static void start_handles(struct server *server) {
                 uv_timer_start(&server->clock_timer, check_clock, CLOCK_INTERVAL_MS, CLOCK_INTERVAL_MS);
         server->sigterm.data = server;
         server->sigint.data = server;
+        server->sighup.data = server;
         uv_signal_start(&server->sigterm, on_signal, SIGTERM);
         uv_signal_start(&server->sigint, on_signal, SIGINT);
+        uv_signal_start(&server->sighup, on_reload, SIGHUP);
 }
 
 static int run(struct server *server) {
@@ -376,8 +380,6 @@ static int run(struct server *server) {
         if (r < 0)
                 return r;
         r = create_daemon(server);
-        if (r == 0 && server->config.presence_topic)
-                r = make_presence_filter(server);
         if (r == 0)
                 r = open_link(server);
         if (r < 0)
@@ -389,27 +391,21 @@ static int run(struct server *server) {
         return 0;
 }
 
-/* One that was left behind must not say that we are ready. */
-static void remove_ready_file(const struct server *server) {
-        const char *name = server->config.ready_file;
-
-        if (name && unlink(name) < 0 && errno != ENOENT)
-                log_warning("cannot remove the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
-                            strerror(errno));
-}
-
-int server_run(const struct config *config) {
-        struct server server = { .config = *config, .exit_code = EXIT_SUCCESS };
+int server_run(const struct config *config, int n_arguments, char *const *arguments) {
+        struct server server = { .config = *config,
+                                 .n_arguments = n_arguments,
+                                 .arguments = arguments,
+                                 .exit_code = EXIT_SUCCESS };
         int r;
 
         log_set_level(server.config.log_level);
         signal(SIGPIPE, SIG_IGN);
-        remove_ready_file(&server);
+        ready_file_remove(server.config.ready_file);
 
         r = run(&server);
         daemon_free(server.daemon);
         storage_close(server.storage);
-        free(server.presence_filter);
+        config_deinit(&server.reloaded);
         if (r < 0) {
                 log_error("cannot start: %s",
                           r == -EINVAL ? "a certificate, a key or the client id cannot be used"

@@ -17,6 +17,9 @@
 #define DEDUP_SHARD_BITS 12
 #define SLAB_RECORDS     256
 
+/* What one answer that is remembered drops at most, after the limit was lowered. */
+#define DROPPED_MAX 16
+
 struct dedup_record {
         struct table_item item;
         struct digest digest;
@@ -39,9 +42,14 @@ static uint32_t *record_position(void *item) {
 }
 
 int dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
-        *dedup = (struct dedup){ .n_records_max = n_bytes_max / RECORD_COST };
+        *dedup = (struct dedup){ 0 };
+        dedup_set_limit(dedup, n_bytes_max);
         heap_init(&dedup->deadlines, record_position);
         return table_init(&dedup->table, DEDUP_SHARD_BITS);
+}
+
+void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max) {
+        dedup->n_records_max = n_bytes_max / RECORD_COST;
 }
 
 void dedup_deinit(struct dedup *dedup) {
@@ -136,7 +144,7 @@ static int make_room(struct dedup *dedup) {
 
         if (dedup->n_records_max == 0)
                 return -ENOMEM;
-        if (dedup->table.n_items >= dedup->n_records_max) {
+        for (int i = 0; i < DROPPED_MAX && dedup->table.n_items >= dedup->n_records_max; i++) {
                 forget(dedup, heap_first(&dedup->deadlines));
                 dedup->n_dropped_early++;
         }

@@ -41,6 +41,9 @@ struct dedup {
 int dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
 void dedup_deinit(struct dedup *dedup);
 
+/* The limit changes; where less is remembered from now on, the rest goes with the next ones. */
+void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
+
 /* The digest of n parts; where one ends and the next begins counts. */
 struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_parts);
 

@@ -68,6 +68,14 @@ struct engine *engine_free(struct engine *engine) {
         return NULL;
 }
 
+void engine_set_limits(struct engine *engine, const struct engine_config *config) {
+        engine->config.max_keys = config->max_keys;
+        engine->config.max_bytes = config->max_bytes;
+        engine->config.max_registrations = config->max_registrations;
+        engine->config.max_remembered_bytes = config->max_remembered_bytes;
+        dedup_set_limit(&engine->dedup, config->max_remembered_bytes);
+}
+
 /* Checks 8 and 9 of protocol section 6. */
 static enum outcome check_skew(const struct engine *engine, const struct request *request, int64_t wall_ms) {
         struct hlc ours = {

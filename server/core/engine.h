@@ -86,6 +86,9 @@ struct engine *engine_free(struct engine *engine);
  */
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
 
+/* From now on config's limits hold; what is stored beyond them stays. */
+void engine_set_limits(struct engine *engine, const struct engine_config *config);
+
 /*
  * Takes back what the effects' rows say, newest first: they could not be stored. The clock stays where it is, and
  * who has left has left. Returns 0, or -ENOMEM: then what is in memory is neither the one nor the other, and has

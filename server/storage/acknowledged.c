@@ -52,7 +52,8 @@ int acknowledged_read(int directory_fd, struct acknowledged *ret_acknowledged) {
 }
 
 int acknowledged_open(int directory_fd) {
-        int fd = openat(directory_fd, DIRECTORY_ACKNOWLEDGED, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+        int fd = openat(directory_fd, DIRECTORY_ACKNOWLEDGED, O_RDWR | O_CREAT | O_CLOEXEC,
+                        S_IRUSR | S_IWUSR);
 
         return fd < 0 ? -errno : fd;
 }

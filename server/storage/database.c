@@ -16,9 +16,6 @@
 #include "storage/schema.h"
 #include "storage/wal_check.h"
 
-/* A backup, or somebody with the sqlite3 tool, may be at it for a moment. */
-#define BUSY_TIMEOUT_MS 5000
-
 int database_refuse(const struct directory *directory, const char *file, const char *format, ...) {
         char reason[256];
         va_list arguments;
@@ -98,9 +95,11 @@ static uint32_t read_be32(const uint8_t *bytes) {
 
 /* What SQLite writes there, and never changes: https://sqlite.org/fileformat2.html#the_database_header */
 static int examine_header(const struct directory *directory, const uint8_t *header) {
-        bool is_ours = memcmp(header, "SQLite format 3", 16) == 0 && read_be32(header + 68) == SCHEMA_APPLICATION_ID;
+        bool is_ours = memcmp(header, "SQLite format 3", 16) == 0 &&
+                       read_be32(header + 68) == SCHEMA_APPLICATION_ID;
         bool is_sound = header[16] == DATABASE_PAGE_SIZE >> 8 && header[17] == 0 && /* page size */
-                        (header[18] == 1 || header[18] == 2) && header[18] == header[19] && /* log or journal */
+                        (header[18] == 1 || header[18] == 2) &&
+                        header[18] == header[19] && /* log or journal */
                         header[20] == 0 && header[21] == 64 && header[22] == 32 && header[23] == 32 &&
                         read_be32(header + 44) == 4 && /* format of the schema */
                         read_be32(header + 52) == 0 && /* no autovacuum */
@@ -125,7 +124,8 @@ static int examine_log(const struct directory *directory, const char *name) {
         close(fd);
         if (r != WAL_DAMAGED)
                 return r;
-        return database_refuse(directory, name, "it is damaged at byte %llu, and changes behind that were acknowledged",
+        return database_refuse(directory, name,
+                               "it is damaged at byte %llu, and changes behind that were acknowledged",
                                (unsigned long long)summary.damaged_offset);
 }
 
@@ -169,7 +169,7 @@ static int open_connection(sqlite3 **ret_db, const char *name, int flags) {
                 return code;
         }
 
-        sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+        sqlite3_busy_timeout(db, DATABASE_BUSY_TIMEOUT_MS);
         *ret_db = db;
         return SQLITE_OK;
 }
@@ -179,7 +179,7 @@ static char *immutable_address(const char *path) {
         static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.";
         struct buf address = { 0 };
 
-        buf_append_string(&address, "file:");
+        buf_append_string(&address, path[0] == '/' ? "file://" : "file:");
         for (const char *at = path; *at; at++) {
                 char escaped[4];
 
@@ -206,7 +206,7 @@ static int read_without_index_file(sqlite3 *db) {
         code = database_run(db, "PRAGMA locking_mode = EXCLUSIVE");
         if (code == SQLITE_OK)
                 code = database_read_number(db, "PRAGMA schema_version", &version);
-        sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+        sqlite3_busy_timeout(db, DATABASE_BUSY_TIMEOUT_MS);
         return code;
 }
 

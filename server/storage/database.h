@@ -13,6 +13,9 @@
 
 #define DATABASE_PAGE_SIZE 4096
 
+/* A backup, or somebody with the sqlite3 tool, may be at it for a moment. */
+#define DATABASE_BUSY_TIMEOUT_MS 5000
+
 /* For CLEANUP. */
 static inline void cleanup_database(sqlite3 **db) {
         sqlite3_close(*db);

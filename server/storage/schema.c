@@ -21,9 +21,10 @@ static const struct {
         { "registrations", "CREATE TABLE registrations (client NOT NULL, key NOT NULL,"
                            " connection INTEGER NOT NULL, checksum INTEGER NOT NULL,"
                            " PRIMARY KEY (client, key)) WITHOUT ROWID" },
-        { "answers", "CREATE TABLE answers (slot INTEGER PRIMARY KEY, digest BLOB NOT NULL, outcome TEXT NOT NULL,"
-                     " has_version INTEGER NOT NULL, version_wall_ms INTEGER NOT NULL,"
-                     " version_counter INTEGER NOT NULL, forget_at_ms INTEGER NOT NULL, checksum INTEGER NOT NULL)" },
+        { "answers",
+          "CREATE TABLE answers (slot INTEGER PRIMARY KEY, digest BLOB NOT NULL, outcome TEXT NOT NULL,"
+          " has_version INTEGER NOT NULL, version_wall_ms INTEGER NOT NULL,"
+          " version_counter INTEGER NOT NULL, forget_at_ms INTEGER NOT NULL, checksum INTEGER NOT NULL)" },
 };
 #define N_TABLES (sizeof(tables) / sizeof(tables[0]))
 

@@ -2,7 +2,8 @@
 
 #include "storage/timescale.h"
 
-#define NS_PER_MS 1000000
+#define NS_PER_MS         1000000
+#define STEP_TOLERANCE_MS 500
 
 /* What is kept may be anything that a checksum fits to: no sum of it may overflow. */
 static int64_t add(int64_t a, int64_t b) {
@@ -38,6 +39,12 @@ int64_t timescale_read(struct timescale timescale, struct now now) {
 
 int64_t timescale_shift(struct timescale timescale, struct now now) {
         return subtract(now.wall_ms, timescale_read(timescale, now));
+}
+
+bool timescale_was_stepped(int64_t shift_ms, int64_t other_shift_ms) {
+        int64_t step_ms = subtract(shift_ms, other_shift_ms);
+
+        return step_ms > STEP_TOLERANCE_MS || step_ms < -STEP_TOLERANCE_MS;
 }
 
 int64_t timescale_from_deadline(struct timescale timescale, int64_t deadline_ns) {

@@ -29,6 +29,9 @@ int64_t timescale_read(struct timescale timescale, struct now now);
 /* The wall clock's lead. Larger than any real one, or smaller, it stops at the range's end. */
 int64_t timescale_shift(struct timescale timescale, struct now now);
 
+/* Whether one shift differs from another by more than any clock does that was not stepped. */
+bool timescale_was_stepped(int64_t shift_ms, int64_t other_shift_ms);
+
 /* Rounded up, so that nothing is due early. deadline_ns must not be STORE_NEVER. */
 int64_t timescale_from_deadline(struct timescale timescale, int64_t deadline_ns);
 

@@ -15,7 +15,7 @@
  */
 
 struct wal_summary {
-        uint8_t salts[8];        /* of the log's present use; it is written over from its start again and again */
+        uint8_t salts[8]; /* of the log's present use; it is written over from its start again and again */
         uint32_t n_committed;    /* frames up to the last commit that is whole */
         uint64_t damaged_offset; /* with WAL_DAMAGED: where */
 };

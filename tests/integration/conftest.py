@@ -3,6 +3,7 @@
 
 `client` and `key` stand on a broker and a store that the tests of one worker share: each test keeps to keys and
 clients of its own there. `site` is a broker that no other test knows: to be stopped, flooded, filled up.
+With the plugin they are `proven_shared` and `make_site`.
 """
 
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from support.plugin import PluginBroker  # noqa: E402
+from support.proxy import Proxy  # noqa: E402
 from support.site import Site  # noqa: E402
 
 
@@ -25,19 +28,55 @@ def site(tmp_path):
         site.close()
 
 
+@pytest.fixture
+def make_site(tmp_path):
+    """Makes a site whose broker has these lines in its configuration, and the plugin unless told otherwise."""
+    made = []
+
+    def make(*lines, **more):
+        directory = tmp_path / f"site-{len(made)}"
+        directory.mkdir()
+        made.append(Site(directory, PluginBroker(directory, *lines, **more)))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for site in made:
+            site.close()
+
+
+@pytest.fixture
+def proxy_of():
+    """Makes a network that can fail before a site's broker."""
+    made = []
+
+    def make(site):
+        made.append(Proxy(site.broker.port))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for proxy in made:
+            proxy.close()
+
+
 @pytest.fixture(scope="session")
 def sites(tmp_path_factory):
     """The shared sites by dialect, each started when first asked for, and again when a test has ended its store."""
     started = {}
 
-    def site_of(dialect):
-        if dialect not in started:
-            site = Site(tmp_path_factory.mktemp(dialect))
-            started[dialect] = site
+    def site_of(dialect, plugin=False):
+        name = f"{dialect}-plugin" if plugin else dialect
+        if name not in started:
+            directory = tmp_path_factory.mktemp(name)
+            site = Site(directory, PluginBroker(directory) if plugin else None)
+            started[name] = site
             site.start_store("--dialect", dialect)
-        elif not started[dialect].store.running():
-            started[dialect].store.start()
-        return started[dialect]
+        elif not started[name].store.running():
+            started[name].store.start()
+        return started[name]
 
     try:
         yield site_of
@@ -55,6 +94,14 @@ def dialect():
 @pytest.fixture
 def shared(sites, dialect):
     site = sites(dialect)
+    yield site
+    site.disconnect_all()
+    assert site.store.running(), f"this test ended the store\n{site.store.log()}"
+
+
+@pytest.fixture
+def proven_shared(sites):
+    site = sites("sdk", plugin=True)
     yield site
     site.disconnect_all()
     assert site.store.running(), f"this test ended the store\n{site.store.log()}"

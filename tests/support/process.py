@@ -44,10 +44,16 @@ class Process:
         self.log_path = Path(log_path)
         self.child = None
 
-    def spawn(self, argv):
+    def spawn(self, argv, environment=None):
         assert not self.running(), f"{self.name} is running already"
         with open(self.log_path, "ab") as log:
-            self.child = subprocess.Popen(bound_to_us(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.child = subprocess.Popen(
+                bound_to_us(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(environment or {})},
+            )
 
     def running(self):
         return self.child is not None and self.child.poll() is None

@@ -10,20 +10,20 @@ from support.store import Store
 
 
 class Site:
-    def __init__(self, directory):
+    def __init__(self, directory, broker=None):
         self.directory = Path(directory)
-        self.broker = Broker(self.directory).start()
+        self.broker = (broker or Broker(self.directory)).start()
         self.store = None
         self.clients = []
 
-    def start_store(self, *flags):
+    def start_store(self, *flags, environment=None):
         """The site's one store: a broker knows the invoke topic once."""
         assert self.store is None
-        self.store = Store(self.directory, self.broker.port, flags)
+        self.store = Store(self.directory, self.broker.port, flags, environment)
         return self.store.start()
 
-    def connect(self, client_id=None):
-        client = Client(self.broker.port, client_id or f"client-{uuid.uuid4().hex[:12]}")
+    def connect(self, client_id=None, kind=Client, **more):
+        client = kind(self.broker.port, client_id or f"client-{uuid.uuid4().hex[:12]}", **more)
         self.clients.append(client)
         return client
 
@@ -40,4 +40,4 @@ class Site:
                 assert self.store.stop() == 0, self.store.log()
         finally:
             if self.broker.running():
-                self.broker.kill()
+                self.broker.stop()

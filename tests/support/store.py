@@ -7,19 +7,20 @@ from support.process import STATESTORED, Process, wait_until
 
 
 class Store(Process):
-    def __init__(self, directory, port, flags=()):
+    def __init__(self, directory, port, flags=(), environment=None):
         directory = Path(directory)
         super().__init__("statestored", directory / "statestored.log")
         self.ready_file = directory / "ready"
         self.port = port
         self.flags = flags
+        self.environment = environment or {}
 
     def launch(self, keep_ready_file=False):
         """Starts it without waiting for anything."""
         if not keep_ready_file:
             self.ready_file.unlink(missing_ok=True)
         self.spawn([STATESTORED, "--host", "127.0.0.1", "--port", self.port, "--ready-file", self.ready_file,
-                    *self.flags])
+                    *self.flags], self.environment)
         return self
 
     def start(self):

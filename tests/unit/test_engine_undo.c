@@ -162,6 +162,36 @@ Test(undo, leaves_all_as_it_was_before_the_batch) {
         cr_expect_gt(n_changing, 1000);
 }
 
+Test(engine, does_the_same_for_the_same_events_at_the_same_times) {
+        struct world worlds[2];
+
+        world_init(&worlds[0], world_config());
+        world_init(&worlds[1], world_config());
+        srand(2);
+        for (int i = 0; i < 5000; i++) {
+                char text[32], *described[2];
+                struct request request = random_request(text);
+                int64_t ms = rand() % 3;
+
+                for (size_t j = 0; j < 2; j++) {
+                        ask(&worlds[j], request);
+                        pass_ms(&worlds[j], ms);
+                }
+                cr_assert_eq(worlds[0].effects.replies[0].outcome, worlds[1].effects.replies[0].outcome,
+                             "event %d", i);
+                cr_assert_str_eq(told(&worlds[0]), told(&worlds[1]), "event %d", i);
+                if (i % 50 != 0)
+                        continue;
+                described[0] = describe(worlds[0].engine);
+                described[1] = describe(worlds[1].engine);
+                cr_assert_str_eq(described[0], described[1], "event %d", i);
+                free(described[0]);
+                free(described[1]);
+        }
+        world_deinit(&worlds[0]);
+        world_deinit(&worlds[1]);
+}
+
 Test(undo, forgets_the_answers_of_the_batch) {
         struct request request = SET("k", "v", TS(1, 0, "c"), .timestamp_text = BYTES("1:0:c"));
         struct event event = { .type = EVENT_REQUEST, .request = &request };

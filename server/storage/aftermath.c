@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "storage/aftermath.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "storage/database.h"
+#include "storage/wal_check.h"
+
+#define INDEX_HEADER_LENGTH 48
+#define INDEX_N_FRAMES      16 /* where the number of frames stands, in the machine's byte order */
+#define INDEX_SALTS         32
+
+static bool read_index(const struct directory *directory, uint8_t *header) {
+        int fd = openat(directory->fd, DIRECTORY_DATABASE "-shm", O_RDONLY | O_CLOEXEC);
+        ssize_t length;
+
+        if (fd < 0)
+                return false;
+
+        length = pread(fd, header, INDEX_HEADER_LENGTH, 0);
+        close(fd);
+        return length == INDEX_HEADER_LENGTH;
+}
+
+static bool read_log(const struct directory *directory, struct wal_summary *ret_log) {
+        int fd = openat(directory->fd, DIRECTORY_DATABASE "-wal", O_RDONLY | O_CLOEXEC);
+        int r;
+
+        if (fd < 0)
+                return false;
+
+        r = wal_check(fd, DATABASE_PAGE_SIZE, ret_log);
+        close(fd);
+        return r == WAL_SOUND;
+}
+
+bool aftermath_holds_commit(const struct directory *directory) {
+        static const uint8_t no_salts[8];
+        uint8_t index[INDEX_HEADER_LENGTH];
+        struct wal_summary log;
+        uint32_t n_frames;
+
+        if (!read_index(directory, index) || !read_log(directory, &log))
+                return true;
+
+        memcpy(&n_frames, index + INDEX_N_FRAMES, sizeof(n_frames));
+        if (memcmp(index + INDEX_SALTS, log.salts, sizeof(log.salts)) == 0)
+                return log.n_committed > n_frames;
+
+        /* no commit yet: the index does not know the log. Else the log has yet to be begun anew: what it holds is
+         * in the database */
+        return memcmp(index + INDEX_SALTS, no_salts, sizeof(no_salts)) == 0 && log.n_committed > 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+
+#include "storage/directory.h"
+
+/*
+ * Whether a commit that failed, and that SQLite has rolled back, stands in the log all the same: whole, with its end,
+ * so that it would come back after a crash. It does where something failed behind its last write; where that write
+ * failed half-way, and what it left out was there already; or where this cannot be told.
+ *
+ * Compares the log with its index (https://sqlite.org/walformat.html#the_wal_index_file_format), which says how
+ * much of it counts for SQLite.
+ */
+bool aftermath_holds_commit(const struct directory *directory);

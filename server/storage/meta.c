@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/cleanup.h"
+#include "storage/checksum.h"
+#include "storage/database.h"
+#include "storage/meta.h"
+
+const char kept_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
+                                   " ('seed', ?1), ('instance_id', ?2), ('clock_wall_ms', ?3),"
+                                   " ('clock_counter', ?4), ('departures', ?5), ('saved_at_ms', ?6),"
+                                   " ('wall_shift_ms', ?7), ('commits', ?8), ('rows_checksum', ?9),"
+                                   " ('checksum', ?10)";
+
+#define VALUE(name) "(SELECT value FROM meta WHERE name = '" name "')"
+static const char
+        read_sql[] =
+                "SELECT " VALUE("seed") ", " VALUE("instance_id") ", " VALUE("clock_wall_ms") ", " VALUE("cl"
+                                                                                                         "oc"
+                                                                                                         "k_"
+                                                                                                         "co"
+                                                                                                         "un"
+                                                                                                         "te"
+                                                                                                         "r") ", " VALUE("departures") ", " VALUE(
+                        "saved_at_ms") ", " VALUE("wall_shift_ms") ", " VALUE("commits") ", " VALUE("rows_"
+                                                                                                    "checksu"
+                                                                                                    "m") ","
+                                                                                                         " " VALUE("checksum");
+
+#define SEED_LENGTH 16
+
+static uint64_t meta_checksum(const struct kept_meta *meta) {
+        const uint64_t numbers[] = {
+                meta->header.seed,
+                (uint64_t)meta->header.clock.wall_ms,
+                meta->header.clock.counter,
+                meta->header.n_departures,
+                (uint64_t)meta->reading_ms,
+                (uint64_t)meta->shift_ms,
+                meta->n_commits,
+                meta->rows_checksum,
+        };
+
+        return checksum_add_numbers(checksum_add_bytes(0, slice_from_string(meta->header.instance_id)),
+                                    numbers, sizeof(numbers) / sizeof(numbers[0]));
+}
+
+int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
+        const int64_t numbers[] = {
+                meta->header.clock.wall_ms,
+                meta->header.clock.counter,
+                (int64_t)meta->header.n_departures,
+                meta->reading_ms,
+                meta->shift_ms,
+                (int64_t)meta->n_commits,
+                (int64_t)meta->rows_checksum,
+                (int64_t)meta_checksum(meta),
+        };
+        char seed[SEED_LENGTH + 1];
+        int code;
+
+        snprintf(seed, sizeof(seed), "%016" PRIx64, meta->header.seed);
+        code = sqlite3_bind_text(statement, 1, seed, SEED_LENGTH, SQLITE_TRANSIENT);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_text(statement, 2, meta->header.instance_id, -1, SQLITE_STATIC);
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && code == SQLITE_OK; i++)
+                code = sqlite3_bind_int64(statement, (int)i + 3, numbers[i]);
+        return code;
+}
+
+int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
+        CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
+        struct kept_meta meta = { 0 };
+        const char *seed, *instance_id;
+        int code;
+
+        code = database_prepare(db, read_sql, &statement);
+        if (code == SQLITE_OK)
+                code = sqlite3_step(statement);
+        if (code != SQLITE_ROW)
+                return code;
+
+        seed = (const char *)sqlite3_column_text(statement, 0);
+        instance_id = (const char *)sqlite3_column_text(statement, 1);
+        if (!seed || sscanf(seed, "%16" SCNx64, &meta.header.seed) != 1 || !instance_id ||
+            strlen(instance_id) >= sizeof(meta.header.instance_id))
+                return SQLITE_CORRUPT;
+
+        snprintf(meta.header.instance_id, sizeof(meta.header.instance_id), "%s", instance_id);
+        meta.header.clock.wall_ms = sqlite3_column_int64(statement, 2);
+        meta.header.clock.counter = (uint32_t)sqlite3_column_int64(statement, 3);
+        meta.header.n_departures = (uint64_t)sqlite3_column_int64(statement, 4);
+        meta.reading_ms = sqlite3_column_int64(statement, 5);
+        meta.shift_ms = sqlite3_column_int64(statement, 6);
+        meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 7);
+        meta.rows_checksum = (uint64_t)sqlite3_column_int64(statement, 8);
+        if ((uint64_t)sqlite3_column_int64(statement, 9) != meta_checksum(&meta))
+                return SQLITE_CORRUPT;
+
+        *ret_meta = meta;
+        return SQLITE_OK;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A benchmark's command line: --name value, or --name alone for a switch. */
+
+enum argument_type {
+        ARGUMENT_NUMBER, /* uint64_t */
+        ARGUMENT_TEXT,   /* const char *, borrowed */
+        ARGUMENT_SWITCH, /* bool */
+};
+
+struct argument {
+        const char *name;
+        enum argument_type type;
+        void *value; /* where it is written; what stands there before is the default */
+};
+
+/* The table ends with a name of NULL. Anything that is not in it ends the program. */
+void arguments_read(int n_arguments, char *const *arguments, const struct argument *table);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_S  INT64_C(1000000000)
+#define NS_PER_MS INT64_C(1000000)
+
+static inline int64_t stopwatch_of(clockid_t clock) {
+        struct timespec time;
+
+        clock_gettime(clock, &time);
+        return time.tv_sec * NS_PER_S + time.tv_nsec;
+}
+
+/* Monotonic. */
+static inline int64_t stopwatch_ns(void) {
+        return stopwatch_of(CLOCK_MONOTONIC);
+}
+
+/* Milliseconds since the Unix epoch. */
+static inline int64_t stopwatch_wall_ms(void) {
+        return stopwatch_of(CLOCK_REALTIME) / NS_PER_MS;
+}
+
+/* What this thread has computed: unlike the monotonic clock it stands still while something else runs. */
+static inline int64_t stopwatch_cpu_ns(void) {
+        return stopwatch_of(CLOCK_THREAD_CPUTIME_ID);
+}

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A registration lives as long as its client's connection, however that ends (protocol sections 8 and 9)."""
+
+import pytest
+
+from support import leaving
+from support.wire_client import WireClient, was_set
+
+NOT_REGISTERED = b":0\r\n"
+
+
+@pytest.fixture
+def writer(proven_shared):
+    return proven_shared.connect(kind=WireClient)
+
+
+def holder_that_will(shared, leave, **more):
+    return shared.connect(None, WireClient, keepalive=leaving.keepalive(leave), **more)
+
+
+@pytest.mark.parametrize("leave", leaving.WAYS, ids=leaving.name)
+def test_nothing_is_left_of_a_client_that_has_gone(proven_shared, writer, key, leave):
+    holders = [holder_that_will(proven_shared, leave, session_expiry=expiry) for expiry in (0, 1000)]
+    for holder in holders:
+        holder.subscribe_to_notifications()
+        holder.register(key)
+
+    came_back = [leave(proven_shared, holder) for holder in holders]
+    assert writer.ask("SET", key, "value") == b"+OK\r\n"
+
+    for holder, again in zip(holders, came_back):
+        again = again or proven_shared.connect(holder.id, WireClient, clean_start=False)
+        again.subscribe_to_notifications()
+        assert writer.ask("SET", key, "value") == b"+OK\r\n"
+        assert again.stop(key) == NOT_REGISTERED
+        assert again.changes() == []
+
+
+@pytest.fixture(params=leaving.QUICK_WAYS, ids=leaving.name)
+def leave(request):
+    return request.param
+
+
+def test_all_of_its_registrations_end_and_nobody_elses(proven_shared, writer, key, leave):
+    keys = [f"{key}-{n}" for n in range(5)]
+    other = proven_shared.connect(kind=WireClient)
+    other.register(*keys)
+    holder = proven_shared.connect(kind=WireClient)
+    holder.register(*keys)
+
+    again = leave(proven_shared, holder) or proven_shared.connect(holder.id, WireClient)
+
+    for each in keys:
+        assert again.stop(each) == NOT_REGISTERED
+        writer.ask("SET", each, "value")
+    assert other.changes() == [was_set("value")] * 5
+
+
+def test_a_client_that_comes_back_and_registers_anew_is_notified_once(proven_shared, writer, key, leave):
+    holder = proven_shared.connect(kind=WireClient)
+    holder.subscribe_to_notifications()
+    holder.register(key)
+    again = leave(proven_shared, holder) or proven_shared.connect(holder.id, WireClient)
+
+    again.subscribe_to_notifications()
+    again.register(key)
+    writer.ask("SET", key, "value")
+
+    assert again.changes() == [was_set("value")]
+
+
+def test_a_client_that_comes_back_before_the_store_heard_that_it_left_has_no_registrations(proven_shared, key, leave,
+                                                                                           writer):
+    holder = proven_shared.connect(kind=WireClient)
+    holder.register(key)
+
+    with proven_shared.store.paused():
+        again = leave(proven_shared, holder) or proven_shared.connect(holder.id, WireClient)
+        change = writer.begin("SET", key, "value")
+        stop = again.begin("KEYNOTIFY", key, "STOP")
+
+    assert writer.answer_to(change).payload == b"+OK\r\n"
+    assert again.answer_to(stop).payload == NOT_REGISTERED
+    assert again.changes() == []
+
+
+def test_a_client_that_has_gone_when_its_request_is_read_registers_nothing(proven_shared, writer, key):
+    with proven_shared.store.paused():
+        holder = proven_shared.connect(kind=WireClient)
+        holder.begin_and_disconnect("KEYNOTIFY", key)
+        change = writer.begin("SET", key, "value")
+        again = proven_shared.connect(holder.id, WireClient)
+        stop = again.begin("KEYNOTIFY", key, "STOP")
+
+    assert writer.answer_to(change).payload == b"+OK\r\n"
+    assert again.answer_to(stop).payload == NOT_REGISTERED
+    assert again.changes() == []
+
+
+def test_a_client_that_has_gone_when_its_request_is_read_does_not_end_what_its_next_connection_registered(
+        proven_shared, writer, key):
+    with proven_shared.store.paused():
+        holder = proven_shared.connect(kind=WireClient)
+        holder.begin_and_disconnect("KEYNOTIFY", key)
+        again = proven_shared.connect(holder.id, WireClient)
+        registered = again.begin("KEYNOTIFY", key)
+    assert again.answer_to(registered).payload == b"+OK\r\n"
+    assert again.is_undisturbed(), "by now the store has heard that the first one left"
+
+    writer.ask("SET", key, "value")
+
+    assert again.changes() == [was_set("value")]
+
+
+def test_hundreds_that_leave_at_once_leave_nothing(proven_shared, writer, key):
+    holders = [proven_shared.connect(kind=WireClient) for _ in range(200)]
+    for holder in holders:
+        holder.begin("KEYNOTIFY", key)
+    for holder in holders:
+        holder.ping()
+    stays = proven_shared.connect(kind=WireClient)
+    stays.register(key)
+
+    for n, holder in enumerate(holders):
+        holder.cut() if n % 2 else holder.disconnect()
+
+    for holder in holders:
+        assert proven_shared.connect(holder.id, WireClient).stop(key) == NOT_REGISTERED
+    writer.ask("SET", key, "value")
+    assert stays.changes() == [was_set("value")]

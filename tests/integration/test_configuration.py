@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where options come from, which source counts, and what a wrong one is answered."""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from support.process import REPOSITORY, STATESTORED
+
+CONF = REPOSITORY / "conf" / "statestored.conf"
+
+
+def check(*arguments, **environment):
+    return subprocess.run(
+        [STATESTORED, "--check-config", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+
+
+def write(tmp_path, *lines):
+    file = tmp_path / "statestored.conf"
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def help_defaults():
+    """Flag -> the default that --help says, None where it says none."""
+    defaults = {}
+    text = subprocess.run([STATESTORED, "--help"], capture_output=True, text=True, check=True).stdout
+    for line in text.splitlines():
+        option = re.match(r"  --([a-z-]+) \S+ +.*?(?:\(([^()]*)\))?$", line)
+        if option and option[1] != "config":
+            defaults[option[1]] = option[2]
+    return defaults
+
+
+def test_the_shipped_file_holds_every_option_at_its_default():
+    options = {}
+    section = None
+    for line in CONF.read_text().splitlines():
+        if header := re.fullmatch(r"\[(\w+)\]", line):
+            section = header[1]
+        elif option := re.fullmatch(r"(#?)([a-z-]+) = (.*)", line):
+            flag = "log-level" if section == "log" else option[2]
+            options[flag] = None if option[1] else option[3]
+
+    assert options == help_defaults()
+
+
+def test_the_shipped_file_can_be_used():
+    assert check("--config", CONF).returncode == 0
+
+
+FAULTS = [
+    ("[broker]\nport = 0", ":2: a port from 1 to 65535 was expected, not \"0\""),
+    ("[broker]\nport = 65536", ":2: a port from 1 to 65535 was expected, not \"65536\""),
+    ("[broker]\nport =", ":2: a port from 1 to 65535 was expected, not \"\""),
+    ("[broker]\nhost = a,,b", ":2: names, addresses or socket paths, each with :PORT or without was expected"),
+    ("[broker]\nkeepalive = 1s", ":2: whole seconds from 5s to 65535s was expected"),
+    ("[broker]\ntls = yes", ":2: on or off was expected, not \"yes\""),
+    ("[broker]\npresence-topic = a/b", ":2: a topic in which one level reads {client} was expected"),
+    ("[broker]\nhosts = a", ":2: no such option: [broker] hosts"),
+    ("[brokers]\nhost = a", ":2: no such option: [brokers] host"),
+    ("host = a", ":1: no such option: [] host"),
+    ("[store]\nmax-keys = many", ":2: a number was expected, not \"many\""),
+    ("[store]\nmax-keys = -1", ":2: a number was expected, not \"-1\""),
+    ("[store]\nmax-bytes = 1GB", ":2: a size, such as 1048576, 64MiB or 1GiB was expected, not \"1GB\""),
+    ("[store]\nnode-id = a:b", ":2: 1 to 256 bytes of UTF-8 without ':' was expected, not \"a:b\""),
+    ("[store]\ndialect = SDK", ":2: sdk or document was expected, not \"SDK\""),
+    ("[storage]\npersist = some", ":2: all, none or custom was expected, not \"some\""),
+    ("[storage]\npersist-property = x", ":2: NAME=VALUE or off was expected, not \"x\""),
+    ("[log]\nlevel = loud", ":2: error, warning, info or debug was expected, not \"loud\""),
+    ("[store]\nmax-keys = 1\nmax-keys = 1", ":3: [store] max-keys is given twice, first in line 2"),
+    ("[store]\nmax-keys", ":2: neither [section] nor name = value nor a comment"),
+    ("[store]\nnode-id = " + "a" * 300, ":2: the line is too long: fewer than 200 bytes were expected"),
+]
+
+
+@pytest.mark.parametrize("text, fault", FAULTS)
+def test_a_fault_is_said_with_its_line(tmp_path, text, fault):
+    file = write(tmp_path, text)
+
+    result = check("--config", file)
+
+    assert result.returncode == 2
+    assert f"statestored: {file}{fault}" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_all_faults_are_said_whatever_their_source(tmp_path):
+    file = write(tmp_path, "[store]", "max-keys = x", "max-bytes = y")
+
+    result = check("--config", file, "--port", "z", STATESTORE_LOG_LEVEL="loud")
+
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 4
+
+
+def test_a_file_that_is_not_there_is_a_fault(tmp_path):
+    result = check("--config", tmp_path / "none")
+
+    assert result.returncode == 2
+    assert "none: No such file or directory" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "flag, environment, line, node_id",
+    [
+        (None, None, None, "StateStore"),
+        (None, None, "file", "file"),
+        (None, "environment", "file", "environment"),
+        ("flag", "environment", "file", "flag"),
+        ("flag", None, "file", "flag"),
+        (None, "environment", None, "environment"),
+    ],
+)
+def test_a_flag_beats_the_environment_and_that_the_file(site, tmp_path, flag, environment, line, node_id):
+    file = write(tmp_path, "[store]", f"node-id = {line}" if line else "")
+    arguments = ["--config", str(file)] + (["--node-id", flag] if flag else [])
+    store = site.start_store(*arguments, environment={"STATESTORE_STORE_NODE_ID": environment or ""})
+
+    assert f'node id "{node_id}"' in store.log()
+
+
+def test_a_reload_changes_what_can_change_and_says_what_cannot(site, tmp_path):
+    file = write(tmp_path, "[store]", "max-keys = 1")
+    store = site.start_store("--config", str(file))
+    client = site.connect()
+    client.request("SET", "a", 1)
+    assert client.request("SET", "b", 1).payload == b"-ERR the quota has been exceeded\r\n"
+
+    write(tmp_path, "[store]", "max-keys = 2", "node-id = other")
+    store.child.send_signal(signal.SIGHUP)
+    store.wait_for_log(r"\[store\] node-id has changed: this needs a restart")
+
+    assert client.request("SET", "b", 1).payload == b"+OK\r\n"
+    assert client.request("SET", "c", 1).payload == b"-ERR the quota has been exceeded\r\n"
+
+
+def test_a_reload_of_what_is_wrong_changes_nothing(site, tmp_path):
+    file = write(tmp_path, "[store]", "max-keys = 1")
+    store = site.start_store("--config", str(file))
+    client = site.connect()
+    client.request("SET", "a", 1)
+
+    write(tmp_path, "[store]", "max-keys = 2", "max-bytes = x")
+    store.child.send_signal(signal.SIGHUP)
+    store.wait_for_log("stays as it was")
+
+    assert client.request("SET", "b", 1).payload == b"-ERR the quota has been exceeded\r\n"

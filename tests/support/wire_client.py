@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the state store protocol without a thread, over a socket that the test may cut.
+
+What it has not been asked for waits in its socket: so a test knows what has happened before what.
+"""
+
+import uuid
+
+from support import hlc, resp
+from support.client import INVOKE, NOTIFY_PREFIX, base16
+from support.plugin import Connection
+
+MARKER = "marker"
+
+
+class WireClient(Connection):
+    """Subscribes to nothing but its response topic."""
+
+    def __init__(self, port, client_id=None, **more):
+        super().__init__(port, client_id, **more)
+        self.clock = hlc.Clock(self.id)
+        self.response_topic = f"clients/{self.id}/answers"
+        self.subscribe(self.response_topic)
+
+    def close(self):
+        self._socket.close()
+
+    # Requests
+
+    def encode_request(self, *words, correlation=None, ts=None, source=None, response_topic=None, user=()):
+        correlation = correlation or uuid.uuid4().bytes
+        user = [("__ts", str(ts or self.clock.now())), ("__srcId", source or self.id), *user]
+        return correlation, self.encode_publish(INVOKE, resp.request(*words), user=user, CorrelationData=correlation,
+                                                ResponseTopic=response_topic or self.response_topic)
+
+    def begin(self, *words, **more):
+        """Sends a request; the future of its answer is answer_to() what this returns."""
+        correlation, encoded = self.encode_request(*words, **more)
+        self.send(encoded)
+        return correlation
+
+    def answer_to(self, correlation):
+        return self._next(lambda message: message.correlation == correlation)
+
+    def ask(self, *words, **more):
+        return self.answer_to(self.begin(*words, **more)).payload
+
+    def begin_and_disconnect(self, *words):
+        """The request is the last that it does."""
+        self.begin(*words)
+        self.disconnect()
+
+    def is_undisturbed(self):
+        """Whether its connection is still the one that it was."""
+        return self.ask("GET", "whatever") == b"$-1\r\n"
+
+    # Notifications
+
+    def subscribe_to_notifications(self):
+        assert self.subscribe(f"{NOTIFY_PREFIX}{base16(self.id)}/command/notify/+") == 1
+
+    def register(self, *keys):
+        for key in keys:
+            assert self.ask("KEYNOTIFY", key) == b"+OK\r\n"
+
+    def stop(self, key):
+        return self.ask("KEYNOTIFY", key, "STOP")
+
+    def notification(self):
+        return self._next(lambda message: message.topic.startswith(NOTIFY_PREFIX))
+
+    def changes(self):
+        """What it has been notified of until now: the words behind NOTIFY.
+
+        Notifications come in order: that of a change that happens now comes behind any that is still due.
+        """
+        marker = f"{MARKER}-{uuid.uuid4().hex}"
+        self.register(marker)
+        assert self.ask("SET", marker, "") == b"+OK\r\n"
+        changes = []
+        while True:
+            notification = self.notification()
+            if notification.topic.endswith(base16(marker)):
+                return changes
+            changes.append(resp.read(notification.payload)[1:])
+
+    def _next(self, is_wanted):
+        while True:
+            for at, message in enumerate(self._messages):
+                if is_wanted(message):
+                    return self._messages.pop(at)
+            self._receive()
+
+
+def was_set(value):
+    return [b"SET", b"VALUE", resp.to_bytes(value)]
+
+
+DELETED = [b"DELETE"]
