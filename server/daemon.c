@@ -281,19 +281,23 @@ static int64_t welcome_deadline(const struct daemon *daemon) {
         return daemon->deferred_welcome ? INT64_MAX : daemon->welcome_until_ns;
 }
 
+/* While nobody can ask or be told keys may stay: what they are notified by depends on the broker's side. */
+static bool can_tick(const struct daemon *daemon) {
+        return daemon->side != BROKER_SIDE_UNKNOWN && daemon_is_open(daemon);
+}
+
 void daemon_tick(struct daemon *daemon, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
         if (now.mono_ns >= welcome_deadline(daemon))
                 broker_give_up_welcome(daemon, now);
-        if (daemon_is_open(daemon) && now.mono_ns >= daemon->tick_from_ns &&
-            daemon_step(daemon, &tick, now) < 0)
+        if (can_tick(daemon) && now.mono_ns >= daemon->tick_from_ns && daemon_step(daemon, &tick, now) < 0)
                 publisher_lost(&daemon->publisher);
         daemon_flush(daemon, now);
 }
 
 int64_t daemon_next_deadline(const struct daemon *daemon) {
-        int64_t engine = daemon_is_open(daemon) ? engine_next_deadline(daemon->engine) : INT64_MAX;
+        int64_t engine = can_tick(daemon) ? engine_next_deadline(daemon->engine) : INT64_MAX;
 
         if (engine < daemon->tick_from_ns)
                 engine = daemon->tick_from_ns;

@@ -310,6 +310,7 @@ static int create_daemon(struct server *server) {
         struct daemon_callbacks callbacks = { .serving = on_serving, .lost = on_lost, .userdata = server };
         int r;
 
+        /* either says itself why it cannot be used */
         r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
                              : storage_memory_new(&server->storage);
         if (r < 0)
@@ -345,12 +346,16 @@ static int open_link(struct server *server) {
                 .callbacks = { on_up, on_down, on_refused, on_message, on_acknowledged, on_batch_end },
                 .userdata = server,
         };
+        int r;
 
         for (size_t i = 0; i < sizeof(subscriptions) / sizeof(subscriptions[0]); i++)
                 if (subscriptions[i].filter)
                         link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
         invocation_properties(&decoder, server->user_properties);
-        return link_open(&server->link, &server->loop, &link_config);
+        r = link_open(&server->link, &server->loop, &link_config);
+        if (r == -EINVAL)
+                log_error("cannot start: the client id, or a certificate or its key, cannot be used");
+        return r;
 }
 
 static void start_handles(struct server *server) {
@@ -379,16 +384,16 @@ static int run(struct server *server) {
         r = uv_loop_init(&server->loop);
         if (r < 0)
                 return r;
+
         r = create_daemon(server);
         if (r == 0)
                 r = open_link(server);
-        if (r < 0)
-                return r;
-
-        start_handles(server);
-        uv_run(&server->loop, UV_RUN_DEFAULT);
+        if (r == 0) {
+                start_handles(server);
+                uv_run(&server->loop, UV_RUN_DEFAULT);
+        }
         uv_loop_close(&server->loop);
-        return 0;
+        return r;
 }
 
 int server_run(const struct config *config, int n_arguments, char *const *arguments) {
@@ -406,11 +411,7 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
         daemon_free(server.daemon);
         storage_close(server.storage);
         config_deinit(&server.reloaded);
-        if (r < 0) {
-                log_error("cannot start: %s",
-                          r == -EINVAL ? "a certificate, a key or the client id cannot be used"
-                                       : strerror(-r));
-                return EXIT_FAILURE;
-        }
-        return server.exit_code;
+        if (r == -ENOMEM)
+                log_error("cannot start: out of memory");
+        return r < 0 ? EXIT_FAILURE : server.exit_code;
 }

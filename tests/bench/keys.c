@@ -12,6 +12,8 @@
 
 #include "bench/fail.h"
 
+#define KEY_PREFIX "bench-00"
+
 #define ZIPF_EXPONENT 0.99
 
 /* Coprime to every n_keys below it that is a power of ten or of two: so rank times this is another key for each rank. */
@@ -25,8 +27,8 @@ struct zipf {
 };
 
 void key_write(uint8_t text[KEY_LENGTH], uint64_t number) {
-        memcpy(text, "bench-0000000000000", 19);
-        for (uint8_t *at = text + KEY_LENGTH; at > text + KEY_LENGTH - 12; number /= 10)
+        memcpy(text, KEY_PREFIX, sizeof(KEY_PREFIX) - 1);
+        for (uint8_t *at = text + KEY_LENGTH; at > text + sizeof(KEY_PREFIX) - 1; number /= 10)
                 *--at = (uint8_t)('0' + number % 10);
 }
 

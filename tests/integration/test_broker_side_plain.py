@@ -3,6 +3,7 @@
 
 import pytest
 
+from support import leaving
 from support.client import base16, notify_topic
 from support.wire_client import WireClient, was_set
 
@@ -52,10 +53,9 @@ def test_an_acknowledgement_that_nobody_got_a_notification_ends_its_registration
 
 
 def test_it_ends_that_of_a_client_that_has_gone_and_nobody_elses(shared, key):
-    holder, other = subscribed_holder(shared, key, key + "-2"), subscribed_holder(shared, key)
+    holder, other = subscribed_holder(shared, key), subscribed_holder(shared, key)
     writer = shared.connect(kind=WireClient)
-    holder.cut()
-    shared.broker.wait_for_log(rf"client {holder.id}\b.*disconnect")
+    leaving.by_cut(shared, holder)
 
     change_twice(writer, key)
 

@@ -416,7 +416,7 @@ def bridged(site_with):
     """A broker with the plugin, and one without whose messages all come over."""
     remote = site_with(plugin=False)
     return site_with("connection remote", f"address 127.0.0.1:{remote.broker.port}", "topic # in 1",
-                     "topic $SYS/statestore/# in 1", "topic $CONTROL/# in 1"), remote
+                     f"topic # in 1 {SYS} far-sys/", f"topic # in 1 {CONTROL} far-control/"), remote
 
 
 def bridge_is_up(local, remote):
@@ -441,12 +441,15 @@ def test_a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says(bridg
     peer.messages()
     listener.messages()
 
-    for topic in (notify_topic("a", "b"), CONTROL + "hello", "last"):
-        far.publish(topic, b"forged")
+    connection = peer.number_of(local.connect())
+    peer.hold(connection)
+
+    for topic in (notify_topic("a", "b"), "far-sys/welcome", "far-control/hello", "far-control/release", "last"):
+        far.publish(topic, connection.encode())
 
     assert listener.message().topic == "last"
     assert peer.messages() == []
-    assert peer.hello() == set()
+    assert peer.hello() == {connection}
 
 
 def test_what_a_bridge_asks_for_bears_the_bridge_s_name(bridged):

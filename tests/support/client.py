@@ -48,6 +48,8 @@ class Client:
         self._topics = []
         self._subscribing = {}  # packet id -> future
         self._connected = Future()
+        self._returning = None  # packet id of the SUBSCRIBE after a reconnect
+        self._returned = threading.Event()
         self._paho = self._make_paho()
         self._paho.connect("127.0.0.1", port)
         self._paho.loop_start()
@@ -81,17 +83,24 @@ class Client:
         assert done.result(PATIENCE)[0].value <= 2, f"the broker refused to subscribe to {topic}"
 
     def _on_connect(self, _client, _data, _flags, reason, _properties):
-        if reason.value == 0:
-            for topic in self._topics:
-                self._paho.subscribe(topic, qos=1)
-            if not self._connected.done():
-                self._connected.set_result(None)
+        if reason.value != 0:
+            return
+        if not self._connected.done():
+            self._connected.set_result(None)
+        elif self._topics:
+            _, self._returning = self._paho.subscribe([(topic, 1) for topic in self._topics])
 
     def _on_subscribe(self, _client, _data, packet_id, reasons, _properties):
         with self._lock:
             done = self._subscribing.pop(packet_id, None)
         if done:
             done.set_result(reasons)
+        if packet_id == self._returning:
+            self._returned.set()
+
+    def wait_until_returned(self):
+        """Until it has lost its first connection and is subscribed again over another one."""
+        assert self._returned.wait(PATIENCE), f"{self.id} did not come back"
 
     # Requests
 

@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import uuid
+from pathlib import Path
 
 import pytest
 from paho.mqtt.packettypes import PacketTypes
@@ -78,6 +79,15 @@ class PluginBroker(Broker):
     def starts(self):
         """Whether it does. Does not try other ports."""
         return self._start_on_port()
+
+    def pause(self):
+        """Returns when it has come to a halt."""
+        self.child.send_signal(signal.SIGSTOP)
+        state = Path(f"/proc/{self.child.pid}/stat")
+        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", "mosquitto pauses")
+
+    def resume(self):
+        self.child.send_signal(signal.SIGCONT)
 
     def reload(self):
         self.configure()
@@ -332,11 +342,13 @@ class Site:
 
 def leave_while_notified(site, peer, client, connection):
     """The broker reads a notification, and the client's DISCONNECT before it has sent it on."""
-    site.broker.child.send_signal(signal.SIGSTOP)  # both wait in its sockets then
+    peer.ping()
+    client.ping()
+    site.broker.pause()  # both wait in its sockets then
     peer.send(peer.encode_publish(CONTROL + "deliver", b"payload", ResponseTopic=notify_topic(client.id, "key"),
                                   CorrelationData=connection.encode()))
     client.send(packet(DISCONNECT << 4, b"\x00\x05\x11" + struct.pack("!I", 1000)))
-    site.broker.child.send_signal(signal.SIGCONT)
+    site.broker.resume()
     client.wait_until_closed()
     peer.ping()
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The floor: what any responder costs at the least. A blocking socket, one read and one write for all that has
+ * arrived meanwhile, no library, a fixed answer.
+ */
+
+#include "bench/answer.h"
+#include "bench/arguments.h"
+#include "bench/peer.h"
+#include "bench/ready_file.h"
+#include "common/topics.h"
+
+static void answer(void *userdata, const struct message *request) {
+        struct peer *peer = userdata;
+        struct message answer;
+
+        answer_fill(&answer);
+        answer.topic = request->response_topic;
+        answer.correlation_data = request->correlation_data;
+        peer_publish(peer, &answer);
+}
+
+int main(int n_arguments, char **arguments) {
+        const char *client_id = "statestored", *ready_file = NULL;
+        uint64_t port = 1883;
+        struct peer peer;
+
+        arguments_read(n_arguments, arguments,
+                       (const struct argument[]){
+                               { "port", ARGUMENT_NUMBER, &port },
+                               { "client-id", ARGUMENT_TEXT, &client_id },
+                               { "ready-file", ARGUMENT_TEXT, &ready_file },
+                               { 0 },
+                       });
+
+        peer_connect(&peer, port, client_id);
+        peer_subscribe(&peer, TOPIC_INVOKE);
+        ready_file_write(ready_file);
+        for (;;) {
+                peer_read(&peer, answer, &peer);
+                peer_flush(&peer);
+        }
+}

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store only loses its connection to the broker: it keeps what it has, and learns what it missed."""
+
+import pytest
+
+from support import leaving
+from support.wire_client import WireClient, was_set
+
+NOT_REGISTERED = b":0\r\n"
+
+
+class Away:
+    """While this lasts the store has no connection."""
+
+    def __init__(self, store, proxy):
+        self.store, self.proxy = store, proxy
+
+    def __enter__(self):
+        self.seen = len(self.store.log())
+        self.proxy.cut()
+        self.store.wait_for_log("no connection", after=self.seen)
+
+    def __exit__(self, *_):
+        self.proxy.mend()
+        self.store.wait_for_log("ready: .*exact", after=self.seen)
+
+
+@pytest.fixture
+def site(make_site):
+    return make_site()
+
+
+@pytest.fixture
+def away(site, proxy_of):
+    proxy = proxy_of(site)
+    return lambda: Away(site.store, proxy) if site.store else Away(site.start_store("--port", proxy.port), proxy)
+
+
+@pytest.fixture
+def clients(site, away):
+    """Makes them; the store is there."""
+    away()
+    return lambda n_clients: [site.connect(kind=WireClient) for _ in range(n_clients)]
+
+
+def test_those_who_are_still_there_keep_their_registrations_and_nobody_is_disconnected(clients, away):
+    holder, of_many, silent = clients(3)
+    keys = [f"key-{n}" for n in range(100)]
+    holder.register("key-0")
+    of_many.register(*keys)
+
+    for n in range(3):
+        with away():
+            pass
+        silent.ask("SET", "key-0", n)
+
+    assert holder.changes() == [was_set(n) for n in range(3)]
+    assert of_many.changes() == [was_set(n) for n in range(3)]
+    assert all(of_many.stop(key) == b"+OK\r\n" for key in keys)
+
+
+def test_those_who_left_meanwhile_have_none_however_they_left(site, clients, away):
+    stays, *leave = clients(1 + len(leaving.QUICK_WAYS))
+    for client in (stays, *leave):
+        client.register("key", "other")
+
+    with away():
+        came_back = [way(site, client) or site.connect(client.id, WireClient)
+                     for way, client in zip(leaving.QUICK_WAYS, leave)]
+        stays.begin("SET", "key", "value")
+
+    for again in came_back:
+        assert again.stop("key") == NOT_REGISTERED
+        assert again.stop("other") == NOT_REGISTERED
+        assert again.changes() == []
+    assert stays.changes() == [was_set("value")]
+
+
+def test_requests_that_came_meanwhile_are_served_in_order(clients, away):
+    registers, stops = clients(2)
+    stops.register("key")
+
+    with away():
+        requests = [(stops, stops.begin("KEYNOTIFY", "key", "STOP")), (stops, stops.begin("SET", "key", "1")),
+                    (registers, registers.begin("KEYNOTIFY", "key")), (stops, stops.begin("SET", "key", "2"))]
+        for client, _ in requests:
+            client.ping()
+
+    assert {client.answer_to(request).payload for client, request in requests} == {b"+OK\r\n"}
+    assert stops.changes() == []
+    assert registers.changes()[-1] == was_set("2")
+
+
+def test_who_registered_meanwhile_and_left_again_has_none(site, clients, away):
+    client, = clients(1)
+
+    with away():
+        client.begin_and_disconnect("KEYNOTIFY", "key")
+
+    again = site.connect(client.id, WireClient)
+    assert again.stop("key") == NOT_REGISTERED
+    again.ask("SET", "key", "value")
+    assert again.changes() == []
+
+
+def test_a_key_that_expires_meanwhile_is_notified_when_it_is_back(clients, away):
+    client, = clients(1)
+    client.register("key")
+    client.ask("SET", "key", "value", "PX", "1")
+
+    with away():
+        pass
+
+    assert client.changes() == [was_set("value"), [b"DELETE"]]
+
+
+def test_the_connection_is_lost_again_and_again_under_load(site, away):
+    away()
+    watcher, writer = site.connect(), site.connect()
+    watcher.watch("key")
+
+    sent = []
+    for n in range(5):
+        sent += [writer.send("SET", "key", number) for number in range(100 * n, 100 * n + 100)]
+        with away():
+            pass
+
+    versions = [answer.result(30).ts for answer in sent]
+    told = []
+    while versions[-1] not in told:
+        told.append(watcher.notification().ts)
+    assert sorted(set(told)) == sorted(versions), "at least once, and none is missing"

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store with a data directory ends and is started again: registrations stay with those of their holders who did."""
+
+import pytest
+
+from support import leaving
+from support.plugin import KICKED
+from support.wire_client import WireClient, was_set
+
+NOT_REGISTERED = b":0\r\n"
+
+
+def wire_clients(site, n_clients):
+    return [site.connect(kind=WireClient) for _ in range(n_clients)]
+
+
+@pytest.fixture(params=["stop", "kill"])
+def end(request):
+    return lambda store: getattr(store, request.param)()
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+def test_those_who_stayed_are_notified_and_those_who_left_are_forgotten(make_site, data, end):
+    site = make_site()
+    store = site.start_store("--data-dir", data)
+    stays, silent, *leave = wire_clients(site, 2 + len(leaving.QUICK_WAYS))
+    for client in (stays, *leave):
+        client.register("key")
+
+    end(store)
+    came_back = [way(site, client) or site.connect(client.id, WireClient)
+                 for way, client in zip(leaving.QUICK_WAYS, leave)]
+    change = came_back[0].begin("SET", "key", "value")
+    store.start()
+
+    assert came_back[0].answer_to(change).payload == b"+OK\r\n"
+    for again in came_back:
+        assert again.stop("key") == NOT_REGISTERED
+        assert again.changes() == []
+    assert stays.changes() == [was_set("value")]
+    assert silent.is_undisturbed()
+
+
+def test_a_registration_outlives_several_stores(make_site, data, end):
+    site = make_site()
+    store = site.start_store("--data-dir", data)
+    client, = wire_clients(site, 1)
+    client.register("key")
+
+    for n in range(3):
+        end(store)
+        store.start()
+        client.ask("SET", "key", n)
+
+    assert client.changes() == [was_set(n) for n in range(3)]
+    assert client.stop("key") == b"+OK\r\n"
+
+
+def test_who_stopped_and_registered_again_is_held_once_more(make_site, data):
+    site = make_site()
+    store = site.start_store("--data-dir", data)
+    client, = wire_clients(site, 1)
+    client.register("key")
+    client.stop("key")
+    client.register("key")
+    store.kill()
+    store.start()
+
+    leaving.by_cut(site, client)
+
+    assert site.connect(client.id, WireClient).stop("key") == NOT_REGISTERED
+
+
+def test_a_data_directory_that_was_lost_has_the_holders_disconnected(make_site, data, tmp_path):
+    site = make_site()
+    store = site.start_store("--data-dir", data)
+    holder, other = wire_clients(site, 2)
+    holder.register("key")
+    other.ask("GET", "key")
+
+    store.stop()
+    data.rename(tmp_path / "lost")
+    store.start()
+
+    assert holder.wait_until_closed() == KICKED
+    assert other.is_undisturbed()

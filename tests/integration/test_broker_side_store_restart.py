@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store without a data directory ends and another one is started, which has none of the registrations that the first
+one gave: so their holders are disconnected, and register anew."""
+
+import pytest
+
+from support import leaving
+from support.plugin import KICKED
+from support.wire_client import WireClient, was_set
+
+NOT_REGISTERED = b":0\r\n"
+
+
+def wire_clients(site, n_clients):
+    return [site.connect(kind=WireClient) for _ in range(n_clients)]
+
+
+@pytest.fixture(params=["stop", "kill"])
+def end(request):
+    return lambda store: getattr(store, request.param)()
+
+
+def test_a_store_in_memory_has_the_holders_disconnected_and_nobody_else(make_site, end):
+    site = make_site()
+    store = site.start_store()
+    holder, of_two, stopped, asked, silent = wire_clients(site, 5)
+    holder.register("key")
+    of_two.register("key", "other")
+    stopped.register("key", "other")
+    assert (of_two.stop("key"), stopped.stop("key"), stopped.stop("other")) == (b"+OK\r\n",) * 3
+    asked.ask("SET", "key", "value")
+
+    end(store)
+    store.start()
+
+    assert holder.wait_until_closed() == KICKED
+    assert of_two.wait_until_closed() == KICKED
+    assert all(client.is_undisturbed() for client in (stopped, asked, silent))
+
+
+def test_who_is_disconnected_registers_anew_and_is_notified(make_site, end):
+    site = make_site()
+    store = site.start_store()
+    writer, holder = wire_clients(site, 2)
+    holder.register("key")
+
+    for n in range(3):
+        end(store)
+        store.start()
+        assert holder.wait_until_closed() == KICKED
+        holder = site.connect(holder.id, WireClient)
+        holder.register("key")
+        writer.ask("SET", "key", n)
+        assert holder.changes() == [was_set(n)]
+
+
+def test_a_request_to_register_that_waited_for_the_store_is_the_new_ones(make_site, end):
+    site = make_site()
+    store = site.start_store()
+    client, = wire_clients(site, 1)
+
+    end(store)
+    registered = client.begin("KEYNOTIFY", "key")
+    client.ping()
+    store.start()
+
+    assert client.answer_to(registered).payload == b"+OK\r\n"
+    client.ask("SET", "key", "value")
+    assert client.changes() == [was_set("value")]
+
+
+def test_who_left_while_it_was_away_is_forgotten(make_site, end):
+    site = make_site()
+    store = site.start_store()
+    for way in leaving.QUICK_WAYS:
+        leaves, = wire_clients(site, 1)
+        leaves.register("key")
+
+        end(store)
+        again = way(site, leaves) or site.connect(leaves.id, WireClient)
+        store.start()
+
+        assert again.stop("key") == NOT_REGISTERED
+        assert again.changes() == []
