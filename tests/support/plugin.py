@@ -342,9 +342,9 @@ class Site:
 
 def leave_while_notified(site, peer, client, connection):
     """The broker reads a notification, and the client's DISCONNECT before it has sent it on."""
-    peer.ping()
     client.ping()
-    site.broker.pause()  # both wait in its sockets then
+    peer.ping()  # whom it has heard last it may hear first
+    site.broker.pause()
     peer.send(peer.encode_publish(CONTROL + "deliver", b"payload", ResponseTopic=notify_topic(client.id, "key"),
                                   CorrelationData=connection.encode()))
     client.send(packet(DISCONNECT << 4, b"\x00\x05\x11" + struct.pack("!I", 1000)))
