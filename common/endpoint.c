@@ -61,6 +61,8 @@ static int parse_one(struct slice text, uint16_t default_port, struct endpoint *
                 r = split_port(text, &host, &endpoint.port);
                 if (r < 0)
                         return r;
+                if (count(host, '[') + count(host, ']') + count(host, '/') > 0)
+                        return -EINVAL; /* what was meant is not clear */
         }
         if (host.length == 0 || host.length > 255)
                 return -EINVAL;

@@ -45,11 +45,12 @@ static void print_help(void) {
 /* What is being read: every fault is said, the first does not end it. */
 struct reading {
         struct config *config;
+        const char *hint; /* ends what is said of a fault */
         bool check_only, is_wrong;
 };
 
 static void wrong(struct reading *reading, const char *where, const char *what) {
-        fprintf(stderr, "statestored: %s: %s\n", where, what);
+        fprintf(stderr, "statestored: %s: %s%s\n", where, what, reading->hint);
         reading->is_wrong = true;
 }
 
@@ -99,11 +100,10 @@ static void read_flag(struct reading *reading, int n_arguments, char *const *arg
         option = find_flag(flag);
         if (!option && !slice_equal(flag, SLICE_LITERAL("--config"))) {
                 wrong(reading, LOG_TEXT(slice_from_string(argument)),
-                      strncmp(argument, "--", 2) == 0 ? "no such option; see --help"
-                                                      : "not an option; see --help");
+                      strncmp(argument, "--", 2) == 0 ? "no such option" : "not an option");
                 (*at)++;
-                if (*at < n_arguments && strncmp(arguments[*at], "--", 2) != 0 &&
-                    strncmp(argument, "--", 2) == 0 && !strchr(argument, '='))
+                if (argument[0] == '-' && !strchr(argument, '=') && *at < n_arguments &&
+                    arguments[*at][0] != '-')
                         (*at)++; /* most likely its value */
                 return;
         }
@@ -201,7 +201,7 @@ static void complete(struct reading *reading) {
 }
 
 enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config) {
-        struct reading reading = { .config = ret_config };
+        struct reading reading = { .config = ret_config, .hint = "" };
 
         *ret_config = (struct config){ 0 };
         for (int at = 1; at < n_arguments; at++) {
@@ -220,9 +220,11 @@ enum config_result config_read(int n_arguments, char *const *arguments, struct c
                         set(&reading, &options[i], options[i].initial, options[i].flag);
         read_file(&reading, find_config_file(n_arguments, arguments));
         read_environment(&reading);
+        reading.hint = "; see --help";
         for (int at = 1; at < n_arguments;)
                 read_flag(&reading, n_arguments, arguments, &at);
-        complete(&reading);
+        if (!reading.is_wrong)
+                complete(&reading);
 
         if (reading.is_wrong)
                 return CONFIG_WRONG;

@@ -41,8 +41,10 @@ static int set_client_id(struct config *config, const char *value) {
 }
 
 static int set_text(const char **text, const char *value) {
+        if (!*value)
+                return -EINVAL;
         *text = value;
-        return *value ? 0 : -EINVAL;
+        return 0;
 }
 
 static int set_keepalive(struct config *config, const char *value) {

@@ -234,10 +234,12 @@ static int commit(void *userdata, const struct storage_batch *batch) {
         if (server->storage->operations->is_immediate)
                 return storage_commit(server->storage, batch);
 
+        server->commit_batch = batch; /* before the worker may look at it */
         server->commit_work.data = server;
-        if (uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0)
+        if (uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0) {
+                server->commit_batch = NULL;
                 return -EIO;
-        server->commit_batch = batch;
+        }
         return 1;
 }
 

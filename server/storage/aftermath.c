@@ -10,20 +10,23 @@
 #include "storage/database.h"
 #include "storage/wal_check.h"
 
+#define INDEX_BLOCK_LENGTH  32768
 #define INDEX_HEADER_LENGTH 48
 #define INDEX_N_FRAMES      16 /* where the number of frames stands, in the machine's byte order */
 #define INDEX_SALTS         32
 
-static bool read_index(const struct directory *directory, uint8_t *header) {
-        int fd = openat(directory->fd, DIRECTORY_DATABASE "-shm", O_RDONLY | O_CLOEXEC);
-        ssize_t length;
+/* By way of SQLite: whoever opens that file and closes it takes SQLite's locks on it away. */
+static bool read_index(sqlite3 *db, uint8_t *header) {
+        volatile void *block = NULL;
+        sqlite3_file *file = NULL;
 
-        if (fd < 0)
+        if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || !file ||
+            !file->pMethods || file->pMethods->iVersion < 2 ||
+            file->pMethods->xShmMap(file, 0, INDEX_BLOCK_LENGTH, false, &block) != SQLITE_OK || !block)
                 return false;
 
-        length = pread(fd, header, INDEX_HEADER_LENGTH, 0);
-        close(fd);
-        return length == INDEX_HEADER_LENGTH;
+        memcpy(header, (const void *)block, INDEX_HEADER_LENGTH);
+        return true;
 }
 
 static bool read_log(const struct directory *directory, struct wal_summary *ret_log) {
@@ -38,13 +41,13 @@ static bool read_log(const struct directory *directory, struct wal_summary *ret_
         return r == WAL_SOUND;
 }
 
-bool aftermath_holds_commit(const struct directory *directory) {
+bool aftermath_holds_commit(sqlite3 *db, const struct directory *directory) {
         static const uint8_t no_salts[8];
         uint8_t index[INDEX_HEADER_LENGTH];
         struct wal_summary log;
         uint32_t n_frames;
 
-        if (!read_index(directory, index) || !read_log(directory, &log))
+        if (!read_index(db, index) || !read_log(directory, &log))
                 return true;
 
         memcpy(&n_frames, index + INDEX_N_FRAMES, sizeof(n_frames));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <sqlite3.h>
 #include <stdbool.h>
 
 #include "storage/directory.h"
@@ -11,6 +12,6 @@
  * failed half-way, and what it left out was there already; or where this cannot be told.
  *
  * Compares the log with its index (https://sqlite.org/walformat.html#the_wal_index_file_format), which says how
- * much of it counts for SQLite.
+ * much of it counts for SQLite. db is the connection that failed.
  */
-bool aftermath_holds_commit(const struct directory *directory);
+bool aftermath_holds_commit(sqlite3 *db, const struct directory *directory);

@@ -15,19 +15,19 @@ const char kept_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
                                    " ('checksum', ?10)";
 
 #define VALUE(name) "(SELECT value FROM meta WHERE name = '" name "')"
-static const char
-        read_sql[] =
-                "SELECT " VALUE("seed") ", " VALUE("instance_id") ", " VALUE("clock_wall_ms") ", " VALUE("cl"
-                                                                                                         "oc"
-                                                                                                         "k_"
-                                                                                                         "co"
-                                                                                                         "un"
-                                                                                                         "te"
-                                                                                                         "r") ", " VALUE("departures") ", " VALUE(
-                        "saved_at_ms") ", " VALUE("wall_shift_ms") ", " VALUE("commits") ", " VALUE("rows_"
-                                                                                                    "checksu"
-                                                                                                    "m") ","
-                                                                                                         " " VALUE("checksum");
+static const char read_sql[] = "SELECT " VALUE("seed") ", " VALUE("instance_id") ", " VALUE("clock_wall_ms") ", " VALUE(
+        "cl"
+        "oc"
+        "k_"
+        "co"
+        "un"
+        "te"
+        "r") ", " VALUE("departures") ", " VALUE("saved_at_ms") ", " VALUE("wall_shift_ms") ", " VALUE("comm"
+                                                                                                       "its") ", " VALUE("rows_"
+                                                                                                                         "checksu"
+                                                                                                                         "m") ","
+                                                                                                                              " " VALUE(
+                                                                                                                                      "checksum");
 
 #define SEED_LENGTH 16
 

@@ -9,6 +9,8 @@
  * same, and would give it back after a crash. So we look.
  */
 
+#include "storage/sqlite.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@
 #include "storage/sqlite_load.h"
 #include "storage/sqlite_write.h"
 
-/* Pages in the log at which it is carried over into the database: 4 MiB, and as often again where that failed. */
+/* 4 MiB */
 #define CHECKPOINT_FRAMES 1000
 
 struct sqlite_storage {
@@ -35,6 +37,7 @@ struct sqlite_storage {
         struct sqlite_writer writer;
         struct kept_meta meta; /* as it was committed last */
         int acknowledged_fd;
+        int checkpoint_frames;
         int n_log_frames;          /* as the last commit left it */
         int n_checkpointed_frames; /* as it was when that was last tried */
         bool is_carried_over;      /* all that is in the log: its room can be used again */
@@ -74,7 +77,7 @@ static int checkpoint(struct sqlite_storage *storage, int mode) {
 static void checkpoint_when_due(struct sqlite_storage *storage) {
         if (storage->n_log_frames < storage->n_checkpointed_frames)
                 storage->n_checkpointed_frames = 0; /* it began anew */
-        if (storage->n_log_frames - storage->n_checkpointed_frames >= CHECKPOINT_FRAMES)
+        if (storage->n_log_frames - storage->n_checkpointed_frames >= storage->checkpoint_frames)
                 checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
 }
 
@@ -157,7 +160,7 @@ static int abandon(struct sqlite_storage *storage, int code, bool at_commit) {
 
         storage->is_stale = code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC ||
                             !sqlite3_get_autocommit(storage->db) ||
-                            (at_commit && aftermath_holds_commit(&storage->directory));
+                            (at_commit && aftermath_holds_commit(storage->db, &storage->directory));
         if (storage->is_stale) {
                 log_error("whether the last changes to \"%s\" are safe cannot be told: %s",
                           LOG_TEXT(slice_from_string(storage->directory.database)), reason);
@@ -301,6 +304,10 @@ static const struct storage_operations operations = {
 };
 
 int storage_sqlite_open(struct storage **ret_storage, const char *path) {
+        return sqlite_storage_open(ret_storage, path, CHECKPOINT_FRAMES);
+}
+
+int sqlite_storage_open(struct storage **ret_storage, const char *path, int checkpoint_frames) {
         struct sqlite_storage *storage = calloc(1, sizeof(*storage));
         int r;
 
@@ -309,6 +316,7 @@ int storage_sqlite_open(struct storage **ret_storage, const char *path) {
 
         storage->storage.operations = &operations;
         storage->acknowledged_fd = -1;
+        storage->checkpoint_frames = checkpoint_frames;
         r = directory_make(&storage->directory, path);
         if (r < 0)
                 log_error("cannot open the data directory \"%s\": %s", LOG_TEXT(slice_from_string(path)),

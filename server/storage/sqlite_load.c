@@ -115,7 +115,7 @@ static const struct {
 } tables[] = {
         { "entries", "SELECT " KEPT_ENTRY_COLUMNS " FROM entries", take_entry },
         { "registrations", "SELECT " KEPT_REGISTRATION_COLUMNS " FROM registrations", take_registration },
-        { "answers", "SELECT " KEPT_ANSWER_COLUMNS " FROM answers", take_answer },
+        { "answers", "SELECT " KEPT_ANSWER_COLUMNS " FROM answers ORDER BY slot", take_answer },
 };
 
 static int take_table(struct load *load, size_t table) {

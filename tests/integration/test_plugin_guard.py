@@ -9,8 +9,8 @@ import pytest
 from support.broker import free_port
 from support.client import SERVICE
 from support.process import wait_until
-from support.plugin import (CONTROL, INVOKE, NO_SUBSCRIBERS, NOT_AUTHORIZED, PLUGIN, SUCCESS, SYS,  # noqa: F401
-                            Connection, PluginBroker, notify_topic, peer, site, site_with)
+from support.plugin import (CONTROL, INVOKE, NO_SUBSCRIBERS, NOT_AUTHORIZED, NOTIFY_PREFIX, PLUGIN, SUCCESS,  # noqa: F401
+                            SYS, Connection, PluginBroker, notify_topic, peer, site, site_with)
 
 DYNAMIC_SECURITY = "/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so"
 
@@ -435,7 +435,7 @@ def test_a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says(bridg
     local, remote = bridged
     far = bridge_is_up(local, remote)
     peer, listener = local.served(), local.connect()
-    for topic in ("#", SYS + "#", "$CONTROL/#"):
+    for topic in (NOTIFY_PREFIX + "#", SYS + "#", "$CONTROL/#", "last"):
         listener.subscribe(topic)
     peer.subscribe(SYS + "#")
     peer.messages()

@@ -4,6 +4,7 @@
 import random
 import shutil
 import struct
+import subprocess
 
 import pytest
 
@@ -14,7 +15,8 @@ from support.plugin import (CONTROL, NOTIFY_PREFIX, Disconnected, leave_while_no
 
 VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
             "--show-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--keep-debuginfo=yes",
-            "--num-callers=20", "--child-silent-after-fork=yes"]
+            "--num-callers=20", "--child-silent-after-fork=yes",
+            "--soname-synonyms=somalloc=nouserintercepts"]  # so that a test can have an allocator of its own
 
 
 @pytest.fixture
@@ -124,6 +126,85 @@ def test_clients_that_leave_while_they_are_notified(watched_with):
     for _ in range(5):
         client = site.connect()
         leave_while_notified(site, peer, client, peer.number_of(client))
+
+
+# Once in so many times that the plugin, and nobody else, asks for memory there is none. It may load first.
+SHORT_OF_MEMORY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int is_spent(void *caller) {
+        static unsigned n, dice;
+        Dl_info info;
+
+        if (!dladdr(caller, &info) || !strstr(info.dli_fname, "mosquitto_statestore") || ++n < 10)
+                return 0;
+        dice = dice * 1103515245 + 12345;
+        return (dice >> 16) % EVERY == 0;
+}
+
+void *calloc(size_t n, size_t size) {
+        void *memory = is_spent(__builtin_return_address(0)) ? NULL : malloc(n * size);
+
+        return memory ? memset(memory, 0, n * size) : NULL;
+}
+
+void *realloc(void *memory, size_t size) {
+        static void *(*next)(void *, size_t);
+
+        if (!next)
+                next = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc");
+        return is_spent(__builtin_return_address(0)) ? NULL : next(memory, size);
+}
+
+char *strdup(const char *text) {
+        char *copy = is_spent(__builtin_return_address(0)) ? NULL : malloc(strlen(text) + 1);
+
+        return copy ? strcpy(copy, text) : NULL;
+}
+"""
+
+
+@pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="they have an allocator of their own")
+@pytest.mark.parametrize("every", [3, 5, 10])
+def test_no_memory_for_the_plugin(watched_with, tmp_path, every):
+    shortage = tmp_path / "shortage.so"
+    compiler = ["cc", "-shared", "-fPIC", "-O1", "-fno-builtin", f"-DEVERY={every}", "-x", "c", "-o", shortage, "-"]
+    subprocess.run(compiler, input=SHORT_OF_MEMORY.encode(), check=True)
+    site = watched_with(preload=[shortage])
+    peer, n_delivered = None, 0
+
+    for turn in range(100):
+        try:
+            peer = peer or site.served()
+            client = site.connect(f"client-{turn % 10}")
+            connection = peer.number_of(client)
+            peer.hold(connection)
+            peer.deliver(client.id, "key", connection=connection, user=[("name", "value")])
+            n_delivered += len(client.messages())
+            peer.hello(f"instance-{turn // 10}")
+        except Disconnected:
+            peer = None
+
+    attack(site, "statestored", 50, seed=1)
+    assert 0 < n_delivered < 100
+
+
+def test_no_memory_for_the_broker(watched_with):
+    site = watched_with("memory_limit 2000000")
+    peer, client, hoarder = site.served(), site.connect("client"), site.connect("hoarder")
+    peer.number_of(client)
+
+    with pytest.raises(Disconnected):
+        for n in range(10000):
+            hoarder.publish(f"retained/{n}", b"x" * 5000, retain=True)
+    with pytest.raises(Disconnected):
+        for n in range(100):
+            client.request(user=[(f"{n}", "value")] * 20)
+
+    assert site.broker.running()
 
 
 @pytest.mark.parametrize("n_reloads", [0, 1, 10])

@@ -18,7 +18,7 @@ def unit_results(build):
     passed = failed = 0
     for line in (build / "meson-logs" / "testlog.json").read_text().splitlines():
         test = json.loads(line)
-        name = test["name"].split(":")[-1].strip()
+        name = test["name"].split("/")[-1].strip()
         tap = build / "tests" / "tap" / f"{name}.tap"
         lines = tap.read_text().splitlines() if tap.exists() else []
         ok = sum(line.startswith("ok") for line in lines)

@@ -44,16 +44,17 @@ def runtime_of_sanitizers():
 
 
 class PluginBroker(Broker):
-    """`lines` are the configuration below what every broker has; change them and reload().
+    """`lines` are the configuration below what every broker has; change them and reload(). {port} is its port.
 
     `leaks` tells that mosquitto loses some memory of its own here, without any plugin.
     """
 
-    def __init__(self, directory, *lines, plugin=True, wrapper=(), leaks=False):
+    def __init__(self, directory, *lines, plugin=True, wrapper=(), preload=(), leaks=False):
         super().__init__(directory)
         self.lines = [*([f"plugin {PLUGIN}"] if plugin else []), *lines]
         self.first_lines = []
         self.wrapper = wrapper
+        self.preload = [*runtime_of_sanitizers(), *preload]
         self.leaks = leaks
 
     def configure(self):
@@ -63,12 +64,12 @@ class PluginBroker(Broker):
         path = self.directory / "mosquitto.conf"
         path.write_text("\n".join([*self.first_lines, "user root", "set_tcp_nodelay true", "max_inflight_messages 0",
                                    "max_queued_messages 1000000", "persistence false", *listener, *anonymous,
-                                   *self.lines, ""]))
+                                   *(line.replace("{port}", str(self.port)) for line in self.lines), ""]))
         return path
 
     def _start_on_port(self):
         seen = len(self.log())
-        environment = [f"LD_PRELOAD={path}" for path in runtime_of_sanitizers()]
+        environment = ["LD_PRELOAD=" + ":".join(map(str, self.preload))]
         if self.leaks:
             environment.append(f"ASAN_OPTIONS={os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0")
         self.spawn(["env", *environment, *self.wrapper, "mosquitto", "-c", self.configure()])

@@ -285,12 +285,13 @@ static const struct {
         { "TLS",
           { "--tls", "yes" },
           "statestored: --tls: on or off was expected, not \"yes\"; see --help\n" },
-        { "the second is wrong",
+        { "two are wrong: each has its line",
           { "--port=1", "--tls=", "--port=x" },
-          "statestored: --tls=: on or off was expected, not \"\"; see --help\n" },
+          "statestored: --tls=: on or off was expected, not \"\"; see --help\n"
+          "statestored: --port=x: a port from 1 to 65535 was expected, not \"x\"; see --help\n" },
 };
 
-Test(config, says_in_one_line_which_option_is_wrong_and_what_was_expected) {
+Test(config, says_in_a_line_which_option_is_wrong_and_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(wrong); i++) {
                 char *printed = printed_by(STDERR_FILENO, wrong[i].arguments, CONFIG_WRONG);
 
@@ -368,8 +369,11 @@ Test(config, knows_no_option_that_its_tests_do_not) {
 
         for (char *option = help; (option = strstr(option, "\n  --")); option++) {
                 size_t length = strcspn(option + 5, " =");
-                bool is_tested =
-                        strncmp(option + 5, "help ", 5) == 0 || strncmp(option + 5, "version ", 8) == 0;
+                bool is_tested = strncmp(option + 5, "help ", 5) == 0 ||
+                                 strncmp(option + 5, "version ", 8) == 0 ||
+                                 /* with files, in tests/integration/test_configuration.py */
+                                 strncmp(option + 5, "config ", 7) == 0 ||
+                                 strncmp(option + 5, "check-config ", 13) == 0;
 
                 for (size_t i = 0; i < N_ROWS(more_wrong); i++)
                         is_tested |= strlen(more_wrong[i].option) == length + 2 &&

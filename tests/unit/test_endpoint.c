@@ -78,6 +78,10 @@ static const struct {
         { "nothing in brackets", S("[]") },
         { "more behind the bracket", S("[::1]x") },
         { "an empty port behind the bracket", S("[::1]:") },
+        { "a bracket in brackets", S("[[::1]:1") },
+        { "a bracket that was not opened", S("::1]") },
+        { "a path in brackets", S("[/run/s]") },
+        { "a path that does not begin with a slash", S("run/s") },
         { "a wrong one after a right one", S("a,b:0") },
         { "a host that is too long", S(TWO_FIFTY "012345") },
 };

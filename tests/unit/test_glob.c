@@ -188,6 +188,16 @@ Test(glob, counts_what_is_left_of_its_budget_over_several_matches) {
         cr_expect_not(glob_match(S("abc"), S("abc"), &budget));
 }
 
+Test(glob, charges_for_each_member_of_a_class_that_it_looks_at) {
+        uint64_t few = 1000, many = 1000, unclosed = 1000;
+
+        glob_match(S("[a]"), S("a"), &few);
+        glob_match(S("[abcdefghijklmnopqrstuvwxyz]"), S("a"), &many);
+        glob_match(S("[abcdefghijklmnopqrstuvwxyz"), S("a"), &unclosed);
+        cr_expect_geq(few - many, 20);
+        cr_expect_geq(few - unclosed, 20);
+}
+
 static uint64_t steps_of(const char *unit, size_t n_units, struct slice text) {
         struct buf pattern = { 0 };
         uint64_t budget = UINT64_MAX;

@@ -43,6 +43,7 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
                 side->is_answered[i] = true;
                 buf_append_slice(&side->answers[i], message->payload);
         } else {
+                cr_assert_lt(side->n_told, 1000, "it does not stop");
                 buf_append_slice(&side->told, message->response_topic);
                 buf_append_slice(&side->told, message->topic);
                 buf_append_string(&side->told, " ");

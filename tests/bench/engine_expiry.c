@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Many keys whose time comes within one second, or all in one millisecond (burst): how long one tick takes and
+ * how late the last key goes, on the real clock. A key that goes early ends the program. Between ticks the
+ * store answers a request, as it would.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "bench/bare_store.h"
+#include "bench/bench_engine.h"
+#include "bench/fail.h"
+#include "bench/stopwatch.h"
+
+/* Between the last SET and the first deadline. */
+#define LEAD_MS 500
+
+struct expiry {
+        int64_t longest_tick_ns, latest_ns;
+        uint64_t n_expired;
+};
+
+/* Sets the keys, then waits for none: the deadlines are far enough. */
+static void fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, uint64_t fill_ms) {
+        int64_t first_ns = stopwatch_ns() + (int64_t)(fill_ms + LEAD_MS) * NS_PER_MS;
+
+        for (uint64_t key = 0; key < n_keys; key++) {
+                int64_t left_ns = first_ns + (int64_t)(within_ms * key / n_keys) * NS_PER_MS - store->now.mono_ns;
+
+                if (left_ns < NS_PER_MS)
+                        fail("it took too long: the keys should have expired by now");
+                bare_store_set(store, key, (uint64_t)(left_ns / NS_PER_MS));
+        }
+        bare_store_flush(store);
+}
+
+/* Looks at what a tick has taken out. */
+static void check(const struct bare_store *store, struct expiry *expiry) {
+        for (size_t i = 0; i < store->effects.n_rows; i++) {
+                const struct row *row = &store->effects.rows[i];
+                int64_t late_ns;
+
+                if (row->type != ROW_ENTRY || row->entry.after)
+                        continue;
+                late_ns = store->now.mono_ns - row->entry.before_deadline_ns;
+                if (late_ns < 0)
+                        fail("a key went %" PRId64 " ns early", -late_ns);
+                if (late_ns > expiry->latest_ns)
+                        expiry->latest_ns = late_ns;
+                expiry->n_expired++;
+        }
+}
+
+static void expire(struct bare_store *store, uint64_t n_keys, struct expiry *expiry) {
+        while (expiry->n_expired < n_keys) {
+                int64_t begin_ns, took_ns;
+
+                bare_store_get(store, 0);
+                bare_store_flush(store); /* reads the clock */
+                if (engine_next_deadline(store->engine) > store->now.mono_ns)
+                        continue;
+
+                begin_ns = stopwatch_ns();
+                bare_store_tick(store);
+                took_ns = stopwatch_ns() - begin_ns;
+                check(store, expiry);
+                begin_ns = stopwatch_ns();
+                bare_store_flush(store);
+                took_ns += stopwatch_ns() - begin_ns;
+                if (took_ns > expiry->longest_tick_ns)
+                        expiry->longest_tick_ns = took_ns;
+        }
+}
+
+static void run(const char *name, uint64_t n_keys, uint64_t within_ms, uint64_t fill_ms) {
+        struct expiry expiry = { 0 };
+        struct bare_store store;
+
+        bare_store_init(&store, BARE_REMEMBERED_BYTES);
+        fill(&store, n_keys, within_ms, fill_ms);
+        expire(&store, n_keys, &expiry);
+        if (store_n_keys(&store.engine->store) != 0)
+                fail("keys are left");
+        printf("%s_tick_max_ms %.3f\n", name, (double)expiry.longest_tick_ns / NS_PER_MS);
+        printf("%s_latest_ms %.3f\n", name, (double)expiry.latest_ns / NS_PER_MS);
+        bare_store_deinit(&store);
+}
+
+/* How long it takes to set so many keys. */
+static uint64_t measure_fill_ms(uint64_t n_keys) {
+        int64_t begin_ns = stopwatch_ns();
+        struct bare_store store;
+
+        bare_store_init(&store, BARE_REMEMBERED_BYTES);
+        for (uint64_t key = 0; key < n_keys; key++)
+                bare_store_set(&store, key, UINT64_C(86400000));
+        bare_store_deinit(&store);
+        return (uint64_t)((stopwatch_ns() - begin_ns) / NS_PER_MS);
+}
+
+void engine_expiry(uint64_t n_keys, uint64_t n_rounds) {
+        uint64_t fill_ms = measure_fill_ms(n_keys) * 2;
+
+        for (uint64_t round = 0; round < n_rounds; round++) {
+                run("expiry", n_keys, 1000, fill_ms);
+                run("expiry_burst", n_keys, 0, fill_ms);
+        }
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A command line, an argument a line, then an empty line and a configuration file. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "config.h"
+#include "fuzz/fuzz.h"
+
+#define N_ARGUMENTS_MAX 40
+
+/* A file without a name, the same one for all inputs. Returns what opens it. */
+static char *write_file(struct slice text) {
+        static char name[32];
+        static int fd = -1;
+
+        if (fd < 0) {
+                fd = memfd_create("configuration", MFD_CLOEXEC);
+                ASSERT(fd >= 0);
+                snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        }
+        ASSERT(ftruncate(fd, 0) == 0);
+        ASSERT(pwrite(fd, text.data, text.length, 0) == (ssize_t)text.length);
+        return name;
+}
+
+static void check(const struct config *config) {
+        ASSERT(config->n_endpoints > 0 && config->n_endpoints < 10000);
+        for (size_t i = 0; i < config->n_endpoints; i++)
+                ASSERT(config->endpoints[i].host[0] != '\0');
+        ASSERT(config->port > 0 && config->keepalive_s >= 5);
+        ASSERT(slice_is_utf8(slice_from_string(config->client_id)) && config->client_id[0] != '\0');
+        ASSERT(hlc_node_is_valid(slice_from_string(config->node_id)) && strlen(config->node_id) <= 256);
+        ASSERT(!config->tls_certificate == !config->tls_key);
+        ASSERT(config->dialect == DIALECT_SDK || config->dialect == DIALECT_DOCUMENT);
+        ASSERT(config->persist <= PERSIST_CUSTOM && config->log_level <= LOG_DEBUG);
+        if (config->persist_property)
+                ASSERT(config->persist_property[0] != '\0' &&
+                       config->persist_property_value ==
+                               config->persist_property + strlen(config->persist_property) + 1);
+        for (const char *text = config->presence_topic; text && *text; text++)
+                ASSERT(*text != '\n');
+}
+
+/* Gives the lines up to an empty one as arguments, each an allocation of its own, and what follows as the file. */
+static int split(struct slice input, char **arguments, struct slice *ret_file) {
+        int n = 1;
+
+        while (input.data && n < N_ARGUMENTS_MAX) {
+                struct slice line = slice_split(input, '\n', &input);
+
+                if (line.length == 0)
+                        break;
+                if (slice_starts_with(line, SLICE_LITERAL("--config")))
+                        continue; /* another file than ours could be anything */
+                arguments[n] = strndup((const char *)line.data, line.length);
+                ASSERT(arguments[n++]);
+        }
+        *ret_file = input;
+        return n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        char program[] = "statestored", config_flag[] = "--config";
+        char *arguments[N_ARGUMENTS_MAX + 3] = { program };
+        struct config config;
+        struct slice file;
+        int n_owned, n;
+
+        log_set_level(LOG_ERROR);
+        n = n_owned = split((struct slice){ data, size }, arguments, &file);
+        if (file.data) {
+                arguments[n++] = config_flag;
+                arguments[n++] = write_file(file);
+        }
+
+        if (config_read(n, arguments, &config) == CONFIG_RUN)
+                check(&config);
+        config_deinit(&config);
+        while (n_owned > 1)
+                free(arguments[--n_owned]);
+        return 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * An MQTT message to a request. Whatever comes out must be what the rules of protocol sections 2, 4 and 6 allow, and
+ * the options of SET must be read as a list of all their forms reads them.
+ */
+
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/parse.h"
+#include "common/resp3.h"
+#include "common/topics.h"
+#include "fuzz/fuzz.h"
+#include "proto/broker_messages.h"
+#include "proto/invocation.h"
+#include "proto/properties.h"
+
+#define SEAL        "0123456789abcdef0123456789abcdef"
+#define N_WORDS_MAX 9
+
+/* Words that mean something, for the input to choose from. */
+static const char *const dictionary[] = { "SET", "GET",  "DEL",  "VDEL", "KEYNOTIFY", "SCAN", "NX",
+                                          "NEX", "PX",   "STOP", "key",  "value",     "1",    "",
+                                          "0",   "1000", "get",  "9223372036854775807", "9223372036854775808" };
+#define N_DICTIONARY (sizeof(dictionary) / sizeof(dictionary[0]))
+
+static const char *const names[] = { PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
+                                     PROPERTY_SOURCE_ID,         PROPERTY_VERSION,
+                                     BROKER_SIDE_STAMP_SEAL,     BROKER_SIDE_STAMP_CLIENT_ID,
+                                     BROKER_SIDE_STAMP_USERNAME, "aio-persistence" };
+
+static const char *const usual[] = { "1696374425000:0:Client1", "1696374400000:7:Client2",
+                                     "client-1",                "1.0",
+                                     SEAL ":7",                 "client-2",
+                                     "somebody",                "true" };
+
+static struct slice take_text(struct slice *input, const char *usual_text) {
+        switch (input_below(input, 4)) {
+        case 0:
+                return input_text(input);
+        case 1:
+                return (struct slice){ 0 };
+        default:
+                return slice_from_string(usual_text);
+        }
+}
+
+/* A payload of words, most of them from the dictionary; or just bytes. */
+static void take_payload(struct slice *input, struct buf *payload) {
+        size_t n_words = input_below(input, N_WORDS_MAX + 2);
+
+        if (n_words == 0) {
+                buf_append_slice(payload, input_text(input));
+                return;
+        }
+        resp3_append_array(payload, n_words);
+        for (size_t i = 0; i < n_words; i++) {
+                size_t word = input_byte(input);
+
+                resp3_append_blob(payload, word < 2 * N_DICTIONARY
+                                                   ? slice_from_string(dictionary[word % N_DICTIONARY])
+                                                   : input_text(input));
+        }
+}
+
+static void take_message(struct slice *input, struct buf *payload, struct message *message) {
+        take_payload(input, payload);
+        message->qos = (uint8_t)(input_chance(input, 90) ? 1 : input_below(input, 3));
+        message->topic = SLICE_LITERAL(TOPIC_INVOKE);
+        message->payload = buf_slice(payload);
+        message->response_topic = take_text(input, "clients/client-3/answers");
+        message->correlation_data = take_text(input, "1234");
+        message->has_expiry = input_chance(input, 50);
+        message->expiry_s = (uint32_t)input_number(input, 2);
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+                struct slice value = take_text(input, usual[i]);
+
+                if (value.data)
+                        message->user_properties[message->n_user_properties++] =
+                                (struct user_property){ slice_from_string(names[i]), value };
+        }
+}
+
+/* How SET's options may stand, each as the words there are: 'v' for a value, 'n' for a number. */
+static const char *const forms[] = { "",       "X",      "E",      "Ev",      "Pn",     "XPn",
+                                     "PnX",    "EPn",    "PnE",    "EvPn",    "PnEv" };
+
+static bool fits(const char *form, const struct slice *words, size_t n_words, struct request *request) {
+        const struct slice *value = NULL;
+        uint64_t px_ms = 0;
+
+        if (strlen(form) != n_words)
+                return false;
+        for (size_t i = 0; i < n_words; i++) {
+                bool is_number = parse_uint64(words[i], &px_ms) == 0 && px_ms > 0 && px_ms <= INT64_MAX;
+
+                if ((form[i] == 'X' && !slice_equal(words[i], SLICE_LITERAL("NX"))) ||
+                    (form[i] == 'E' && !slice_equal(words[i], SLICE_LITERAL("NEX"))) ||
+                    (form[i] == 'P' && !slice_equal(words[i], SLICE_LITERAL("PX"))) ||
+                    (form[i] == 'n' && !is_number))
+                        return false;
+                if (form[i] == 'v')
+                        value = &words[i];
+                if (form[i] == 'n') {
+                        request->has_px = true;
+                        request->px_ms = (int64_t)px_ms;
+                }
+        }
+
+        request->condition = strchr(form, 'X')   ? SET_IF_ABSENT
+                             : strchr(form, 'E') ? SET_IF_ABSENT_OR_EQUAL
+                                                 : SET_ALWAYS;
+        request->expected = value ? *value : request->value;
+        return true;
+}
+
+static void check_set(const struct slice *words, size_t n_words, const struct invocation *invocation) {
+        const struct request *request = &invocation->request;
+        struct request expected = { .value = words[2] };
+        int n_forms = 0;
+
+        for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+                struct request attempt = { .value = words[2] };
+
+                if (fits(forms[i], words + 3, n_words - 3, &attempt)) {
+                        expected = attempt;
+                        n_forms++;
+                }
+        }
+
+        ASSERT(n_forms <= 1);
+        ASSERT((n_forms == 0) == (invocation->outcome == OUTCOME_SYNTAX_ERROR));
+        if (n_forms == 0)
+                return;
+        ASSERT(request->condition == expected.condition && request->has_px == expected.has_px);
+        ASSERT(!request->has_px || request->px_ms == expected.px_ms);
+        ASSERT(slice_equal(request->value, words[2]));
+        if (request->condition == SET_IF_ABSENT_OR_EQUAL)
+                ASSERT(slice_equal(request->expected, expected.expected));
+}
+
+static void check_payload(const struct message *message, const struct invocation *invocation) {
+        struct slice words[N_WORDS_MAX + 2];
+        size_t n_words;
+        bool is_set;
+
+        if (resp3_read_request(message->payload, words, N_WORDS_MAX + 2, &n_words) < 0) {
+                ASSERT(invocation->outcome == OUTCOME_SYNTAX_ERROR);
+                return;
+        }
+        is_set = slice_equal(words[0], SLICE_LITERAL("SET"));
+        if (is_set && n_words >= 3 && n_words <= N_WORDS_MAX && words[1].length > 0)
+                check_set(words, n_words, invocation);
+        if (invocation->outcome != OUTCOME_DONE)
+                return;
+
+        ASSERT(n_words >= 2 && n_words <= 7 && words[1].length > 0);
+        ASSERT(slice_equal(invocation->request.key, words[1]));
+        ASSERT((invocation->request.verb == VERB_SET) == is_set);
+        ASSERT(invocation->request.stop ==
+               (invocation->request.verb == VERB_KEYNOTIFY && n_words == 3 &&
+                slice_equal(words[2], SLICE_LITERAL("STOP"))));
+}
+
+static void check_envelope(const struct message *message, const struct invocation *invocation) {
+        if (message->qos != 1)
+                ASSERT(invocation->fault == ENVELOPE_QOS);
+        else if (!message->correlation_data.data)
+                ASSERT(invocation->fault == ENVELOPE_CORRELATION);
+        else
+                ASSERT(invocation->fault == ENVELOPE_OK || invocation->fault == ENVELOPE_VERSION);
+}
+
+static void check_request(const struct decoder *decoder, const struct message *message,
+                          const struct request *request) {
+        struct slice timestamp = message_property(message, PROPERTY_TIMESTAMP);
+        struct slice fence = message_property(message, PROPERTY_FENCE);
+        struct stamp stamp;
+        struct hlc hlc;
+
+        ASSERT(request->has_timestamp == (timestamp.data != NULL));
+        ASSERT(request->has_timestamp || request->verb != VERB_SET);
+        ASSERT(!request->has_timestamp || hlc_parse(timestamp, &hlc) == 0);
+        ASSERT(request->has_fence == (fence.data && verb_is_fenced(request->verb)));
+        ASSERT(!request->has_fence || hlc_parse(fence, &hlc) == 0);
+        ASSERT(request->expiry_s == (message->has_expiry ? message->expiry_s : 0));
+
+        if (stamp_read(message, decoder->seal, &stamp))
+                ASSERT(request->connection == stamp.connection &&
+                       slice_equal(request->client, stamp.client_id));
+        else
+                ASSERT(request->connection == 0);
+        if (decoder->seal.data && request->connection == 0)
+                ASSERT(request->verb != VERB_KEYNOTIFY || request->client.length == 0);
+}
+
+static void decode(const struct decoder *decoder, const struct message *message) {
+        struct invocation invocation;
+        enum invocation_result result = invocation_decode(decoder, message, &invocation);
+
+        ASSERT((result == INVOCATION_NO_RESPONSE_TOPIC) == !message->response_topic.data);
+        if (message->response_topic.data)
+                ASSERT((result == INVOCATION_BAD_RESPONSE_TOPIC) ==
+                       !topic_is_valid_response(message->response_topic));
+        ASSERT((result == INVOCATION_REQUEST) ==
+               (result != INVOCATION_NO_RESPONSE_TOPIC && result != INVOCATION_BAD_RESPONSE_TOPIC &&
+                invocation.fault == ENVELOPE_OK && invocation.outcome == OUTCOME_DONE));
+
+        check_envelope(message, &invocation);
+        if (invocation.fault == ENVELOPE_OK)
+                check_payload(message, &invocation);
+        if (result == INVOCATION_REQUEST)
+                check_request(decoder, message, &invocation.request);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        struct slice input = { data, size };
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
+        CLEANUP(cleanup_free) struct message *copy = NULL;
+        struct message message = { 0 };
+        struct decoder decoder = { .persistence_name = "aio-persistence",
+                                   .persistence_value = SLICE_LITERAL("true") };
+
+        if (input_chance(&input, 50))
+                decoder.seal = SLICE_LITERAL(SEAL);
+        take_message(&input, &payload, &message);
+        copy = message_copy(&message);
+        ASSERT(copy && message_size(copy) == message_size(&message));
+        decode(&decoder, copy);
+        return 0;
+}

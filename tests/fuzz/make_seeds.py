@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the inputs that fuzzing begins with, and that every test run repeats: seeds/TARGET/NAME.
+
+Names that it does not know are left alone: inputs that once made a target fail are kept beside these.
+"""
+
+import pathlib
+import sys
+
+SEAL = b"0123456789abcdef0123456789abcdef"
+SERVICE = b"statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
+
+
+def request(*words):
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def text(data):
+    """As input_text() takes it."""
+    return bytes([len(data)]) + data
+
+
+def glob(pattern, subject, budget=255):
+    return bytes([budget]) + text(subject) + pattern
+
+
+def numbered(*inputs):
+    return {f"{number:02}": data for number, data in enumerate(inputs)}
+
+
+RESP3 = numbered(
+    request(b"SET", b"key", b"value"), request(b"SET", b"k", b"v", b"NX", b"PX", b"1000"),
+    request(b"GET", b"a\r\nb\0c"), request(b"SET", b"k", b""), request(b"A", *[b"x"] * 12),
+    b"", b"*0\r\n", b"*-1\r\n", b"*01\r\n$1\r\na\r\n", b"*1\r\n$-1\r\n", b"*1\r\n$2\r\na\r\n", b"*1\r\n$1\r\na\r\n\r\n",
+    b"*1\r\n*1\r\n$1\r\na\r\n", b"*18446744073709551616\r\n", b"*1\r\n$9223372036854775807\r\na\r\n", b"*1\n$1\na\n",
+    b":12\r\n:-12\r\n+OK\r\n-ERR no\r\n$-1\r\n$3\r\nabc\r\n*2\r\n", b":-0\r\n:+1\r\n", b"\x03\x01a\x02\r\n\x00",
+)
+
+HLC = numbered(
+    b"1696374425000:0:Client1", b"001696374425000:00000:Client1\n1696374425000:1:Client1",
+    b"9223372036854775807:18446744073709551615:n\n9223372036854775808:0:n", b"0:0:a\n0:0:b", b"0:0:a\n0:0:aa",
+    b"1:2", b"1:2:", b"1:2:a:b", b":2:a", b"-1:2:a", b"1:+2:a", b" 1:2:a", b"1:2:\xff", b"1:2:\xc3\xa4", b"1::a",
+    b"1:18446744073709551616:a", b"000000000000000000000000001:1:a\n1:1:a",
+)
+
+PARSE = numbered(
+    b"", b"0", b"007", b"18446744073709551615", b"18446744073709551616", b"9223372036854775807ms",
+    b"9223372036854775808", b"1s", b"20m", b"3h", b"106751991167d", b"106751991168d", b"1MiB", b"17179869183GiB",
+    b"17179869184GiB", b"1KiB ", b"1.5s", b"+1", b"s", b"1mss", b"99999999999999999999999999999999999999999999999999s",
+)
+
+GLOB = numbered(
+    glob(b"*", b"key"), glob(b"a*b*c", b"abxbxc"), glob(b"[a-c][!0-9]?", b"bx\xc3\xa4"), glob(b"[]a]", b"]"),
+    glob(b"[!]a]", b"b"), glob(b"[a-]", b"-"), glob(b"[abc", b"[abc"), glob(b"[*]", b"*"), glob(b"[\xc3\xa0-\xe2\x82\xac]", b"\xcf\x80"),
+    glob(b"*a*a*a*a*b", b"aaaaaaaaaaaaa"), glob(b"*a*a*a*a*b", b"aaaaaaaaaaaaa", 3), glob(b"", b""), glob(b"a", b""),
+    glob(b"\xff*", b"\xffa"), glob(b"?", b"\xf0\x9f\x98\x80"), glob(b"[c-a]", b"b"), glob(b"[!", b"[!"), glob(b"[", b"["),
+    glob(b"*" * 60 + b"[a", b"a" * 100),
+)
+
+TOPICS = numbered(
+    b"client-1\nkey", b"\0\xff\n\r\n", b"534F4D454B4559", b"534f", b"53A", b"clients/me/answers", b"clients//x", b"clients/me",
+    SERVICE + b"/command/invoke", b"clients/" + SERVICE + b"/a", b"$SYS/x", b"a/+/b", b"a/#", b"a\xff", b"a/c/b\na/{client}/b",
+    b"a/c/b/d\na/{client}/#", b"a/c\na/{client}/#", b"a/c\n+/{client}", b"a/c/d\na/{client}", b"a//b\na/{client}/b",
+    b"a/b\n{client}/{client}", b"a\n#",
+)
+
+ENDPOINT = numbered(
+    b"localhost", b"localhost:1883", b"a,b:1,c:65535", b"[::1]:1883", b"::1", b"[fe80::1%eth0]", b"/run/mosquitto.sock",
+    b"/run/a,/run/b", b"", b",", b"a,", b"a:0", b"a:65536", b"a:", b":1", b"[::1", b"[::1]x", b"[]", b"[a]:1", b"x" * 255, b"x" * 256,
+    b"a::]",
+)
+
+CONFIG = numbered(
+    b"", b"--host\nlocalhost:1,b\n--port=18830", b"--keepalive\n5s\n--client-id=a\n--node-id\nn", b"--dialect=document",
+    b"--max-keys=1\n--max-bytes=1KiB\n--max-registrations=0", b"--persist=custom\n--persist-pattern=a*\n--persist-property=a=b",
+    b"--persist-property=off", b"--persist-property==x", b"--presence-topic=clients/{client}/gone\n--log-level=debug",
+    b"--presence-topic=clients/gone", b"--tls=on\n--tls-certificate=/c\n--tls-key=/k\n--tls-alpn=mqtt", b"--tls-key=/k",
+    b"--password-file=/p", b"--password-file=/p\n--user=u", b"--host", b"--no-such", b"word", b"--port=0", b"--keepalive=4s",
+    b"--keepalive=1ms", b"--data-dir=/var/lib/x\n--ready-file=/run/r", b"--check-config",
+    b"\n[broker]\nhost = a, b\nport = 1\n[log]\nlevel = debug\n", b"\n[broker]\nhost=a\nhost=b\n", b"\n[no]\nsuch = option\n", b"\nwhat\n",
+    b"\n[broker\n", b"\n" + b"x" * 300 + b"\n", b"--port=2\n\n[broker]\nport = 1\n; comment\n# comment\n  continued\n",
+)
+
+INVOCATION = numbered(*(
+    # odd: a seal is expected or not; the words; QoS, response topic, correlation, expiry; the properties
+    bytes([seal]) + payload + bytes([0]) + bytes(rest)
+    for seal in (0, 255)
+    for payload in (bytes([3, 0, 10, 11]), bytes([5, 0, 10, 11, 7, 8]), bytes([7, 0, 10, 11, 7, 11, 8, 15]),
+                    bytes([2, 1, 10]), bytes([3, 3, 10, 11]), bytes([3, 4, 10, 9]), bytes([2, 5, 10]), bytes([1, 16]),
+                    bytes([6, 0, 10, 11, 8, 12, 6]), bytes([0, 4]) + b"*0\r\n")
+    for rest in ([2, 2, 0, 0, 9] + [2] * 8, [2, 2, 0, 0, 0, 2, 1, 1, 1, 1, 1, 1, 1])
+))
+
+BROKER_MESSAGES = numbered(
+    SEAL + b"\n", SEAL + b"\n1\n3\n2\n", SEAL + b"\n18446744073709551615\n", SEAL + b"\n18446744073709551616\n", SEAL + b"\nx\n",
+    SEAL + b"\n1", SEAL, SEAL[1:] + b"\n1\n", b"\0" + SEAL + b":7\n\1client\n\2user", b"\0" + SEAL + b":0\n\1client",
+    b"\0" + SEAL + b":7\n\1", b"\0" + SEAL + b"7\n\1client", b"\1client\n\0" + SEAL[1:] + b"x:7",
+    b"\0x:1\n\0" + SEAL + b":7\n\1client",
+)
+
+TARGETS = {
+    "broker_messages": BROKER_MESSAGES,
+    "config": CONFIG,
+    "endpoint": ENDPOINT,
+    "glob": GLOB,
+    "hlc": HLC,
+    "invocation": INVOCATION,
+    "parse": PARSE,
+    "resp3": RESP3,
+    "topics": TOPICS,
+}
+
+
+def main():
+    root = pathlib.Path(__file__).parent / "seeds"
+    for target, seeds in TARGETS.items():
+        (root / target).mkdir(parents=True, exist_ok=True)
+        for name, data in seeds.items():
+            (root / target / name).write_bytes(data)
+    print(f"{sum(map(len, TARGETS.values()))} seeds", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

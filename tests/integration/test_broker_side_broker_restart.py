@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The broker is started again: every connection has ended, and with it every registration."""
+
+import pytest
+
+from support.wire_client import WireClient, was_set
+
+NOT_REGISTERED = b":0\r\n"
+
+
+@pytest.fixture(params=["forgets", "remembers"])
+def site(request, make_site, tmp_path):
+    """Whose broker's sessions end with it, or are there again if it was stopped in order."""
+    persistence = ["persistence true", f"persistence_location {tmp_path}/"] if request.param == "remembers" else []
+    return make_site(*persistence)
+
+
+@pytest.fixture(params=["stop", "kill"])
+def restart_broker(request, site):
+    def restart():
+        seen = len(site.store.log())
+        getattr(site.broker, request.param)()
+        site.broker.start_again()
+        site.store.wait_for_log("ready: .*exact", after=seen)
+
+    return restart
+
+
+def come_back(site, client):
+    """Over another connection, with the session if the broker still has it."""
+    client.close()
+    return site.connect(client.id, WireClient, clean_start=False, session_expiry=1000)
+
+
+def test_registrations_end(site, restart_broker):
+    site.start_store()
+    holders = [site.connect(None, WireClient, session_expiry=1000) for _ in range(3)]
+    for holder in holders:
+        holder.subscribe_to_notifications()
+        holder.register("key", "other")
+
+    restart_broker()
+    came_back = [come_back(site, holder) for holder in holders]
+    came_back[0].ask("SET", "key", "value")
+
+    for again in came_back:
+        assert again.stop("key") == NOT_REGISTERED
+        assert again.stop("other") == NOT_REGISTERED
+        assert again.changes() == []
+
+
+def test_clients_that_register_anew_are_notified_once(site, restart_broker):
+    site.start_store()
+    client = site.connect(None, WireClient, session_expiry=1000)
+    client.register("key")
+
+    for n in range(3):
+        restart_broker()
+        client = come_back(site, client)
+        client.register("key")
+        client.ask("SET", "key", n)
+        assert client.changes() == [was_set(n)]
+
+
+def test_with_a_data_directory_they_end_too(site, restart_broker, tmp_path):
+    store = site.start_store("--data-dir", tmp_path / "data")
+    client = site.connect(kind=WireClient)
+    client.register("key")
+
+    store.stop()
+    site.broker.stop()
+    site.broker.start_again()
+    store.start()
+    restart_broker()
+
+    again = come_back(site, client)
+    assert again.stop("key") == NOT_REGISTERED
+    again.ask("SET", "key", "value")
+    assert again.changes() == []
+
+
+def test_while_the_store_sees_nothing_of_it_too(site, tmp_path):
+    store = site.start_store("--data-dir", tmp_path / "data")
+    client = site.connect(kind=WireClient)
+    client.register("key")
+
+    with store.paused():
+        site.broker.stop()
+        site.broker.start_again()
+        again = come_back(site, client)
+    store.wait_for_log("ready: .*exact(.|\n)*ready: .*exact")
+
+    assert again.stop("key") == NOT_REGISTERED
+
+
+def test_a_request_of_the_former_run_registers_nobody(make_site, tmp_path):
+    """The broker kept it for the store, over its own restart, with the stamp of a connection that is no more."""
+    site = make_site("persistence true", f"persistence_location {tmp_path}/")
+    store = site.start_store()
+    client = site.connect(kind=WireClient)
+    client.register("other")
+
+    with store.paused():
+        client.begin("KEYNOTIFY", "key")
+        change = client.begin("SET", "key", "value")
+        client.ping()
+        site.broker.stop()
+        site.broker.start_again()
+        again = site.connect(client.id, WireClient)
+    again.answer_to(change)
+
+    assert again.stop("key") == NOT_REGISTERED
+    assert again.stop("other") == NOT_REGISTERED
+    again.ask("SET", "key", "value")
+    assert again.changes() == []
+
+
+def test_all_of_it_under_load(make_site):
+    site = make_site()
+    store = site.start_store()
+    clients = [site.connect() for _ in range(4)]
+    for client in clients:
+        client.watch("key")
+    for n in range(100):
+        for client in clients:
+            client.send("SET", "key", n)
+
+    seen = len(store.log())
+    site.broker.kill()
+    site.broker.start_again()
+    store.wait_for_log("ready: ", after=seen)
+    for client in clients:
+        client.wait_until_returned()
+        client.watch("key")
+    answer = clients[0].request("SET", "key", "last")
+
+    for client in clients:
+        while client.notification().ts != answer.ts:
+            pass

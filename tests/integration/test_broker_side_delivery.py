@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""With the plugin every client gets its notifications: once, in order, on time, whether it subscribed or not."""
+
+import random
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from support import published, resp
+from support.client import NOTIFY_PREFIX, notify_topic
+from support.process import PATIENCE
+
+DELETED = [b"NOTIFY", b"DELETE"]
+
+# The store counts in whole milliseconds.
+GRANULARITY = 0.001
+
+
+def was_set(value):
+    return [b"NOTIFY", b"SET", b"VALUE", resp.to_bytes(value)]
+
+
+def next_change(client):
+    return resp.read(client.notification().payload)
+
+
+@pytest.fixture(params=published.ALL, ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def client(proven_shared, kind):
+    return proven_shared.connect(kind=kind)
+
+
+@pytest.fixture
+def writer(proven_shared):
+    return proven_shared.connect()
+
+
+def test_it_is_notified_of_every_kind_of_change_once(client, writer, key):
+    client.watch(key, key + "-marker")
+
+    versions = [writer.request("SET", key, "1").ts, writer.request("DEL", key).ts,
+                writer.request("SET", key, "2").ts, writer.request("VDEL", key, "2").ts,
+                writer.request("SET", key, "3", "PX", "1").ts]
+    notifications = [client.notification() for _ in range(6)]
+    writer.request("SET", key + "-marker", "marker")
+
+    assert [resp.read(each.payload) for each in notifications] == [was_set("1"), DELETED, was_set("2"), DELETED,
+                                                                  was_set("3"), DELETED]
+    assert [each.ts for each in notifications] == versions + versions[-1:]
+    assert {each.topic for each in notifications} == {notify_topic(client.id, key)}
+    assert next_change(client) == was_set("marker")
+
+
+def test_it_is_the_same_message_as_without_the_plugin(client, writer, key):
+    client.watch(key)
+    version = writer.request("SET", key, b"\0\xff\r\n").prop("__ts")
+
+    notification = client.notification()
+
+    assert notification.payload == b"*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n$4\r\n\0\xff\r\n\r\n"
+    assert (notification.qos, notification.retain) == (1, False)
+    assert notification.content_type == "application/octet-stream"
+    assert notification.format_indicator in (0, None)
+    assert (notification.response_topic, notification.correlation, notification.expiry) == (None, None, None)
+    assert sorted(notification.user) == [("__protVer", "1.0"), ("__srcId", "StateStore"), ("__ts", version)]
+
+
+@pytest.mark.parametrize("filters", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"],
+                                     ["$share/group/{topic}"]], ids=" ".join)
+def test_who_subscribed_in_whatever_way_gets_it_once(proven_shared, writer, key, filters):
+    client = proven_shared.connect(kind=published.GoClient)
+    for each in filters:
+        client.subscribe(each.format(topic=notify_topic(client.id, key)))
+    client.watch(key, key + "-marker")
+
+    for n in range(5):
+        writer.request("SET", key, n)
+    writer.request("SET", key + "-marker", "marker")
+
+    assert [next_change(client) for _ in range(6)] == [was_set(n) for n in range(5)] + [was_set("marker")]
+
+
+def test_after_stop_it_gets_nothing_more(client, writer, key):
+    client.watch(key, key + "-marker")
+    writer.request("SET", key, "before")
+    assert client.request("KEYNOTIFY", key, "STOP").payload == b"+OK\r\n"
+
+    writer.request("SET", key, "after")
+    writer.request("SET", key + "-marker", "marker")
+
+    assert [next_change(client) for _ in range(2)] == [was_set("before"), was_set("marker")]
+
+
+def test_changes_under_load_come_to_each_watcher_in_order(proven_shared, key):
+    watchers = [proven_shared.connect(kind=kind) for kind in published.ALL * 2]
+    for watcher in watchers:
+        watcher.watch(key)
+    writers = [proven_shared.connect() for _ in range(4)]
+
+    answers = [writers[n % 4].send("SET", key, n) for n in range(600)]
+    versions = sorted(answer.result(PATIENCE).ts for answer in answers)
+
+    for watcher in watchers:
+        assert [watcher.notification().ts for _ in range(600)] == versions
+
+
+def test_changes_of_many_keys_come_in_the_order_in_which_they_took_effect(client, writer, key):
+    keys = [f"{key}-{n}" for n in range(50)]
+    client.watch(*keys)
+    order = [random.Random(1).choice(keys) for _ in range(500)]
+
+    versions = [answer.ts for answer in writer.request_all(("SET", each, "value") for each in order)]
+
+    notifications = [client.notification() for _ in range(500)]
+    assert [each.topic for each in notifications] == [notify_topic(client.id, each) for each in order]
+    assert [each.ts for each in notifications] == versions
+
+
+def test_an_expiry_is_told_within_50_ms_when_the_store_is_idle_and_never_early(client, key):
+    lateness = []
+    for n in range(9):
+        client.watch(f"{key}-{n}")
+        px = 40 + 13 * n
+        sent = time.monotonic()
+        answer = client.request("SET", f"{key}-{n}", "value", "PX", px)
+        assert next_change(client) == was_set("value")
+        deleted = client.notification()
+        assert resp.read(deleted.payload) == DELETED
+        assert deleted.time >= sent + px / 1000 - GRANULARITY, "early"
+        lateness.append(deleted.time - answer.time - px / 1000)
+
+    # the middle one: a busy machine may well hold up a few
+    assert statistics.median(lateness) < 0.050, lateness
+
+
+# A lock, as the published lock clients do it: whoever does not get it waits for its DELETE, and never asks
+
+
+class Turn:
+    """Who has the lock, as those who have it see it."""
+
+    def __init__(self):
+        self.holder = None
+        self.taken = []
+
+    def take(self, client):
+        assert self.holder is None, "two have it"
+        self.holder = client.id
+        self.taken.append(client.id)
+
+    def give_back(self):
+        self.holder = None
+
+
+def take_turns(client, lock, turn, n_turns):
+    client.watch(lock)
+    for _ in range(n_turns):
+        while True:
+            answer = client.request("SET", lock, client.id, "NX", "PX", "20000")
+            if answer.payload == b"+OK\r\n":
+                break
+            while True:
+                notification = client.notification()
+                if resp.read(notification.payload) == DELETED and notification.ts >= answer.ts:
+                    break
+        turn.take(client)
+        client.request("GET", lock)
+        turn.give_back()
+        assert client.request("VDEL", lock, client.id).payload == b":1\r\n"
+
+
+def test_eight_clients_that_never_subscribed_hand_a_lock_over(proven_shared, key):
+    clients = [proven_shared.connect(kind=kind) for kind in (published.GoClient, published.DotnetClient) * 4]
+    turn = Turn()
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        for turns in [pool.submit(take_turns, client, key, turn, 10) for client in clients]:
+            turns.result(PATIENCE)
+
+    assert sorted(turn.taken) == sorted(client.id for client in clients for _ in range(10))
+
+
+def test_a_lock_whose_owner_is_gone_is_handed_over_when_it_expires(proven_shared, key, kind):
+    owner, successor = proven_shared.connect(kind=kind), proven_shared.connect(kind=kind)
+    owner.request("SET", key, owner.id, "NX", "PX", "100")
+    owner.close()
+
+    take_turns(successor, key, Turn(), 1)

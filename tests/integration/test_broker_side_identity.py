@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""With the plugin a client is who the broker knows that it is, whatever it says."""
+
+import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from support import leaving, resp
+from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
+from support.plugin import PROTOCOL_ERROR
+from support.wire_client import WireClient, was_set
+
+NOT_REGISTERED = b":0\r\n"
+OK = b"+OK\r\n"
+
+
+@pytest.fixture
+def client(proven_shared):
+    return proven_shared.connect(kind=WireClient)
+
+
+@pytest.fixture
+def victim(proven_shared, key):
+    victim = proven_shared.connect(kind=WireClient)
+    victim.register(key)
+    return victim
+
+
+def forged_stamp(victim):
+    return {"user": [("statestore-client-id", victim.id), ("statestore-seal", "0" * 32 + ":1"),
+                     ("statestore-username", "root")]}
+
+
+def anothers_source_id(victim):
+    return {"source": victim.id}
+
+
+def all_of_them(victim):
+    return {**forged_stamp(victim), **anothers_source_id(victim)}
+
+
+@pytest.fixture(params=[forged_stamp, anothers_source_id, all_of_them], ids=lambda pretend: pretend.__name__)
+def pretend(request):
+    return request.param
+
+
+def test_it_cannot_end_anothers_registration(client, victim, key, pretend):
+    assert client.ask("KEYNOTIFY", key, "STOP", **pretend(victim)) == NOT_REGISTERED
+
+    client.ask("SET", key, "value")
+    assert victim.changes() == [was_set("value")]
+
+
+def test_it_cannot_register_another(client, victim, key, pretend):
+    assert client.ask("KEYNOTIFY", key + "-2", **pretend(victim)) == OK
+
+    client.ask("SET", key + "-2", "value")
+
+    assert victim.changes() == []
+    assert client.changes() == [was_set("value")]
+    assert client.stop(key + "-2") == OK
+
+
+def test_answers_that_it_has_sent_to_another_do_not_make_it_the_other(client, victim, key):
+    answer_topic = victim.response_topic
+
+    client.begin("KEYNOTIFY", key, "STOP", source=victim.id, response_topic=answer_topic)
+    client.ask("SET", key, "value")
+
+    assert victim.changes() == [was_set("value")]
+
+
+def test_its_notifications_come_to_its_own_topic(client, victim, key):
+    client.register(key)
+
+    client.ask("SET", key, "value", source=victim.id)
+
+    assert client.notification().topic == notify_topic(client.id, key)
+    assert victim.notification().topic == notify_topic(victim.id, key)
+
+
+@pytest.mark.parametrize("words", [["KEYNOTIFY", "{key}", "STOP"], ["KEYNOTIFY", "{key}-2"]], ids=" ".join)
+def test_a_will_which_no_plugin_sees_registers_and_stops_nobody(proven_shared, client, victim, key, words):
+    """The broker publishes it in the name of a client that is no more."""
+    properties = Properties(PacketTypes.WILLMESSAGE)
+    properties.UserProperty = [("__srcId", victim.id), *forged_stamp(victim)["user"]]
+    properties.ResponseTopic, properties.CorrelationData = victim.response_topic, b"of the will"
+    will = INVOKE, resp.request(*(word.format(key=key) for word in words))
+
+    ghost = proven_shared.connect(None, WireClient, will=will, will_properties=properties.pack())
+    leaving.by_cut(proven_shared, ghost)
+    assert victim.answer_to(b"of the will")
+
+    client.ask("SET", key, "value")
+    client.ask("SET", key + "-2", "value")
+    assert victim.changes() == [was_set("value")]
+
+
+# Where an answer may not go
+
+FORBIDDEN = [INVOKE, f"clients/{SERVICE}", notify_topic("victim", "key"), f"{NOTIFY_PREFIX}x", f"clients/{SERVICE}x",
+             "clients/+/answers", "#", "$SYS/x", "$CONTROL/statestore/v1/hello"]
+
+
+@pytest.mark.parametrize("topic", FORBIDDEN)
+def test_who_asks_for_an_answer_where_none_may_go_is_disconnected_and_its_neighbours_are_not(proven_shared, client, key,
+                                                                                             topic):
+    offender = proven_shared.connect(kind=WireClient)
+    offender.register(key)
+    client.register(key)
+    before = [client.begin("GET", key) for _ in range(20)]
+
+    offender.begin("SET", key, "value", response_topic=topic)
+    after = [client.begin("GET", key) for _ in range(20)]
+
+    assert offender.wait_until_closed() == PROTOCOL_ERROR
+    assert {client.answer_to(request).payload for request in before + after} == {b"$-1\r\n"}
+    assert client.changes() == []
+    again = proven_shared.connect(offender.id, WireClient)
+    assert again.stop(key) == NOT_REGISTERED
+
+
+def test_what_it_asked_for_before_that_is_answered_after_it_has_come_back(proven_shared, key):
+    offender = proven_shared.connect(None, WireClient, session_expiry=1000)
+    with proven_shared.store.paused():
+        answered = offender.begin("SET", key, "value")
+        offender.begin("GET", key, response_topic="#")
+        assert offender.wait_until_closed() == PROTOCOL_ERROR
+        again = proven_shared.connect(offender.id, WireClient, clean_start=False, session_expiry=1000)
+
+    assert again.answer_to(answered).payload == OK
+
+
+def test_a_request_without_a_response_topic_is_only_passed_over(client, key):
+    client.publish(INVOKE, b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", CorrelationData=b"1")
+
+    assert client.ask("GET", key) == b"$-1\r\n"
+
+
+# Who sees requests
+
+
+@pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/+/invoke", "+/+/+/+/+",
+                                   "$share/group/#", "$share/group/statestore/#", "$share/group/+/+/+/+/+"])
+def test_nobody_else_sees_a_request_or_anothers_notification(proven_shared, client, key, topic):
+    listener = proven_shared.connect(kind=WireClient)
+    assert listener.subscribe(topic) == 1
+
+    client.register(key)
+    for n in range(10):
+        client.ask("SET", key, n)
+    assert len(client.changes()) == 10
+    client.publish(f"{SERVICE}/other/invoke", b"this it sees")
+
+    seen = {message.topic for message in listener.messages()}
+    assert f"{SERVICE}/other/invoke" in seen
+    assert seen <= {f"{SERVICE}/other/invoke", client.response_topic}
+
+
+@pytest.mark.parametrize("topic", [INVOKE, f"$share/group/{INVOKE}"])
+def test_nobody_else_may_ask_to(client, topic):
+    assert client.subscribe(topic) == 0x87

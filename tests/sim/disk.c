@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/disk.h"
+
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/assert.h"
+#include "common/cleanup.h"
+
+void disk_deinit(struct disk *disk) {
+        for (size_t i = 0; i < disk->n_entries; i++)
+                entry_unref(disk->entries[i].entry);
+        for (size_t i = 0; i < disk->n_registrations; i++)
+                registration_unref(disk->registrations[i].registration);
+        free(disk->entries);
+        free(disk->registrations);
+        free(disk->answers);
+        *disk = (struct disk){ 0 };
+}
+
+/* 1. Rows */
+
+static struct disk_entry *find(const struct disk *disk, struct slice key) {
+        for (size_t i = 0; i < disk->n_entries; i++)
+                if (slice_equal(entry_key(disk->entries[i].entry), key))
+                        return &disk->entries[i];
+        return NULL;
+}
+
+const struct disk_entry *disk_find(const struct disk *disk, struct slice key) {
+        return find(disk, key);
+}
+
+/* Whether what is kept is what the row says that was there. */
+static bool is_expected(const struct disk_entry *kept, const struct row *row) {
+        const struct entry *before = row->entry.before;
+
+        if (!before || !before->is_persistent)
+                return !kept;
+        return kept && kept->deadline_ns == row->entry.before_deadline_ns &&
+               kept->entry->version_wall_ms == before->version_wall_ms &&
+               kept->entry->version_counter == before->version_counter &&
+               slice_equal(entry_blob(kept->entry), entry_blob(before));
+}
+
+static void keep_entry(struct disk *disk, const struct row *row) {
+        struct entry *before = row->entry.before, *after = row->entry.after;
+        struct disk_entry *kept = find(disk, entry_key(after ? after : before));
+
+        ASSERT(is_expected(kept, row));
+        if (kept) {
+                entry_unref(kept->entry);
+                *kept = disk->entries[--disk->n_entries];
+        }
+        if (!after || !after->is_persistent)
+                return;
+
+        ASSERT(array_reserve((void **)&disk->entries, &disk->entries_capacity, disk->n_entries + 1,
+                             sizeof(*disk->entries)) == 0);
+        disk->entries[disk->n_entries++] =
+                (struct disk_entry){ entry_ref(after), row->entry.after_deadline_ns };
+}
+
+/* The topic names client and key. */
+static struct disk_registration *find_registration(const struct disk *disk,
+                                                   const struct registration *registration) {
+        for (size_t i = 0; i < disk->n_registrations; i++)
+                if (strcmp(disk->registrations[i].registration->topic, registration->topic) == 0)
+                        return &disk->registrations[i];
+        return NULL;
+}
+
+static void drop_registration(struct disk *disk, struct disk_registration *kept) {
+        registration_unref(kept->registration);
+        *kept = disk->registrations[--disk->n_registrations];
+}
+
+static void keep_registration(struct disk *disk, const struct row *row) {
+        struct registration *registration = row->registration.registration;
+        struct disk_registration *kept = find_registration(disk, registration);
+
+        if (kept && kept->is_over) { /* whatever happened to it since, it is not there */
+                drop_registration(disk, kept);
+                kept = NULL;
+                if (!row->registration.is_added)
+                        return;
+        }
+
+        ASSERT(!kept == row->registration.is_added);
+        if (kept) {
+                drop_registration(disk, kept);
+                return;
+        }
+        ASSERT(array_reserve((void **)&disk->registrations, &disk->registrations_capacity,
+                             disk->n_registrations + 1, sizeof(*disk->registrations)) == 0);
+        disk->registrations[disk->n_registrations++] =
+                (struct disk_registration){ .registration = registration_ref(registration) };
+}
+
+static void keep_answer(struct disk *disk, const struct row *row) {
+        while (disk->n_slots <= row->answer.slot) {
+                ASSERT(array_reserve((void **)&disk->answers, &disk->slots_capacity, disk->n_slots + 1,
+                                     sizeof(*disk->answers)) == 0);
+                disk->answers[disk->n_slots++] = (struct disk_answer){ 0 };
+        }
+        disk->answers[row->answer.slot] = (struct disk_answer){
+                .is_used = true,
+                .digest = row->answer.digest,
+                .answer = row->answer.answer,
+                .deadline_ns = row->answer.deadline_ns,
+        };
+}
+
+static bool is_later(struct version a, struct version b) {
+        return a.wall_ms > b.wall_ms || (a.wall_ms == b.wall_ms && a.counter > b.counter);
+}
+
+void disk_commit(struct disk *disk, const struct storage_batch *batch) {
+        ASSERT(!is_later(disk->header.clock, batch->clock));
+        disk->header.clock = batch->clock;
+        disk->header.n_departures = batch->n_departures;
+
+        for (size_t i = 0; i < batch->n_rows; i++) {
+                switch (batch->rows[i].type) {
+                case ROW_ENTRY:
+                        keep_entry(disk, &batch->rows[i]);
+                        break;
+                case ROW_REGISTRATION:
+                        keep_registration(disk, &batch->rows[i]);
+                        break;
+                case ROW_ANSWER:
+                        keep_answer(disk, &batch->rows[i]);
+                        break;
+                }
+        }
+}
+
+void disk_refuse(struct disk *disk, const struct storage_batch *batch) {
+        for (size_t i = 0; i < batch->n_rows; i++) {
+                const struct row *row = &batch->rows[i];
+                struct disk_registration *kept;
+
+                if (row->type != ROW_REGISTRATION || !row->registration.is_final)
+                        continue;
+                kept = find_registration(disk, row->registration.registration);
+                if (kept)
+                        kept->is_over = true;
+        }
+}
+
+/* 2. Loading */
+
+static int load_registration(const struct storage_sink *sink, const struct registration *registration) {
+        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+
+        registration_names(registration, &client, &key);
+        return sink->registration(sink->userdata, buf_slice(&client), buf_slice(&key),
+                                  registration->connection);
+}
+
+static int load_entry(const struct storage_sink *sink, const struct disk_entry *kept) {
+        struct hlc fence;
+        bool has_fence = entry_fence(kept->entry, &fence);
+
+        return sink->entry(sink->userdata, entry_key(kept->entry), entry_value(kept->entry),
+                           entry_version(kept->entry), kept->deadline_ns, has_fence ? &fence : NULL);
+}
+
+static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
+        struct disk *disk = (struct disk *)storage;
+        int r;
+
+        r = sink->header(sink->userdata, &disk->header);
+        for (size_t i = 0; i < disk->n_entries && r == 0; i++)
+                r = load_entry(sink, &disk->entries[i]);
+        for (size_t i = 0; i < disk->n_registrations && r == 0; i++) {
+                disk->registrations[i].is_over = false; /* it is back, until its client leaves once more */
+                r = load_registration(sink, disk->registrations[i].registration);
+        }
+        for (size_t i = 0; i < disk->n_slots && r == 0; i++) {
+                const struct disk_answer *kept = &disk->answers[i];
+
+                if (kept->is_used && kept->deadline_ns > now.mono_ns)
+                        r = sink->answer(sink->userdata, (uint32_t)i, &kept->digest, kept->answer,
+                                         kept->deadline_ns);
+        }
+        return r;
+}
+
+void disk_init(struct disk *disk, uint64_t seed) {
+        static const struct storage_operations operations = { .load = load };
+
+        *disk = (struct disk){
+                .storage = { .operations = &operations },
+                .header = { .seed = seed, .instance_id = "instance-1" },
+        };
+}
+
+/* 3. Comparing */
+
+static bool is_same_fence(const struct entry *a, const struct entry *b) {
+        struct hlc fence_a, fence_b;
+        bool has_a = entry_fence(a, &fence_a), has_b = entry_fence(b, &fence_b);
+
+        return has_a == has_b && (!has_a || hlc_compare(fence_a, fence_b) == 0);
+}
+
+static void compare_entries(const struct disk *disk, const struct store *store) {
+        struct table_cursor cursor = { 0 };
+        struct table_item *item;
+        size_t n_kept = 0;
+
+        while ((item = table_each(&store->table, &cursor))) {
+                struct entry *entry = (struct entry *)item;
+                const struct disk_entry *kept = find(disk, entry_key(entry));
+
+                ASSERT(entry->is_persistent == (kept != NULL));
+                if (!kept)
+                        continue;
+                n_kept++;
+                ASSERT(slice_equal(entry_blob(kept->entry), entry_blob(entry)));
+                ASSERT(kept->entry->version_wall_ms == entry->version_wall_ms &&
+                       kept->entry->version_counter == entry->version_counter);
+                ASSERT(kept->deadline_ns == store_deadline(store, entry));
+                ASSERT(is_same_fence(kept->entry, entry));
+        }
+        ASSERT(n_kept == disk->n_entries);
+}
+
+static void compare_registrations(const struct disk *disk, const struct watch *watch) {
+        struct table_cursor cursor = { 0 };
+        struct registration *registration;
+        size_t n_kept = 0, n_over = 0;
+
+        while ((registration = watch_each(watch, &cursor))) {
+                struct disk_registration *kept = find_registration(disk, registration);
+
+                ASSERT(kept && !kept->is_over && kept->registration->connection == registration->connection);
+                n_kept++;
+        }
+        for (size_t i = 0; i < disk->n_registrations; i++)
+                n_over += disk->registrations[i].is_over;
+        ASSERT(n_kept + n_over == disk->n_registrations);
+}
+
+static void compare_answers(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
+        size_t n_kept = 0, n_remembered = 0;
+
+        for (size_t i = 0; i < disk->n_slots; i++) {
+                const struct disk_answer *kept = &disk->answers[i];
+                struct remembered_answer answer;
+
+                if (!kept->is_used || kept->deadline_ns <= now_ns)
+                        continue;
+                n_kept++;
+                ASSERT(dedup_find(dedup, &kept->digest, now_ns, &answer));
+                ASSERT(answer.outcome == kept->answer.outcome && answer.has_version == kept->answer.has_version &&
+                       answer.version_wall_ms == kept->answer.version_wall_ms &&
+                       answer.version_counter == kept->answer.version_counter);
+        }
+        for (uint32_t i = 0; i < dedup->deadlines.n_nodes; i++)
+                n_remembered += dedup->deadlines.nodes[i].deadline > now_ns;
+        ASSERT(n_kept == n_remembered);
+}
+
+void disk_compare(const struct disk *disk, const struct engine *engine, struct now now) {
+        compare_entries(disk, &engine->store);
+        compare_registrations(disk, &engine->watch);
+        compare_answers(disk, &engine->dedup, now.mono_ns);
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit/disk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "common/array.h"
+#include "core/outcome.h"
+#include "storage/sqlite.h"
+
+/* Content */
+
+static size_t content_find(const struct content *content, const char *name, bool *ret_found) {
+        size_t i = 0;
+
+        while (i < content->n_lines && strcmp(content->lines[i].name, name) < 0)
+                i++;
+        *ret_found = i < content->n_lines && strcmp(content->lines[i].name, name) == 0;
+        return i;
+}
+
+/* text NULL: it goes. Takes over both. */
+static void content_put(struct content *content, char *name, char *text) {
+        bool found;
+        size_t at = content_find(content, name, &found);
+
+        if (found) {
+                free(content->lines[at].name);
+                free(content->lines[at].text);
+                content->n_lines--;
+                memmove(&content->lines[at], &content->lines[at + 1],
+                        (content->n_lines - at) * sizeof(content->lines[0]));
+        }
+        if (!text) {
+                free(name);
+                return;
+        }
+
+        cr_assert_eq(array_reserve((void **)&content->lines, &content->capacity, content->n_lines + 1,
+                                   sizeof(content->lines[0])),
+                     0);
+        memmove(&content->lines[at + 1], &content->lines[at],
+                (content->n_lines - at) * sizeof(content->lines[0]));
+        content->lines[at] = (struct line){ name, text };
+        content->n_lines++;
+}
+
+static void content_reset(struct content *content) {
+        for (size_t i = 0; i < content->n_lines; i++) {
+                free(content->lines[i].name);
+                free(content->lines[i].text);
+        }
+        content->n_lines = 0;
+}
+
+void content_deinit(struct content *content) {
+        content_reset(content);
+        free(content->lines);
+        *content = (struct content){ 0 };
+}
+
+void content_copy(struct content *to, const struct content *from) {
+        if (to == from)
+                return;
+
+        content_reset(to);
+        for (size_t i = 0; i < from->n_lines; i++)
+                content_put(to, strdup(from->lines[i].name), strdup(from->lines[i].text));
+}
+
+bool content_equal(const struct content *a, const struct content *b) {
+        if (a->n_lines != b->n_lines)
+                return false;
+        for (size_t i = 0; i < a->n_lines; i++)
+                if (strcmp(a->lines[i].name, b->lines[i].name) != 0 ||
+                    strcmp(a->lines[i].text, b->lines[i].text) != 0)
+                        return false;
+        return true;
+}
+
+__attribute__((format(printf, 1, 2))) static char *text_of(const char *format, ...) {
+        va_list arguments;
+        char *text;
+
+        va_start(arguments, format);
+        cr_assert(vasprintf(&text, format, arguments) >= 0);
+        va_end(arguments);
+        return text;
+}
+
+/* Short bytes as hex; of long ones their hash. */
+static char *bytes_text(struct slice bytes) {
+        char *text;
+
+        if (bytes.length > 64)
+                return text_of("%zu:%016" PRIx64, bytes.length,
+                               (uint64_t)XXH3_64bits(bytes.data, bytes.length));
+
+        text = calloc(1, 2 * bytes.length + 1);
+        cr_assert_not_null(text);
+        for (size_t i = 0; i < bytes.length; i++)
+                snprintf(text + 2 * i, 3, "%02x", bytes.data[i]);
+        return text;
+}
+
+static void put_entry(struct content *content, const struct setting *setting, struct version version) {
+        char *key = bytes_text(setting->key), *value = bytes_text(setting->value);
+        char *node = bytes_text(setting->fence.node);
+
+        content_put(content, text_of("entry %s", key),
+                    text_of("%s version %" PRId64 ":%u deadline %" PRId64 " fence %" PRId64 ":%" PRIu64
+                            ":%s",
+                            value, version.wall_ms, version.counter, setting->deadline_ns,
+                            setting->fence.wall_ms, setting->fence.counter, node));
+        free(key);
+        free(value);
+        free(node);
+}
+
+static void put_registration(struct content *content, struct slice client, struct slice key,
+                             const uint64_t *connection) {
+        char *client_text = bytes_text(client), *key_text = bytes_text(key);
+
+        content_put(content, text_of("registration %s %s", client_text, key_text),
+                    connection ? text_of("connection %" PRIu64, *connection) : NULL);
+        free(client_text);
+        free(key_text);
+}
+
+static void put_answer(struct content *content, uint32_t slot, const struct digest *digest,
+                       struct remembered_answer answer, int64_t deadline_ns) {
+        char *digest_text = bytes_text((struct slice){ digest->bytes, sizeof(digest->bytes) });
+
+        content_put(content, text_of("answer %08x", slot),
+                    text_of("%s outcome %u version %d %" PRId64 ":%u deadline %" PRId64, digest_text,
+                            answer.outcome, answer.has_version, answer.version_wall_ms,
+                            answer.version_counter, deadline_ns));
+        free(digest_text);
+}
+
+/* Loading */
+
+static int take_header(void *userdata, const struct storage_header *header) {
+        struct disk *disk = userdata;
+
+        disk->header = *header;
+        return 0;
+}
+
+static int take_entry(void *userdata, struct slice key, struct slice value, struct version version,
+                      int64_t deadline_ns, const struct hlc *fence) {
+        struct disk *disk = userdata;
+        struct setting setting = {
+                .key = key,
+                .value = value,
+                .deadline_ns = deadline_ns == STORE_NEVER ? 0 : deadline_ns,
+                .fence = fence ? *fence : (struct hlc){ 0 },
+        };
+
+        put_entry(&disk->loaded, &setting, version);
+        return 0;
+}
+
+static int take_registration(void *userdata, struct slice client, struct slice key, uint64_t connection) {
+        struct disk *disk = userdata;
+
+        put_registration(&disk->loaded, client, key, &connection);
+        return 0;
+}
+
+static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
+                       struct remembered_answer answer, int64_t deadline_ns) {
+        struct disk *disk = userdata;
+
+        put_answer(&disk->loaded, slot, digest, answer, deadline_ns);
+        return 0;
+}
+
+static void take_progress(void *userdata, uint64_t n_rows) {
+        struct disk *disk = userdata;
+
+        disk->n_progress = n_rows;
+}
+
+int disk_open(struct disk *disk) {
+        struct storage_sink sink = {
+                .header = take_header,
+                .entry = take_entry,
+                .registration = take_registration,
+                .answer = take_answer,
+                .progress = take_progress,
+                .userdata = disk,
+        };
+        int r;
+
+        cr_assert_null(disk->storage);
+        content_reset(&disk->loaded);
+        disk->header = (struct storage_header){ 0 };
+        r = disk->checkpoint_frames
+                    ? sqlite_storage_open(&disk->storage, disk->directory, disk->checkpoint_frames)
+                    : storage_sqlite_open(&disk->storage, disk->directory);
+        if (r < 0) {
+                disk->storage = NULL;
+                return r;
+        }
+
+        r = storage_load(disk->storage, &sink, disk->now);
+        if (r < 0)
+                disk_close(disk);
+        return r;
+}
+
+void disk_close(struct disk *disk) {
+        disk->storage = storage_close(disk->storage);
+}
+
+static void show(const char *name, const struct content *content) {
+        fprintf(stderr, "%s:\n", name);
+        for (size_t i = 0; i < content->n_lines; i++)
+                fprintf(stderr, "  %s = %s\n", content->lines[i].name, content->lines[i].text);
+}
+
+int disk_check_either(struct disk *disk, const struct content *one, const struct content *other) {
+        cr_assert_eq(disk_open(disk), 0);
+        if (content_equal(&disk->loaded, one))
+                return 0;
+        if (other && content_equal(&disk->loaded, other))
+                return 1;
+
+        show("expected", one);
+        if (other)
+                show("or", other);
+        show("found", &disk->loaded);
+        cr_assert_fail("%s does not hold what it should", disk->directory);
+        return -1;
+}
+
+void disk_check(struct disk *disk) {
+        disk_check_either(disk, &disk->committed, NULL);
+}
+
+/* The directory */
+
+void disk_init(struct disk *disk) {
+        *disk = (struct disk){
+                .directory = "/tmp/statestored-test-XXXXXX",
+                .now = { .wall_ms = DISK_WALL_MS, .mono_ns = INT64_C(1000000000) },
+                .clock = { DISK_WALL_MS, 0 },
+        };
+        cr_assert_not_null(mkdtemp(disk->directory));
+        cr_assert_eq(watch_init(&disk->watch, 1), 0);
+}
+
+void disk_init_like(struct disk *disk, const struct disk *original) {
+        disk_init(disk);
+        disk->now = original->now;
+        disk->clock = original->clock;
+        disk->n_departures = original->n_departures;
+        disk->checkpoint_frames = original->checkpoint_frames;
+        content_copy(&disk->committed, &original->committed);
+        content_copy(&disk->expected, &original->committed);
+}
+
+static void reset_batch(struct disk *disk) {
+        for (size_t i = 0; i < disk->n_rows; i++) {
+                struct row *row = &disk->rows[i];
+
+                if (row->type == ROW_ENTRY) {
+                        entry_unref(row->entry.before);
+                        entry_unref(row->entry.after);
+                } else if (row->type == ROW_REGISTRATION) {
+                        registration_unref(row->registration.registration);
+                }
+        }
+        disk->n_rows = 0;
+}
+
+void disk_deinit(struct disk *disk) {
+        struct dirent *name;
+        DIR *names;
+
+        disk_close(disk);
+        reset_batch(disk);
+        watch_deinit(&disk->watch);
+        content_deinit(&disk->committed);
+        content_deinit(&disk->expected);
+        content_deinit(&disk->uncertain);
+        content_deinit(&disk->loaded);
+
+        names = opendir(disk->directory);
+        while (names && (name = readdir(names)))
+                if (name->d_name[0] != '.')
+                        unlinkat(dirfd(names), name->d_name, 0);
+        if (names)
+                closedir(names);
+        rmdir(disk->directory);
+}
+
+static int open_file(const struct disk *disk, const char *name, int flags) {
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/%s", disk->directory, name);
+        return open(path, flags | O_CLOEXEC, S_IRUSR | S_IWUSR);
+}
+
+size_t disk_read(const struct disk *disk, const char *name, uint8_t **ret_bytes) {
+        int fd = open_file(disk, name, O_RDONLY);
+        struct stat status;
+
+        *ret_bytes = NULL;
+        if (fd < 0)
+                return 0;
+
+        cr_assert_eq(fstat(fd, &status), 0);
+        *ret_bytes = malloc((size_t)status.st_size + 1);
+        cr_assert_not_null(*ret_bytes);
+        cr_assert_eq(pread(fd, *ret_bytes, (size_t)status.st_size, 0), status.st_size);
+        close(fd);
+        return (size_t)status.st_size;
+}
+
+void disk_write(const struct disk *disk, const char *name, const void *bytes, size_t length) {
+        int fd = open_file(disk, name, O_WRONLY | O_CREAT | O_TRUNC);
+
+        cr_assert(fd >= 0);
+        cr_assert_eq(write(fd, bytes, length), (ssize_t)length);
+        close(fd);
+}
+
+bool disk_has(const struct disk *disk, const char *name) {
+        int fd = open_file(disk, name, O_RDONLY);
+
+        if (fd >= 0)
+                close(fd);
+        return fd >= 0;
+}
+
+void disk_unlink(const struct disk *disk, const char *name) {
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/%s", disk->directory, name);
+        cr_assert_eq(unlink(path), 0);
+}
+
+void disk_copy(struct disk *disk, struct disk *copy) {
+        static const char *const names[] = { "statestored.db", "statestored.db-wal", "acknowledged" };
+
+        disk_init_like(copy, disk);
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+                uint8_t *bytes;
+                size_t length = disk_read(disk, names[i], &bytes);
+
+                if (bytes)
+                        disk_write(copy, names[i], bytes, length);
+                free(bytes);
+        }
+}
+
+uint64_t disk_fingerprint(const struct disk *disk) {
+        DIR *names = opendir(disk->directory);
+        struct dirent *name;
+        uint64_t sum = 0;
+
+        cr_assert_not_null(names);
+        while ((name = readdir(names))) {
+                uint8_t *bytes;
+                size_t length;
+
+                if (name->d_name[0] == '.' || strcmp(name->d_name, "lock") == 0)
+                        continue;
+                length = disk_read(disk, name->d_name, &bytes);
+                sum += XXH3_64bits_withSeed(bytes, length, XXH3_64bits(name->d_name, strlen(name->d_name)));
+                free(bytes);
+        }
+        closedir(names);
+        return sum;
+}
+
+void disk_sql(const struct disk *disk, const char *sql) {
+        char path[128];
+        sqlite3 *db;
+
+        snprintf(path, sizeof(path), "%s/statestored.db", disk->directory);
+        cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+        cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
+        cr_assert_eq(sqlite3_close(db), SQLITE_OK);
+}
+
+/* Batches */
+
+static struct row *add_row(struct disk *disk, enum row_type type) {
+        struct row *row = &disk->rows[disk->n_rows];
+
+        cr_assert_lt(disk->n_rows, DISK_ROWS_MAX);
+        disk->n_rows++;
+        *row = (struct row){ .type = type };
+        return row;
+}
+
+/* An entry as the engine would have it: what is not looked at is made up. */
+static struct entry *stand_in(struct slice key) {
+        struct entry *entry;
+
+        cr_assert_eq(entry_new(&entry, key, S("before"), (struct version){ 1, 1 }, NULL), 0);
+        entry->is_persistent = true;
+        return entry;
+}
+
+void disk_set_as(struct disk *disk, struct setting setting) {
+        struct row *row = add_row(disk, ROW_ENTRY);
+        char *key = bytes_text(setting.key);
+        char *name = text_of("entry %s", key);
+        struct entry *entry;
+        bool was_there;
+
+        disk->clock.counter++;
+        cr_assert_eq(entry_new(&entry, setting.key, setting.value, disk->clock,
+                               setting.fence.node.data ? &setting.fence : NULL),
+                     0);
+        entry->is_persistent = !setting.is_transient;
+        content_find(&disk->expected, name, &was_there);
+        row->entry.before = was_there ? stand_in(setting.key) : NULL;
+        row->entry.before_deadline_ns = STORE_NEVER;
+        row->entry.after = entry;
+        row->entry.after_deadline_ns = setting.deadline_ns ? setting.deadline_ns : STORE_NEVER;
+
+        if (setting.is_transient)
+                content_put(&disk->expected, strdup(name), NULL);
+        else
+                put_entry(&disk->expected, &setting, disk->clock);
+        free(key);
+        free(name);
+}
+
+void disk_set(struct disk *disk, struct slice key, struct slice value) {
+        disk_set_as(disk, (struct setting){ .key = key, .value = value });
+}
+
+void disk_put(struct disk *disk, const char *key, const char *value) {
+        disk_set(disk, slice_from_string(key), slice_from_string(value));
+}
+
+void disk_remove(struct disk *disk, struct slice key) {
+        struct row *row = add_row(disk, ROW_ENTRY);
+        char *text = bytes_text(key);
+
+        row->entry.before = stand_in(key);
+        content_put(&disk->expected, text_of("entry %s", text), NULL);
+        free(text);
+}
+
+void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection) {
+        struct row *row = add_row(disk, ROW_REGISTRATION);
+
+        cr_assert_eq(watch_add(&disk->watch, client, key, connection), 0);
+        row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
+        row->registration.is_added = true;
+        put_registration(&disk->expected, client, key, &connection);
+}
+
+void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
+        struct row *row = add_row(disk, ROW_REGISTRATION);
+
+        row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
+        watch_remove(&disk->watch, row->registration.registration);
+        put_registration(&disk->expected, client, key, NULL);
+}
+
+void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
+                 int64_t deadline_ns) {
+        struct row *row = add_row(disk, ROW_ANSWER);
+
+        row->answer.slot = slot;
+        row->answer.answer = (struct remembered_answer){
+                .version_wall_ms = version.wall_ms,
+                .version_counter = version.counter,
+                .outcome = (uint16_t)outcome,
+                .has_version = version.wall_ms != 0,
+        };
+        row->answer.deadline_ns = deadline_ns;
+        memcpy(row->answer.digest.bytes, &slot, sizeof(slot));
+        memcpy(row->answer.digest.bytes + 8, &version, 8);
+        put_answer(&disk->expected, slot, &row->answer.digest, row->answer.answer, deadline_ns);
+}
+
+int disk_commit(struct disk *disk) {
+        struct storage_batch batch = {
+                .rows = disk->rows,
+                .n_rows = disk->n_rows,
+                .clock = disk->clock,
+                .n_departures = disk->n_departures,
+                .now = disk->now,
+        };
+        int r = storage_commit(disk->storage, &batch);
+
+        reset_batch(disk);
+        if (r == -ESTALE)
+                content_copy(&disk->uncertain, &disk->expected);
+        if (r == 0)
+                content_copy(&disk->committed, &disk->expected);
+        else
+                content_copy(&disk->expected, &disk->committed);
+        return r;
+}
