@@ -14,11 +14,12 @@
  * says under $SYS, where no client can publish, and to statestored's client alone.
  *
  * A *connection* is one connection of one client, from CONNECT to its end, whatever ends it and whatever
- * becomes of its session. Its number is above 0, fits 64 bits and is never given twice, not even by the next
- * run of the broker. The plugin gives it with the first request that comes over the connection.
+ * becomes of its session. Its number is above 0 and below 2^63, and is never given twice: within one run of the
+ * broker they grow, each run begins at a random one. The plugin gives it with the first request that comes over
+ * the connection.
  */
 
-/* The plugin speaks this version of what follows; statestored falls back to no plugin where it reads another. */
+/* The plugin speaks this version of what follows. Where statestored reads another one it goes without. */
 #define BROKER_SIDE_VERSION "1"
 
 /* From statestored to the plugin */
@@ -26,7 +27,7 @@
 #define BROKER_SIDE_CONTROL "$CONTROL/statestore/v1/"
 
 /*
- * Payload: an instance id, 1 to BROKER_SIDE_INSTANCE_MAX bytes, any but NUL. statestored makes a new one
+ * Payload: an instance id, 1 to BROKER_SIDE_INSTANCE_MAX bytes, whatever they are. statestored makes a new one
  * whenever it starts without the registrations that it had given, and keeps it as long as it has them.
  *
  * Said first, and again on every new connection to the broker: from here on the plugin speaks to, and listens
@@ -38,8 +39,9 @@
 
 /*
  * Payload: the number of a connection that now has registrations: it is *held*, once however often this is
- * said. Say it before the answer to KEYNOTIFY goes out, or a crash between the two forgets the registration
- * of a client that was told that it has one. Answered with left where the connection has ended already.
+ * said. Say it before the answer to KEYNOTIFY goes out: after a crash between the two, the next instance would
+ * not have this client disconnected although it believes to be registered. Answered with left where the
+ * connection has ended already.
  */
 #define BROKER_SIDE_HOLD BROKER_SIDE_CONTROL "hold"
 
@@ -49,11 +51,13 @@
 /*
  * A notification. Response Topic: the notify topic to deliver on, which names the client; Correlation Data:
  * the number of the connection, or absent for whichever the client has now. Payload, Payload Format
- * Indicator, Content Type, Message Expiry Interval and user properties are delivered as they are.
+ * Indicator, Content Type and user properties are delivered as they are. Not the Message Expiry Interval, which
+ * mosquitto 2.0 does not show to plugins.
  *
- * It goes to this client alone, at QoS 1, once, subscribed or not. It is dropped in silence where the client
- * is not connected, or over another connection; then nothing is queued for it either. A client that has sent
- * no request over its present connection counts as not connected: it can have no registrations.
+ * It goes to this client alone, at QoS 1, subscribed or not, once for each time that it is said: a PUBLISH that
+ * the MQTT library sends again after a reconnect is delivered again. It is dropped in silence where the client is
+ * not connected, or over another connection; then nothing is queued for it either. A client that has sent no
+ * request over its present connection counts as not connected: it can have no registrations.
  */
 #define BROKER_SIDE_DELIVER BROKER_SIDE_CONTROL "deliver"
 
@@ -73,19 +77,24 @@
  * each run of the broker: when it changes, every connection has ended.
  *
  * A connection that is not listed has ended, or its hold was lost on the way here. To tell these apart, hold
- * it again: the answer to that is left where it has ended.
+ * it again: the answer to that is left where it has ended. What was told while statestored was away, and waited
+ * in its session, may come before welcome; it is true all the same.
  */
 #define BROKER_SIDE_WELCOME     BROKER_SIDE_SYS "welcome"
 #define BROKER_SIDE_SEAL_LENGTH 32
 
-/* Payload: the number of a held connection that has ended. It follows every request that came over it. */
+/*
+ * Payload: the number of a held connection that has ended. It comes after every request that came over it;
+ * requests over the client's next connection may come before it.
+ */
 #define BROKER_SIDE_LEFT BROKER_SIDE_SYS "left"
 
 /*
  * The stamp: user properties that the plugin adds to every PUBLISH that a client sends to TOPIC_INVOKE, after it
  * has taken out all whose names begin with BROKER_SIDE_STAMP. A message whose seal is not the one that welcome
- * gave was not seen by the plugin (a will, a message retained from before, a bridge's doing) or is forged:
- * whatever else is stamped on it means nothing.
+ * gave was not seen by the plugin (a will, a message that another run retained) or is forged: whatever else is
+ * stamped on it means nothing. Whoever may read requests learns the seal: do not bridge TOPIC_INVOKE to a broker
+ * that is not to be trusted. What a bridge brings in bears the bridge's own name.
  */
 #define BROKER_SIDE_STAMP           "statestore-"
 #define BROKER_SIDE_STAMP_SEAL      BROKER_SIDE_STAMP "seal" /* seal ":" connection number */

@@ -44,12 +44,6 @@ bool broker_tick_is_last(void) {
         return !is_2_1;
 }
 
-void broker_replace_properties(mosquitto_property **properties, mosquitto_property *replacement) {
-        if (!is_2_1)
-                mosquitto_property_free_all(properties);
-        *properties = replacement;
-}
-
 void broker_free_read(void *memory) {
         if (is_2_1)
                 mosquitto_free(memory);

@@ -14,7 +14,8 @@
 
 /*
  * The broker, as far as mosquitto 2.0 and 2.1 differ in what they want of a plugin. Both speak version 5 of the
- * plugin interface and either loads the same binary; which one it is shows at load, and nowhere but here.
+ * plugin interface and either loads the same binary; which one it is shows at load, and nowhere but here. The
+ * releases of 2.0 cannot be told apart: what differs among them must not matter.
  */
 
 /*
@@ -43,10 +44,10 @@ int broker_reloaded(void);
  */
 bool broker_tick_is_last(void);
 
-/* Puts a new list in the place of a message's. 2.0 leaves the old one to us, 2.1 frees it. */
-void broker_replace_properties(mosquitto_property **properties, mosquitto_property *replacement);
-
-/* Frees what a property reader returned: of the C library's memory in 2.0, of the broker's in 2.1. */
+/*
+ * Frees what a property reader returned: of the C library's memory in 2.0, of the broker's, which it counts, in
+ * 2.1. (2.0.21 and 2.0.22 count it too, but their manual says free() as well: there the count grows.)
+ */
 void broker_free_read(void *memory);
 
 /* For CLEANUP: frees so what a pointer points to. */

@@ -100,13 +100,13 @@ static void put_last(struct guard *guard) {
                 if (guard->undecided == UNDECIDED_DENY)
                         mosquitto_log_printf(MOSQ_LOG_NOTICE, OTHERS_LOADED);
         }
-        guard->last_is_last = true;
+        guard->is_behind_all = true;
         if (guard->undecided == UNDECIDED_DENY)
                 return;
 
         mosquitto_callback_unregister(guard->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL);
         if (mosquitto_callback_register(guard->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL, NULL))
-                guard->last_is_last = false; /* denied until there is memory again */
+                guard->is_behind_all = false; /* denied until there is memory again */
 }
 
 static int on_acl_check(int event, void *event_data, void *userdata) {
@@ -114,7 +114,7 @@ static int on_acl_check(int event, void *event_data, void *userdata) {
         struct guard *guard = userdata;
 
         (void)event;
-        if (broker_needs_an_answer() && !guard->last_is_last)
+        if (broker_needs_an_answer() && !guard->is_behind_all)
                 put_last(guard);
 
         switch (judge(check->access, check->topic)) {
@@ -141,5 +141,5 @@ void guard_stop(struct guard *guard) {
 }
 
 void guard_look_again(struct guard *guard) {
-        guard->last_is_last = false;
+        guard->is_behind_all = false;
 }

@@ -41,7 +41,7 @@ struct guard {
                 UNDECIDED_ALLOW,
                 UNDECIDED_DENY,
         } undecided;
-        bool last_is_last;
+        bool is_behind_all;
 };
 
 /* guard.c: who may do what on the topics that are statestored's */
@@ -113,6 +113,14 @@ int property_name(const mosquitto_property *property, char **ret_name);
 #define PROPERTIES_COPIED_MAX 256
 int properties_copy(mosquitto_property **list, const mosquitto_property *from,
                     int (*keep)(const mosquitto_property *property));
+
+/*
+ * Exchanges the contents of two lists that are not empty. A message's list cannot be replaced: 2.0.15 and later
+ * free the one that was there, earlier ones leave that to the plugin, and nobody tells which it is. So its first
+ * node stays, with another node's bytes in it. That is all there is to do: a node is one piece of memory, and
+ * knows none but the next.
+ */
+void properties_swap(mosquitto_property *a, mosquitto_property *b);
 
 /* For CLEANUP. */
 void cleanup_properties(mosquitto_property **list);

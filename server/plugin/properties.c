@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <malloc.h>
 
 #include "common/cleanup.h"
 #include "plugin/internal.h"
@@ -104,6 +105,18 @@ int properties_copy(mosquitto_property **list, const mosquitto_property *from,
                         return r;
         }
         return 0;
+}
+
+void properties_swap(mosquitto_property *a, mosquitto_property *b) {
+        uint8_t *a_bytes = (uint8_t *)a, *b_bytes = (uint8_t *)b;
+        size_t a_size = malloc_usable_size(a), b_size = malloc_usable_size(b);
+
+        for (size_t i = 0; i < a_size && i < b_size; i++) {
+                uint8_t byte = a_bytes[i];
+
+                a_bytes[i] = b_bytes[i];
+                b_bytes[i] = byte;
+        }
 }
 
 void cleanup_properties(mosquitto_property **list) {

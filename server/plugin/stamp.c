@@ -80,33 +80,39 @@ static int add_stamp(mosquitto_property **properties, const struct connection *c
         return username ? add(properties, BROKER_SIDE_STAMP_USERNAME, username) : 0;
 }
 
-static int replace_stamp(mosquitto_property **properties, const struct connection *connection) {
+static int replace_stamp(mosquitto_property *properties, const struct connection *connection) {
         CLEANUP(cleanup_properties) mosquitto_property *list = NULL;
         int r;
 
-        r = properties_copy(&list, *properties, is_no_stamp);
+        r = properties_copy(&list, properties, is_no_stamp);
         if (r < 0)
                 return r;
         r = add_stamp(&list, connection);
         if (r < 0)
                 return r;
 
-        broker_replace_properties(properties, take_ptr(&list));
+        properties_swap(properties, list);
         return 0;
 }
 
 static int stamp(struct plugin *plugin, struct mosquitto_evt_message *request, const char *client_id,
-                 bool in_place) {
+                 bool is_forged) {
+        bool had_none = !request->properties;
         struct connection *connection;
         int r;
 
         r = presence_enter(plugin, request->client, client_id, &connection);
         if (r < 0)
                 return r;
-        r = in_place ? add_stamp(&request->properties, connection)
-                     : replace_stamp(&request->properties, connection);
-        if (r < 0)
+
+        r = is_forged ? replace_stamp(request->properties, connection)
+                      : add_stamp(&request->properties, connection);
+        if (r < 0) {
+                /* Half a stamp is freed with the list that it was added to, if the broker knows of that list. */
+                if (had_none)
+                        mosquitto_property_free_all(&request->properties);
                 return r;
+        }
 
         /* A retained request would show its seal to the next who subscribes, and would be done again. */
         request->retain = false;
@@ -127,7 +133,7 @@ int stamp_request(struct plugin *plugin, struct mosquitto_evt_message *request) 
                 return MOSQ_ERR_PROTOCOL;
         }
         if (r >= 0)
-                r = stamp(plugin, request, client_id, request->properties && r == REQUEST_PLAIN);
+                r = stamp(plugin, request, client_id, r == REQUEST_FORGED);
 
         switch (r) {
         case 0:

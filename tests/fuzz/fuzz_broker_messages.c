@@ -80,11 +80,13 @@ static void stamp(struct slice input, struct slice seal) {
 
         is_valid = stamp_read(&message, seal, &stamp);
         sealed = slice_split(message_property(&message, BROKER_SIDE_STAMP_SEAL), ':', &number_text);
-        ASSERT(is_valid == (seal.data && slice_equal(sealed, seal) && parse_uint64(number_text, &number) == 0 &&
-                            number > 0 && message_property(&message, BROKER_SIDE_STAMP_CLIENT_ID).length > 0));
+        ASSERT(is_valid ==
+               (seal.data && slice_equal(sealed, seal) && parse_uint64(number_text, &number) == 0 &&
+                number > 0 && message_property(&message, BROKER_SIDE_STAMP_CLIENT_ID).length > 0));
         if (is_valid) {
                 ASSERT(stamp.connection == number);
-                ASSERT(slice_equal(stamp.client_id, message_property(&message, BROKER_SIDE_STAMP_CLIENT_ID)));
+                ASSERT(slice_equal(stamp.client_id,
+                                   message_property(&message, BROKER_SIDE_STAMP_CLIENT_ID)));
                 ASSERT(slice_equal(stamp.username, message_property(&message, BROKER_SIDE_STAMP_USERNAME)));
         }
 }

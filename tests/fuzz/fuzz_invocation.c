@@ -20,9 +20,25 @@
 #define N_WORDS_MAX 9
 
 /* Words that mean something, for the input to choose from. */
-static const char *const dictionary[] = { "SET", "GET",  "DEL",  "VDEL", "KEYNOTIFY", "SCAN", "NX",
-                                          "NEX", "PX",   "STOP", "key",  "value",     "1",    "",
-                                          "0",   "1000", "get",  "9223372036854775807", "9223372036854775808" };
+static const char *const dictionary[] = { "SET",
+                                          "GET",
+                                          "DEL",
+                                          "VDEL",
+                                          "KEYNOTIFY",
+                                          "SCAN",
+                                          "NX",
+                                          "NEX",
+                                          "PX",
+                                          "STOP",
+                                          "key",
+                                          "value",
+                                          "1",
+                                          "",
+                                          "0",
+                                          "1000",
+                                          "get",
+                                          "9223372036854775807",
+                                          "9223372036854775808" };
 #define N_DICTIONARY (sizeof(dictionary) / sizeof(dictionary[0]))
 
 static const char *const names[] = { PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
@@ -30,10 +46,14 @@ static const char *const names[] = { PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
                                      BROKER_SIDE_STAMP_SEAL,     BROKER_SIDE_STAMP_CLIENT_ID,
                                      BROKER_SIDE_STAMP_USERNAME, "aio-persistence" };
 
-static const char *const usual[] = { "1696374425000:0:Client1", "1696374400000:7:Client2",
-                                     "client-1",                "1.0",
-                                     SEAL ":7",                 "client-2",
-                                     "somebody",                "true" };
+static const char *const usual[] = { "1696374425000:0:Client1",
+                                     "1696374400000:7:Client2",
+                                     "client-1",
+                                     "1.0",
+                                     SEAL ":7",
+                                     "client-2",
+                                     "somebody",
+                                     "true" };
 
 static struct slice take_text(struct slice *input, const char *usual_text) {
         switch (input_below(input, 4)) {
@@ -83,8 +103,7 @@ static void take_message(struct slice *input, struct buf *payload, struct messag
 }
 
 /* How SET's options may stand, each as the words there are: 'v' for a value, 'n' for a number. */
-static const char *const forms[] = { "",       "X",      "E",      "Ev",      "Pn",     "XPn",
-                                     "PnX",    "EPn",    "PnE",    "EvPn",    "PnEv" };
+static const char *const forms[] = { "", "X", "E", "Ev", "Pn", "XPn", "PnX", "EPn", "PnE", "EvPn", "PnEv" };
 
 static bool fits(const char *form, const struct slice *words, size_t n_words, struct request *request) {
         const struct slice *value = NULL;
@@ -158,9 +177,8 @@ static void check_payload(const struct message *message, const struct invocation
         ASSERT(n_words >= 2 && n_words <= 7 && words[1].length > 0);
         ASSERT(slice_equal(invocation->request.key, words[1]));
         ASSERT((invocation->request.verb == VERB_SET) == is_set);
-        ASSERT(invocation->request.stop ==
-               (invocation->request.verb == VERB_KEYNOTIFY && n_words == 3 &&
-                slice_equal(words[2], SLICE_LITERAL("STOP"))));
+        ASSERT(invocation->request.stop == (invocation->request.verb == VERB_KEYNOTIFY && n_words == 3 &&
+                                            slice_equal(words[2], SLICE_LITERAL("STOP"))));
 }
 
 static void check_envelope(const struct message *message, const struct invocation *invocation) {

@@ -24,7 +24,8 @@ static bool reference(struct slice text, const struct unit *units, size_t n_unit
         unsigned __int128 value = 0;
         size_t n_digits = 0;
 
-        for (; n_digits < text.length && text.data[n_digits] >= '0' && text.data[n_digits] <= '9'; n_digits++)
+        for (; n_digits < text.length && text.data[n_digits] >= '0' && text.data[n_digits] <= '9';
+             n_digits++)
                 if (value < OUT_OF_RANGE)
                         value = value * 10 + (unsigned)(text.data[n_digits] - '0');
 

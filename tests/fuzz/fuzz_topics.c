@@ -62,7 +62,8 @@ static void answer_to(struct slice topic) {
         }
         if (client.data) {
                 ASSERT(slice_starts_with(topic, SLICE_LITERAL("clients/")));
-                ASSERT(client.data == topic.data + 8 && client.length > 0 && client.data[client.length] == '/');
+                ASSERT(client.data == topic.data + 8 && client.length > 0 &&
+                       client.data[client.length] == '/');
                 ASSERT(!memchr(client.data, '/', client.length));
         }
 }
@@ -110,8 +111,8 @@ static void match(struct slice topic, struct slice pattern) {
         if (n_topic == 0 || n_pattern == 0 || !is_filter(pattern_levels, n_pattern))
                 return;
 
-        ASSERT(is_match ==
-               (reference_match(topic_levels, n_topic, pattern_levels, n_pattern, &expected) && expected.length > 0));
+        ASSERT(is_match == (reference_match(topic_levels, n_topic, pattern_levels, n_pattern, &expected) &&
+                            expected.length > 0));
         if (is_match)
                 ASSERT(slice_equal(client, expected));
 }

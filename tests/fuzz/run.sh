@@ -22,6 +22,7 @@ build=${STATESTORE_FUZZ_BUILD:-$PWD/build/fuzz}
 
 [ -f "$build/build.ninja" ] || CC=clang meson setup "$build" -Dfuzz=true -Dbuildtype=debugoptimized \
         -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link >/dev/null
+ninja -C "$build" --quiet build.ninja >/dev/null
 targets=$(ninja -C "$build" -t targets all | sed -n 's,^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*,\1,p')
 ninja -C "$build" --quiet $targets
 

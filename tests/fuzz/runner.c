@@ -66,19 +66,20 @@ static int run_directory(const char *directory) {
         return r < 0 ? r : n_run;
 }
 
+static uint32_t next(uint64_t *state) {
+        *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        return (uint32_t)(*state >> 32);
+}
+
 /* Half of them of few different bytes, which go deeper where bytes choose. */
 static void run_made_up(unsigned long n) {
         uint64_t state = 1;
 
         for (unsigned long i = 0; i < n; i++) {
-                size_t length = (size_t)(state >> 33) % MADE_UP_MAX;
+                size_t length = next(&state) % MADE_UP_MAX;
 
-                for (size_t at = 0; at < length; at++) {
-                        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-                        input[at] = (uint8_t)(state >> 56);
-                        if (i % 2)
-                                input[at] &= 0x1F;
-                }
+                for (size_t at = 0; at < length; at++)
+                        input[at] = (uint8_t)(next(&state) & (i % 2 ? 0x1F : 0xFF));
                 run((struct slice){ input, length });
         }
 }

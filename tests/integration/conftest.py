@@ -14,9 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from support.plugin import PluginBroker  # noqa: E402
 from support.proxy import Proxy  # noqa: E402
-from support.site import Site  # noqa: E402
+from support.site import Site, SiteBroker  # noqa: E402
 
 
 @pytest.fixture
@@ -30,13 +29,13 @@ def site(tmp_path):
 
 @pytest.fixture
 def make_site(tmp_path):
-    """Makes a site whose broker has these lines in its configuration, and the plugin unless told otherwise."""
+    """Makes a site whose broker has these lines in its configuration, and the plugin unless plugin=False."""
     made = []
 
     def make(*lines, **more):
         directory = tmp_path / f"site-{len(made)}"
         directory.mkdir()
-        made.append(Site(directory, PluginBroker(directory, *lines, **more)))
+        made.append(Site(directory, SiteBroker(directory, *lines, **more)))
         return made[-1]
 
     try:
@@ -71,7 +70,7 @@ def sites(tmp_path_factory):
         name = f"{dialect}-plugin" if plugin else dialect
         if name not in started:
             directory = tmp_path_factory.mktemp(name)
-            site = Site(directory, PluginBroker(directory) if plugin else None)
+            site = Site(directory, SiteBroker(directory) if plugin else None)
             started[name] = site
             site.start_store("--dialect", dialect)
         elif not started[name].store.running():

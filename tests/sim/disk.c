@@ -255,7 +255,8 @@ static void compare_answers(const struct disk *disk, const struct dedup *dedup, 
                         continue;
                 n_kept++;
                 ASSERT(dedup_find(dedup, &kept->digest, now_ns, &answer));
-                ASSERT(answer.outcome == kept->answer.outcome && answer.has_version == kept->answer.has_version &&
+                ASSERT(answer.outcome == kept->answer.outcome &&
+                       answer.has_version == kept->answer.has_version &&
                        answer.version_wall_ms == kept->answer.version_wall_ms &&
                        answer.version_counter == kept->answer.version_counter);
         }

@@ -8,7 +8,7 @@ import threading
 
 CHUNK = 1 << 16
 
-CUT, SWALLOW, MEND, END = b"c", b"s", b"m", b"e"
+CUT, SWALLOW, HOLD, MEND, END = b"c", b"s", b"h", b"m", b"e"
 
 
 class Proxy:
@@ -23,7 +23,8 @@ class Proxy:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._orders, selectors.EVENT_READ)
         self._others = {}  # each end of a connection -> its other end
-        self._swallowed = set()
+        self._near = set()
+        self._swallowed, self._held = set(), set()
         self._is_cut = False
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -41,6 +42,10 @@ class Proxy:
     def swallow(self):
         """What is connected stays so, but nothing arrives any more. New connections are not concerned."""
         self._order(SWALLOW)
+
+    def hold(self):
+        """What those who are connected send is not taken from them, until mend(); what is sent to them is."""
+        self._order(HOLD)
 
     def mend(self):
         self._order(MEND)
@@ -66,8 +71,15 @@ class Proxy:
     def _obey(self, order):
         if order == SWALLOW:
             self._swallowed = set(self._others)
+        elif order == HOLD:
+            self._held = set(self._near)
+            for one in self._held:
+                self._selector.unregister(one)
         else:
             self._is_cut = order in (CUT, END)
+            for one in self._held:
+                self._selector.register(one, selectors.EVENT_READ)
+            self._held = set()
         if self._is_cut:
             for one in list(self._others):
                 self._reset(one)
@@ -82,6 +94,7 @@ class Proxy:
         except ConnectionError:
             near.close()
             return
+        self._near.add(near)
         for one, other in ((near, far), (far, near)):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._others[one] = other
@@ -102,6 +115,9 @@ class Proxy:
     def _reset(self, one):
         if self._others.pop(one, None):
             self._swallowed.discard(one)
-            self._selector.unregister(one)
+            self._near.discard(one)
+            if one not in self._held:
+                self._selector.unregister(one)
+            self._held.discard(one)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             one.close()

@@ -6,7 +6,20 @@ from pathlib import Path
 
 from support.broker import Broker
 from support.client import Client
+from support.plugin import PluginBroker
 from support.store import Store
+
+
+class SiteBroker(PluginBroker):
+    """With listeners of its own beside the usual one, each with the lines that are its own, on the same {port}."""
+
+    def __init__(self, directory, *lines, listeners=(), **more):
+        super().__init__(directory, *lines, **more)
+        self.listeners = listeners
+
+    def configure(self):
+        self.first_lines = [line.format(port=self.port) for line in self.listeners]
+        return super().configure()
 
 
 class Site:
@@ -18,9 +31,15 @@ class Site:
 
     def start_store(self, *flags, environment=None):
         """The site's one store: a broker knows the invoke topic once."""
+        store = self.launch_store(*flags, environment=environment)
+        store.wait_until_ready()
+        return store
+
+    def launch_store(self, *flags, environment=None):
+        """Without waiting for anything."""
         assert self.store is None
         self.store = Store(self.directory, self.broker.port, flags, environment)
-        return self.store.start()
+        return self.store.launch()
 
     def connect(self, client_id=None, kind=Client, **more):
         client = kind(self.broker.port, client_id or f"client-{uuid.uuid4().hex[:12]}", **more)

@@ -230,23 +230,40 @@ static void show(const char *name, const struct content *content) {
                 fprintf(stderr, "  %s = %s\n", content->lines[i].name, content->lines[i].text);
 }
 
-int disk_check_either(struct disk *disk, const struct content *one, const struct content *other) {
-        cr_assert_eq(disk_open(disk), 0);
+/* Which of the two it holds. */
+static const struct content *identify(const struct disk *disk, const struct content *one,
+                                      const struct content *other) {
         if (content_equal(&disk->loaded, one))
-                return 0;
+                return one;
         if (other && content_equal(&disk->loaded, other))
-                return 1;
+                return other;
 
         show("expected", one);
         if (other)
                 show("or", other);
         show("found", &disk->loaded);
-        cr_assert_fail("%s does not hold what it should", disk->directory);
-        return -1;
+        return NULL;
 }
 
 void disk_check(struct disk *disk) {
-        disk_check_either(disk, &disk->committed, NULL);
+        cr_assert_eq(disk_open(disk), 0);
+        cr_assert_not_null(identify(disk, &disk->committed, NULL), "%s does not hold what it should",
+                           disk->directory);
+}
+
+void disk_check_like(struct disk *disk, const struct disk *other, bool is_uncertain) {
+        const struct content *content;
+
+        cr_assert_eq(disk_open(disk), 0);
+        content = identify(disk, &other->committed, is_uncertain ? &other->uncertain : NULL);
+        cr_assert_not_null(content, "%s does not hold what it should", disk->directory);
+
+        content_copy(&disk->committed, content);
+        content_copy(&disk->expected, content);
+        disk_put(disk, "further", "value");
+        COMMIT(disk);
+        disk_close(disk);
+        disk_check(disk);
 }
 
 /* The directory */
@@ -434,6 +451,8 @@ void disk_set_as(struct disk *disk, struct setting setting) {
         row->entry.after = entry;
         row->entry.after_deadline_ns = setting.deadline_ns ? setting.deadline_ns : STORE_NEVER;
 
+        if (!setting.fence.node.data)
+                setting.fence = (struct hlc){ 0 };
         if (setting.is_transient)
                 content_put(&disk->expected, strdup(name), NULL);
         else
@@ -462,7 +481,8 @@ void disk_remove(struct disk *disk, struct slice key) {
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection) {
         struct row *row = add_row(disk, ROW_REGISTRATION);
 
-        cr_assert_eq(watch_add(&disk->watch, client, key, connection), 0);
+        if (!watch_find(&disk->watch, client, key))
+                cr_assert_eq(watch_add(&disk->watch, client, key, connection), 0);
         row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
         row->registration.is_added = true;
         put_registration(&disk->expected, client, key, &connection);

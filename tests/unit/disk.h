@@ -56,8 +56,11 @@ void disk_close(struct disk *disk);
 /* That it opens, and holds what it should. */
 void disk_check(struct disk *disk);
 
-/* That it opens, and holds what is in one of the two: the second may be NULL. Returns which. */
-int disk_check_either(struct disk *disk, const struct content *one, const struct content *other);
+/*
+ * That it opens and holds what `other` has committed, or with is_uncertain perhaps the batch after that too; that it
+ * then takes a further batch, and still holds it all when it was closed. `other` may be the same.
+ */
+void disk_check_like(struct disk *disk, const struct disk *other, bool is_uncertain);
 
 /* Makes `copy` of what is in the directory now, as a process that is killed would leave it. */
 void disk_copy(struct disk *disk, struct disk *copy);

@@ -6,35 +6,9 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "unit/capture.h"
+#include "option_table.h"
+#include "unit/command_line.h"
 #include "unit/table.h"
-
-#define N_ARGUMENTS_MAX 8
-
-/* The arguments up to the first NULL, with the program's name before them. */
-static enum config_result read_config(const char *const *arguments, struct config *ret_config) {
-        char *all[N_ARGUMENTS_MAX + 1] = { (char *)"statestored" };
-        int n = 1;
-
-        for (; n <= N_ARGUMENTS_MAX && arguments[n - 1]; n++)
-                all[n] = (char *)arguments[n - 1];
-        return config_read(n, all, ret_config);
-}
-
-/* What it prints on this descriptor; freed by the caller. */
-static char *printed_by(int fd, const char *const *arguments, enum config_result expected) {
-        struct capture capture;
-        struct config config;
-        enum config_result result;
-        char *printed;
-
-        capture_start(&capture, fd);
-        result = read_config(arguments, &config);
-        printed = capture_end(&capture);
-        cr_expect_eq(result, expected);
-        config_deinit(&config);
-        return printed;
-}
 
 Test(config, has_a_default_for_everything) {
         struct config config;
@@ -206,183 +180,20 @@ Test(config, asks_for_no_property_where_it_is_switched_off) {
         config_deinit(&config);
 }
 
-#define TWO_HUNDRED_AND_FIFTY_SEVEN                                                                         \
-        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456" \
-        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456" \
-        "012345678901234567890123456789012345678901234567890123456789012"
-
-_Static_assert(sizeof(TWO_HUNDRED_AND_FIFTY_SEVEN) == 258, "one more than a node id may have");
-
-static const struct {
-        const char *name;
-        const char *arguments[4];
-        const char *line;
-} wrong[] = {
-        { "no option", { "host" }, "statestored: host: not an option; see --help\n" },
-        { "one dash", { "-host", "a" }, "statestored: -host: not an option; see --help\n" },
-        { "an empty argument", { "" }, "statestored: : not an option; see --help\n" },
-        { "two dashes alone", { "--" }, "statestored: --: no such option; see --help\n" },
-        { "an unknown option", { "--hosts=a" }, "statestored: --hosts=a: no such option; see --help\n" },
-        { "another case", { "--Host=a" }, "statestored: --Host=a: no such option; see --help\n" },
-        { "control characters", { "--a\nb" }, "statestored: --a\\x0Ab: no such option; see --help\n" },
-        { "no value",
-          { "--port" },
-          "statestored: --port: a port from 1 to 65535 was expected; see --help\n" },
-        { "one argument",
-          { "--port=x" },
-          "statestored: --port=x: a port from 1 to 65535 was expected, not \"x\"; see --help\n" },
-        { "two arguments",
-          { "--port", "70000" },
-          "statestored: --port: a port from 1 to 65535 was expected, not \"70000\"; see --help\n" },
-        { "port 0",
-          { "--port", "0" },
-          "statestored: --port: a port from 1 to 65535 was expected, not \"0\"; see --help\n" },
-        { "an empty port",
-          { "--port=" },
-          "statestored: --port=: a port from 1 to 65535 was expected, not \"\"; see --help\n" },
-        { "an empty client id",
-          { "--client-id", "" },
-          "statestored: --client-id: 1 to 65535 bytes of UTF-8 was expected, not \"\"; see --help\n" },
-        { "a client id that is not UTF-8",
-          { "--client-id", "\xFF" },
-          "statestored: --client-id: 1 to 65535 bytes of UTF-8 was expected, not \"\\xFF\"; see --help\n" },
-        { "a node id with a colon",
-          { "--node-id", "a:b" },
-          "statestored: --node-id: 1 to 256 bytes of UTF-8 without ':' was expected, not \"a:b\"; see "
-          "--help\n" },
-        { "an empty node id",
-          { "--node-id", "" },
-          "statestored: --node-id: 1 to 256 bytes of UTF-8 without ':' was expected, not \"\"; see "
-          "--help\n" },
-        { "a dialect",
-          { "--dialect=SDK" },
-          "statestored: --dialect=SDK: sdk or document was expected, not \"SDK\"; see --help\n" },
-        { "keys",
-          { "--max-keys", "-1" },
-          "statestored: --max-keys: a number was expected, not \"-1\"; see --help\n" },
-        { "keys past 64 bits",
-          { "--max-keys", "18446744073709551616" },
-          "statestored: --max-keys: a number was expected, not \"18446744073709551616\"; see --help\n" },
-        { "registrations",
-          { "--max-registrations", "1k" },
-          "statestored: --max-registrations: a number was expected, not \"1k\"; see --help\n" },
-        { "bytes",
-          { "--max-bytes", "1GB" },
-          "statestored: --max-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not \"1GB\"; see "
-          "--help\n" },
-        { "remembered bytes",
-          { "--max-remembered-bytes", "" },
-          "statestored: --max-remembered-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not "
-          "\"\"; "
-          "see --help\n" },
-        { "an empty ready file",
-          { "--ready-file", "" },
-          "statestored: --ready-file: a file name was expected, not \"\"; see --help\n" },
-        { "a log level",
-          { "--log-level", "trace" },
-          "statestored: --log-level: error, warning, info or debug was expected, not \"trace\"; see "
-          "--help\n" },
-        { "TLS",
-          { "--tls", "yes" },
-          "statestored: --tls: on or off was expected, not \"yes\"; see --help\n" },
-        { "two are wrong: each has its line",
-          { "--port=1", "--tls=", "--port=x" },
-          "statestored: --tls=: on or off was expected, not \"\"; see --help\n"
-          "statestored: --port=x: a port from 1 to 65535 was expected, not \"x\"; see --help\n" },
-};
-
-Test(config, says_in_a_line_which_option_is_wrong_and_what_was_expected) {
-        for (size_t i = 0; i < N_ROWS(wrong); i++) {
-                char *printed = printed_by(STDERR_FILENO, wrong[i].arguments, CONFIG_WRONG);
-
-                cr_expect_str_eq(printed, wrong[i].line, ROW(wrong, i));
-                free(printed);
-        }
-}
-
-/* Wrong in ways whose wording does not matter: the line names the option. */
-static const struct {
-        const char *name;
-        const char *arguments[4];
-        const char *option;
-} more_wrong[] = {
-        { "no host", { "--host=" }, "--host" },
-        { "a host with a wrong port", { "--host=a:0" }, "--host" },
-        { "a list with nothing in it", { "--host=a,,b" }, "--host" },
-        { "too short a keepalive", { "--keepalive=4s" }, "--keepalive" },
-        { "too long a keepalive", { "--keepalive=65536s" }, "--keepalive" },
-        { "a keepalive of half a second", { "--keepalive=5500ms" }, "--keepalive" },
-        { "a keepalive that is none", { "--keepalive=x" }, "--keepalive" },
-        { "an empty user", { "--user=" }, "--user" },
-        { "an empty password file", { "--password-file=" }, "--password-file" },
-        { "an empty certificate", { "--tls-certificate=" }, "--tls-certificate" },
-        { "an empty key", { "--tls-key=" }, "--tls-key" },
-        { "an empty authority", { "--tls-ca-file=" }, "--tls-ca-file" },
-        { "an empty protocol", { "--tls-alpn=" }, "--tls-alpn" },
-        { "a presence topic without a client", { "--presence-topic=gone/+" }, "--presence-topic" },
-        { "an empty presence topic", { "--presence-topic=" }, "--presence-topic" },
-        { "an empty directory", { "--data-dir=" }, "--data-dir" },
-        { "which keys to keep", { "--persist=some" }, "--persist" },
-        { "an empty pattern", { "--persist-pattern=" }, "--persist-pattern" },
-        { "a property without a value", { "--persist-property=keep" }, "--persist-property" },
-        { "a property without a name", { "--persist-property==1" }, "--persist-property" },
-        { "an empty property", { "--persist-property=" }, "--persist-property" },
-        { "a node id that is too long", { "--node-id", TWO_HUNDRED_AND_FIFTY_SEVEN }, "--node-id" },
-        { "a certificate without its key", { "--tls=on", "--tls-certificate=c" }, "--tls-certificate" },
-        { "a key without its certificate", { "--tls=on", "--tls-key=k" }, "--tls-key" },
-        { "a certificate without TLS", { "--tls-certificate=c", "--tls-key=k" }, "--tls-certificate" },
-        { "a password without a user", { "--password-file=p" }, "--password-file" },
-};
-
-Test(config, names_the_option_that_is_wrong) {
-        for (size_t i = 0; i < N_ROWS(more_wrong); i++) {
-                char *printed = printed_by(STDERR_FILENO, more_wrong[i].arguments, CONFIG_WRONG);
-                char *line_end = strchr(printed, '\n');
-
-                cr_expect_eq(strncmp(printed, "statestored: ", 13), 0, ROW(more_wrong, i));
-                cr_expect_eq(strncmp(printed + 13, more_wrong[i].option, strlen(more_wrong[i].option)), 0,
-                             ROW(more_wrong, i));
-                cr_expect(line_end && line_end[1] == '\0', ROW(more_wrong, i));
-                free(printed);
-        }
-}
-
 Test(config, lists_every_option_in_its_help) {
         char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
 
-        for (size_t i = 0; i < N_ROWS(settings); i++) {
-                char name[64];
+        for (size_t i = 0; i < N_OPTIONS; i++) {
+                char line[64];
 
-                snprintf(name, sizeof(name), "  --%s ", settings[i].name);
-                cr_expect_not_null(strstr(help, name), ROW(settings, i));
+                snprintf(line, sizeof(line), "\n  %s %s", options[i].flag, options[i].argument);
+                cr_expect_not_null(strstr(help, line), "%s", options[i].flag);
         }
-        for (size_t i = 0; i < N_ROWS(more_wrong); i++)
-                cr_expect_not_null(strstr(help, more_wrong[i].option), ROW(more_wrong, i));
+        cr_expect_not_null(strstr(help, "--config"));
+        cr_expect_not_null(strstr(help, "--check-config"));
         cr_expect_not_null(strstr(help, "--version"));
         cr_expect_not_null(strstr(help, "--help"));
         cr_expect_not_null(strstr(help, "(127.0.0.1)"));
-        free(help);
-}
-
-Test(config, knows_no_option_that_its_tests_do_not) {
-        char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
-
-        for (char *option = help; (option = strstr(option, "\n  --")); option++) {
-                size_t length = strcspn(option + 5, " =");
-                bool is_tested = strncmp(option + 5, "help ", 5) == 0 ||
-                                 strncmp(option + 5, "version ", 8) == 0 ||
-                                 /* with files, in tests/integration/test_configuration.py */
-                                 strncmp(option + 5, "config ", 7) == 0 ||
-                                 strncmp(option + 5, "check-config ", 13) == 0;
-
-                for (size_t i = 0; i < N_ROWS(more_wrong); i++)
-                        is_tested |= strlen(more_wrong[i].option) == length + 2 &&
-                                     strncmp(more_wrong[i].option + 2, option + 5, length) == 0;
-                for (size_t i = 0; i < N_ROWS(settings); i++)
-                        is_tested |= strlen(settings[i].name) == length &&
-                                     strncmp(settings[i].name, option + 5, length) == 0;
-                cr_expect(is_tested, "--%.*s", (int)length, option + 5);
-        }
         free(help);
 }
 

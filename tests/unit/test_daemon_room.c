@@ -144,6 +144,21 @@ Test(waiting, is_what_requests_do_while_the_broker_is_gone, .init = setup, .fini
         cr_expect_eq(broker.n_serving, 2);
 }
 
+Test(waiting, is_what_keys_do_with_expiry_until_somebody_can_be_told, .init = setup, .fini = teardown) {
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_do(&broker, "SET k v PX 1000");
+        daemon_down(broker.daemon);
+        broker_pass_ms(&broker, 5000);
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_sent, 0);
+        cr_expect_eq(daemon_next_deadline(broker.daemon), INT64_MAX);
+
+        daemon_up(broker.daemon, true, broker.now);
+        cr_expect_leq(daemon_next_deadline(broker.daemon), broker.now.mono_ns);
+        broker_tick(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
+}
+
 Test(waiting, has_its_limit_past_which_requests_are_dropped_and_counted) {
         struct sending large = { .payload = { (const uint8_t *)"", DAEMON_INBOX_MAX } }; /* is not read */
 
@@ -157,6 +172,15 @@ Test(waiting, has_its_limit_past_which_requests_are_dropped_and_counted) {
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_deinit(&broker);
+}
+
+Test(waiting, does_not_keep_limits_from_being_changed, .init = setup, .fini = teardown) {
+        struct engine_config config = broker_config().engine;
+
+        config.max_keys = 0;
+        daemon_set_limits(broker.daemon, &config);
+        cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) },
+                                 S("-ERR the quota has been exceeded\r\n")));
 }
 
 Test(waiting, ends_with_the_daemon) {

@@ -201,6 +201,25 @@ Test(storage, that_fails_has_a_key_expire_later_and_tells_of_it_once) {
         cr_expect_eq(broker.n_sent, 1);
 }
 
+Test(storage, gets_a_batch_without_rows_where_it_asks_for_one) {
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_commits, 0);
+        daemon_commit(broker.daemon, broker.now);
+        cr_expect_eq(broker.n_commits, 1);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_commits, 1);
+
+        broker.commit_result = 1;
+        send_words("SET", "k", "v");
+        daemon_commit(broker.daemon, broker.now);
+        cr_expect_eq(broker.n_commits, 2);
+        daemon_commit(broker.daemon, broker.now); /* one is under way */
+        cr_expect_eq(broker.n_commits, 2);
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+}
+
 static void meet_plugin(void) {
         daemon_down(broker.daemon);
         broker_say(&broker, "$SYS/statestore/v1/plugin", "1");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <criterion/criterion.h>
+#define XXH_STATIC_LINKING_ONLY /* to see where the state keeps its seed */
+#include <xxhash.h>
 
 #include "core/dedup.h"
 #include "unit/table.h"
@@ -61,6 +63,31 @@ Test(dedup_digest, depends_on_every_part_and_where_it_ends) {
 
                 cr_expect_eq(memcmp(&a, &b, sizeof(a)) == 0, digests[i].is_same, ROW(digests, i));
         }
+}
+
+/* The seed wherever the hash's state may keep it, zeros where a pointer to a secret may be, and else nothing of use. */
+static void __attribute__((noinline)) leave_on_the_stack(uint64_t seed) {
+        volatile uint64_t words[1024];
+
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+                size_t offset = (uintptr_t)&words[i] % 64;
+
+                words[i] = offset == offsetof(XXH3_state_t, seed) % 64        ? seed
+                           : offset == offsetof(XXH3_state_t, extSecret) % 64 ? 0
+                                                                              : i;
+        }
+}
+
+Test(dedup_digest, does_not_depend_on_what_was_on_the_stack) {
+        struct slice part = S("a part that is longer than any that is hashed without a secret: "
+                              "two hundred and forty bytes, of which these are the first one hundred and more, "
+                              "and what follows here is only there to make it so long, and longer, and yet longer, "
+                              "until it is");
+        struct digest a = dedup_digest(1, &part, 1), b;
+
+        leave_on_the_stack(1);
+        b = dedup_digest(1, &part, 1);
+        cr_expect_eq(memcmp(&a, &b, sizeof(a)), 0);
 }
 
 Test(dedup_digest, depends_on_the_seed) {
@@ -282,5 +309,33 @@ Test(dedup, drops_of_what_was_kept_what_is_past_its_limit_and_counts_it) {
         cr_expect_eq(dedup_n_answers(&dedup), 1);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect(is_remembered(&dedup, 1, 0));
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, comes_down_to_a_lower_limit_with_what_it_remembers_next) {
+        struct dedup dedup;
+        uint64_t n_before, n_steps = 0;
+
+        cr_assert_eq(dedup_init(&dedup, 1 << 20), 0);
+        for (uint64_t i = 0; i < 1000; i++)
+                remember(&dedup, i, (int64_t)(1000 + i));
+        cr_assert_eq(dedup_n_answers(&dedup), 1000);
+
+        dedup_set_limit(&dedup, 10000);
+        cr_expect_eq(dedup_n_answers(&dedup), 1000); /* not all at once */
+        cr_expect(is_remembered(&dedup, 0, 0));
+        do {
+                n_before = dedup_n_answers(&dedup);
+                remember(&dedup, 5000 + n_steps, 9000);
+                cr_assert_leq(n_before, dedup_n_answers(&dedup) + 100, "too many at once");
+                cr_assert_lt(n_steps++, 1000);
+        } while (dedup_n_answers(&dedup) != n_before);
+        cr_expect_eq(dedup_n_answers(&dedup), dedup.n_records_max);
+        cr_expect_eq(dedup.n_dropped_early, 1000 + n_steps - dedup.n_records_max);
+        cr_expect_not(is_remembered(&dedup, 0, 0));
+
+        dedup_set_limit(&dedup, 1 << 20);
+        remember(&dedup, 1, 9000);
+        cr_expect_eq(dedup_n_answers(&dedup), n_before + 1);
         dedup_deinit(&dedup);
 }

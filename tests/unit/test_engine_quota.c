@@ -175,6 +175,33 @@ Test(quota, is_looked_at_after_the_condition_and_the_fence) {
         world_deinit(&world);
 }
 
+Test(quota, may_be_changed_while_keys_are_stored_and_what_is_beyond_it_stays) {
+        struct engine_config config = world_config();
+
+        world_init(&world, config);
+        ask(&world, SET("a", "v"));
+        ask(&world, SET("b", "v"));
+        ask(&world, WATCH("c", "a"));
+        config.max_keys = 1;
+        config.max_registrations = 0;
+        engine_set_limits(world.engine, &config);
+        cr_expect(has(&world, S("a"), S("v")));
+        cr_expect(has(&world, S("b"), S("v")));
+        cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect(asked(&world, SET("a", "w"), OUTCOME_DONE));
+        cr_expect_str_eq(told(&world), "c:a=w ");
+        cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_QUOTA_EXCEEDED));
+
+        config.max_keys = 3;
+        config.max_bytes = 1;
+        engine_set_limits(world.engine, &config);
+        cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
+        config.max_bytes = 1 << 20;
+        engine_set_limits(world.engine, &config);
+        cr_expect(asked(&world, SET("d", "v"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
 static const struct {
         const char *name;
         struct request request;

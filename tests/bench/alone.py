@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine without a broker, and the memory that keys take, here and in Redis."""
+
+import subprocess
+
+import tools
+from figures import Series
+from subjects import Redis, Subject
+
+RATES = [("get_uniform", "GET, uniform"), ("get_zipf", "GET, zipf"), ("set_uniform", "SET, uniform"),
+         ("set_zipf", "SET, zipf")]
+
+
+def part(name, n_keys, n_rounds):
+    printed = tools.run("bench_engine", "--part", name, "--keys", n_keys, "--rounds", n_rounds)
+    return {name: Series(values) for name, values in printed.items()}
+
+
+def engine(figures, directory, effort):
+    figures.section(f"The engine alone, one core, {effort.n_keys:,} keys")
+    rates = part("rates", effort.n_keys, effort.n_rounds)
+    for name, label in RATES:
+        figures.row(label, f"engine_{name}", "1/s", rates[f"{name}_per_s"], target=(">=", 1.5e6))
+    for name, label in RATES:
+        # a table that grows or a slab of remembered answers comes now and then on top of the value's own
+        figures.row(f"allocations a {label}", f"engine_{name}_allocations", "1", rates[f"{name}_allocations"],
+                    target=("<=", 0 if name.startswith("get") else 1.01))
+
+    growth = part("growth", 5 * effort.n_keys, effort.n_rounds)
+    figures.row(f"longest step, 0 to {5 * effort.n_keys:,}", "growth_step_max", "ms", growth["growth_step_max_ms"],
+                target=("<=", 2))
+    figures.line("growth_step_cpu_max", growth["growth_step_cpu_max_ms"].median, "ms")
+    figures.line("growth", growth["growth_s"].median, "s")
+
+    expiry = part("expiry", effort.n_keys, effort.n_rounds)
+    figures.row(f"{effort.n_keys:,} expire in 1 s: stall", "expiry_tick_max", "ms", expiry["expiry_tick_max_ms"],
+                target=("<=", 5))
+    figures.row("the last one is late by", "expiry_latest", "ms", expiry["expiry_latest_ms"], target=("<=", 1000))
+    figures.row("all in 1 ms: stall", "expiry_burst_tick_max", "ms", expiry["expiry_burst_tick_max_ms"],
+                target=("<=", 5))
+    figures.row("the last one is late by", "expiry_burst_latest", "ms", expiry["expiry_burst_latest_ms"],
+                target=("<=", 1000))
+
+
+def fill_redis(redis, n_keys):
+    """The same keys and values as bench_load's."""
+    pipe = subprocess.Popen(["redis-cli", "-p", str(redis.port), "--pipe"], stdin=subprocess.PIPE,
+                            stdout=subprocess.DEVNULL)
+    value = b"v" * 100
+    for first in range(0, n_keys, 10_000):
+        pipe.stdin.write(b"".join(b"*3\r\n$3\r\nSET\r\n$20\r\nbench-00%012d\r\n$100\r\n%s\r\n" % (key, value)
+                                  for key in range(first, min(first + 10_000, n_keys))))
+    pipe.stdin.close()
+    if pipe.wait():
+        raise RuntimeError("redis-cli has failed")
+    count = subprocess.run(["redis-cli", "-p", str(redis.port), "DBSIZE"], stdout=subprocess.PIPE, text=True, check=True)
+    assert int(count.stdout) == n_keys, count.stdout
+
+
+def memory(figures, directory, effort):
+    subject, redis = Subject("statestored_full", directory), Redis(directory)
+    try:
+        tools.fill(subject, effort.n_resident)
+        fill_redis(redis, effort.n_resident)
+        figures.section(f"Memory, {effort.n_resident:,} keys of 20 bytes with values of 100", ("redis",))
+        mib = [Series([process.resident_bytes() / 2**20]) for process in (subject, redis)]
+        figures.row("resident", "memory_resident", "MiB", mib[0], [("redis", mib[1])], ("<=", 1))
+    finally:
+        redis.stop()
+        subject.stop()
+    alone = part("memory", effort.n_resident, 1)
+    figures.row("engine alone, a key", "memory_engine_key", "bytes", alone["resident_bytes_per_key"])

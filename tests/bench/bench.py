@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures everything; started by run.sh.
+
+usage: bench.py [--quick] [--only SECTION[,SECTION]]
+"""
+
+import argparse
+import dataclasses
+import os
+import platform
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import alone  # noqa: E402
+import durable  # noqa: E402
+import notifications  # noqa: E402
+import through_broker  # noqa: E402
+from figures import Figures  # noqa: E402
+from support.process import BUILD  # noqa: E402
+
+# Beside one more busy program on two cores no figure means anything.
+QUIET = 1.0
+
+
+@dataclasses.dataclass
+class Effort:
+    """How much is done for each figure."""
+
+    n_rounds: int = 5
+    milliseconds: int = 2000
+    n_counted: int = 20_000  # requests whose system calls are counted
+    n_redis: int = 50_000  # requests of each kind
+    n_keys: int = 1_000_000
+    n_resident: int = 1_000_000
+    n_stored: int = 1_000_000
+    n_watcher_sizes: int = 3
+    disk: Path = BUILD
+
+
+QUICK = Effort(3, 250, 2000, 5000, 100_000, 100_000, 50_000, 2)
+
+SECTIONS = {
+    "responders": through_broker.responders,
+    "plugin": through_broker.plugin,
+    "engine": alone.engine,
+    "memory": alone.memory,
+    "notifications": notifications.notifications,
+    "durable": durable.durable,
+}
+
+
+def processor():
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="run.sh")
+    parser.add_argument("--quick", action="store_true", help="whether it works, in under a minute")
+    parser.add_argument("--only", default=",".join(SECTIONS), help=f"some of: {', '.join(SECTIONS)}")
+    arguments = parser.parse_args()
+    begin = time.monotonic()
+    busy = os.getloadavg()[0]
+
+    print(f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}, load {busy:.2f} at the start")
+    if busy > QUIET:
+        print("something else is running: figures will be worse, and differ more from round to round")
+    figures = Figures()
+    with tempfile.TemporaryDirectory() as directory:
+        for name in arguments.only.split(","):
+            SECTIONS[name](figures, directory, QUICK if arguments.quick else Effort())
+
+    figures.line("load_at_start", busy, "1")
+    figures.line("took", time.monotonic() - begin, "s")
+    figures.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From SET to the last notification, against the broker's own fan-out of one message to as many subscribers."""
+
+import tools
+from figures import Series
+from subjects import Subject
+
+# How many are told, and how often within one measurement.
+WATCHERS = [(1, 200), (100, 40), (1000, 8)]
+
+
+def measure(subject, n_watchers, n_repeated, *flags):
+    return tools.run("bench_notify", "--port", subject.port, "--watchers", n_watchers, "--rounds", n_repeated,
+                     *flags)["last_told_us"][0]
+
+
+def notifications(figures, directory, effort):
+    subjects = [(Subject("watched_direct", directory), "with plugin", ["--direct"]),
+                (Subject("watched_plain", directory, plugin=False), "without", [])]
+    figures.section("From a SET to the last one told", ("fan_out",))
+    try:
+        for n_watchers, n_repeated in WATCHERS[:effort.n_watcher_sizes]:
+            for subject, label, flags in subjects:
+                told, fanned = [], []
+                for _ in range(effort.n_rounds):
+                    told.append(measure(subject, n_watchers, n_repeated, *flags))
+                    fanned.append(measure(subject, n_watchers, n_repeated, "--fan-out"))
+                figures.row(f"{n_watchers} watchers, {label}", f"notify_{n_watchers}_{label.replace(' ', '_')}", "us",
+                            Series(told), [("fan_out", Series(fanned))])
+    finally:
+        for subject, _, _ in subjects:
+            subject.stop()

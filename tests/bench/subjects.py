@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured: responders of several kinds, each beside a mosquitto of its own, and a redis-server."""
+
+import re
+import time
+from pathlib import Path
+
+from support.broker import Broker, free_port
+from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
+from support.store import Store
+
+TOOLS = BUILD / "tests" / "bench"
+PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
+
+# What is started may have to load a million keys first.
+START_PATIENCE = 60
+
+
+class ConfiguredBroker(Broker):
+    """A mosquitto with the configuration that users are told to take over."""
+
+    def __init__(self, directory, plugin):
+        super().__init__(directory)
+        self.plugin = plugin
+
+    def configuration(self):
+        text = (REPOSITORY / "conf" / "mosquitto.conf").read_text()
+        text = re.sub(r"(?m)^listener 1883 ", f"listener {self.port} ", text)
+        if self.plugin:
+            text = re.sub(r"(?m)^plugin .*", f"plugin {PLUGIN}", text)
+        else:
+            text = re.sub(r"(?m)^plugin.*\n", "", text)
+        return text + "user root\n"  # another one may not read the plugin
+
+    def _start_on_port(self):
+        path = self.directory / "mosquitto.conf"
+        path.write_text(self.configuration())
+        seen = len(self.log())
+        self.spawn(["mosquitto", "-c", path])
+        wait_until(lambda: not self.running() or " running" in self.log()[seen:], "mosquitto starts")
+        return self.running()
+
+
+class Responder(Store):
+    """A program that answers as statestored does, and is started like it."""
+
+    def __init__(self, directory, port, program, flags):
+        super().__init__(directory, port, flags)
+        self.program = program
+
+    def launch(self, keep_ready_file=False):
+        self.ready_file.unlink(missing_ok=True)
+        self.spawn([self.program, "--port", self.port, "--ready-file", self.ready_file, *self.flags])
+        return self
+
+
+def resident_bytes(pid):
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+class Subject:
+    """One responder and its broker."""
+
+    def __init__(self, name, directory, program=STATESTORED, flags=(), plugin=True):
+        self.name = name
+        directory = Path(directory) / name
+        directory.mkdir()
+        self.broker = ConfiguredBroker(directory, plugin).start()
+        self.responder = Responder(directory, self.broker.port, program, flags)
+        begin = time.monotonic()
+        self.responder.launch()
+        wait_until(lambda: self.responder.is_ready() or not self.responder.running(), f"{name} is ready", START_PATIENCE)
+        if not self.responder.running():
+            raise RuntimeError(f"{name} has ended\n{self.responder.log()}")
+        self.start_seconds = time.monotonic() - begin
+
+    @property
+    def port(self):
+        return self.broker.port
+
+    @property
+    def pid(self):
+        return self.responder.child.pid
+
+    def resident_bytes(self):
+        return resident_bytes(self.pid)
+
+    def stop(self):
+        for process in (self.responder, self.broker):
+            if process.running():
+                process.kill()
+
+
+class Redis(Process):
+    """Without persistence, as Debian has it otherwise."""
+
+    def __init__(self, directory):
+        super().__init__("redis-server", Path(directory) / "redis.log")
+        self.port = free_port()
+        self.spawn(["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        self.wait_for_log("ready to accept connections")
+
+    def resident_bytes(self):
+        return resident_bytes(self.child.pid)
+
+    def stop(self):
+        if self.running():
+            self.kill()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests through a broker: statestored, responders that do nothing but answer, and Redis without any broker."""
+
+import csv
+import io
+import subprocess
+
+import tools
+from figures import Series
+from subjects import TOOLS, Redis, Subject
+
+METRICS = [
+    # name, unit, target for the ratio to the null responder, by load
+    ("throughput", "1/s", {load: (">=", 0.97) for load in tools.LOADS}),
+    ("p50_us", "us", {(1, 1): ("<=", 1.05)}),
+    ("p99_us", "us", {(16, 1): ("<=", 1.10)}),
+    ("responder_cpu_us", "us", {load: ("<=", 1.25) for load in tools.LOADS}),
+]
+
+SYSCALLS_TARGET = ("<=", 1.0)
+
+
+class Rounds:
+    """What each subject was measured to do in each round."""
+
+    def __init__(self):
+        self.measured = {}
+
+    def add(self, subject, load, values):
+        for name, value in values.items():
+            self.measured.setdefault((subject, load, name), []).append(value)
+
+    def series(self, subject, load, name):
+        return Series(self.measured[subject, load, name])
+
+
+def measure(subject, load, milliseconds):
+    return tools.load(subject, *load, "--measure-ms", milliseconds, "--responder", subject.pid,
+                      "--broker", subject.broker.child.pid)
+
+
+def compare(subjects, loads, n_rounds, milliseconds):
+    """A B C, A B C, ... for each load."""
+    rounds = Rounds()
+    for load in loads:
+        for _ in range(n_rounds):
+            for subject in subjects:
+                rounds.add(subject.name, load, measure(subject, load, milliseconds))
+    return rounds
+
+
+def redis_benchmark(redis, n_clients, n_requests):
+    """SET and GET of the same sizes, half of each: requests a second."""
+    done = subprocess.run(["redis-benchmark", "-p", str(redis.port), "-P", "1", "-c", str(n_clients), "-d", "100",
+                           "-r", str(tools.KEYS), "-n", str(n_requests), "-t", "set,get", "--csv"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    rates = [float(row["rps"]) for row in csv.DictReader(io.StringIO(done.stdout))]
+    return len(rates) / sum(1 / rate for rate in rates)
+
+
+def report(figures, rounds, loads, syscalls, redis):
+    figures.section("Through the broker (clients x depth)", ("null", "raw"))
+    for name, unit, targets in METRICS:
+        for load in loads:
+            label = f"{load[0]}x{load[1]}"
+            figures.row(f"{label} {name.removesuffix('_us')}", f"{name}_{label}", unit,
+                        rounds.series("statestored", load, name),
+                        [(other, rounds.series(other, load, name)) for other in ("null", "raw")], targets.get(load))
+    for load in loads:
+        label = f"{load[0]}x{load[1]}"
+        figures.row(f"{label} system calls", f"syscalls_{label}", "1", syscalls["statestored", load],
+                    [(other, syscalls[other, load]) for other in ("null", "raw")], SYSCALLS_TARGET)
+    for load in loads:
+        for process in ("broker", "load"):
+            name = f"{process}_cpu_us"
+            figures.line(f"{name}_{load[0]}x{load[1]}", rounds.series("statestored", load, name).median, "us")
+
+    figures.section("Beside Redis (redis-benchmark -P 1, as many connections; no broker between)", ("redis",))
+    for load in loads:
+        label = f"{load[0]}x{load[1]}"
+        figures.row(f"{label} throughput", f"beside_redis_{label}", "1/s",
+                    rounds.series("statestored", load, "throughput"), [("redis", redis[load])])
+
+
+def responders(figures, directory, effort):
+    subjects = [
+        Subject("statestored", directory),
+        Subject("null", directory, TOOLS / "null_responder"),
+        Subject("raw", directory, TOOLS / "raw_responder"),
+    ]
+    redis_server = Redis(directory)
+    try:
+        tools.fill(subjects[0])
+        rounds = compare(subjects, tools.LOADS, effort.n_rounds, effort.milliseconds)
+        syscalls = {(subject.name, load): Series(tools.syscalls(subject, *load, effort.n_counted)
+                                                 for _ in range(3))
+                    for subject in subjects for load in tools.LOADS}
+        redis = {load: Series(redis_benchmark(redis_server, load[0] * load[1], effort.n_redis)
+                              for _ in range(effort.n_rounds)) for load in tools.LOADS}
+        report(figures, rounds, tools.LOADS, syscalls, redis)
+    finally:
+        redis_server.stop()
+        for subject in subjects:
+            subject.stop()
+
+
+def plugin(figures, directory, effort):
+    subjects = [Subject("with_plugin", directory), Subject("without_plugin", directory, plugin=False)]
+    try:
+        for subject in subjects:
+            tools.fill(subject)
+        rounds = compare(subjects, [(16, 16)], effort.n_rounds, effort.milliseconds)
+        figures.section("The plugin's price", ("without",))
+        figures.row("16x16 throughput", "plugin_throughput", "1/s",
+                    rounds.series("with_plugin", (16, 16), "throughput"),
+                    [("without", rounds.series("without_plugin", (16, 16), "throughput"))], (">=", 0.93))
+    finally:
+        for subject in subjects:
+            subject.stop()

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "fuzz/engine_check.h"
+
+#include "common/assert.h"
+#include "common/cleanup.h"
+#include "common/glob.h"
+#include "common/resp3.h"
+#include "common/topics.h"
+#include "proto/encoder.h"
+#include "proto/properties.h"
+
+/* How far the effects had grown before the step. */
+struct mark {
+        size_t n_replies, n_changes, n_notifications, n_holds;
+};
+
+static struct mark mark(const struct effects *effects) {
+        return (struct mark){ effects->n_replies, effects->n_changes, effects->n_notifications,
+                              effects->n_holds };
+}
+
+static bool is_same_version(struct version a, struct version b) {
+        return a.wall_ms == b.wall_ms && a.counter == b.counter;
+}
+
+/* 1. As it is written */
+
+static void check_timestamp(const struct message *message, bool has_version, struct version version) {
+        struct slice text = message_property(message, PROPERTY_TIMESTAMP);
+        struct hlc hlc;
+
+        ASSERT(has_version == (text.data != NULL));
+        if (has_version)
+                ASSERT(hlc_parse(text, &hlc) == 0 && hlc.wall_ms == version.wall_ms &&
+                       hlc.counter == version.counter && slice_equal(hlc.node, SLICE_LITERAL("StateStore")));
+}
+
+static void check_reply_written(const struct reply *reply) {
+        struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = "StateStore" };
+        struct message message;
+        struct slice rest;
+        struct resp3_item item;
+        size_t n_items = 1;
+
+        ASSERT(encoder_reply(&encoder, reply, &message) == 0);
+        ASSERT(slice_equal(message_property(&message, PROPERTY_STATUS), SLICE_LITERAL("200")));
+        check_timestamp(&message, reply->has_version, reply->version);
+        for (rest = message.payload; n_items > 0; n_items--) {
+                ASSERT(resp3_read(&rest, &item) == 0);
+                if (item.type == RESP3_ARRAY)
+                        n_items += (size_t)item.number;
+        }
+        ASSERT(rest.length == 0);
+
+        encoder.dialect = DIALECT_DOCUMENT;
+        ASSERT(encoder_reply(&encoder, reply, &message) == 0 && message.payload.length > 0);
+        check_timestamp(&message, reply->has_version, reply->version);
+        encoder_deinit(&encoder);
+}
+
+static void check_notification_written(const struct change *change) {
+        struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = "StateStore" };
+        struct slice words[4];
+        struct message message;
+        size_t n_words;
+
+        ASSERT(encoder_notification(&encoder, change, &message) == 0);
+        check_timestamp(&message, true, change->version);
+        ASSERT(resp3_read_request(message.payload, words, 4, &n_words) == 0);
+        ASSERT(n_words == (change->entry ? 4 : 2) && slice_equal(words[0], SLICE_LITERAL("NOTIFY")));
+        if (change->entry)
+                ASSERT(slice_equal(words[3], entry_value(change->entry)));
+        encoder_deinit(&encoder);
+}
+
+/* 2. Who is told of what */
+
+static bool is_topic_of(const struct registration *registration, struct slice client, struct slice key) {
+        CLEANUP(buf_deinit) struct buf topic = { 0 };
+
+        topic_append_notify(&topic, client, key);
+        return slice_equal(buf_slice(&topic), (struct slice){ (const uint8_t *)registration->topic,
+                                                              registration->topic_length });
+}
+
+static bool is_told(const struct effects *effects, size_t change, struct slice client, struct slice key) {
+        size_t n_times = 0;
+
+        for (size_t i = 0; i < effects->n_notifications; i++)
+                n_times += effects->notifications[i].change == change &&
+                           is_topic_of(effects->notifications[i].registration, client, key);
+        return n_times == 1;
+}
+
+static void compare_change(const struct effects *effects, size_t i, const struct model_change *expected) {
+        const struct change *change = &effects->changes[i];
+        size_t n_told = 0;
+
+        ASSERT(is_same_version(change->version, expected->version));
+        ASSERT((change->entry != NULL) == (expected->value.data != NULL));
+        if (change->entry)
+                ASSERT(slice_equal(entry_value(change->entry), expected->value));
+        for (size_t j = 0; j < effects->n_notifications; j++)
+                n_told += effects->notifications[j].change == i;
+        ASSERT(n_told == expected->n_watchers);
+        for (size_t j = 0; j < expected->n_watchers; j++)
+                ASSERT(is_told(effects, i, expected->watchers[j], expected->key));
+        check_notification_written(change);
+}
+
+static void compare_effects(const struct effects *effects, struct mark before,
+                            const struct model_effects *expected) {
+        ASSERT(effects->n_changes - before.n_changes == expected->n_changes);
+        for (size_t i = 0; i < expected->n_changes; i++)
+                compare_change(effects, before.n_changes + i, &expected->changes[i]);
+
+        /* of one change after the other */
+        for (size_t i = before.n_notifications; i < effects->n_notifications; i++)
+                ASSERT(effects->notifications[i].change >= before.n_changes &&
+                       (i == before.n_notifications ||
+                        effects->notifications[i].change >= effects->notifications[i - 1].change));
+
+        ASSERT(effects->n_holds - before.n_holds == expected->n_holds);
+        for (size_t i = 0; i < expected->n_holds; i++)
+                ASSERT(effects->holds[before.n_holds + i].connection == expected->holds[i].connection &&
+                       effects->holds[before.n_holds + i].is_held == expected->holds[i].is_held);
+}
+
+/* 3. What is answered */
+
+static bool is_listed(const struct model_key *key, const struct request *request, struct now now) {
+        uint64_t budget = UINT64_MAX;
+
+        return key->deadline_ns > now.mono_ns && slice_is_utf8(key->key) &&
+               glob_match(request->key, key->key, &budget);
+}
+
+static void compare_page(const struct both *both, const struct scan_page *page,
+                         const struct request *request, struct now now) {
+        size_t n_listed = 0;
+
+        for (size_t i = 0; i < both->model.n_keys; i++) {
+                const struct model_key *key = &both->model.keys[i];
+                size_t n_times = 0;
+
+                for (size_t j = 0; j < page->n_entries; j++)
+                        n_times += slice_equal(entry_key(page->entries[j]), key->key);
+                ASSERT(n_times == is_listed(key, request, now));
+                n_listed += n_times;
+        }
+        ASSERT(n_listed == page->n_entries && !page->has_next);
+}
+
+static void compare_reply(const struct reply *reply, const struct model_effects *expected) {
+        ASSERT(reply->outcome == expected->outcome);
+        ASSERT(reply->has_version == expected->has_version);
+        if (reply->has_version)
+                ASSERT(is_same_version(reply->version, expected->version));
+        ASSERT((reply->entry != NULL) == (reply->outcome == OUTCOME_VALUE));
+        ASSERT((reply->page != NULL) == (reply->outcome == OUTCOME_PAGE));
+        if (reply->entry)
+                ASSERT(slice_equal(entry_value(reply->entry), expected->value));
+        check_reply_written(reply);
+}
+
+const struct reply *both_ask(struct both *both, const struct request *request, struct now now) {
+        struct event event = { .type = EVENT_REQUEST, .request = request };
+        struct model_effects expected = { 0 };
+        struct mark before = mark(&both->effects);
+        const struct reply *reply;
+
+        model_request(&both->model, request, now, &expected);
+        ASSERT(engine_step(both->engine, &event, now, &both->effects) == 0);
+        ASSERT(both->effects.n_replies == before.n_replies + 1);
+
+        reply = &both->effects.replies[before.n_replies];
+        compare_reply(reply, &expected);
+        if (reply->page)
+                compare_page(both, reply->page, request, now);
+        compare_effects(&both->effects, before, &expected);
+        ASSERT(is_same_version(both->engine->clock.last, both->model.clock));
+        return reply;
+}
+
+/* 4. Events that answer nobody */
+
+void both_tick(struct both *both, struct now now) {
+        struct event event = { .type = EVENT_TICK };
+        struct model_effects expected = { 0 };
+        struct mark before = mark(&both->effects);
+
+        model_tick(&both->model, now, &expected);
+        ASSERT(engine_step(both->engine, &event, now, &both->effects) == 0);
+        ASSERT(both->effects.n_replies == before.n_replies);
+        compare_effects(&both->effects, before, &expected);
+        ASSERT(engine_next_deadline(both->engine) > now.mono_ns);
+}
+
+static void depart_in_engine(struct both *both, const struct event *event, struct now now) {
+        struct model_effects nothing = { 0 };
+        struct mark before = mark(&both->effects);
+
+        ASSERT(engine_step(both->engine, event, now, &both->effects) == 0);
+        ASSERT(both->effects.n_replies == before.n_replies);
+        compare_effects(&both->effects, before, &nothing);
+        ASSERT(watch_n_registrations(&both->engine->watch) == both->model.n_registrations);
+        ASSERT(both->engine->n_departures == both->model.n_departures);
+}
+
+void both_depart(struct both *both, const struct event *event, struct now now) {
+        model_depart(&both->model, event);
+        depart_in_engine(both, event, now);
+}
+
+void both_not_delivered(struct both *both, struct registration *registration, struct now now) {
+        struct event event = { .type = EVENT_NOT_DELIVERED, .registration = registration };
+
+        for (size_t i = 0; i < both->model.n_registrations && registration->key; i++) {
+                struct model_registration *known = &both->model.registrations[i];
+
+                if (is_topic_of(registration, known->client, known->key)) {
+                        uint64_t serial = known->serial;
+
+                        model_end(&both->model, serial);
+                        model_end(both->model.saved, serial);
+                        break;
+                }
+        }
+        both->model.n_departures++;
+        depart_in_engine(both, &event, now);
+}
+
+/* 5. What is held */
+
+void both_compare(struct both *both) {
+        const struct store *store = &both->engine->store;
+        struct model *model = &both->model;
+
+        ASSERT(store_n_keys(store) == model->n_keys);
+        for (size_t i = 0; i < model->n_keys; i++) {
+                const struct model_key *key = &model->keys[i];
+                struct entry *entry = store_find(store, key->key);
+                struct hlc fence;
+
+                ASSERT(entry && slice_equal(entry_value(entry), key->value));
+                ASSERT(is_same_version(entry_version(entry), key->version));
+                ASSERT(store_deadline(store, entry) == key->deadline_ns);
+                ASSERT(entry_fence(entry, &fence) == key->has_fence);
+                ASSERT(!key->has_fence || hlc_compare(fence, key->fence) == 0);
+                ASSERT(entry->is_persistent == key->is_persistent);
+        }
+
+        ASSERT(watch_n_registrations(&both->engine->watch) == model->n_registrations);
+        for (size_t i = 0; i < model->n_registrations; i++) {
+                const struct model_registration *expected = &model->registrations[i];
+                struct registration *registration =
+                        watch_find(&both->engine->watch, expected->client, expected->key);
+
+                ASSERT(registration && registration->connection == expected->connection);
+        }
+        ASSERT(store->n_bytes + both->engine->watch.n_bytes == model_n_bytes(model));
+        ASSERT(heap_first_deadline(&store->deadlines) == model_next_expiry(model));
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "fuzz/engine_input.h"
+
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/resp3.h"
+
+#define BYTES(text)                                                                                         \
+        { (const uint8_t *)("" text), sizeof(text) - 1 }
+
+const struct slice engine_values[N_VALUES] = {
+        BYTES("v"),
+        BYTES("w"),
+        BYTES(""),
+        BYTES("a\r\nb\0c"),
+        BYTES("a value that is longer than the others"),
+        BYTES("c0"),
+};
+
+const struct slice engine_clients[N_CLIENTS] = { BYTES("c0"), BYTES("c1"), BYTES("\xff"), BYTES("") };
+
+#define LONG_KEY_LENGTH 32700
+
+struct slice engine_key(size_t i) {
+        static const struct slice keys[N_KEYS - 1] = { BYTES("k"),       BYTES("k1"),   BYTES("lock"),
+                                                       BYTES("c0"),      BYTES("\xff"), BYTES("\0"),
+                                                       BYTES("\xC3\xA4") };
+        static uint8_t long_key[LONG_KEY_LENGTH];
+
+        return i < N_KEYS - 1 ? keys[i] : (struct slice){ long_key, LONG_KEY_LENGTH };
+}
+
+void asked_deinit(struct asked *asked) {
+        buf_deinit(&asked->payload);
+        buf_deinit(&asked->timestamp);
+        buf_deinit(&asked->fence);
+}
+
+uint64_t engine_connection(const struct surroundings *around, size_t client) {
+        return around->has_connections ? 1 + client + N_CLIENTS * around->generations[client] : 0;
+}
+
+/* Around now, around what was given, and at the ends of the ranges. */
+static struct hlc take_hlc(struct slice *input, const struct surroundings *around) {
+        static const int64_t offsets_ms[] = { 0, -1, 1, -1000, 1000, 60000, 60001, 100000 };
+        static const uint64_t counters[] = { 0,         1,          7,         INT32_MAX - 2, INT32_MAX - 1,
+                                             INT32_MAX, UINT32_MAX, UINT64_MAX };
+        size_t choice = input_below(input, 16);
+        struct hlc hlc = { .node = slice_from_string(input_chance(input, 50) ? "c0" : "StateStore") };
+
+        if (choice < 4) {
+                hlc.wall_ms = around->versions[choice].wall_ms;
+                hlc.counter = around->versions[choice].counter;
+                return hlc;
+        }
+        hlc.wall_ms = around->now.wall_ms + offsets_ms[choice % 8];
+        if (choice == 14)
+                hlc.wall_ms = 0;
+        if (choice == 15)
+                hlc.wall_ms = INT64_MAX;
+        if (hlc.wall_ms < 0)
+                hlc.wall_ms = 0;
+        hlc.counter = counters[input_below(input, 8)];
+        return hlc;
+}
+
+static void take_set(struct slice *input, struct request *request) {
+        static const int64_t px_ms[] = { 1, 2, 10, 100, 1000, 60000, INT64_MAX / 1000000, INT64_MAX };
+
+        request->condition = (enum set_condition)input_below(input, 3);
+        if (request->condition == SET_IF_ABSENT_OR_EQUAL)
+                request->expected = engine_values[input_below(input, N_VALUES)];
+        request->has_px = input_chance(input, 50);
+        if (request->has_px)
+                request->px_ms = px_ms[input_below(input, 8)];
+        request->wants_persistence = input_chance(input, 50);
+}
+
+/* What would make such a request, as far as it tells requests apart. */
+static void write_payload(const struct request *request, struct buf *payload) {
+        uint64_t numbers[] = { request->verb, request->condition, (uint64_t)request->px_ms, request->stop };
+
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+                resp3_append_array(payload, numbers[i]);
+        resp3_append_blob(payload, request->key);
+        resp3_append_blob(payload, request->value);
+        resp3_append_blob(payload, request->expected);
+}
+
+static void take_clocks(struct slice *input, const struct surroundings *around, struct asked *asked) {
+        struct request *request = &asked->request;
+
+        request->has_timestamp = input_chance(input, 70) || request->verb == VERB_SET;
+        if (request->has_timestamp) {
+                request->timestamp = take_hlc(input, around);
+                hlc_append(&asked->timestamp, request->timestamp, HLC_UNPADDED);
+                request->timestamp_text = buf_slice(&asked->timestamp);
+        }
+        request->has_fence = verb_is_fenced(request->verb) && input_chance(input, 40);
+        if (request->has_fence) {
+                request->fence = take_hlc(input, around);
+                hlc_append(&asked->fence, request->fence, HLC_UNPADDED);
+                request->fence_text = buf_slice(&asked->fence);
+        }
+}
+
+void engine_take_request(struct slice *input, const struct surroundings *around, struct asked *ret_asked) {
+        struct request *request = &ret_asked->request;
+        size_t client;
+
+        *ret_asked = (struct asked){ 0 };
+        request->verb = (enum verb)input_below(input, N_VERBS);
+        request->key = engine_key(input_below(input, N_KEYS));
+        client = input_below(input, N_CLIENTS);
+        request->client = engine_clients[client];
+        request->connection = engine_connection(around, client);
+        if (request->verb == VERB_SET || request->verb == VERB_VDEL)
+                request->value = engine_values[input_below(input, N_VALUES)];
+        if (request->verb == VERB_SET)
+                take_set(input, request);
+        if (request->verb == VERB_KEYNOTIFY)
+                request->stop = input_chance(input, 30);
+        if (request->verb == VERB_SCAN) {
+                request->key = slice_from_string(input_chance(input, 50) ? "*" : "[!k]*");
+                if (input_chance(input, 10))
+                        request->value = SLICE_LITERAL("000000000000000000000000");
+        }
+
+        take_clocks(input, around, ret_asked);
+        request->response_topic = slice_from_string(input_chance(input, 80) ? "answers" : "other/answers");
+        ret_asked->correlation[0] = (uint8_t)input_below(input, 4);
+        request->correlation_data.data = ret_asked->correlation;
+        request->correlation_data.length = input_chance(input, 70) ? 16 : 4;
+        request->expiry_s = input_chance(input, 50) ? 0 : (uint32_t)input_number(input, 2);
+        write_payload(request, &ret_asked->payload);
+        request->payload = buf_slice(&ret_asked->payload);
+}
+
+void engine_take_departure(struct slice *input, struct surroundings *around, uint64_t *connections,
+                           struct event *ret_event) {
+        static const enum event_type types[] = { EVENT_CLIENT_LEFT, EVENT_CONNECTION_LEFT,
+                                                 EVENT_CONNECTION_LEFT, EVENT_CONNECTIONS_KEPT,
+                                                 EVENT_ALL_LEFT };
+        size_t client = input_below(input, N_CLIENTS);
+        struct event event = { .type = types[input_below(input, 5)] };
+
+        event.client = engine_clients[client];
+        event.connection = engine_connection(around, client);
+        if (event.type == EVENT_CONNECTION_LEFT && event.connection == 0)
+                event.type = EVENT_CLIENT_LEFT;
+        if (event.type == EVENT_CONNECTIONS_KEPT) {
+                uint8_t kept = input_byte(input);
+
+                event.connections = connections;
+                for (size_t i = 0; i < N_CLIENTS; i++)
+                        if (kept & 1 << i)
+                                connections[event.n_connections++] = engine_connection(around, i);
+                qsort(connections, event.n_connections, sizeof(*connections), compare_uint64);
+        }
+        if (input_chance(input, 50)) /* comes back over another one, if it has left or not */
+                around->generations[client]++;
+        *ret_event = event;
+}

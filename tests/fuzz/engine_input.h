@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "core/engine.h"
+#include "fuzz/fuzz.h"
+
+/* Requests and events about few keys, few clients and few values, so that they meet. */
+
+#define N_KEYS    8
+#define N_VALUES  6
+#define N_CLIENTS 4 /* the last one is nobody */
+
+extern const struct slice engine_values[N_VALUES];
+extern const struct slice engine_clients[N_CLIENTS];
+
+/* One of them does not fit a notify topic. */
+struct slice engine_key(size_t i);
+
+/* A request with all that it borrows. */
+struct asked {
+        struct request request;
+        struct buf payload, timestamp, fence;
+        uint8_t correlation[16];
+};
+void asked_deinit(struct asked *asked);
+
+/* versions: some that were given, for tokens. */
+struct surroundings {
+        struct now now;
+        bool has_connections; /* the broker tells them apart */
+        uint64_t generations[N_CLIENTS];
+        struct version versions[4];
+};
+
+void engine_take_request(struct slice *input, const struct surroundings *around, struct asked *ret_asked);
+
+/* A client's present connection, 0 where they have no numbers. */
+uint64_t engine_connection(const struct surroundings *around, size_t client);
+
+/* connections: room for N_CLIENTS, borrowed by the event. */
+void engine_take_departure(struct slice *input, struct surroundings *around, uint64_t *connections,
+                           struct event *ret_event);

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Sequences of events, in batches that are committed, fail, or are lost with the process. Each goes to the engine and to
+ * the model; both must answer the same, tell the same clients of the same changes, and hold the same; and what the
+ * engine's rows say must be what it holds.
+ */
+
+#include "common/topics.h"
+#include "core/engine.h"
+#include "fuzz/engine_check.h"
+#include "fuzz/engine_input.h"
+#include "restore.h"
+
+#define N_REQUESTS_MAX (MODEL_ANSWERS_MAX - 1)
+#define N_STEPS_MAX    600
+#define N_SEEN         4
+#define WALL_MS        INT64_C(1696374425000)
+#define NS_PER_MS      INT64_C(1000000)
+
+struct world {
+        struct engine_config config;
+        struct surroundings around;
+        struct both both;
+        struct model saved;
+        struct disk disk;
+        struct asked asked[N_REQUESTS_MAX];
+        size_t n_asked;
+        struct registration *seen[N_SEEN]; /* whose notifications may come back as not delivered */
+        size_t n_seen, n_versions;
+};
+
+static void world_init(struct world *world, struct slice *input) {
+        static const uint64_t max_keys[] = { 1000, 2, 4 }, max_bytes[] = { 1 << 20, 700, 1200, 70000 };
+        struct storage_header header;
+
+        *world = (struct world){
+                .around = { .now = { .wall_ms = WALL_MS, .mono_ns = 5000 } },
+                .config = { .node_id = SLICE_LITERAL("StateStore") },
+        };
+        world->config.max_keys = max_keys[input_below(input, 3)];
+        world->config.max_bytes = max_bytes[input_below(input, 4)];
+        world->config.max_registrations = input_chance(input, 80) ? 1000 : 3;
+        world->config.max_remembered_bytes = input_chance(input, 80) ? 1 << 20 : 0;
+        world->config.persist = (enum persist)input_below(input, 3);
+        world->around.has_connections = input_chance(input, 50);
+        world->both.model = (struct model){ .config = &world->config, .saved = &world->saved };
+        world->saved = world->both.model;
+        world->saved.saved = NULL;
+        disk_init(&world->disk, 1);
+        ASSERT(restore_engine(&world->both.engine, &header, &world->disk.storage, &world->config,
+                              world->around.now) == 0);
+}
+
+static void world_deinit(struct world *world) {
+        effects_deinit(&world->both.effects);
+        ASSERT(!engine_free(world->both.engine));
+        disk_deinit(&world->disk);
+        for (size_t i = 0; i < world->n_asked; i++)
+                asked_deinit(&world->asked[i]);
+        for (size_t i = 0; i < N_SEEN; i++)
+                registration_unref(world->seen[i]);
+}
+
+/* 1. Steps */
+
+/* Two keys of one deadline expire in either order: there are none. */
+static void avoid_equal_deadlines(struct world *world, const struct request *request) {
+        bool is_taken = request->has_px;
+
+        while (is_taken) {
+                int64_t px_ns, deadline_ns;
+
+                if (__builtin_mul_overflow(request->px_ms, NS_PER_MS, &px_ns) ||
+                    __builtin_add_overflow(px_ns, world->around.now.mono_ns, &deadline_ns))
+                        return;
+                is_taken = false;
+                for (size_t i = 0; i < world->both.model.n_keys; i++)
+                        is_taken |= world->both.model.keys[i].deadline_ns == deadline_ns;
+                if (is_taken)
+                        world->around.now.mono_ns++;
+        }
+}
+
+static void ask(struct world *world, const struct request *request) {
+        const struct reply *reply;
+
+        avoid_equal_deadlines(world, request);
+        reply = both_ask(&world->both, request, world->around.now);
+        if (reply->has_version)
+                world->around.versions[world->n_versions++ % 4] = reply->version;
+}
+
+static void ask_anew(struct world *world, struct slice *input) {
+        struct asked *asked = &world->asked[world->n_asked++];
+
+        engine_take_request(input, &world->around, asked);
+        ask(world, &asked->request);
+}
+
+/* A copy of an earlier request; it may come over the connection that its sender has now. */
+static void ask_again(struct world *world, struct slice *input) {
+        size_t back = 1 + input_below(input, 8);
+        struct asked *asked = &world->asked[world->n_asked];
+        const struct request *first;
+
+        if (back > world->n_asked)
+                return;
+
+        first = &world->asked[world->n_asked - back].request;
+        *asked = (struct asked){ .request = *first };
+        if (input_chance(input, 30))
+                for (size_t i = 0; i < N_CLIENTS; i++)
+                        if (slice_equal(engine_clients[i], first->client))
+                                asked->request.connection = engine_connection(&world->around, i);
+        world->n_asked++;
+        ask(world, &asked->request);
+}
+
+static void remember_seen(struct world *world) {
+        const struct effects *effects = &world->both.effects;
+
+        if (effects->n_notifications == 0)
+                return;
+        registration_unref(world->seen[world->n_seen % N_SEEN]);
+        world->seen[world->n_seen % N_SEEN] =
+                registration_ref(effects->notifications[effects->n_notifications - 1].registration);
+        world->n_seen++;
+}
+
+static void depart(struct world *world, struct slice *input) {
+        uint64_t connections[N_CLIENTS];
+        struct event event;
+
+        if (input_chance(input, 20)) {
+                struct registration *registration = world->seen[input_below(input, N_SEEN)];
+
+                if (registration)
+                        both_not_delivered(&world->both, registration, world->around.now);
+                return;
+        }
+        engine_take_departure(input, &world->around, connections, &event);
+        both_depart(&world->both, &event, world->around.now);
+}
+
+static void pass(struct world *world, struct slice *input) {
+        static const int64_t steps_ms[] = { 0, 1, 1, 2, 9, 50, 1000, 59000, 61000, 130000, 700000, 5 };
+        int64_t ms = steps_ms[input_below(input, 12)];
+
+        world->around.now.mono_ns += ms * NS_PER_MS;
+        world->around.now.wall_ms += ms;
+}
+
+/* The system clock is stepped. */
+static void step_wall(struct world *world, struct slice *input) {
+        static const int64_t steps_ms[] = { -1, -1000, -100000, -WALL_MS, 1000, 100000, 3600000, 1 };
+        int64_t *wall_ms = &world->around.now.wall_ms;
+
+        *wall_ms += steps_ms[input_below(input, 8)];
+        if (*wall_ms < 0)
+                *wall_ms = 0;
+}
+
+/* To the very nanosecond, or the one before, or the one after. */
+static void pass_to_deadline(struct world *world, struct slice *input) {
+        int64_t deadline_ns = engine_next_deadline(world->both.engine);
+        int64_t now_ns = deadline_ns == INT64_MAX ? 0 : deadline_ns - 1 + (int64_t)input_below(input, 3);
+
+        if (now_ns > world->around.now.mono_ns && now_ns < INT64_MAX / 2)
+                world->around.now.mono_ns = now_ns;
+}
+
+/* 2. Batches */
+
+static struct storage_batch batch_of(struct world *world) {
+        return (struct storage_batch){
+                .rows = world->both.effects.rows,
+                .n_rows = world->both.effects.n_rows,
+                .clock = world->both.engine->clock.last,
+                .n_departures = world->both.engine->n_departures,
+                .now = world->around.now,
+        };
+}
+
+static void save(struct world *world) {
+        world->saved = world->both.model;
+        world->saved.saved = NULL;
+        both_compare(&world->both);
+        disk_compare(&world->disk, world->both.engine, world->around.now);
+}
+
+static void commit(struct world *world) {
+        struct storage_batch batch = batch_of(world);
+
+        if (batch.n_rows > 0)
+                disk_commit(&world->disk, &batch);
+        effects_reset(&world->both.effects);
+        save(world);
+}
+
+/* All is as it was, but for the clock and for those who have left. */
+static void fail(struct world *world) {
+        struct storage_batch batch = batch_of(world);
+        struct effects *effects = &world->both.effects;
+        struct model model = world->saved;
+
+        disk_refuse(&world->disk, &batch);
+        ASSERT(engine_undo(world->both.engine, effects) == 0);
+        effects_fail(effects, OUTCOME_STORAGE_FAILED);
+        ASSERT(effects->n_rows == 0 && effects->n_holds == 0 && effects->n_notifications == 0);
+        effects_reset(effects);
+
+        model.clock = world->both.model.clock;
+        model.n_departures = world->both.model.n_departures;
+        model.n_serials = world->both.model.n_serials;
+        model.saved = &world->saved;
+        world->both.model = model;
+        save(world);
+}
+
+/* Keys and clients by what is on the disk, in the texts that live longer than it. */
+static void restore_registrations(struct world *world) {
+        struct model *model = &world->both.model;
+
+        model->n_registrations = 0;
+        for (size_t i = 0; i < world->disk.n_registrations; i++) {
+                const struct registration *registration = world->disk.registrations[i].registration;
+                struct buf client = { 0 }, key = { 0 };
+                struct model_registration *restored = &model->registrations[model->n_registrations++];
+
+                registration_names(registration, &client, &key);
+                *restored = (struct model_registration){ .connection = registration->connection,
+                                                         .serial = ++model->n_serials };
+                for (size_t j = 0; j < N_CLIENTS; j++)
+                        if (slice_equal(engine_clients[j], buf_slice(&client)))
+                                restored->client = engine_clients[j];
+                for (size_t j = 0; j < N_KEYS; j++)
+                        if (slice_equal(engine_key(j), buf_slice(&key)))
+                                restored->key = engine_key(j);
+                buf_deinit(&client);
+                buf_deinit(&key);
+        }
+}
+
+/* The process is killed: what was not committed never was. */
+static void restart(struct world *world) {
+        struct model *model = &world->both.model;
+        struct storage_header header;
+
+        effects_deinit(&world->both.effects);
+        engine_free(world->both.engine);
+        ASSERT(restore_engine(&world->both.engine, &header, &world->disk.storage, &world->config,
+                              world->around.now) == 0);
+
+        *model = world->saved;
+        model->saved = &world->saved;
+        model->clock = header.clock;
+        model->n_departures = header.n_departures;
+        for (size_t i = model->n_keys; i-- > 0;)
+                if (!model->keys[i].is_persistent)
+                        model->keys[i] = model->keys[--model->n_keys];
+        restore_registrations(world);
+        save(world);
+}
+
+static void step(struct world *world, struct slice *input) {
+        switch (input_below(input, 16)) {
+        case 0:
+                ask_again(world, input);
+                break;
+        case 1:
+                both_tick(&world->both, world->around.now);
+                break;
+        case 2:
+                pass(world, input);
+                break;
+        case 3:
+                pass_to_deadline(world, input);
+                break;
+        case 4:
+                step_wall(world, input);
+                break;
+        case 5:
+                depart(world, input);
+                break;
+        case 6:
+                commit(world);
+                break;
+        case 7:
+                if (input_chance(input, 50))
+                        fail(world);
+                else
+                        restart(world);
+                break;
+        default:
+                ask_anew(world, input);
+        }
+        remember_seen(world);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        static struct world world;
+        struct slice input = { data, size };
+
+        world_init(&world, &input);
+        for (int i = 0; i < N_STEPS_MAX && input.length > 0 && world.n_asked < N_REQUESTS_MAX; i++)
+                step(&world, &input);
+        commit(&world);
+        world_deinit(&world);
+        return 0;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "fuzz/model.h"
+
+#include "common/assert.h"
+#include "common/topics.h"
+
+struct model_key *model_find(struct model *model, struct slice key) {
+        for (size_t i = 0; i < model->n_keys; i++)
+                if (slice_equal(model->keys[i].key, key))
+                        return &model->keys[i];
+        return NULL;
+}
+
+struct model_registration *model_find_registration(struct model *model, struct slice client,
+                                                   struct slice key) {
+        for (size_t i = 0; i < model->n_registrations; i++)
+                if (slice_equal(model->registrations[i].client, client) &&
+                    slice_equal(model->registrations[i].key, key))
+                        return &model->registrations[i];
+        return NULL;
+}
+
+/* 1. The clock: protocol section 7 */
+
+static void advance_clock(struct model *model, const struct request *request, struct now now) {
+        struct version last = model->clock;
+        bool has_remote = request->has_timestamp;
+        int64_t remote_ms = has_remote ? request->timestamp.wall_ms : 0;
+        unsigned __int128 counter = 0, remote = has_remote ? request->timestamp.counter : 0;
+        int64_t wall_ms = now.wall_ms;
+
+        if (last.wall_ms > wall_ms)
+                wall_ms = last.wall_ms;
+        if (remote_ms > wall_ms)
+                wall_ms = remote_ms;
+
+        if (wall_ms == last.wall_ms && has_remote && wall_ms == remote_ms)
+                counter = (remote > last.counter ? remote : last.counter) + 1;
+        else if (wall_ms == last.wall_ms)
+                counter = (unsigned __int128)last.counter + 1;
+        else if (has_remote && wall_ms == remote_ms)
+                counter = remote + 1;
+
+        if (counter >= INT32_MAX) {
+                wall_ms++;
+                counter = 0;
+        }
+        model->clock = (struct version){ wall_ms, (uint32_t)counter };
+}
+
+static bool is_minute_ahead(struct hlc hlc, struct now now) {
+        return hlc.wall_ms > now.wall_ms && hlc.wall_ms - now.wall_ms > 60000;
+}
+
+/* 2. Keys that come and go, and who is told */
+
+static void tell(const struct model *model, struct slice key, struct slice value, struct version version,
+                 struct model_effects *effects) {
+        struct model_change *change = &effects->changes[effects->n_changes];
+
+        *change = (struct model_change){ .key = key, .value = value, .version = version };
+        for (size_t i = 0; i < model->n_registrations; i++)
+                if (slice_equal(model->registrations[i].key, key))
+                        change->watchers[change->n_watchers++] = model->registrations[i].client;
+        if (change->n_watchers > 0)
+                effects->n_changes++;
+}
+
+static void remove_key(struct model *model, struct model_key *key, struct model_effects *effects) {
+        tell(model, key->key, (struct slice){ 0 }, key->version, effects);
+        *key = model->keys[--model->n_keys];
+}
+
+static struct model_key *first_to_expire(struct model *model) {
+        struct model_key *first = NULL;
+
+        for (size_t i = 0; i < model->n_keys; i++)
+                if (!first || model->keys[i].deadline_ns < first->deadline_ns)
+                        first = &model->keys[i];
+        return first;
+}
+
+static bool is_due(const struct model_key *key, struct now now) {
+        return key && key->deadline_ns <= now.mono_ns;
+}
+
+int64_t model_next_expiry(const struct model *model) {
+        struct model_key *first = first_to_expire((struct model *)model);
+
+        return first ? first->deadline_ns : INT64_MAX;
+}
+
+void model_tick(struct model *model, struct now now, struct model_effects *effects) {
+        while (is_due(first_to_expire(model), now))
+                remove_key(model, first_to_expire(model), effects);
+}
+
+uint64_t model_n_bytes(const struct model *model) {
+        uint64_t n_bytes = 0;
+
+        for (size_t i = 0; i < model->n_keys; i++)
+                n_bytes += entry_cost(model->keys[i].key.length, model->keys[i].value.length,
+                                      model->keys[i].has_fence ? &model->keys[i].fence : NULL);
+        for (size_t i = 0; i < model->n_registrations; i++)
+                n_bytes += watch_cost(model->registrations[i].client, model->registrations[i].key);
+        return n_bytes;
+}
+
+/* False where there is no room for so much more, though all that is due has gone. */
+static bool make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,
+                      struct model_effects *effects) {
+        while ((n_more_keys > 0 && model->n_keys + n_more_keys > model->config->max_keys) ||
+               (n_more_bytes > 0 && model_n_bytes(model) + n_more_bytes > model->config->max_bytes)) {
+                if (!is_due(first_to_expire(model), now))
+                        return false;
+                remove_key(model, first_to_expire(model), effects);
+        }
+        return true;
+}
+
+/* 3. Commands: protocol sections 5 and 6 */
+
+static void answer(struct model_effects *effects, enum outcome outcome, const struct version *version) {
+        effects->outcome = outcome;
+        effects->has_version = version;
+        if (version)
+                effects->version = *version;
+}
+
+/* For SET, DEL and VDEL. False: it was answered. */
+static bool passes_fence(const struct model_key *key, const struct request *request,
+                         struct model_effects *effects) {
+        if (!key || !key->has_fence)
+                return true;
+        if (request->has_fence && hlc_compare(request->fence, key->fence) >= 0)
+                return true;
+        answer(effects, request->has_fence ? OUTCOME_FENCE_TOO_OLD : OUTCOME_FENCE_REQUIRED, NULL);
+        return false;
+}
+
+static bool is_kept(const struct model *model, const struct request *request) {
+        switch (model->config->persist) {
+        case PERSIST_ALL:
+                return true;
+        case PERSIST_NONE:
+                return false;
+        default:
+                return request->wants_persistence;
+        }
+}
+
+static int64_t deadline_of(const struct request *request, struct now now) {
+        __int128 deadline_ns = (__int128)request->px_ms * 1000000 + now.mono_ns;
+
+        return request->has_px && deadline_ns < INT64_MAX ? (int64_t)deadline_ns : INT64_MAX;
+}
+
+static void do_set(struct model *model, const struct request *request, struct now now,
+                   struct model_effects *effects) {
+        struct model_key *key = model_find(model, request->key);
+        uint64_t cost = entry_cost(request->key.length, request->value.length,
+                                   request->has_fence ? &request->fence : NULL);
+        uint64_t cost_before =
+                key ? entry_cost(key->key.length, key->value.length, key->has_fence ? &key->fence : NULL)
+                    : 0;
+
+        if (!passes_fence(key, request, effects))
+                return;
+        if (key && (request->condition == SET_IF_ABSENT || (request->condition == SET_IF_ABSENT_OR_EQUAL &&
+                                                            !slice_equal(key->value, request->expected)))) {
+                answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
+                return;
+        }
+        if (!make_room(model, key ? 0 : 1, cost > cost_before ? cost - cost_before : 0, now, effects)) {
+                answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
+                return;
+        }
+
+        key = model_find(model, request->key);
+        if (!key) {
+                ASSERT(model->n_keys < MODEL_KEYS_MAX);
+                key = &model->keys[model->n_keys++];
+        }
+        *key = (struct model_key){
+                .key = request->key,
+                .value = request->value,
+                .version = model->clock,
+                .deadline_ns = deadline_of(request, now),
+                .has_fence = request->has_fence,
+                .fence = request->fence,
+                .is_persistent = is_kept(model, request),
+        };
+        tell(model, key->key, key->value, key->version, effects);
+        answer(effects, OUTCOME_DONE, &model->clock);
+}
+
+static void do_delete(struct model *model, const struct request *request, struct model_effects *effects) {
+        struct model_key *key = model_find(model, request->key);
+
+        if (!key) {
+                answer(effects, OUTCOME_NOTHING, NULL);
+        } else if (!passes_fence(key, request, effects)) {
+                return;
+        } else if (request->verb == VERB_VDEL && !slice_equal(key->value, request->value)) {
+                answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
+        } else {
+                answer(effects, OUTCOME_DELETED, &key->version);
+                remove_key(model, key, effects);
+        }
+}
+
+static void do_get(struct model *model, const struct request *request, struct now now,
+                   struct model_effects *effects) {
+        struct model_key *key = model_find(model, request->key);
+
+        if (!key || is_due(key, now)) {
+                answer(effects, OUTCOME_NO_VALUE, NULL);
+                return;
+        }
+        answer(effects, OUTCOME_VALUE, &key->version);
+        effects->value = key->value;
+}
+
+/* Whether the client has any registration at all. */
+static bool is_watching(const struct model *model, struct slice client) {
+        for (size_t i = 0; i < model->n_registrations; i++)
+                if (slice_equal(model->registrations[i].client, client))
+                        return true;
+        return false;
+}
+
+static void hold(struct model_effects *effects, uint64_t connection, bool is_held) {
+        if (connection != 0)
+                effects->holds[effects->n_holds++] = (struct hold){ connection, is_held };
+}
+
+/* What a client registered over another connection than this one ended with that. */
+static void end_former(struct model *model, const struct request *request) {
+        for (size_t i = model->n_registrations; i-- > 0;)
+                if (slice_equal(model->registrations[i].client, request->client) &&
+                    model->registrations[i].connection != request->connection)
+                        model_end(model, model->registrations[i].serial);
+        if (model->saved)
+                end_former(model->saved, request);
+}
+
+static void do_watch(struct model *model, const struct request *request, struct now now,
+                     struct model_effects *effects) {
+        bool is_first = !is_watching(model, request->client);
+
+        if (model->n_registrations >= model->config->max_registrations ||
+            !make_room(model, 0, watch_cost(request->client, request->key), now, effects)) {
+                answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
+                return;
+        }
+        ASSERT(model->n_registrations < MODEL_REGISTRATIONS_MAX);
+        model->registrations[model->n_registrations++] =
+                (struct model_registration){ request->client, request->key, request->connection,
+                                             ++model->n_serials };
+        if (is_first)
+                hold(effects, request->connection, true);
+        answer(effects, OUTCOME_DONE, &model->clock);
+}
+
+static void do_keynotify(struct model *model, const struct request *request, struct now now,
+                         struct model_effects *effects) {
+        struct model_registration *registration;
+
+        if (request->client.length == 0) {
+                answer(effects, OUTCOME_CLIENT_UNKNOWN, NULL);
+                return;
+        }
+        if (topic_notify_length(request->client.length, request->key.length) > TOPIC_LENGTH_MAX) {
+                answer(effects, OUTCOME_KEY_TOO_LONG_TO_NOTIFY, NULL);
+                return;
+        }
+
+        end_former(model, request);
+        registration = model_find_registration(model, request->client, request->key);
+        if (!registration && !request->stop) {
+                do_watch(model, request, now, effects);
+        } else if (!registration) {
+                answer(effects, OUTCOME_NOTHING, NULL);
+        } else {
+                if (request->stop)
+                        model_end(model, registration->serial);
+                if (request->stop && !is_watching(model, request->client))
+                        hold(effects, request->connection, false);
+                answer(effects, OUTCOME_DONE, &model->clock);
+        }
+}
+
+static void execute(struct model *model, const struct request *request, struct now now,
+                    struct model_effects *effects) {
+        struct version last = model->clock;
+        struct hlc ours = { last.wall_ms, last.counter, model->config->node_id };
+        struct model_key *key;
+
+        if (request->has_timestamp && is_minute_ahead(request->timestamp, now)) {
+                answer(effects, OUTCOME_TIMESTAMP_TOO_FAR, NULL);
+                return;
+        }
+        if (request->has_fence && is_minute_ahead(request->fence, now) &&
+            hlc_compare(request->fence, ours) > 0) {
+                answer(effects, OUTCOME_FENCE_TOO_FAR, NULL);
+                return;
+        }
+
+        advance_clock(model, request, now);
+        key = model_find(model, request->key);
+        if (verb_is_fenced(request->verb) && is_due(key, now))
+                remove_key(model, key, effects);
+
+        if (request->verb == VERB_SET)
+                do_set(model, request, now, effects);
+        else if (request->verb == VERB_GET)
+                do_get(model, request, now, effects);
+        else if (request->verb == VERB_KEYNOTIFY)
+                do_keynotify(model, request, now, effects);
+        else if (request->verb == VERB_SCAN) /* the harness looks at the page itself */
+                answer(effects, request->value.data ? OUTCOME_SYNTAX_ERROR : OUTCOME_PAGE, NULL);
+        else
+                do_delete(model, request, effects);
+}
+
+/* 4. Requests that come twice: protocol section 11 */
+
+static bool is_repetition(const struct model *model, const struct model_answer *answer,
+                          const struct request *request, struct now now) {
+        const struct request *first = answer->request;
+
+        return slice_equal(first->client, request->client) &&
+               slice_equal(first->response_topic, request->response_topic) &&
+               slice_equal(first->correlation_data, request->correlation_data) &&
+               slice_equal(first->payload, request->payload) &&
+               slice_equal(first->timestamp_text, request->timestamp_text) &&
+               slice_equal(first->fence_text, request->fence_text) && now.mono_ns < answer->until_ns &&
+               /* a registration hangs on a connection, or on nobody having left where those have no numbers */
+               (request->verb != VERB_KEYNOTIFY ||
+                (first->connection == request->connection &&
+                 (request->connection != 0 || answer->n_departures == model->n_departures)));
+}
+
+static void remember(struct model *model, const struct request *request, struct now now,
+                     const struct model_effects *effects) {
+        int64_t lifetime_s = request->expiry_s == 0    ? 120
+                             : request->expiry_s < 60  ? 60
+                             : request->expiry_s > 600 ? 600
+                                                       : request->expiry_s;
+
+        ASSERT(model->n_answers < MODEL_ANSWERS_MAX);
+        model->answers[model->n_answers++] = (struct model_answer){
+                .request = request,
+                .n_departures = model->n_departures,
+                .outcome = effects->outcome,
+                .has_version = effects->has_version,
+                .version = effects->version,
+                .until_ns = (now.mono_ns / 1000000000 + lifetime_s + 1) * 1000000000,
+        };
+}
+
+void model_request(struct model *model, const struct request *request, struct now now,
+                   struct model_effects *effects) {
+        bool is_write = request->verb != VERB_GET && request->verb != VERB_SCAN;
+        bool may_repeat = is_write && model->config->max_remembered_bytes > 0 &&
+                          (request->has_timestamp || request->correlation_data.length >= 16);
+
+        for (size_t i = 0; i < model->n_answers && may_repeat; i++)
+                if (is_repetition(model, &model->answers[i], request, now)) {
+                        answer(effects, model->answers[i].outcome,
+                               model->answers[i].has_version ? &model->answers[i].version : NULL);
+                        return;
+                }
+
+        execute(model, request, now, effects);
+        if (may_repeat)
+                remember(model, request, now, effects);
+}
+
+/* 5. Departures: protocol section 8 */
+
+static bool has_departed(const struct model_registration *registration, const struct event *event) {
+        switch (event->type) {
+        case EVENT_CLIENT_LEFT:
+                return slice_equal(registration->client, event->client);
+        case EVENT_CONNECTION_LEFT:
+                return registration->connection == event->connection;
+        case EVENT_CONNECTIONS_KEPT:
+                for (size_t i = 0; i < event->n_connections; i++)
+                        if (event->connections[i] == registration->connection)
+                                return false;
+                return true;
+        default:
+                return true;
+        }
+}
+
+void model_end(struct model *model, uint64_t serial) {
+        for (size_t i = 0; i < model->n_registrations; i++)
+                if (model->registrations[i].serial == serial) {
+                        model->registrations[i] = model->registrations[--model->n_registrations];
+                        return;
+                }
+}
+
+void model_depart(struct model *model, const struct event *event) {
+        for (size_t i = model->n_registrations; i-- > 0;)
+                if (has_departed(&model->registrations[i], event))
+                        model_end(model, model->registrations[i].serial);
+        model->n_departures++;
+        if (model->saved)
+                model_depart(model->saved, event);
+}

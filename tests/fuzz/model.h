@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "core/engine.h"
+
+/*
+ * A state store that is slow, bounded and obviously right: arrays, searched from the front. What protocol sections 5 to
+ * 8 and 11 say, once more. It allocates nothing and borrows all texts: an assignment is a copy of a whole store.
+ */
+
+#define MODEL_KEYS_MAX          16
+#define MODEL_REGISTRATIONS_MAX 64
+#define MODEL_ANSWERS_MAX       256
+
+struct model_key {
+        struct slice key, value;
+        struct version version;
+        int64_t deadline_ns;
+        bool has_fence, is_persistent;
+        struct hlc fence;
+};
+
+struct model_registration {
+        struct slice client, key;
+        uint64_t connection;
+        uint64_t serial; /* of the registrations made so far */
+};
+
+struct model_answer {
+        const struct request *request;
+        uint64_t n_departures;
+        enum outcome outcome;
+        bool has_version;
+        struct version version;
+        int64_t until_ns;
+};
+
+struct model {
+        const struct engine_config *config;
+        struct model
+                *saved; /* what a failed commit goes back to: who has left has left there too; NULL: none */
+        struct version clock;
+        uint64_t n_departures, n_serials;
+        size_t n_keys, n_registrations, n_answers;
+        struct model_key keys[MODEL_KEYS_MAX];
+        struct model_registration registrations[MODEL_REGISTRATIONS_MAX];
+        struct model_answer answers[MODEL_ANSWERS_MAX];
+};
+
+/* A key that has changed, and who is to be told. */
+struct model_change {
+        struct slice key, value; /* value absent: the key has gone */
+        struct version version;
+        size_t n_watchers;
+        struct slice watchers[MODEL_REGISTRATIONS_MAX];
+};
+
+/* What one step leads to. */
+struct model_effects {
+        enum outcome outcome;
+        bool has_version;
+        struct version version;
+        struct slice value; /* OUTCOME_VALUE */
+        size_t n_changes;   /* of keys that somebody watches */
+        struct model_change changes[MODEL_KEYS_MAX + 1];
+        size_t n_holds;
+        struct hold holds[1];
+};
+
+/* The request is borrowed for as long as its answer is remembered. */
+void model_request(struct model *model, const struct request *request, struct now now,
+                   struct model_effects *effects);
+void model_tick(struct model *model, struct now now, struct model_effects *effects);
+
+/* A departure: whose registrations end. */
+void model_depart(struct model *model, const struct event *event);
+
+/* The registration that the engine's is, NULL where there is none. */
+struct model_registration *model_find_registration(struct model *model, struct slice client,
+                                                   struct slice key);
+void model_end(struct model *model, uint64_t serial);
+
+/* NULL where there is none. Knows no time. */
+struct model_key *model_find(struct model *model, struct slice key);
+
+/* What all of it costs against the quota, INT64_MAX where nothing expires. */
+uint64_t model_n_bytes(const struct model *model);
+int64_t model_next_expiry(const struct model *model);

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""User name, password and access rules: what the broker wants of the store, and what is said where it gets less."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.client import INVOKE, SERVICE, notify_topic
+from support.process import wait_until
+from support.wire_client import WireClient, was_set
+
+USER = "statestored"
+DYNAMIC_SECURITY = next(Path("/usr/lib").glob("**/mosquitto_dynamic_security.so"))
+
+
+class Accounts:
+    """The broker's passwords, and the store's own in its file."""
+
+    def __init__(self, directory):
+        self.broker_file, self.store_file = directory / "passwords", directory / "our-password"
+
+    def set(self, password, **others):
+        """The broker reads it when it starts."""
+        self.broker_file.unlink(missing_ok=True)
+        self.broker_file.touch(mode=0o600)
+        for user, word in {USER: password, **others}.items():
+            subprocess.run(["mosquitto_passwd", "-b", self.broker_file, user, word], check=True, capture_output=True)
+
+    def give(self, password):
+        """To the store."""
+        self.store_file.write_text(password)
+
+    def lines(self):
+        return f"password_file {self.broker_file}", "allow_anonymous false"
+
+    def flags(self):
+        return "--user", USER, "--password-file", self.store_file
+
+
+@pytest.fixture
+def accounts(tmp_path):
+    accounts = Accounts(tmp_path)
+    accounts.set("right", someone="anything")
+    accounts.give("right")
+    return accounts
+
+
+@pytest.fixture
+def site(make_site, accounts):
+    return make_site(*accounts.lines(), f"plugin_opt_statestored_username {USER}")
+
+
+def someone(site, **more):
+    return site.connect(None, WireClient, username="someone", password="anything", **more)
+
+
+def assert_ends_with_one_line(store, *patterns):
+    assert store.wait() == 1
+    lines = store.log().splitlines()
+    assert len(lines) == 1, lines
+    for pattern in patterns:
+        assert pattern in lines[0]
+    assert not store.is_ready()
+
+
+@pytest.mark.parametrize("text", ["right", "right\n", "right\r\n", "right\nand a second line"], ids=repr)
+def test_the_first_line_of_the_file_is_the_password(site, accounts, text):
+    accounts.give(text)
+
+    store = site.start_store(*accounts.flags())
+
+    store.wait_for_log("identity verified, delivery direct, presence exact")
+    assert someone(site).ask("GET", "key") == b"$-1\r\n"
+
+
+@pytest.mark.parametrize("text", ["wrong", " right", "right ", "x" * 5000], ids=lambda text: repr(text[:10]))
+def test_a_wrong_password_ends_the_start_with_one_line(site, accounts, text):
+    accounts.give(text)
+
+    store = site.launch_store(*accounts.flags())
+
+    assert_ends_with_one_line(store, f"127.0.0.1:{site.broker.port}", "--password-file")
+    assert text not in store.log()
+
+
+def test_no_password_at_all_does_so_too(site):
+    assert_ends_with_one_line(site.launch_store(), f"127.0.0.1:{site.broker.port}", "--password-file")
+
+
+def test_the_right_password_of_somebody_else_does_not_make_it_the_store(site, accounts):
+    """The plugin lets nobody but its user read requests."""
+    accounts.give("anything")
+
+    store = site.launch_store("--user", "someone", "--password-file", accounts.store_file)
+
+    assert_ends_with_one_line(store, "refuses the subscription to the invoke topic")
+
+
+def test_a_client_id_that_is_not_the_plugins_ends_the_start(make_site):
+    site = make_site()
+
+    assert_ends_with_one_line(site.launch_store("--client-id", "another"),
+                              "refuses the subscription to the invoke topic")
+
+
+def test_a_password_file_that_is_not_there_yet_is_waited_for(site, accounts):
+    accounts.store_file.unlink()
+    store = site.launch_store(*accounts.flags())
+    store.wait_for_log("password file: No such file")
+
+    accounts.give("right")
+
+    store.wait_until_ready()
+
+
+def test_a_password_that_was_changed_while_the_broker_restarted_is_read_again(site, accounts):
+    store = site.start_store(*accounts.flags())
+    client = someone(site)
+    client.ask("SET", "key", "value")
+
+    for password in ("another", "yet another"):
+        seen = len(store.log())
+        site.broker.stop()
+        accounts.set(password, someone="anything")
+        accounts.give(password)
+        site.broker.start_again()
+        store.wait_for_log("ready: ", after=seen)
+
+    assert someone(site).ask("GET", "key") == b"$5\r\nvalue\r\n"
+
+
+def test_a_password_that_is_wrong_later_is_said_once_and_tried_until_it_is_right(site, accounts):
+    store = site.start_store(*accounts.flags())
+    site.broker.stop()
+    accounts.set("another", someone="anything")
+    seen = len(store.log())
+    site.broker.start_again()
+    store.wait_for_log("refuses us", after=seen)
+    attempts = site.broker.log().count("not authorised")
+    wait_until(lambda: site.broker.log().count("not authorised") >= attempts + 2, "the store tries again")
+    assert store.log().count("refuses us") == 1
+
+    accounts.give("another")
+
+    store.wait_for_log("ready: ", after=seen)
+    assert someone(site).ask("GET", "key") == b"$-1\r\n"
+
+
+# Access rules. Those of clients: their answers' topic, and the invoke topic
+
+OF_CLIENTS = f"""\
+pattern read clients/%c/answers
+pattern read clients/{SERVICE}/#
+pattern write {INVOKE}
+"""
+
+# What README names
+
+OF_THE_STORE = """\
+user statestored
+topic read statestore/#
+topic write clients/#
+"""
+
+# The least, as far as mosquitto's rules tell
+
+LEAST_OF_THE_STORE_WITHOUT_PLUGIN = f"""\
+user statestored
+topic read {INVOKE}
+topic write clients/#
+"""
+
+LEAST_OF_THE_STORE_WITH_PLUGIN = """\
+user statestored
+topic write clients/#
+"""
+
+
+@pytest.fixture
+def site_with_rules(make_site, accounts, tmp_path):
+    def make(rules, plugin=True):
+        acl_file = tmp_path / "rules"
+        acl_file.write_text(OF_CLIENTS + rules)
+        acl_file.chmod(0o600)
+        option = [f"plugin_opt_statestored_username {USER}"] if plugin else []
+        return make_site(*accounts.lines(), *option, f"acl_file {acl_file}", plugin=plugin)
+
+    return make
+
+
+@pytest.mark.parametrize("plugin, rules", [(True, OF_THE_STORE), (True, LEAST_OF_THE_STORE_WITH_PLUGIN),
+                                           (False, OF_THE_STORE), (False, LEAST_OF_THE_STORE_WITHOUT_PLUGIN)],
+                         ids=["plugin", "plugin-least", "plain", "plain-least"])
+def test_these_rules_are_enough(site_with_rules, accounts, plugin, rules):
+    site = site_with_rules(rules, plugin)
+    store = site.start_store(*accounts.flags())
+    holder, writer = someone(site), someone(site)
+    holder.subscribe_to_notifications()
+
+    holder.register("key")
+    for n in range(3):
+        assert writer.ask("SET", "key", n) == b"+OK\r\n"
+
+    assert holder.changes() == [was_set(n) for n in range(3)]
+    store.wait_for_log("presence exact" if plugin else "presence guessed")
+
+
+def test_others_may_do_no_more_than_their_rules_say(site_with_rules, accounts):
+    site = site_with_rules(OF_THE_STORE)
+    site.start_store(*accounts.flags())
+    client, other = someone(site), someone(site)
+    other.subscribe("#")
+
+    assert client.publish("other/topic", b"x") == 0x87
+    assert client.publish(notify_topic(other.id, "key"), b"x") == 0x87
+    client.ask("SET", "key", "value")
+
+    assert other.messages() == []
+
+
+def test_a_broker_that_refuses_the_subscription_ends_the_start_with_one_line(make_site, tmp_path):
+    """Mosquitto's acl_file does not: it would only keep the requests back. Its dynamic security plugin does."""
+    rules = tmp_path / "security.json"
+    rules.write_text('{"defaultACLAccess": {"publishClientSend": true, "publishClientReceive": true}}')
+    site = make_site(f"plugin {DYNAMIC_SECURITY}", f"plugin_opt_config_file {rules}", plugin=False)
+
+    assert_ends_with_one_line(site.launch_store(), f"127.0.0.1:{site.broker.port}", "invoke topic", "statestore/#")

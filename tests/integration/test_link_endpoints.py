@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the broker listens: Unix sockets, IPv6, names, and several brokers that are tried in turn."""
+
+import socket
+
+import pytest
+
+from support.broker import free_port
+from support.process import wait_until
+
+MISSING = b"$-1\r\n"
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+            return True
+    except OSError:
+        return False
+
+
+LOOPBACKS = ["127.0.0.2", "::1"] if has_ipv6() else ["127.0.0.2"]
+
+
+def assert_served(site):
+    """Clients come to the broker's usual listener, 127.0.0.1."""
+    assert site.connect().request("GET", "key").payload == MISSING
+
+
+def test_a_unix_socket(make_site, tmp_path):
+    path = tmp_path / "mosquitto"
+    site = make_site(listeners=[f"listener 0 {path}"])
+
+    store = site.start_store("--host", path)
+
+    store.wait_for_log(f"ready: serving {path} .*exact")
+    assert_served(site)
+
+
+def test_a_unix_socket_whose_broker_restarts(make_site, tmp_path):
+    path = tmp_path / "mosquitto"
+    site = make_site(listeners=[f"listener 0 {path}"])
+    store = site.start_store("--host", path)
+
+    for _ in range(2):
+        seen = len(store.log())
+        site.broker.stop()
+        site.broker.start_again()
+        store.wait_for_log("ready: ", after=seen)
+
+    assert_served(site)
+
+
+def test_a_unix_socket_that_is_not_there_yet_is_waited_for(make_site, tmp_path):
+    path = tmp_path / "mosquitto"
+    site = make_site(listeners=[f"listener 0 {path}"])
+    site.broker.stop()
+    path.unlink(missing_ok=True)
+    store = site.launch_store("--host", path)
+    store.wait_for_log(f"no connection to the broker at {path}: .*trying again")
+
+    site.broker.start_again()
+
+    store.wait_until_ready()
+
+
+@pytest.mark.parametrize("address", LOOPBACKS)
+@pytest.mark.parametrize("form", ["with its port", "bare"])
+def test_an_address(make_site, address, form):
+    site = make_site(listeners=[f"listener {{port}} {address}"])
+    text = f"[{address}]" if ":" in address else address
+
+    store = site.start_store("--host", f"{text}:{site.broker.port}" if form == "with its port" else address)
+
+    store.wait_for_log(rf"serving \[?{address}\]?:{site.broker.port} ")
+    assert_served(site)
+
+
+@pytest.mark.parametrize("address", sorted({info[4][0] for info in socket.getaddrinfo("localhost", None)}))
+def test_a_name_is_tried_at_each_of_its_addresses(make_site, tmp_path, address):
+    """The broker listens at one of them alone, and not where it usually does."""
+    site = make_site(f"listener 0 {tmp_path}/other", listeners=[f"listener {{port}} {address}"])
+
+    site.start_store("--host", f"localhost:{site.broker.port}")
+
+
+def test_an_unknown_name_is_said_and_tried_again(make_site):
+    site = make_site()
+
+    store = site.launch_store("--host", "no-such-name.invalid")
+
+    store.wait_for_log("no connection to the broker at no-such-name.invalid:.*the name is not known.*trying again")
+    assert store.stop() == 0
+
+
+# Several brokers
+
+
+def hosts(*sites):
+    return "--host", ",".join(f"127.0.0.1:{site.broker.port}" for site in sites)
+
+
+def test_those_that_are_not_there_are_passed_over(make_site, tmp_path):
+    site = make_site()
+    nobody = f"127.0.0.1:{free_port()},no-such-name.invalid,{tmp_path}/none"
+
+    store = site.start_store("--host", f"{nobody},127.0.0.1:{site.broker.port}")
+
+    store.wait_for_log(f"ready: serving 127.0.0.1:{site.broker.port} ")
+    assert_served(site)
+
+
+def test_when_the_first_dies_the_second_is_served_with_what_is_stored(make_site):
+    first, second = make_site(), make_site()
+    store = first.start_store(*hosts(first, second))
+    version = first.connect().request("SET", "key", "value").ts
+
+    seen = len(store.log())
+    first.broker.kill()
+
+    store.wait_for_log(f"ready: serving 127.0.0.1:{second.broker.port} ", after=seen)
+    answer = second.connect().request("GET", "key")
+    assert (answer.payload, answer.ts) == (b"$5\r\nvalue\r\n", version)
+
+
+def test_a_registration_at_the_first_is_none_at_the_second(make_site):
+    first, second = make_site(), make_site()
+    store = first.start_store(*hosts(first, second))
+    first.connect("client").watch("key")
+
+    first.broker.kill()
+    store.wait_for_log(f"ready: serving 127.0.0.1:{second.broker.port} ")
+
+    client = second.connect("client")
+    assert client.request("KEYNOTIFY", "key", "STOP").payload == b":0\r\n"
+    client.watch("key")
+    client.request("SET", "key", "value")
+    assert client.notification().payload.endswith(b"\r\nvalue\r\n")
+
+
+def test_when_the_second_dies_too_the_first_is_served_again(make_site):
+    first, second = make_site(), make_site()
+    store = first.start_store(*hosts(first, second))
+    for dies, lives in ((first, second), (second, first)):
+        seen = len(store.log())
+        if not lives.broker.running():
+            lives.broker.start_again()
+        dies.broker.kill()
+        store.wait_for_log(f"ready: serving 127.0.0.1:{lives.broker.port} ", after=seen)
+
+    assert_served(first)
+
+
+def test_one_that_only_closes_the_connection_is_served_again_at_once(make_site, proxy_of):
+    """It is the first to be tried, for there our session is."""
+    first, second = make_site(), make_site()
+    proxy = proxy_of(first)
+    store = first.start_store("--host", f"127.0.0.1:{proxy.port},127.0.0.1:{second.broker.port}")
+
+    seen = len(store.log())
+    proxy.cut()
+    proxy.mend()
+
+    store.wait_for_log(f"ready: serving 127.0.0.1:{proxy.port} ", after=seen)
+    assert "serving 127.0.0.1:{second.broker.port}" not in store.log()
+
+
+def test_one_that_refuses_us_later_is_passed_over_for_the_other(make_site):
+    first, second = make_site(), make_site()
+    store = first.start_store(*hosts(first, second))
+    seen = len(store.log())
+
+    first.broker.stop()
+    first.broker.lines.append("allow_anonymous false")
+    first.broker.start_again()
+
+    wait_until(lambda: f"serving 127.0.0.1:{second.broker.port}" in store.log()[seen:], "the second is served")
+    assert_served(second)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broker or a network that is slow, silent or stuck: memory is bounded, nothing is lost, and it is noticed."""
+
+import re
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from support import resp
+from support.client import INVOKE
+from support.flood import number, packet, text
+from support.load import Load
+from support.plugin import runtime_of_sanitizers
+from support.process import PATIENCE, wait_until
+from support.wire_client import WireClient, was_set
+
+MIB = 1 << 20
+PUBLISH, PUBACK = 3, 4
+
+# Sanitizers keep what was freed, and need some of their own.
+AT_MOST_MIB = 1000 if runtime_of_sanitizers() else 300
+
+
+def stays_as_it_is(process, seconds):
+    """For so long: it does not end."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.child.wait(seconds)
+
+
+def memory_mib(process, what):
+    status = Path(f"/proc/{process.child.pid}/status").read_text()
+    return int(re.search(rf"^{what}:\s*(\d+) kB", status, re.MULTILINE)[1]) / 1024
+
+
+@pytest.mark.parametrize("plugin", [False, True], ids=["plain", "plugin"])
+def test_nothing_is_lost_when_the_broker_stops_for_two_seconds_under_load(make_site, plugin):
+    site = make_site(plugin=plugin)
+    store = site.start_store()
+    watcher, writer = site.connect(), site.connect()
+    watcher.watch("key")
+    loads = [Load(site.connect()) for _ in range(3)]
+    for load in loads:
+        load.wait_for_progress()
+
+    with site.broker.paused():
+        changes = [writer.send("SET", "key", n) for n in range(500)]
+        stays_as_it_is(store, 2)
+
+    assert {change.result(PATIENCE).payload for change in changes} == {b"+OK\r\n"}
+    assert [resp.read(watcher.notification().payload)[-1] for _ in range(500)] == [b"%d" % n for n in range(500)]
+    for load in loads:
+        load.wait_for_progress()
+        load.stop()
+    for load in loads:
+        load.wait_for_all()
+        assert {answer.payload for answer in load.answers.values()} == {b"+OK\r\n"}
+
+
+class LargeReader:
+    """Asks for a value many times and reads the answers; too much for a client that keeps what it reads."""
+
+    def __init__(self, site, client=None):
+        self._client = client or site.connect(kind=WireClient)
+
+    def ask(self, key, n_times):
+        self._client.send(b"".join(self._client.encode_request("GET", key)[1] for _ in range(n_times)))
+
+    def read(self, n_answers, length):
+        """All of them, each at least so long."""
+        stream = self._client._socket.makefile("rb", buffering=MIB)
+        while n_answers > 0:
+            head = stream.read(1)[0]
+            size = shift = 0
+            while True:
+                byte = stream.read(1)[0]
+                size |= (byte & 0x7F) << shift
+                shift += 7
+                if byte < 0x80:
+                    break
+            body = stream.read(size)
+            assert len(body) == size
+            if head >> 4 == PUBLISH:
+                topic_end = 2 + struct.unpack_from("!H", body)[0]
+                self._client.send(packet(PUBACK << 4, body[topic_end:topic_end + 2]))
+                assert len(body) > length
+                n_answers -= 1
+
+
+def test_memory_is_bounded_when_a_gigabyte_is_asked_for_at_once_and_the_broker_is_slow(make_site):
+    """What waits for the broker is bounded: of a thousand megabytes of answers a fraction is there at any time."""
+    site = make_site()
+    store = site.start_store()
+    site.connect(kind=WireClient).ask("SET", "key", b"x" * (5 * MIB))
+    reader = LargeReader(site)
+    before = memory_mib(store, "VmHWM")
+
+    reader.ask("key", 100)
+    wait_until(lambda: memory_mib(store, "VmHWM") > before + 20, "it answers")
+    with site.broker.paused():
+        reader.ask("key", 100)
+        stays_as_it_is(store, 2)
+    reader.read(200, 5 * MIB)
+
+    print(memory_mib(store, "VmHWM"))
+    assert memory_mib(store, "VmHWM") < AT_MOST_MIB
+    assert site.connect(kind=WireClient).ask("GET", "other") == b"$-1\r\n"
+
+
+def test_memory_is_bounded_when_the_network_takes_no_answers_and_brings_ever_more_requests(make_site, proxy_of):
+    """It stops reading; what comes waits at the broker."""
+    site = make_site()
+    proxy = proxy_of(site)
+    store = site.start_store("--port", proxy.port)
+    writer = site.connect()
+    assert writer.request("SET", "key", b"x" * (5 * MIB)).payload == b"+OK\r\n"
+    reader = LargeReader(site)
+
+    proxy.hold()
+    reader.ask("key", 20)
+    writes = [writer.send("SET", "another key", b"y" * (5 * MIB)) for _ in range(100)]
+    site.connect(kind=WireClient).publish("whatever", b"the broker has them all by now")
+    stays_as_it_is(store, 1)
+    proxy.mend()
+
+    assert {write.result(PATIENCE).payload for write in writes} == {b"+OK\r\n"}
+    reader.read(20, 5 * MIB)
+    print(memory_mib(store, "VmHWM"))
+    assert memory_mib(store, "VmHWM") < AT_MOST_MIB
+
+
+def test_memory_is_bounded_when_many_are_notified_of_large_values(make_site):
+    site = make_site()
+    store = site.start_store()
+    holders = [site.connect(kind=WireClient) for _ in range(100)]
+    for holder in holders:
+        holder.register("key")
+    writer = site.connect(kind=WireClient)
+
+    writer.send(writer.encode_request("SET", "key", b"x" * (5 * MIB))[1])
+    for holder in holders:
+        LargeReader(site, holder).read(1, 5 * MIB)
+
+    print(memory_mib(store, "VmHWM"))
+    assert memory_mib(store, "VmHWM") < AT_MOST_MIB

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store's connection to the broker under TLS: who trusts whom, and what is said where somebody does not."""
+
+import socket
+import ssl
+
+import pytest
+
+from support.certificates import Authority
+from support.process import PATIENCE, wait_until
+
+HOST = "127.0.0.2"  # where the broker speaks TLS; clients come to 127.0.0.1
+
+
+class Certificates:
+    def __init__(self, directory):
+        self.good, self.bad = Authority(directory, "good"), Authority(directory, "bad")
+        self.server = self.good.issue("server")
+        self.expired = self.good.issue("expired", days=-1)
+        self.elsewhere = self.good.issue("elsewhere", "IP:127.0.0.3,DNS:elsewhere")
+        self.client = self.good.issue("statestored")
+        self.stranger = self.bad.issue("stranger")
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def trust(certificates):
+    return "--host", HOST, "--tls-ca-file", certificates.good.certificate
+
+
+def present(certificate):
+    return "--tls-certificate", certificate.certificate, "--tls-key", certificate.key
+
+
+@pytest.fixture
+def tls_site(make_site, certificates):
+    def make(server=certificates.server, *lines):
+        return make_site(listeners=[f"listener {{port}} {HOST}", f"cafile {certificates.good.certificate}",
+                                    f"certfile {server.certificate}", f"keyfile {server.key}", *lines])
+
+    return make
+
+
+def asked_for_certificates(*lines):
+    return "require_certificate true", *lines
+
+
+def test_requests_are_served_over_a_connection_that_both_trust(tls_site, trust):
+    site = tls_site()
+    store = site.start_store(*trust)
+    client = site.connect()
+
+    with store.paused():  # so that much arrives at once
+        large = client.send("SET", "large", b"x" * 2_000_000)
+        waiting = [client.send("SET", f"key-{n}", n) for n in range(1000)]
+
+    assert {answer.result(PATIENCE).payload for answer in (large, *waiting)} == {b"+OK\r\n"}
+    assert len(client.request("GET", "large").payload) > 2_000_000
+    store.wait_for_log(rf"ready: serving {HOST}:{site.broker.port} ")
+
+
+def test_the_broker_sees_who_we_are_by_our_certificate(make_site, certificates, trust):
+    """Its name is our user name there, and only this user may be the store."""
+    site = make_site("plugin_opt_statestored_username statestored",
+                     listeners=[f"listener {{port}} {HOST}", f"cafile {certificates.good.certificate}",
+                                f"certfile {certificates.server.certificate}",
+                                f"keyfile {certificates.server.key}", "require_certificate true",
+                                "use_identity_as_username true"])
+
+    store = site.start_store(*trust, *present(certificates.client))
+
+    store.wait_for_log("identity verified")
+
+
+def test_the_systems_authorities_are_trusted_where_none_are_named(tls_site, certificates):
+    site = tls_site()
+
+    site.start_store("--host", HOST, "--tls", "on", environment={"SSL_CERT_FILE": certificates.good.certificate})
+
+    assert site.connect().request("GET", "key").payload == b"$-1\r\n"
+
+
+# What is wrong is said once, and tried again
+
+
+def wait_for_attempts(site, n_attempts=3):
+    wait_until(lambda: site.broker.log().count("New connection") + site.broker.log().count("Client connection from")
+               >= n_attempts, "the store tries again")
+
+
+def assert_said_once(site, *patterns):
+    wait_for_attempts(site)
+    lines = site.store.log().splitlines()
+    assert len(lines) == 1, lines
+    for pattern in (f"no connection to the broker at {HOST}:{site.broker.port}", "trying again", *patterns):
+        assert pattern in lines[0]
+
+
+@pytest.mark.parametrize("wrong", ["expired", "elsewhere"])
+def test_a_wrong_certificate_of_the_broker(tls_site, certificates, trust, wrong):
+    site = tls_site(getattr(certificates, wrong))
+
+    site.launch_store(*trust)
+
+    assert_said_once(site, "certificate verify failed")
+
+
+def test_a_broker_whose_authority_we_do_not_trust(tls_site, certificates):
+    site = tls_site()
+
+    site.launch_store("--host", HOST, "--tls-ca-file", certificates.bad.certificate)
+
+    assert_said_once(site, "certificate verify failed")
+
+
+def test_a_broker_whose_authority_the_system_does_not_trust(tls_site, certificates):
+    site = tls_site()
+
+    site.launch_store("--host", HOST, "--tls", "on", environment={"SSL_CERT_FILE": certificates.bad.certificate})
+
+    assert_said_once(site, "certificate verify failed")
+
+
+@pytest.mark.parametrize("ours", [None, "stranger"])
+def test_a_broker_that_wants_another_certificate_of_us(tls_site, certificates, trust, ours):
+    site = tls_site(certificates.server, "require_certificate true")
+
+    site.launch_store(*trust, *(present(getattr(certificates, ours)) if ours else ()))
+
+    assert_said_once(site, "certificate")
+
+
+def test_a_broker_that_speaks_no_tls(make_site, certificates):
+    site = make_site(listeners=[f"listener {{port}} {HOST}"])
+
+    site.launch_store("--host", HOST, "--tls-ca-file", certificates.good.certificate)
+
+    assert_said_once(site, "SSL")
+
+
+def test_a_broker_that_speaks_tls_alone(tls_site):
+    site = tls_site()
+
+    site.launch_store("--host", HOST)
+
+    assert_said_once(site)
+
+
+def test_a_broker_that_gets_a_right_certificate_is_served(tls_site, certificates, trust):
+    site = tls_site(certificates.expired)
+    store = site.launch_store(*trust)
+    wait_for_attempts(site)
+
+    site.broker.stop()
+    site.broker.listeners = [line.replace("expired", "server") for line in site.broker.listeners]
+    site.broker.start_again()
+
+    store.wait_until_ready()
+    assert site.connect().request("GET", "key").payload == b"$-1\r\n"
+
+
+def test_an_authority_that_is_put_right_in_its_file_is_trusted(tls_site, certificates, tmp_path):
+    ca_file = tmp_path / "ca.crt"
+    ca_file.write_bytes(certificates.bad.certificate.read_bytes())
+    site = tls_site()
+    store = site.launch_store("--host", HOST, "--tls-ca-file", ca_file)
+    wait_for_attempts(site)
+
+    ca_file.write_bytes(certificates.good.certificate.read_bytes())
+
+    store.wait_until_ready()
+
+
+@pytest.mark.parametrize("flags", [["--tls-ca-file", "{none}"],
+                                   ["--tls", "on", "--tls-certificate", "{none}", "--tls-key", "{key}"],
+                                   ["--tls", "on", "--tls-certificate", "{certificate}", "--tls-key", "{none}"]],
+                         ids=lambda flags: flags[-2])
+def test_a_file_that_is_not_there_ends_the_start(site, certificates, tmp_path, flags):
+    names = {"none": tmp_path / "none", "key": certificates.client.key,
+             "certificate": certificates.client.certificate}
+
+    store = site.launch_store(*(flag.format(**names) for flag in flags))
+
+    assert store.wait() == 1
+    assert "certificate" in store.log()
+    assert len(store.log().splitlines()) == 1
+
+
+# What we ask for in the handshake
+
+
+class TlsListener:
+    """Says nothing; what matters is the handshake."""
+
+    def __init__(self, certificate, protocols):
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate.certificate, certificate.key)
+        self._context.set_alpn_protocols(protocols)
+        self._context.sni_callback = lambda _socket, name, _context: setattr(self, "name", name)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(PATIENCE)
+        self.port = self._listener.getsockname()[1]
+        self.name = None
+
+    def accept(self):
+        """The protocol that was agreed on."""
+        peer, _ = self._listener.accept()
+        peer.settimeout(PATIENCE)
+        with self._context.wrap_socket(peer, server_side=True) as wrapped:
+            assert wrapped.recv(1) == b"\x10", "CONNECT"
+            return wrapped.selected_alpn_protocol()
+
+    def close(self):
+        self._listener.close()
+
+
+@pytest.mark.parametrize("flags, protocol", [([], None), (["--tls-alpn", "mqtt"], "mqtt")], ids=["none", "mqtt"])
+def test_the_host_s_name_and_the_protocol_are_asked_for(site, certificates, flags, protocol):
+    listener = TlsListener(certificates.server, ["x-other", "mqtt"])
+    try:
+        store = site.launch_store("--host", "localhost", "--port", listener.port, "--tls-ca-file",
+                                  certificates.good.certificate, *flags)
+        assert listener.accept() == protocol
+        assert listener.name == "localhost"
+        assert store.stop() == 0
+    finally:
+        listener.close()
