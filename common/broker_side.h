@@ -32,7 +32,8 @@
  *
  * Said first, and again on every new connection to the broker: from here on the plugin speaks to, and listens
  * to, the client (by its id) that said it last. Connections held under another instance id are closed: their
- * registrations are lost, and their libraries connect and register anew. The answer is welcome.
+ * registrations are lost, and their libraries connect and register anew. The answer is welcome; where none comes
+ * in time, for want of memory, say it again.
  */
 #define BROKER_SIDE_HELLO        BROKER_SIDE_CONTROL "hello"
 #define BROKER_SIDE_INSTANCE_MAX 64

@@ -49,6 +49,10 @@ void base16_append(struct buf *buf, struct slice bytes) {
         }
 }
 
+bool base16_is_byte(const char *text, uint8_t byte) {
+        return text[0] == base16_digits[byte >> 4] && text[1] == base16_digits[byte & 0xF];
+}
+
 int base16_append_decoded(struct buf *buf, struct slice text) {
         if (text.length % 2 != 0)
                 return -EINVAL;

@@ -30,6 +30,9 @@ struct slice topic_response_client(struct slice topic);
 /* RFC 4648 section 8, upper case. */
 void base16_append(struct buf *buf, struct slice bytes);
 
+/* Whether the pair of digits is this byte. text may end early, with a NUL. */
+bool base16_is_byte(const char *text, uint8_t byte);
+
 /*
  * Upper case only, as base16_append() writes. Returns 0, -EINVAL for anything else, or -ENOMEM; what was
  * appended before an error stays.

@@ -246,14 +246,6 @@ static void execute_delete(struct step *step) {
                 answer_version(step, OUTCOME_DELETED, version);
 }
 
-/* What the client registered over a connection that is no more has ended, though we were not told yet. */
-static void end_former_connections(struct step *step) {
-        struct registration *oldest = watch_of_client(&step->engine->watch, step->request->client);
-
-        if (oldest && oldest->connection != step->request->connection)
-                departure_end_client(step->engine, step->request->client, step->effects);
-}
-
 static enum outcome watch_key(struct step *step) {
         const struct request *request = step->request;
         struct watch *watch = &step->engine->watch;
@@ -304,7 +296,7 @@ static void execute_keynotify(struct step *step) {
                 return;
         }
 
-        end_former_connections(step);
+        departure_end_former(step->engine, request->client, request->connection, step->effects);
         registration = watch_find(&step->engine->watch, request->client, request->key);
         if (!request->stop && !registration)
                 outcome = watch_key(step);

@@ -68,7 +68,8 @@ struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_pa
         XXH128_canonical_t canonical;
         struct digest digest;
 
-        XXH3_INITSTATE(&state); /* else a seed that happens to lie here passes for one whose secret was made */
+        XXH3_INITSTATE(
+                &state); /* else a seed that happens to lie here passes for one whose secret was made */
         XXH3_128bits_reset_withSeed(&state, seed);
         for (size_t i = 0; i < n_parts; i++) {
                 XXH3_128bits_update(&state, &parts[i].length, sizeof(parts[i].length));

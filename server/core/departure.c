@@ -15,6 +15,7 @@ void departure_end(struct engine *engine, struct registration *registration, boo
                             (struct row){ .type = ROW_REGISTRATION,
                                           .registration = { registration_ref(registration),
                                                             .is_added = false, .is_final = is_final } });
+        effects->n_stopped += !is_final;
         watch_remove(&engine->watch, registration);
 }
 
@@ -28,8 +29,9 @@ static void end_all_of_client(struct engine *engine, struct registration *regist
         }
 }
 
-void departure_end_client(struct engine *engine, struct slice client, struct effects *effects) {
-        end_all_of_client(engine, watch_of_client(&engine->watch, client), effects);
+static bool is_kept(const struct event *event, uint64_t connection) {
+        return event->n_connections > 0 && bsearch(&connection, event->connections, event->n_connections,
+                                                   sizeof(*event->connections), compare_uint64);
 }
 
 /* Ends all but those of the connections that the event names. */
@@ -38,10 +40,58 @@ static void end_others(struct engine *engine, const struct event *event, struct 
         struct registration *registration;
 
         while ((registration = watch_each(&engine->watch, &cursor)))
-                if (event->n_connections == 0 ||
-                    !bsearch(&registration->connection, event->connections, event->n_connections,
-                             sizeof(*event->connections), compare_uint64))
+                if (!is_kept(event, registration->connection))
                         departure_end(engine, registration, true, effects);
+}
+
+static bool has_departed(const struct registration *registration, const struct event *event) {
+        switch (event->type) {
+        case EVENT_CLIENT_LEFT:
+                return registration_is_of(registration, event->client);
+        case EVENT_CONNECTION_LEFT:
+                return registration->connection == event->connection;
+        case EVENT_NOT_DELIVERED:
+                return strcmp(registration->topic, event->registration->topic) == 0;
+        default:
+                return !is_kept(event, registration->connection);
+        }
+}
+
+/*
+ * The next registration that this batch has stopped, and that comes back if it fails, from row *at on; NULL: none. Most
+ * batches stop none, and many clients may leave in one.
+ */
+static struct row *next_stopped(struct effects *effects, size_t *at) {
+        while (effects->n_stopped > 0 && *at < effects->n_rows) {
+                struct row *row = &effects->rows[(*at)++];
+
+                if (row->type == ROW_REGISTRATION && !row->registration.is_added &&
+                    !row->registration.is_final)
+                        return row;
+        }
+        return NULL;
+}
+
+/* What was stopped in this batch does not come back either: it would have ended now. */
+static void end_stopped(const struct event *event, struct effects *effects) {
+        struct row *row;
+        size_t at = 0;
+
+        while ((row = next_stopped(effects, &at)))
+                row->registration.is_final = has_departed(row->registration.registration, event);
+}
+
+void departure_end_former(struct engine *engine, struct slice client, uint64_t connection,
+                          struct effects *effects) {
+        struct registration *oldest = watch_of_client(&engine->watch, client);
+        struct row *row;
+        size_t at = 0;
+
+        if (oldest && oldest->connection != connection)
+                end_all_of_client(engine, oldest, effects);
+        while ((row = next_stopped(effects, &at)))
+                row->registration.is_final = row->registration.registration->connection != connection &&
+                                             registration_is_of(row->registration.registration, client);
 }
 
 void departure_step(struct engine *engine, const struct event *event, struct effects *effects) {
@@ -49,7 +99,7 @@ void departure_step(struct engine *engine, const struct event *event, struct eff
 
         switch (event->type) {
         case EVENT_CLIENT_LEFT:
-                departure_end_client(engine, event->client, effects);
+                end_all_of_client(engine, watch_of_client(&engine->watch, event->client), effects);
                 break;
         case EVENT_CONNECTION_LEFT:
                 end_all_of_client(engine, watch_of_connection(&engine->watch, event->connection), effects);
@@ -59,10 +109,12 @@ void departure_step(struct engine *engine, const struct event *event, struct eff
                 end_others(engine, event, effects);
                 break;
         case EVENT_NOT_DELIVERED:
-                if (event->registration->key)
-                        departure_end(engine, event->registration, true, effects);
+                if (!event->registration->key)
+                        return;
+                departure_end(engine, event->registration, true, effects);
                 break;
         default:
                 ASSERT(!"a departure");
         }
+        end_stopped(event, effects);
 }

@@ -8,7 +8,10 @@
 /* Carries out one of the events by which clients leave. */
 void departure_step(struct engine *engine, const struct event *event, struct effects *effects);
 
-/* One registration, or all of one client's. is_final: its connection is no more. */
+/* One registration. is_final: its connection is no more. */
 void departure_end(struct engine *engine, struct registration *registration, bool is_final,
                    struct effects *effects);
-void departure_end_client(struct engine *engine, struct slice client, struct effects *effects);
+
+/* All that the client made over other connections than this one: they are no more, though we were not told yet. */
+void departure_end_former(struct engine *engine, struct slice client, uint64_t connection,
+                          struct effects *effects);

@@ -41,6 +41,7 @@ struct hold {
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
+        size_t n_stopped; /* of these, registrations that were stopped */
         struct hold *holds;
         size_t n_holds, holds_capacity;
         struct reply *replies;

@@ -70,6 +70,15 @@ void registration_names(const struct registration *registration, struct buf *cli
         base16_append_decoded(key, rest);
 }
 
+bool registration_is_of(const struct registration *registration, struct slice client) {
+        const char *name = registration->topic + strlen(TOPIC_NOTIFY_PREFIX "/");
+
+        for (size_t i = 0; i < client.length; i++, name += 2)
+                if (!base16_is_byte(name, client.data[i]))
+                        return false;
+        return *name == '/';
+}
+
 int watch_init(struct watch *watch, uint64_t seed) {
         *watch = (struct watch){ .seed = seed };
 

@@ -35,6 +35,9 @@ struct registration *registration_unref(struct registration *registration);
 /* Appends whose registration it is, also when it has ended. Out of memory is the buffers' to tell. */
 void registration_names(const struct registration *registration, struct buf *client, struct buf *key);
 
+/* Whether it is this client's, also when it has ended. */
+bool registration_is_of(const struct registration *registration, struct slice client);
+
 struct watch {
         struct table keys;
         struct table clients;

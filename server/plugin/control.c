@@ -60,7 +60,7 @@ static int hello(struct plugin *plugin, const struct mosquitto_evt_control *mess
         return tell_welcome(plugin);
 }
 
-/* Both numbers that are not there and those that are no numbers are none of ours. */
+/* *ret_connection becomes NULL where none has this number. -EINVAL for what is no number. */
 static int find(const struct plugin *plugin, const struct mosquitto_evt_control *message,
                 struct connection **ret_connection) {
         struct slice payload = { message->payload, message->payloadlen };

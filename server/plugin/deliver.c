@@ -4,6 +4,9 @@
  * What the broker publishes for us it queues, and looks the client up when it works off that queue: a client
  * that left, or came back, in between would get what was meant for a connection that has ended. So deliveries
  * wait here until the tick, after which the broker turns to its queue before it reads any packet.
+ *
+ * In 2.1 the tick comes at another place and would not help: there they go at once. A client that leaves in the
+ * very turn of the broker's loop in which it is notified, and keeps its session, finds it there later.
  */
 
 #include <errno.h>

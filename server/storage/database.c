@@ -245,6 +245,10 @@ int database_open_to_read(sqlite3 **ret_db, const struct directory *directory) {
         return database_errno(NULL, code);
 }
 
+int database_open_beside(sqlite3 **ret_db, const struct directory *directory) {
+        return database_errno(NULL, open_with_log(ret_db, directory, true));
+}
+
 int database_open_to_write(sqlite3 **ret_db, const struct directory *directory) {
         /* nothing is written before the commit, so that all that can fail in a batch fails there */
         static const char settings[] = "PRAGMA journal_mode = WAL;"

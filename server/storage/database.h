@@ -34,6 +34,9 @@ int database_examine(const struct directory *directory);
 int database_open_to_read(sqlite3 **ret_db, const struct directory *directory);
 int database_open_to_write(sqlite3 **ret_db, const struct directory *directory);
 
+/* To read while another process has it open to write. */
+int database_open_beside(sqlite3 **ret_db, const struct directory *directory);
+
 /* Any file, as it is, for us alone: one that is being made. */
 int database_open_file(sqlite3 **ret_db, const char *path);
 

@@ -217,13 +217,11 @@ void both_not_delivered(struct both *both, struct registration *registration, st
         struct event event = { .type = EVENT_NOT_DELIVERED, .registration = registration };
 
         for (size_t i = 0; i < both->model.n_registrations && registration->key; i++) {
-                struct model_registration *known = &both->model.registrations[i];
+                struct model_registration known = both->model.registrations[i];
 
-                if (is_topic_of(registration, known->client, known->key)) {
-                        uint64_t serial = known->serial;
-
-                        model_end(&both->model, serial);
-                        model_end(both->model.saved, serial);
+                if (is_topic_of(registration, known.client, known.key)) {
+                        model_end(&both->model, known.client, known.key);
+                        model_end(both->model.saved, known.client, known.key);
                         break;
                 }
         }

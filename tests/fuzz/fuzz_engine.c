@@ -212,7 +212,6 @@ static void fail(struct world *world) {
 
         model.clock = world->both.model.clock;
         model.n_departures = world->both.model.n_departures;
-        model.n_serials = world->both.model.n_serials;
         model.saved = &world->saved;
         world->both.model = model;
         save(world);
@@ -229,8 +228,7 @@ static void restore_registrations(struct world *world) {
                 struct model_registration *restored = &model->registrations[model->n_registrations++];
 
                 registration_names(registration, &client, &key);
-                *restored = (struct model_registration){ .connection = registration->connection,
-                                                         .serial = ++model->n_serials };
+                *restored = (struct model_registration){ .connection = registration->connection };
                 for (size_t j = 0; j < N_CLIENTS; j++)
                         if (slice_equal(engine_clients[j], buf_slice(&client)))
                                 restored->client = engine_clients[j];

@@ -2,7 +2,6 @@
 
 #include "fuzz/model.h"
 
-#include "common/assert.h"
 #include "common/topics.h"
 
 struct model_key *model_find(struct model *model, struct slice key) {
@@ -12,8 +11,8 @@ struct model_key *model_find(struct model *model, struct slice key) {
         return NULL;
 }
 
-struct model_registration *model_find_registration(struct model *model, struct slice client,
-                                                   struct slice key) {
+static struct model_registration *find_registration(struct model *model, struct slice client,
+                                                    struct slice key) {
         for (size_t i = 0; i < model->n_registrations; i++)
                 if (slice_equal(model->registrations[i].client, client) &&
                     slice_equal(model->registrations[i].key, key))
@@ -21,26 +20,34 @@ struct model_registration *model_find_registration(struct model *model, struct s
         return NULL;
 }
 
+static void end(struct model *model, struct model_registration *registration) {
+        *registration = model->registrations[--model->n_registrations];
+}
+
+void model_end(struct model *model, struct slice client, struct slice key) {
+        struct model_registration *registration = find_registration(model, client, key);
+
+        if (registration)
+                end(model, registration);
+}
+
 /* 1. The clock: protocol section 7 */
 
 static void advance_clock(struct model *model, const struct request *request, struct now now) {
         struct version last = model->clock;
-        bool has_remote = request->has_timestamp;
-        int64_t remote_ms = has_remote ? request->timestamp.wall_ms : 0;
-        unsigned __int128 counter = 0, remote = has_remote ? request->timestamp.counter : 0;
+        struct hlc remote = request->has_timestamp ? request->timestamp : (struct hlc){ .wall_ms = -1 };
         int64_t wall_ms = now.wall_ms;
+        unsigned __int128 counter = 0;
 
         if (last.wall_ms > wall_ms)
                 wall_ms = last.wall_ms;
-        if (remote_ms > wall_ms)
-                wall_ms = remote_ms;
+        if (remote.wall_ms > wall_ms)
+                wall_ms = remote.wall_ms;
 
-        if (wall_ms == last.wall_ms && has_remote && wall_ms == remote_ms)
-                counter = (remote > last.counter ? remote : last.counter) + 1;
-        else if (wall_ms == last.wall_ms)
+        if (wall_ms == last.wall_ms)
                 counter = (unsigned __int128)last.counter + 1;
-        else if (has_remote && wall_ms == remote_ms)
-                counter = remote + 1;
+        if (wall_ms == remote.wall_ms && remote.counter >= counter)
+                counter = (unsigned __int128)remote.counter + 1;
 
         if (counter >= INT32_MAX) {
                 wall_ms++;
@@ -96,12 +103,15 @@ void model_tick(struct model *model, struct now now, struct model_effects *effec
                 remove_key(model, first_to_expire(model), effects);
 }
 
+static uint64_t cost(const struct model_key *key) {
+        return key ? entry_cost(key->key.length, key->value.length, key->has_fence ? &key->fence : NULL) : 0;
+}
+
 uint64_t model_n_bytes(const struct model *model) {
         uint64_t n_bytes = 0;
 
         for (size_t i = 0; i < model->n_keys; i++)
-                n_bytes += entry_cost(model->keys[i].key.length, model->keys[i].value.length,
-                                      model->keys[i].has_fence ? &model->keys[i].fence : NULL);
+                n_bytes += cost(&model->keys[i]);
         for (size_t i = 0; i < model->n_registrations; i++)
                 n_bytes += watch_cost(model->registrations[i].client, model->registrations[i].key);
         return n_bytes;
@@ -140,14 +150,8 @@ static bool passes_fence(const struct model_key *key, const struct request *requ
 }
 
 static bool is_kept(const struct model *model, const struct request *request) {
-        switch (model->config->persist) {
-        case PERSIST_ALL:
-                return true;
-        case PERSIST_NONE:
-                return false;
-        default:
-                return request->wants_persistence;
-        }
+        return model->config->persist == PERSIST_ALL ||
+               (model->config->persist == PERSIST_CUSTOM && request->wants_persistence);
 }
 
 static int64_t deadline_of(const struct request *request, struct now now) {
@@ -159,30 +163,7 @@ static int64_t deadline_of(const struct request *request, struct now now) {
 static void do_set(struct model *model, const struct request *request, struct now now,
                    struct model_effects *effects) {
         struct model_key *key = model_find(model, request->key);
-        uint64_t cost = entry_cost(request->key.length, request->value.length,
-                                   request->has_fence ? &request->fence : NULL);
-        uint64_t cost_before =
-                key ? entry_cost(key->key.length, key->value.length, key->has_fence ? &key->fence : NULL)
-                    : 0;
-
-        if (!passes_fence(key, request, effects))
-                return;
-        if (key && (request->condition == SET_IF_ABSENT || (request->condition == SET_IF_ABSENT_OR_EQUAL &&
-                                                            !slice_equal(key->value, request->expected)))) {
-                answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
-                return;
-        }
-        if (!make_room(model, key ? 0 : 1, cost > cost_before ? cost - cost_before : 0, now, effects)) {
-                answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
-                return;
-        }
-
-        key = model_find(model, request->key);
-        if (!key) {
-                ASSERT(model->n_keys < MODEL_KEYS_MAX);
-                key = &model->keys[model->n_keys++];
-        }
-        *key = (struct model_key){
+        struct model_key next = {
                 .key = request->key,
                 .value = request->value,
                 .version = model->clock,
@@ -191,6 +172,24 @@ static void do_set(struct model *model, const struct request *request, struct no
                 .fence = request->fence,
                 .is_persistent = is_kept(model, request),
         };
+
+        if (!passes_fence(key, request, effects))
+                return;
+        if (key && (request->condition == SET_IF_ABSENT || (request->condition == SET_IF_ABSENT_OR_EQUAL &&
+                                                            !slice_equal(key->value, request->expected)))) {
+                answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
+                return;
+        }
+        if (!make_room(model, key ? 0 : 1, cost(&next) > cost(key) ? cost(&next) - cost(key) : 0, now,
+                       effects)) {
+                answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
+                return;
+        }
+
+        key = model_find(model, request->key); /* others may have gone from before it */
+        if (!key)
+                key = &model->keys[model->n_keys++];
+        *key = next;
         tell(model, key->key, key->value, key->version, effects);
         answer(effects, OUTCOME_DONE, &model->clock);
 }
@@ -214,12 +213,11 @@ static void do_get(struct model *model, const struct request *request, struct no
                    struct model_effects *effects) {
         struct model_key *key = model_find(model, request->key);
 
-        if (!key || is_due(key, now)) {
-                answer(effects, OUTCOME_NO_VALUE, NULL);
-                return;
-        }
-        answer(effects, OUTCOME_VALUE, &key->version);
-        effects->value = key->value;
+        if (is_due(key, now))
+                key = NULL;
+        answer(effects, key ? OUTCOME_VALUE : OUTCOME_NO_VALUE, key ? &key->version : NULL);
+        if (key)
+                effects->value = key->value;
 }
 
 /* Whether the client has any registration at all. */
@@ -240,7 +238,7 @@ static void end_former(struct model *model, const struct request *request) {
         for (size_t i = model->n_registrations; i-- > 0;)
                 if (slice_equal(model->registrations[i].client, request->client) &&
                     model->registrations[i].connection != request->connection)
-                        model_end(model, model->registrations[i].serial);
+                        end(model, &model->registrations[i]);
         if (model->saved)
                 end_former(model->saved, request);
 }
@@ -254,10 +252,8 @@ static void do_watch(struct model *model, const struct request *request, struct 
                 answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
                 return;
         }
-        ASSERT(model->n_registrations < MODEL_REGISTRATIONS_MAX);
         model->registrations[model->n_registrations++] =
-                (struct model_registration){ request->client, request->key, request->connection,
-                                             ++model->n_serials };
+                (struct model_registration){ request->client, request->key, request->connection };
         if (is_first)
                 hold(effects, request->connection, true);
         answer(effects, OUTCOME_DONE, &model->clock);
@@ -277,17 +273,16 @@ static void do_keynotify(struct model *model, const struct request *request, str
         }
 
         end_former(model, request);
-        registration = model_find_registration(model, request->client, request->key);
+        registration = find_registration(model, request->client, request->key);
         if (!registration && !request->stop) {
                 do_watch(model, request, now, effects);
-        } else if (!registration) {
-                answer(effects, OUTCOME_NOTHING, NULL);
-        } else {
-                if (request->stop)
-                        model_end(model, registration->serial);
-                if (request->stop && !is_watching(model, request->client))
+                return;
+        }
+        answer(effects, registration ? OUTCOME_DONE : OUTCOME_NOTHING, registration ? &model->clock : NULL);
+        if (registration && request->stop) {
+                end(model, registration);
+                if (!is_watching(model, request->client))
                         hold(effects, request->connection, false);
-                answer(effects, OUTCOME_DONE, &model->clock);
         }
 }
 
@@ -349,7 +344,6 @@ static void remember(struct model *model, const struct request *request, struct 
                              : request->expiry_s > 600 ? 600
                                                        : request->expiry_s;
 
-        ASSERT(model->n_answers < MODEL_ANSWERS_MAX);
         model->answers[model->n_answers++] = (struct model_answer){
                 .request = request,
                 .n_departures = model->n_departures,
@@ -396,18 +390,10 @@ static bool has_departed(const struct model_registration *registration, const st
         }
 }
 
-void model_end(struct model *model, uint64_t serial) {
-        for (size_t i = 0; i < model->n_registrations; i++)
-                if (model->registrations[i].serial == serial) {
-                        model->registrations[i] = model->registrations[--model->n_registrations];
-                        return;
-                }
-}
-
 void model_depart(struct model *model, const struct event *event) {
         for (size_t i = model->n_registrations; i-- > 0;)
                 if (has_departed(&model->registrations[i], event))
-                        model_end(model, model->registrations[i].serial);
+                        end(model, &model->registrations[i]);
         model->n_departures++;
         if (model->saved)
                 model_depart(model->saved, event);

@@ -23,7 +23,6 @@ struct model_key {
 struct model_registration {
         struct slice client, key;
         uint64_t connection;
-        uint64_t serial; /* of the registrations made so far */
 };
 
 struct model_answer {
@@ -40,7 +39,7 @@ struct model {
         struct model
                 *saved; /* what a failed commit goes back to: who has left has left there too; NULL: none */
         struct version clock;
-        uint64_t n_departures, n_serials;
+        uint64_t n_departures;
         size_t n_keys, n_registrations, n_answers;
         struct model_key keys[MODEL_KEYS_MAX];
         struct model_registration registrations[MODEL_REGISTRATIONS_MAX];
@@ -75,10 +74,8 @@ void model_tick(struct model *model, struct now now, struct model_effects *effec
 /* A departure: whose registrations end. */
 void model_depart(struct model *model, const struct event *event);
 
-/* The registration that the engine's is, NULL where there is none. */
-struct model_registration *model_find_registration(struct model *model, struct slice client,
-                                                   struct slice key);
-void model_end(struct model *model, uint64_t serial);
+/* Ends this registration, if it is there. */
+void model_end(struct model *model, struct slice client, struct slice key);
 
 /* NULL where there is none. Knows no time. */
 struct model_key *model_find(struct model *model, struct slice key);

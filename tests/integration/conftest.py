@@ -14,8 +14,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from support.fake_broker import FakeBroker  # noqa: E402
 from support.proxy import Proxy  # noqa: E402
 from support.site import Site, SiteBroker  # noqa: E402
+from support.store import Store  # noqa: E402
 
 
 @pytest.fixture
@@ -114,3 +116,29 @@ def client(shared):
 @pytest.fixture
 def key():
     return f"key-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def store_of(tmp_path):
+    """Makes a store for a port; it is ended after the test."""
+    stores = []
+
+    def make(port):
+        stores.append(Store(tmp_path, port))
+        return stores[-1]
+
+    try:
+        yield make
+    finally:
+        for store in stores:
+            if store.running():
+                store.kill()
+
+
+@pytest.fixture
+def fake_broker():
+    broker = FakeBroker()
+    try:
+        yield broker
+    finally:
+        broker.close()

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Thousands of requests outstanding at once: none is lost, none is mixed up."""
 
+import statistics
+import time
+
 from support import resp
+from support.broker import Broker
 from support.flood import Flood
 from support.process import PATIENCE
+from support.site import Site
 
 N_REQUESTS = 5000
 
@@ -18,6 +23,32 @@ def test_5000_requests_outstanding_at_once_are_all_answered(site):
     read = client.request_all(("GET", f"key-{n}") for n in range(N_REQUESTS))
     assert [resp.read(answer.payload) for answer in read] == [b"value-%d" % n for n in range(N_REQUESTS)]
     assert [answer.ts for answer in read] == [answer.ts for answer in stored]
+
+
+def test_a_broker_with_limits_of_its_own_loses_none_of_them_either(tmp_path):
+    site = Site(tmp_path, Broker(tmp_path, limits=""))
+    try:
+        site.start_store()
+        client = site.connect()
+
+        answers = client.request_all(("GET", f"key-{n}") for n in range(N_REQUESTS))
+
+        assert {answer.payload for answer in answers} == {b"$-1\r\n"}
+    finally:
+        site.close()
+
+
+def test_requests_in_turn_do_not_wait_for_acknowledgements(site):
+    site.start_store()
+    client = site.connect()
+    seconds = []
+
+    for _ in range(40):
+        sent = time.monotonic()
+        seconds.append(client.request("GET", "key").time - sent)
+
+    # Where small packets wait for the last one's acknowledgement it is 40 ms each, on an idle machine too.
+    assert statistics.quantiles(seconds)[0] < 0.020, seconds
 
 
 def test_more_requests_than_there_are_packet_ids_that_waited_for_the_store_are_all_answered(site):

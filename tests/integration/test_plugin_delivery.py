@@ -6,8 +6,8 @@ import queue
 import paho.mqtt.client as paho
 import pytest
 
-from support.plugin import (CONTROL, INVOKE, NOTIFY_PREFIX, Disconnected, leave_while_notified,  # noqa: F401 fixtures
-                            notify_topic, peer, site, site_with)
+from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
+from support.plugin import CONTROL, Disconnected, leave_while_notified, peer, site, site_with  # noqa: F401 fixtures
 
 @pytest.fixture
 def client(site, peer):

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from support.broker import free_port
-from support.client import SERVICE
+from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
+from support.plugin import (CONTROL, NO_SUBSCRIBERS, NOT_AUTHORIZED, PLUGIN, SUCCESS, SYS, Connection,  # noqa: F401
+                            PluginBroker, peer, site, site_with)
 from support.process import wait_until
-from support.plugin import (CONTROL, INVOKE, NO_SUBSCRIBERS, NOT_AUTHORIZED, NOTIFY_PREFIX, PLUGIN, SUCCESS,  # noqa: F401
-                            SYS, Connection, PluginBroker, notify_topic, peer, site, site_with)
 
 DYNAMIC_SECURITY = "/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so"
 
@@ -294,7 +294,7 @@ def test_rules_that_a_reload_brings_hold_for_the_wills_that_it_causes(site_with,
 def test_rules_by_listener_hold(site_with, rules):
     """The broker loads the plugin once for each listener then; both are one plugin."""
     other = free_port()
-    site = site_with(plugin=False, leaks=True)
+    site = site_with(plugin=False)
     site.broker.stop()
     site.broker.first_lines = ["per_listener_settings true"]
     site.broker.lines = [f"listener {site.broker.port} 127.0.0.1", "allow_anonymous true", f"plugin {PLUGIN}",
@@ -475,7 +475,7 @@ def test_it_says_at_load_what_it_guards_and_for_whom(site_with):
 
 @pytest.mark.parametrize("option", ["statestored_usernam store", "undecided maybe", "something else"])
 def test_a_misspelt_option_stops_the_start(tmp_path, option):
-    broker = PluginBroker(tmp_path, f"plugin_opt_{option}", leaks=True)
+    broker = PluginBroker(tmp_path, f"plugin_opt_{option}")
 
     assert not broker.starts()
     assert f"plugin_opt_{option.split()[0]}" in broker.log()

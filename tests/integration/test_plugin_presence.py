@@ -9,8 +9,8 @@ import pytest
 
 from support.broker import free_port
 from support.client import INVOKE
-from support.process import PATIENCE
 from support.plugin import CONTROL, KICKED, NOT_AUTHORIZED, SYS, peer, site, site_with  # noqa: F401 fixtures
+from support.process import PATIENCE
 
 
 def leave_by_disconnect(site, client):

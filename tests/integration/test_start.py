@@ -4,35 +4,8 @@
 import pytest
 
 from support.broker import Broker
-from support.fake_broker import (CONNACK_ACCEPTED, CONNACK_OF_A_BROKER_WITHOUT_MQTT_5, PUBACK, SUBSCRIBE, FakeBroker)
+from support.fake_broker import (CONNACK_ACCEPTED, CONNACK_OF_A_BROKER_WITHOUT_MQTT_5, PUBACK, SUBSCRIBE)
 from support.process import PATIENCE
-from support.store import Store
-
-
-@pytest.fixture
-def store_of(tmp_path):
-    """Makes a store for a port; it is ended after the test."""
-    stores = []
-
-    def make(port):
-        stores.append(Store(tmp_path, port))
-        return stores[-1]
-
-    try:
-        yield make
-    finally:
-        for store in stores:
-            if store.running():
-                store.kill()
-
-
-@pytest.fixture
-def fake_broker():
-    broker = FakeBroker()
-    try:
-        yield broker
-    finally:
-        broker.close()
 
 
 @pytest.fixture
@@ -91,24 +64,13 @@ def test_a_broker_without_mqtt_5_ends_the_start(fake_broker, store_of):
     assert not store.is_ready()
 
 
-def receive_until(broker, wanted):
-    """The bodies of the SUBSCRIBEs that come before the first packet of the wanted type, itself included."""
-    subscribes = []
-    while True:
-        kind, body = broker.receive()
-        if kind == SUBSCRIBE:
-            subscribes.append(body)
-        if kind == wanted:
-            return subscribes
-
-
 def test_the_ready_file_is_not_there_before_the_subscription_is_confirmed(fake_broker, store_of):
     store = store_of(fake_broker.port).launch()
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED)
-    subscribes = receive_until(fake_broker, SUBSCRIBE)
+    subscribes = fake_broker.receive_until(SUBSCRIBE)
     fake_broker.publish_something()
-    subscribes += receive_until(fake_broker, PUBACK)
+    subscribes += fake_broker.receive_until(PUBACK)
 
     assert not store.is_ready()
 

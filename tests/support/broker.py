@@ -12,10 +12,14 @@ CONFIGURATION = """\
 user root
 listener {port} 127.0.0.1
 set_tcp_nodelay true
-max_inflight_messages 0
-max_queued_messages 1000000
 persistence false
 allow_anonymous {anonymous}
+"""
+
+# Without these mosquitto keeps 1000 messages for a client that is away, or slower than they come.
+LIMITS = """\
+max_inflight_messages 0
+max_queued_messages 1000000
 """
 
 
@@ -28,10 +32,11 @@ def free_port():
 class Broker(Process):
     """Keeps its port over every stop, kill and start. `user root` keeps the bond to the runner's life."""
 
-    def __init__(self, directory, anonymous=True):
+    def __init__(self, directory, anonymous=True, limits=LIMITS):
         self.directory = Path(directory)
         super().__init__("mosquitto", self.directory / "mosquitto.log")
         self.anonymous = anonymous
+        self.limits = limits
         self.port = free_port()
 
     def start(self):
@@ -47,7 +52,8 @@ class Broker(Process):
 
     def _start_on_port(self):
         configuration = self.directory / "mosquitto.conf"
-        configuration.write_text(CONFIGURATION.format(port=self.port, anonymous=str(self.anonymous).lower()))
+        configuration.write_text(CONFIGURATION.format(port=self.port, anonymous=str(self.anonymous).lower()) +
+                                 self.limits)
         seen = len(self.log())
         self.spawn(["mosquitto", "-c", configuration])
         wait_until(lambda: not self.running() or " running" in self.log()[seen:], "mosquitto starts")

@@ -51,7 +51,9 @@ class Client:
         self._returning = None  # packet id of the SUBSCRIBE after a reconnect
         self._returned = threading.Event()
         self._paho = self._make_paho()
-        self._paho.connect("127.0.0.1", port)
+        properties = Properties(PacketTypes.CONNECT)
+        properties.ReceiveMaximum = 65535  # left out, the broker's own limit would hold
+        self._paho.connect("127.0.0.1", port, properties=properties)
         self._paho.loop_start()
         self._connected.result(PATIENCE)
         self.subscribe(self.response_topic)

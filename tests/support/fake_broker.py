@@ -7,7 +7,7 @@ import struct
 from support.client import INVOKE
 from support.process import PATIENCE
 
-CONNECT, PUBLISH, PUBACK, SUBSCRIBE = 1, 3, 4, 8
+CONNECT, PUBLISH, PUBACK, SUBSCRIBE, DISCONNECT = 1, 3, 4, 8, 14
 
 CONNACK_ACCEPTED = bytes.fromhex("20 03 00 00 00")
 CONNACK_OF_A_BROKER_WITHOUT_MQTT_5 = bytes.fromhex("20 02 00 01")
@@ -51,6 +51,16 @@ class FakeBroker:
             assert part, "the store closed the connection"
             data += part
         return data
+
+    def receive_until(self, wanted):
+        """The bodies of the SUBSCRIBEs that come before the first packet of the wanted type, itself included."""
+        subscribes = []
+        while True:
+            kind, body = self.receive()
+            if kind == SUBSCRIBE:
+                subscribes.append(body)
+            if kind == wanted:
+                return subscribes
 
     def publish_something(self):
         """A QoS 1 message that asks for nothing, but whose PUBACK shows that the store has read this far."""

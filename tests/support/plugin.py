@@ -19,7 +19,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from support.broker import Broker
-from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
+from support.client import INVOKE, notify_topic
 from support.flood import number, packet, text
 from support.message import Message
 from support.process import BUILD, PATIENCE, wait_until
@@ -46,16 +46,17 @@ def runtime_of_sanitizers():
 class PluginBroker(Broker):
     """`lines` are the configuration below what every broker has; change them and reload(). {port} is its port.
 
-    `leaks` tells that mosquitto loses some memory of its own here, without any plugin.
+    With count_leaks the sanitizers, if the plugin was built with any, look for memory that was lost. mosquitto itself
+    loses some with websockets, listeners of their own settings, and where it cannot start.
     """
 
-    def __init__(self, directory, *lines, plugin=True, wrapper=(), preload=(), leaks=False):
+    def __init__(self, directory, *lines, plugin=True, wrapper=(), preload=(), count_leaks=False):
         super().__init__(directory)
         self.lines = [*([f"plugin {PLUGIN}"] if plugin else []), *lines]
         self.first_lines = []
         self.wrapper = wrapper
         self.preload = [*runtime_of_sanitizers(), *preload]
-        self.leaks = leaks
+        self.count_leaks = count_leaks
 
     def configure(self):
         listener = [] if any(line.startswith("listener") for line in self.lines) else [
@@ -70,7 +71,7 @@ class PluginBroker(Broker):
     def _start_on_port(self):
         seen = len(self.log())
         environment = ["LD_PRELOAD=" + ":".join(map(str, self.preload))]
-        if self.leaks:
+        if not self.count_leaks:
             environment.append(f"ASAN_OPTIONS={os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0")
         self.spawn(["env", *environment, *self.wrapper, "mosquitto", "-c", self.configure()])
         is_up = re.compile(r"mosquitto version \S+ running")

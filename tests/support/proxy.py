@@ -11,6 +11,38 @@ CHUNK = 1 << 16
 CUT, SWALLOW, HOLD, MEND, END = b"c", b"s", b"h", b"m", b"e"
 
 
+class End:
+    """One of the two ends of a connection. What is to be sent to it waits in `pending`, and no more is taken from the
+    other one until that has gone."""
+
+    def __init__(self, sock, is_near):
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = sock
+        self.is_near = is_near  # of those who connected to us
+        self.other = None
+        self.pending = b""
+        self.is_swallowed = self.is_held = False
+
+    def events(self):
+        can_read = not self.other.pending and not self.is_held
+        return selectors.EVENT_READ * can_read | selectors.EVENT_WRITE * bool(self.pending)
+
+    def receive(self):
+        data = self.socket.recv(CHUNK)
+        if not data:
+            raise ConnectionResetError
+        if not self.is_swallowed:
+            self.other.pending = data
+
+    def send(self):
+        self.pending = self.pending[self.socket.send(self.pending):]
+
+    def reset(self):
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+
 class Proxy:
     """Passes on what comes to its port."""
 
@@ -19,12 +51,7 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._ours, self._orders = socket.socketpair()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ)
-        self._selector.register(self._orders, selectors.EVENT_READ)
-        self._others = {}  # each end of a connection -> its other end
-        self._near = set()
-        self._swallowed, self._held = set(), set()
+        self._ends = set()
         self._is_cut = False
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -32,7 +59,7 @@ class Proxy:
     def close(self):
         self._order(END)
         self._thread.join()
-        for one in (self._listener, self._ours, self._orders, self._selector):
+        for one in (self._listener, self._ours, self._orders):
             one.close()
 
     def cut(self):
@@ -59,30 +86,29 @@ class Proxy:
     def _run(self):
         order = None
         while order != END:
-            for key, _ in self._selector.select():
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._listener, selectors.EVENT_READ)
+                selector.register(self._orders, selectors.EVENT_READ)
+                for end in self._ends:
+                    if end.events():
+                        selector.register(end.socket, end.events(), end)
+                ready = selector.select()
+            for key, events in ready:
                 if key.fileobj is self._orders:
                     order = self._orders.recv(1)
                     self._obey(order)
                 elif key.fileobj is self._listener:
                     self._accept()
-                elif key.fileobj in self._others:
-                    self._pass_on(key.fileobj)
+                elif key.data in self._ends:
+                    self._pass_on(key.data, events)
 
     def _obey(self, order):
-        if order == SWALLOW:
-            self._swallowed = set(self._others)
-        elif order == HOLD:
-            self._held = set(self._near)
-            for one in self._held:
-                self._selector.unregister(one)
-        else:
-            self._is_cut = order in (CUT, END)
-            for one in self._held:
-                self._selector.register(one, selectors.EVENT_READ)
-            self._held = set()
-        if self._is_cut:
-            for one in list(self._others):
-                self._reset(one)
+        self._is_cut = order in (CUT, END)
+        for end in list(self._ends):
+            if self._is_cut:
+                self._reset(end)
+            end.is_swallowed |= order == SWALLOW
+            end.is_held = order == HOLD and end.is_near
         self._orders.send(order)
 
     def _accept(self):
@@ -94,30 +120,20 @@ class Proxy:
         except ConnectionError:
             near.close()
             return
-        self._near.add(near)
-        for one, other in ((near, far), (far, near)):
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._others[one] = other
-            self._selector.register(one, selectors.EVENT_READ)
+        ends = End(near, True), End(far, False)
+        ends[0].other, ends[1].other = ends[1], ends[0]
+        self._ends.update(ends)
 
-    def _pass_on(self, one):
-        other = self._others[one]
+    def _pass_on(self, end, events):
         try:
-            data = one.recv(CHUNK)
-            if data and one not in self._swallowed:
-                other.sendall(data)
+            if events & selectors.EVENT_READ:
+                end.receive()
+            if events & selectors.EVENT_WRITE:
+                end.send()
         except ConnectionError:
-            data = b""
-        if not data:
-            self._reset(one)
-            self._reset(other)
+            self._reset(end)
 
-    def _reset(self, one):
-        if self._others.pop(one, None):
-            self._swallowed.discard(one)
-            self._near.discard(one)
-            if one not in self._held:
-                self._selector.unregister(one)
-            self._held.discard(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            one.close()
+    def _reset(self, end):
+        for one in {end, end.other} & self._ends:
+            self._ends.remove(one)
+            one.reset()

@@ -58,5 +58,6 @@ class Site:
                 assert self.store.running(), f"statestored died: {self.store.child.returncode}\n{self.store.log()}"
                 assert self.store.stop() == 0, self.store.log()
         finally:
-            if self.broker.running():
-                self.broker.stop()
+            if self.broker.child:
+                assert self.broker.running(), f"mosquitto died: {self.broker.child.returncode}\n{self.broker.log()}"
+                assert self.broker.stop() == 0, self.broker.log()

@@ -81,6 +81,7 @@ class WireClient(Connection):
         while True:
             notification = self.notification()
             if notification.topic.endswith(base16(marker)):
+                self.ping()  # the broker has its acknowledgements, and sends nothing again
                 return changes
             changes.append(resp.read(notification.payload)[1:])
 

@@ -79,10 +79,11 @@ static void __attribute__((noinline)) leave_on_the_stack(uint64_t seed) {
 }
 
 Test(dedup_digest, does_not_depend_on_what_was_on_the_stack) {
-        struct slice part = S("a part that is longer than any that is hashed without a secret: "
-                              "two hundred and forty bytes, of which these are the first one hundred and more, "
-                              "and what follows here is only there to make it so long, and longer, and yet longer, "
-                              "until it is");
+        struct slice part =
+                S("a part that is longer than any that is hashed without a secret: "
+                  "two hundred and forty bytes, of which these are the first one hundred and more, "
+                  "and what follows here is only there to make it so long, and longer, and yet longer, "
+                  "until it is");
         struct digest a = dedup_digest(1, &part, 1), b;
 
         leave_on_the_stack(1);

@@ -239,6 +239,44 @@ Test(undo, takes_back_a_registration_though_its_connection_has_ended_since) {
         cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
 }
 
+static const uint64_t others[] = { 6, 8 };
+
+static const struct {
+        const char *name;
+        struct event event; /* EVENT_REQUEST: the client registers for another key over connection 8 */
+        bool comes_back;
+} meanwhile[] = {
+        { "nothing", { .type = EVENT_TICK }, true },
+        { "its client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, false },
+        { "another client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("cc") }, true },
+        { "one whose name it begins with", { .type = EVENT_CLIENT_LEFT, .client = BYTES("") }, true },
+        { "its connection ended", { .type = EVENT_CONNECTION_LEFT, .connection = 7 }, false },
+        { "another connection ended", { .type = EVENT_CONNECTION_LEFT, .connection = 8 }, true },
+        { "all but others ended",
+          { .type = EVENT_CONNECTIONS_KEPT, .connections = others, .n_connections = 2 },
+          false },
+        { "all ended", { .type = EVENT_ALL_LEFT }, false },
+        { "its client is back over another connection", { .type = EVENT_REQUEST }, false },
+};
+
+Test(undo, brings_back_what_was_stopped_unless_its_client_has_left_since) {
+        for (size_t i = 0; i < N_ROWS(meanwhile); i++) {
+                struct request request = WATCH("c", "other", .connection = 8, .payload = BYTES("3"));
+                struct event event = meanwhile[i].event;
+
+                teardown();
+                setup();
+                event.request = &request;
+                ask(&world, WATCH("c", "k", .connection = 7));
+                effects_reset(&world.effects);
+                step(UNWATCH("c", "k", .connection = 7));
+                cr_assert_eq(engine_step(world.engine, &event, world.now, &world.effects), 0);
+                cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+                cr_expect_eq(watch_n_registrations(&world.engine->watch), meanwhile[i].comes_back,
+                             ROW(meanwhile, i));
+        }
+}
+
 Test(undo, leaves_the_clock_where_it_is) {
         int64_t given = version_number(ask(&world, SET("k", "v"))->version);
 

@@ -217,7 +217,8 @@ Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
 
 /* Against LENGTH times 'a', "*aaa...b" takes half the length squared: more steps than a page has. */
 #define LENGTH 9000
-static char evil_key[LENGTH + 6];
+#define NUMBER 6 /* digits, behind the letters */
+static char evil_key[LENGTH + NUMBER];
 
 static struct slice evil_pattern(struct buf *pattern) {
         buf_append_string(pattern, "*");
@@ -258,5 +259,32 @@ Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
         evil_keys_init(&store, a, b);
         cr_expect_eq(count_listed(&store, evil_pattern(&pattern), 5), 0);
         buf_deinit(&pattern);
+        store_deinit(&store);
+}
+
+/* Either takes less than a page has, both take more. */
+#define LESS_LENGTH 6400
+
+Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
+        struct slice key = { (uint8_t *)evil_key, LESS_LENGTH + NUMBER };
+        struct store store;
+        uint32_t number[2];
+
+        memset(evil_key, 'a', sizeof(evil_key));
+        find_equal_hashes(evil_key, key.length, &number[0], &number[1]);
+        cr_assert_eq(store_init(&store, SEED), 0);
+        for (int i = 0; i < 2; i++) {
+                write_number(evil_key, key.length, number[i]);
+                put(&store, key);
+        }
+        for (int i = 0; i < 2; i++) {
+                struct buf pattern = { 0 };
+
+                write_number(evil_key, key.length, number[i]);
+                buf_append_string(&pattern, "*");
+                buf_append(&pattern, evil_key + LESS_LENGTH / 2, LESS_LENGTH / 2 + NUMBER);
+                cr_expect_eq(count_listed(&store, buf_slice(&pattern), 5), 1, "the %d.", i);
+                buf_deinit(&pattern);
+        }
         store_deinit(&store);
 }

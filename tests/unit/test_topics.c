@@ -142,6 +142,10 @@ Test(base16, is_upper_case_and_reads_back) {
 
                 base16_append(&text, encoded[i].bytes);
                 cr_expect(slice_equal(buf_slice(&text), encoded[i].text), ROW(encoded, i));
+                for (size_t j = 0; j < encoded[i].bytes.length; j++)
+                        for (int byte = 0; byte < 256; byte++)
+                                cr_expect_eq(base16_is_byte((const char *)text.data + 2 * j, (uint8_t)byte),
+                                             byte == encoded[i].bytes.data[j], ROW(encoded, i));
                 cr_assert_eq(base16_append_decoded(&bytes, encoded[i].text), 0, ROW(encoded, i));
                 cr_expect(slice_equal(buf_slice(&bytes), encoded[i].bytes), ROW(encoded, i));
                 buf_deinit(&text);

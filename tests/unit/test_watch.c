@@ -37,6 +37,25 @@ Test(watch, finds_a_registration_by_client_and_key) {
         watch_deinit(&watch);
 }
 
+Test(registration, is_of_one_client_also_when_it_has_ended) {
+        struct registration *registration;
+        struct watch watch;
+
+        cr_assert_eq(watch_init(&watch, SEED), 0);
+        registration = registration_ref(add(&watch, "client", "k"));
+        for (int has_ended = 0; has_ended < 2; has_ended++) {
+                cr_expect(registration_is_of(registration, S("client")));
+                cr_expect_not(registration_is_of(registration, S("clien")));
+                cr_expect_not(registration_is_of(registration, S("client2")));
+                cr_expect_not(registration_is_of(registration, S("cliend")));
+                cr_expect_not(registration_is_of(registration, S("")));
+                if (!has_ended)
+                        watch_remove(&watch, registration);
+        }
+        registration_unref(registration);
+        watch_deinit(&watch);
+}
+
 Test(watch, tells_a_pair_from_others_of_its_client_and_key) {
         struct watch watch;
 

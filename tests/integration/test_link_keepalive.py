@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection over which nothing comes any more is given up, though nobody has closed it."""
+
+import contextlib
+import socket
+import time
+
+import pytest
+
+from support.fake_broker import FakeBroker
+from support.process import PATIENCE
+from support.wire_client import WireClient, was_set
+
+KEEPALIVE = "--keepalive", "5s"
+KEEPALIVE_S = 5
+
+# libmosquitto counts in whole seconds, and asks once before it gives up.
+GIVEN_UP_AFTER_S = 2 * KEEPALIVE_S + 2
+
+
+def test_a_half_open_connection_is_noticed_and_nothing_is_lost_over_it(make_site, proxy_of):
+    site = make_site()
+    proxy = proxy_of(site)
+    store = site.start_store("--port", proxy.port, *KEEPALIVE)
+    holder, leaves, writer = (site.connect(kind=WireClient) for _ in range(3))
+    holder.register("key")
+    leaves.register("key")
+
+    seen = len(store.log())
+    proxy.swallow()
+    swallowed_at = time.monotonic()
+    changes = [writer.begin("SET", "key", n) for n in range(100)]
+    leaves.disconnect()
+    store.wait_for_log("no connection to the broker", after=seen)
+    assert time.monotonic() - swallowed_at < GIVEN_UP_AFTER_S
+
+    assert {writer.answer_to(change).payload for change in changes} == {b"+OK\r\n"}
+    assert holder.changes() == [was_set(n) for n in range(100)]
+    again = site.connect(leaves.id, WireClient)
+    assert again.stop("key") == b":0\r\n"
+    assert writer.is_undisturbed()
+
+
+@contextlib.contextmanager
+def one_that_says_nothing():
+    broker = FakeBroker()
+    try:
+        yield broker.port
+    finally:
+        broker.close()
+
+
+@contextlib.contextmanager
+def one_that_does_not_even_accept():
+    """The second who waits at a full backlog is never answered."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, socket.socket() as first:
+        first.connect(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("stuck", [one_that_says_nothing, one_that_does_not_even_accept], ids=lambda way: way.__name__)
+def test_a_broker_that_is_stuck_is_passed_over_for_the_next(make_site, stuck):
+    site = make_site()
+    with stuck() as port:
+        started_at = time.monotonic()
+        store = site.launch_store("--host", f"127.0.0.1:{port},127.0.0.1:{site.broker.port}", *KEEPALIVE)
+        store.wait_for_log(f"ready: serving 127.0.0.1:{site.broker.port} ")
+        assert time.monotonic() - started_at < GIVEN_UP_AFTER_S < PATIENCE
+
+
+def test_an_idle_connection_is_kept(make_site):
+    """For longer than the broker waits for those who keep silent."""
+    site = make_site()
+    store = site.start_store(*KEEPALIVE)
+    client = site.connect(kind=WireClient)
+    client.ask("SET", "key", "value", "PX", round(1.5 * KEEPALIVE_S * 1000) + 500)
+    client.register("key")
+
+    assert client.notification()
+
+    assert "no connection" not in store.log()
