@@ -226,6 +226,7 @@ static bool store(struct daemon *daemon, struct now now) {
         if (effects->n_rows > 0 || daemon->is_commit_due) {
                 daemon->is_commit_due = false;
                 daemon->stored = (struct storage_batch){
+                        .node_id = daemon->engine->config.node_id,
                         .rows = effects->rows,
                         .n_rows = effects->n_rows,
                         .clock = daemon->engine->clock.last,

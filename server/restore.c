@@ -2,6 +2,7 @@
 
 #include "restore.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "common/cleanup.h"
@@ -22,6 +23,17 @@ static int take_header(void *userdata, const struct storage_header *header) {
         struct engine_config config = *restore->config;
         int r;
 
+        /* versions that were given bear it */
+        if (*header->node_id && config.node_id.data &&
+            !slice_equal(config.node_id, slice_from_string(header->node_id))) {
+                log_error("what is stored was written with the node id \"%s\": use --node-id %s",
+                          LOG_TEXT(slice_from_string(header->node_id)),
+                          LOG_TEXT(slice_from_string(header->node_id)));
+                return -EBADMSG;
+        }
+        if (!config.node_id.data)
+                config.node_id =
+                        *header->node_id ? slice_from_string(header->node_id) : SLICE_LITERAL("StateStore");
         config.seed = header->seed;
         r = engine_new(&restore->engine, &config);
         if (r < 0)

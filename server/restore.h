@@ -5,8 +5,9 @@
 #include "storage/storage.h"
 
 /*
- * Makes an engine of what the storage holds. config's seed is the storage's. Returns 0, -ENOMEM, or what
- * storage_load() failed with; the caller owns *ret_engine.
+ * Makes an engine of what the storage holds. config's seed is the storage's, and so is its node id where it is absent.
+ * Returns 0, -ENOMEM, -EBADMSG (logged) where the two node ids differ, or what storage_load() failed with; the caller
+ * owns *ret_engine.
  */
 int restore_engine(struct engine **ret_engine, struct storage_header *ret_header, struct storage *storage,
                    const struct engine_config *config, struct now now);

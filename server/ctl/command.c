@@ -82,6 +82,46 @@ const struct command commands[N_COMMANDS] = {
                            "\n"
                            "  statestorectl ping --timeout 500ms || echo 'no store'\n",
                            0, 0 },
+        [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys with their values, as lines of JSON",
+                             "Each line has key, value and version; with --data-dir, of a store that is "
+                             "stopped, "
+                             "deadline and\n"
+                             "fencing token too: through the broker nobody can see those. What is no text "
+                             "stands as "
+                             "key_base64\n"
+                             "and value_base64.\n"
+                             "\n"
+                             "  statestorectl export > keys.jsonl\n"
+                             "  statestorectl export 'sensor/*' | jq -r .key\n"
+                             "  statestorectl export --data-dir /var/lib/statestored > everything.jsonl\n",
+                             0, 1 },
+        [COMMAND_IMPORT] = { "import", "FILE", "set keys from lines of JSON, as export prints them",
+                             "Through the broker each key gets a new version, and its token and what is "
+                             "left until "
+                             "its deadline;\n"
+                             "with --data-dir, into a store that is stopped, it gets the line's own. Keys "
+                             "whose "
+                             "deadline has passed\n"
+                             "are left out. FILE - is stdin.\n"
+                             "\n"
+                             "  statestorectl import keys.jsonl\n"
+                             "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n",
+                             1, 1 },
+        [COMMAND_CHECK] = { "check", "DIR", "verify the data directory of a stopped store",
+                            "Reads everything and changes nothing. Exit status 4 where it is damaged.\n"
+                            "\n"
+                            "  statestorectl check /var/lib/statestored\n",
+                            1, 1 },
+        [COMMAND_BACKUP] = { "backup", "DIR FILE",
+                             "copy the database of a data directory, also while its store runs",
+                             "The copy is consistent: what was acknowledged before it began is in it. FILE "
+                             "must not "
+                             "exist yet. To\n"
+                             "go back to it, put it in the place of statestored.db into an empty data "
+                             "directory.\n"
+                             "\n"
+                             "  statestorectl backup /var/lib/statestored monday.db\n",
+                             2, 2 },
 };
 
 const struct command *command_find(const char *name) {

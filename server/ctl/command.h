@@ -14,6 +14,10 @@ enum command_id {
         COMMAND_SCAN,
         COMMAND_WATCH,
         COMMAND_PING,
+        COMMAND_EXPORT,
+        COMMAND_IMPORT,
+        COMMAND_CHECK,
+        COMMAND_BACKUP,
         N_COMMANDS,
 };
 

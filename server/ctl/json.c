@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/topics.h"
+#include "ctl/base64.h"
 
 /* What stands for the byte in a string, or NULL where it stands for itself. */
 static const char *escape(uint8_t byte, char *text, size_t size) {
@@ -41,24 +42,6 @@ void json_append_string(struct buf *line, struct slice text) {
         buf_append_string(line, "\"");
 }
 
-static void append_base64(struct buf *line, struct slice bytes) {
-        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-        for (size_t i = 0; i < bytes.length; i += 3) {
-                size_t n = bytes.length - i < 3 ? bytes.length - i : 3;
-                uint32_t group = (uint32_t)bytes.data[i] << 16;
-                char text[4];
-
-                if (n > 1)
-                        group |= (uint32_t)bytes.data[i + 1] << 8;
-                if (n > 2)
-                        group |= bytes.data[i + 2];
-                for (size_t j = 0; j < sizeof(text); j++)
-                        text[j] = j <= n ? digits[group >> (18 - 6 * j) & 0x3F] : '=';
-                buf_append(line, text, sizeof(text));
-        }
-}
-
 void json_begin(struct buf *line) {
         buf_append_string(line, "{");
 }
@@ -92,7 +75,7 @@ void json_add_bytes(struct buf *line, const char *name, struct slice bytes, bool
         if (hex)
                 base16_append(line, bytes);
         else
-                append_base64(line, bytes);
+                base64_append(line, bytes);
         buf_append_string(line, "\"");
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "ctl/directory.h"
 #include "ctl/exit.h"
 #include "ctl/options.h"
 #include "ctl/output.h"
@@ -24,7 +25,12 @@ static void fill_standard_descriptors(void) {
 }
 
 static enum exit_code run(const struct options *options) {
-        return options->command == &commands[COMMAND_WATCH] ? watch_run(options) : task_run(options);
+        if (options->command == &commands[COMMAND_WATCH])
+                return watch_run(options);
+        if (options->data_dir || options->command == &commands[COMMAND_CHECK] ||
+            options->command == &commands[COMMAND_BACKUP])
+                return directory_run(options);
+        return task_run(options);
 }
 
 int main(int n_arguments, char **arguments) {

@@ -131,6 +131,10 @@ static int set_persist(struct options *options, const char *value) {
         return 0;
 }
 
+static int set_data_dir(struct options *options, const char *value) {
+        return set_text(&options->data_dir, value);
+}
+
 static int set_help(struct options *options, const char *value) {
         (void)value;
         options->help = true;
@@ -164,6 +168,9 @@ const struct option option_table[] = {
           set_key_file },
         { "value-file", 0, "FILE", NULL, NULL, "a file name", "take the value from a file, - for stdin",
           FOR_VALUE, set_value_file },
+        { "data-dir", 0, "DIR", NULL, NULL, "a directory",
+          "not through the broker, but the data directory of a stopped store",
+          OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT), set_data_dir },
         { "verbose", 'v', NULL, NULL, NULL, NULL, "print the version on stderr", OPTION_FOR(COMMAND_GET),
           set_verbose },
         { "json", 0, NULL, NULL, NULL, NULL, "print JSON", OPTION_FOR_ALL, set_json },

@@ -7,8 +7,9 @@
 #include "ctl/output.h"
 
 static enum exit_code (*const functions[N_COMMANDS])(struct task *task) = {
-        [COMMAND_GET] = command_get,   [COMMAND_SET] = command_set,   [COMMAND_DEL] = command_del,
-        [COMMAND_VDEL] = command_vdel, [COMMAND_SCAN] = command_scan, [COMMAND_PING] = command_ping,
+        [COMMAND_GET] = command_get,       [COMMAND_SET] = command_set,       [COMMAND_DEL] = command_del,
+        [COMMAND_VDEL] = command_vdel,     [COMMAND_SCAN] = command_scan,     [COMMAND_PING] = command_ping,
+        [COMMAND_EXPORT] = command_export, [COMMAND_IMPORT] = command_import,
 };
 
 enum exit_code task_ask(struct task *task, const struct session_request *request) {
@@ -26,7 +27,7 @@ static int read_inputs(struct task *task) {
         const char **word = options->words;
         int r = 0;
 
-        if (id == COMMAND_SCAN || id == COMMAND_PING)
+        if (id != COMMAND_GET && id != COMMAND_SET && id != COMMAND_DEL && id != COMMAND_VDEL)
                 return 0;
 
         r = read_input(options->key_file, *word, options->hex, &task->key);
@@ -68,5 +69,7 @@ enum exit_code task_run(const struct options *options) {
         buf_deinit(&task.value);
         buf_deinit(&task.nex_value);
         buf_deinit(&task.output);
+        buf_deinit(&task.page);
+        buf_deinit(&task.token);
         return code;
 }

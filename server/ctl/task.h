@@ -13,6 +13,7 @@ struct task {
         struct resp3_item item; /* of the reply, the first one */
         struct slice rest;      /* of the reply, behind the item */
         struct buf output;
+        struct buf page, token; /* of a scan: its present page, and what the next one is asked for with */
 };
 
 /* Reads keys and values, connects, and runs the command that the options name. */
@@ -21,10 +22,19 @@ enum exit_code task_run(const struct options *options);
 /* Sends a request and reads its answer into reply, item and rest. EXIT_DONE; others have been told to stderr. */
 enum exit_code task_ask(struct task *task, const struct session_request *request);
 
-/* commands.c, scan.c, ping.c */
+/*
+ * Calls each for every key that matches, as long as it returns EXIT_DONE; it may ask for more, and what it appends to
+ * task->output is printed. Returns what it returned last, or why the keys could not be had.
+ */
+typedef enum exit_code scan_key_function(struct task *task, struct slice key);
+enum exit_code scan_each(struct task *task, struct slice pattern, scan_key_function *each);
+
+/* commands.c, scan.c, ping.c, transfer.c */
 enum exit_code command_get(struct task *task);
 enum exit_code command_set(struct task *task);
 enum exit_code command_del(struct task *task);
 enum exit_code command_vdel(struct task *task);
 enum exit_code command_scan(struct task *task);
 enum exit_code command_ping(struct task *task);
+enum exit_code command_export(struct task *task);
+enum exit_code command_import(struct task *task);

@@ -9,25 +9,22 @@
 #include "storage/meta.h"
 
 const char kept_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
-                                   " ('seed', ?1), ('instance_id', ?2), ('clock_wall_ms', ?3),"
-                                   " ('clock_counter', ?4), ('departures', ?5), ('saved_at_ms', ?6),"
-                                   " ('wall_shift_ms', ?7), ('commits', ?8), ('rows_checksum', ?9),"
-                                   " ('checksum', ?10)";
+                                   " ('seed', ?1), ('instance_id', ?2), ('node_id', ?3),"
+                                   " ('clock_wall_ms', ?4), ('clock_counter', ?5), ('departures', ?6),"
+                                   " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
+                                   " ('rows_checksum', ?10), ('checksum', ?11)";
 
-#define VALUE(name) "(SELECT value FROM meta WHERE name = '" name "')"
-static const char read_sql[] = "SELECT " VALUE("seed") ", " VALUE("instance_id") ", " VALUE("clock_wall_ms") ", " VALUE(
-        "cl"
-        "oc"
-        "k_"
-        "co"
-        "un"
-        "te"
-        "r") ", " VALUE("departures") ", " VALUE("saved_at_ms") ", " VALUE("wall_shift_ms") ", " VALUE("comm"
-                                                                                                       "its") ", " VALUE("rows_"
-                                                                                                                         "checksu"
-                                                                                                                         "m") ","
-                                                                                                                              " " VALUE(
-                                                                                                                                      "checksum");
+static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
+                               " (SELECT value FROM meta WHERE name = 'instance_id'),"
+                               " (SELECT value FROM meta WHERE name = 'node_id'),"
+                               " (SELECT value FROM meta WHERE name = 'clock_wall_ms'),"
+                               " (SELECT value FROM meta WHERE name = 'clock_counter'),"
+                               " (SELECT value FROM meta WHERE name = 'departures'),"
+                               " (SELECT value FROM meta WHERE name = 'saved_at_ms'),"
+                               " (SELECT value FROM meta WHERE name = 'wall_shift_ms'),"
+                               " (SELECT value FROM meta WHERE name = 'commits'),"
+                               " (SELECT value FROM meta WHERE name = 'rows_checksum'),"
+                               " (SELECT value FROM meta WHERE name = 'checksum')";
 
 #define SEED_LENGTH 16
 
@@ -43,8 +40,10 @@ static uint64_t meta_checksum(const struct kept_meta *meta) {
                 meta->rows_checksum,
         };
 
-        return checksum_add_numbers(checksum_add_bytes(0, slice_from_string(meta->header.instance_id)),
-                                    numbers, sizeof(numbers) / sizeof(numbers[0]));
+        uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
+
+        checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
+        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
 }
 
 int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
@@ -65,15 +64,17 @@ int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
         code = sqlite3_bind_text(statement, 1, seed, SEED_LENGTH, SQLITE_TRANSIENT);
         if (code == SQLITE_OK)
                 code = sqlite3_bind_text(statement, 2, meta->header.instance_id, -1, SQLITE_STATIC);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_text(statement, 3, meta->header.node_id, -1, SQLITE_STATIC);
         for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && code == SQLITE_OK; i++)
-                code = sqlite3_bind_int64(statement, (int)i + 3, numbers[i]);
+                code = sqlite3_bind_int64(statement, (int)i + 4, numbers[i]);
         return code;
 }
 
 int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         struct kept_meta meta = { 0 };
-        const char *seed, *instance_id;
+        const char *seed, *instance_id, *node_id;
         int code;
 
         code = database_prepare(db, read_sql, &statement);
@@ -84,19 +85,22 @@ int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
 
         seed = (const char *)sqlite3_column_text(statement, 0);
         instance_id = (const char *)sqlite3_column_text(statement, 1);
-        if (!seed || sscanf(seed, "%16" SCNx64, &meta.header.seed) != 1 || !instance_id ||
-            strlen(instance_id) >= sizeof(meta.header.instance_id))
+        node_id = (const char *)sqlite3_column_text(statement, 2);
+        if (!seed || sscanf(seed, "%16" SCNx64, &meta.header.seed) != 1 || !instance_id || !node_id ||
+            strlen(instance_id) >= sizeof(meta.header.instance_id) ||
+            strlen(node_id) >= sizeof(meta.header.node_id))
                 return SQLITE_CORRUPT;
 
         snprintf(meta.header.instance_id, sizeof(meta.header.instance_id), "%s", instance_id);
-        meta.header.clock.wall_ms = sqlite3_column_int64(statement, 2);
-        meta.header.clock.counter = (uint32_t)sqlite3_column_int64(statement, 3);
-        meta.header.n_departures = (uint64_t)sqlite3_column_int64(statement, 4);
-        meta.reading_ms = sqlite3_column_int64(statement, 5);
-        meta.shift_ms = sqlite3_column_int64(statement, 6);
-        meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 7);
-        meta.rows_checksum = (uint64_t)sqlite3_column_int64(statement, 8);
-        if ((uint64_t)sqlite3_column_int64(statement, 9) != meta_checksum(&meta))
+        snprintf(meta.header.node_id, sizeof(meta.header.node_id), "%s", node_id);
+        meta.header.clock.wall_ms = sqlite3_column_int64(statement, 3);
+        meta.header.clock.counter = (uint32_t)sqlite3_column_int64(statement, 4);
+        meta.header.n_departures = (uint64_t)sqlite3_column_int64(statement, 5);
+        meta.reading_ms = sqlite3_column_int64(statement, 6);
+        meta.shift_ms = sqlite3_column_int64(statement, 7);
+        meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 8);
+        meta.rows_checksum = (uint64_t)sqlite3_column_int64(statement, 9);
+        if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta))
                 return SQLITE_CORRUPT;
 
         *ret_meta = meta;

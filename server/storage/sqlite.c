@@ -176,6 +176,8 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
         struct kept_meta meta = storage->meta;
         int code;
 
+        snprintf(meta.header.node_id, sizeof(meta.header.node_id), "%.*s", (int)batch->node_id.length,
+                 (const char *)batch->node_id.data);
         meta.header.clock = batch->clock;
         meta.header.n_departures = batch->n_departures;
         meta.reading_ms = timescale_read(storage->writer.timescale, batch->now);

@@ -13,8 +13,12 @@
  */
 struct storage;
 
+/* A node id's length in bytes. */
+#define STORAGE_NODE_ID_MAX 256
+
 /* What is kept once, beside the rows. */
 struct storage_header {
+        char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
         uint64_t seed;         /* of the engine's hashes: digests of answers depend on it */
         char instance_id[33];  /* text; made anew with an empty storage: see common/broker_side.h */
         struct version clock;  /* at or above every version that was given */
@@ -42,6 +46,7 @@ struct storage_sink {
 
 /* One batch. Borrowed until storage_commit() returns. */
 struct storage_batch {
+        struct slice node_id; /* STORAGE_NODE_ID_MAX bytes at most */
         const struct row
                 *rows; /* in the order in which they came about: of two for one key the later counts */
         size_t n_rows;

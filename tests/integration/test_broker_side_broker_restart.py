@@ -49,6 +49,15 @@ def test_registrations_end(site, restart_broker):
         assert again.changes() == []
 
 
+def test_they_are_room_for_others(site, restart_broker):
+    site.start_store("--max-registrations", 3)
+    site.connect(kind=WireClient).register("one", "two", "three")
+
+    restart_broker()
+
+    site.connect(kind=WireClient).register("four", "five", "six")
+
+
 def test_clients_that_register_anew_are_notified_once(site, restart_broker):
     site.start_store()
     client = site.connect(None, WireClient, session_expiry=1000)

@@ -7,6 +7,7 @@ from support import leaving
 from support.wire_client import DELETED, WireClient, was_set
 
 NOT_REGISTERED = b":0\r\n"
+MAX_REGISTRATIONS = 150
 
 
 def without_repetitions(changes):
@@ -38,13 +39,12 @@ def site(make_site):
 @pytest.fixture
 def away(site, proxy_of):
     proxy = proxy_of(site)
-    return lambda: Away(site.store, proxy) if site.store else Away(site.start_store("--port", proxy.port), proxy)
+    store = site.start_store("--port", proxy.port, "--max-registrations", MAX_REGISTRATIONS)
+    return lambda: Away(store, proxy)
 
 
 @pytest.fixture
-def clients(site, away):
-    """Makes them; the store is there."""
-    away()
+def clients(site):
     return lambda n_clients: [site.connect(kind=WireClient) for _ in range(n_clients)]
 
 
@@ -80,6 +80,20 @@ def test_those_who_left_meanwhile_have_none_however_they_left(site, clients, awa
         assert again.stop("other") == NOT_REGISTERED
         assert again.changes() == []
     assert stays.changes() == [was_set("value")]
+
+
+def test_what_those_had_who_left_meanwhile_is_room_for_others(clients, away):
+    holders = clients(3)
+    for holder in holders:
+        holder.register(*(f"key-{n}" for n in range(MAX_REGISTRATIONS // 3)))
+    other, = clients(1)
+    assert other.ask("KEYNOTIFY", "key").startswith(b"-ERR")
+
+    with away():
+        for holder in holders:
+            holder.disconnect()
+
+    other.register(*(f"key-{n}" for n in range(MAX_REGISTRATIONS)))
 
 
 def test_requests_that_came_meanwhile_are_served_in_order(clients, away):
@@ -121,7 +135,6 @@ def test_a_key_that_expires_meanwhile_is_notified_when_it_is_back(clients, away)
 
 
 def test_the_connection_is_lost_again_and_again_under_load(site, away):
-    away()
     watcher, writer = site.connect(), site.connect()
     watcher.watch("key")
 

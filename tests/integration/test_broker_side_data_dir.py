@@ -45,6 +45,19 @@ def test_those_who_stayed_are_notified_and_those_who_left_are_forgotten(make_sit
     assert silent.is_undisturbed()
 
 
+def test_what_those_had_who_left_is_room_for_others(make_site, data, end):
+    site = make_site()
+    store = site.start_store("--data-dir", data, "--max-registrations", 3)
+    leaves, other = wire_clients(site, 2)
+    leaves.register("one", "two", "three")
+
+    end(store)
+    leaves.disconnect()
+    store.start()
+
+    other.register("one", "two", "three")
+
+
 def test_a_registration_outlives_several_stores(make_site, data, end):
     site = make_site()
     store = site.start_store("--data-dir", data)

@@ -56,6 +56,17 @@ def test_all_of_its_registrations_end_and_nobody_elses(proven_shared, writer, ke
     assert other.changes() == [was_set("value")] * 5
 
 
+def test_what_it_leaves_is_room_for_others(make_site):
+    """So the store itself has dropped them, and sends nothing that the broker would have to."""
+    site = make_site()
+    site.start_store("--max-registrations", 3)
+    for way in leaving.QUICK_WAYS:
+        holder = site.connect(kind=WireClient)
+        holder.register("one", "two", "three")
+        assert holder.ask("KEYNOTIFY", "four").startswith(b"-ERR")
+        way(site, holder)
+
+
 def test_a_client_that_comes_back_and_registers_anew_is_notified_once(proven_shared, writer, key, leave):
     holder = proven_shared.connect(kind=WireClient)
     holder.subscribe_to_notifications()

@@ -38,15 +38,12 @@ def present(certificate):
 
 @pytest.fixture
 def tls_site(make_site, certificates):
-    def make(server=certificates.server, *lines):
-        return make_site(listeners=[f"listener {{port}} {HOST}", f"cafile {certificates.good.certificate}",
-                                    f"certfile {server.certificate}", f"keyfile {server.key}", *lines])
+    def make(server=certificates.server, *lines, options=()):
+        return make_site(*options, listeners=[
+            f"listener {{port}} {HOST}", f"cafile {certificates.good.certificate}", f"certfile {server.certificate}",
+            f"keyfile {server.key}", *lines])
 
     return make
-
-
-def asked_for_certificates(*lines):
-    return "require_certificate true", *lines
 
 
 def test_requests_are_served_over_a_connection_that_both_trust(tls_site, trust):
@@ -63,13 +60,10 @@ def test_requests_are_served_over_a_connection_that_both_trust(tls_site, trust):
     store.wait_for_log(rf"ready: serving {HOST}:{site.broker.port} ")
 
 
-def test_the_broker_sees_who_we_are_by_our_certificate(make_site, certificates, trust):
+def test_the_broker_sees_who_we_are_by_our_certificate(tls_site, certificates, trust):
     """Its name is our user name there, and only this user may be the store."""
-    site = make_site("plugin_opt_statestored_username statestored",
-                     listeners=[f"listener {{port}} {HOST}", f"cafile {certificates.good.certificate}",
-                                f"certfile {certificates.server.certificate}",
-                                f"keyfile {certificates.server.key}", "require_certificate true",
-                                "use_identity_as_username true"])
+    site = tls_site(certificates.server, "require_certificate true", "use_identity_as_username true",
+                    options=["plugin_opt_statestored_username statestored"])
 
     store = site.start_store(*trust, *present(certificates.client))
 

@@ -3,12 +3,11 @@
 #include "support/fault_vfs.h"
 
 #include <errno.h>
-#include <stddef.h>
 
 struct fault_file {
         sqlite3_file base;
         const char *path;
-        max_align_t real[]; /* the real VFS's file */
+        sqlite3_int64 real[]; /* the real VFS's file */
 };
 
 static sqlite3_vfs *real_vfs;

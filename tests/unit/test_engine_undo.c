@@ -229,6 +229,18 @@ Test(undo, brings_back_no_registration_whose_connection_has_ended) {
         }
 }
 
+/* STOP and the end of the connection in one batch: there is nobody left whom it could come back for. */
+Test(undo, brings_back_no_registration_that_was_stopped_before_its_connection_ended) {
+        for (size_t i = 1; i < N_ROWS(ends); i++) {
+                ask(&world, WATCH("c", "k", .connection = 7));
+                effects_reset(&world.effects);
+                step(UNWATCH("c", "k", .connection = 7));
+                cr_assert_eq(engine_step(world.engine, &ends[i].event, world.now, &world.effects), 0);
+                cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
+                cr_expect_eq(watch_n_registrations(&world.engine->watch), 0, ROW(ends, i));
+        }
+}
+
 Test(undo, takes_back_a_registration_though_its_connection_has_ended_since) {
         struct event left = { .type = EVENT_CONNECTION_LEFT, .connection = 7 };
 

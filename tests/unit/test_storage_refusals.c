@@ -237,13 +237,12 @@ Test(storage_refusals, of_no_note_that_is_damaged) {
 }
 
 Test(storage_refusals, of_a_directory_that_another_process_has) {
-        struct disk second = disk;
+        struct storage *second;
         struct capture capture;
         char *text, pid[32];
 
-        second.storage = NULL;
         capture_start(&capture, STDERR_FILENO);
-        cr_expect_eq(disk_open(&second), -EBUSY);
+        cr_expect_eq(storage_sqlite_open(&second, disk.directory), -EBUSY);
         text = capture_end(&capture);
         snprintf(pid, sizeof(pid), "process %d:", getpid());
         cr_expect_not_null(strstr(text, pid), "%s", text);

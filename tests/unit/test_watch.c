@@ -220,6 +220,23 @@ static const struct {
         { "any bytes", S("\0\xFF"), S("\r\n\0") },
 };
 
+Test(watch, can_tell_whose_a_registration_is_to_the_last_byte) {
+        struct registration *registration;
+        struct watch watch;
+
+        cr_assert_eq(watch_init(&watch, SEED), 0);
+        registration = add(&watch, "client", "k");
+        cr_expect(registration_is_of(registration, S("client")));
+        cr_expect_not(registration_is_of(registration, S("clien")));
+        cr_expect_not(registration_is_of(registration, S("client1")));
+        cr_expect_not(registration_is_of(registration, S("Client")));
+        cr_expect_not(registration_is_of(registration,
+                                         S("a client with a name that is longer than the topic of the "
+                                           "registration, and that goes on and on, and on and on")));
+        cr_expect_not(registration_is_of(registration, S("")));
+        watch_deinit(&watch);
+}
+
 Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
         for (size_t i = 0; i < N_ROWS(named); i++) {
                 struct buf client = { 0 }, key = { 0 };
@@ -233,6 +250,8 @@ Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
                 registration_names(registration, &client, &key);
                 cr_expect(slice_equal(buf_slice(&client), named[i].client), ROW(named, i));
                 cr_expect(slice_equal(buf_slice(&key), named[i].key), ROW(named, i));
+                cr_expect(registration_is_of(registration, named[i].client), ROW(named, i));
+                cr_expect_not(registration_is_of(registration, S("another client")), ROW(named, i));
                 registration_unref(registration);
                 buf_deinit(&client);
                 buf_deinit(&key);

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ctl/directory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/glob.h"
+#include "common/log.h"
+#include "core/engine.h"
+#include "ctl/lines.h"
+#include "ctl/output.h"
+#include "restore.h"
+#include "storage/maintenance.h"
+#include "storage/storage.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+/* Rows stored at once. */
+#define IMPORT_BATCH 1000
+
+/* A data directory, loaded. */
+struct directory {
+        struct storage *storage;
+        struct engine *engine;
+        struct storage_header header;
+        struct now now;
+        struct slice node_id; /* of the versions; into what is empty, the first line's */
+        char first_node_id[STORAGE_NODE_ID_MAX + 1];
+        struct effects effects; /* import: what is not stored yet */
+};
+
+static void directory_deinit(struct directory *directory) {
+        effects_deinit(&directory->effects);
+        engine_free(directory->engine);
+        storage_close(directory->storage);
+}
+
+static struct now now(void) {
+        struct timespec wall, mono;
+
+        clock_gettime(CLOCK_REALTIME, &wall);
+        clock_gettime(CLOCK_MONOTONIC, &mono);
+        return (struct now){
+                .wall_ms = wall.tv_sec * 1000 + wall.tv_nsec / NS_PER_MS,
+                .mono_ns = mono.tv_sec * 1000 * NS_PER_MS + mono.tv_nsec,
+        };
+}
+
+/* What is wrong has been logged. */
+static enum exit_code directory_open(struct directory *directory, const char *name) {
+        const struct engine_config config = {
+                .max_keys = UINT64_MAX,
+                .max_bytes = UINT64_MAX,
+                .max_registrations = UINT64_MAX,
+                .max_remembered_bytes = UINT64_MAX,
+        };
+
+        directory->now = now();
+        if (storage_sqlite_open(&directory->storage, name) < 0 ||
+            restore_engine(&directory->engine, &directory->header, directory->storage, &config,
+                           directory->now) < 0)
+                return EXIT_STORE_ERROR;
+
+        directory->node_id = slice_from_string(directory->header.node_id);
+        return EXIT_DONE;
+}
+
+/* export */
+
+static void copy(struct buf *buf, struct slice bytes) {
+        buf_reset(buf);
+        buf_append_slice(buf, bytes);
+}
+
+static int fill_record(const struct directory *directory, struct entry *entry, struct record *record) {
+        int64_t deadline_ns = store_deadline(&directory->engine->store, entry);
+        struct hlc version = {
+                .wall_ms = entry->version_wall_ms,
+                .counter = entry->version_counter,
+                .node = directory->node_id,
+        };
+        struct hlc fence;
+
+        copy(&record->key, entry_key(entry));
+        copy(&record->value, entry_value(entry));
+        buf_reset(&record->version);
+        hlc_append(&record->version, version, HLC_PADDED);
+        buf_reset(&record->token);
+        if (entry_fence(entry, &fence))
+                hlc_append(&record->token, fence, HLC_PADDED);
+        record->deadline_ms =
+                deadline_ns == STORE_NEVER
+                        ? RECORD_NO_DEADLINE
+                        : directory->now.wall_ms + (deadline_ns - directory->now.mono_ns) / NS_PER_MS;
+
+        return buf_failed(&record->key) || buf_failed(&record->value) || buf_failed(&record->version) ||
+                               buf_failed(&record->token)
+                       ? -ENOMEM
+                       : 0;
+}
+
+static enum exit_code export_all(struct directory *directory, struct slice pattern) {
+        CLEANUP(record_deinit) struct record record = { 0 };
+        CLEANUP(buf_deinit) struct buf output = { 0 };
+        struct table_cursor cursor = { 0 };
+        struct table_item *item;
+
+        while ((item = table_each(&directory->engine->store.table, &cursor)) && !output_has_failed()) {
+                struct entry *entry = (struct entry *)item;
+                uint64_t budget = UINT64_MAX;
+
+                if (!glob_match(pattern, entry_key(entry), &budget))
+                        continue;
+                if (fill_record(directory, entry, &record) < 0) {
+                        complain("out of memory");
+                        return EXIT_USAGE;
+                }
+                buf_reset(&output);
+                record_write(&record, &output);
+                output_write(&output);
+        }
+        return EXIT_DONE;
+}
+
+/* import */
+
+static enum exit_code store_batch(struct directory *directory) {
+        struct storage_batch batch = {
+                .node_id = directory->node_id.length > 0 ? directory->node_id
+                                                         : directory->engine->config.node_id,
+                .rows = directory->effects.rows,
+                .n_rows = directory->effects.n_rows,
+                .clock = directory->engine->clock.last,
+                .n_departures = directory->engine->n_departures,
+                .now = directory->now,
+        };
+        int r;
+
+        if (batch.n_rows == 0)
+                return EXIT_DONE;
+
+        r = storage_commit(directory->storage, &batch);
+        effects_reset(&directory->effects);
+        if (r < 0) {
+                complain("cannot store: %s", strerror(-r));
+                return EXIT_STORE_ERROR;
+        }
+        return EXIT_DONE;
+}
+
+/* All versions are of one node. */
+static bool is_our_node(struct directory *directory, struct slice node) {
+        if (directory->node_id.length == 0 && node.length <= STORAGE_NODE_ID_MAX) {
+                memcpy(directory->first_node_id, node.data, node.length);
+                directory->node_id = slice_from_string(directory->first_node_id);
+        }
+        return slice_equal(directory->node_id, node);
+}
+
+/* The line's own version, or a new one; the clock stays above both. */
+static int choose_version(struct directory *directory, const struct record *record, int64_t now_ms,
+                          struct version *ret_version) {
+        struct clock *clock = &directory->engine->clock;
+        struct hlc version;
+
+        if (record->version.length == 0) {
+                *ret_version = clock_tick(clock, now_ms);
+                return 0;
+        }
+        if (hlc_parse(buf_slice(&record->version), &version) < 0 || version.counter >= INT32_MAX ||
+            !is_our_node(directory, version.node))
+                return -EINVAL;
+
+        *ret_version = (struct version){ version.wall_ms, (uint32_t)version.counter };
+        clock_receive(clock, now_ms, version);
+        return 0;
+}
+
+static int put(struct directory *directory, const struct record *record, struct version version) {
+        struct store *store = &directory->engine->store;
+        struct entry *before = store_find(store, buf_slice(&record->key));
+        struct row row = { .type = ROW_ENTRY, .entry = { .before_deadline_ns = STORE_NEVER } };
+        struct hlc fence;
+        int r;
+
+        r = effects_reserve_row(&directory->effects);
+        if (r < 0)
+                return r;
+        r = entry_new(&row.entry.after, buf_slice(&record->key), buf_slice(&record->value), version,
+                      hlc_parse(buf_slice(&record->token), &fence) == 0 ? &fence : NULL);
+        if (r < 0)
+                return r;
+
+        row.entry.after->is_persistent = true;
+        row.entry.after_deadline_ns = STORE_NEVER;
+        if (record->deadline_ms != RECORD_NO_DEADLINE)
+                row.entry.after_deadline_ns =
+                        directory->now.mono_ns + (record->deadline_ms - directory->now.wall_ms) * NS_PER_MS;
+        r = store_put(store, row.entry.after, row.entry.after_deadline_ns, before);
+        if (r < 0) {
+                entry_unref(row.entry.after);
+                return r;
+        }
+
+        row.entry.before = before;
+        entry_ref(row.entry.after);
+        effects_row(&directory->effects, row);
+        return 0;
+}
+
+static enum exit_code import_record(void *userdata, const struct record *record, int64_t now_ms) {
+        struct directory *directory = userdata;
+        struct version version;
+
+        if (choose_version(directory, record, now_ms, &version) < 0) {
+                complain("\"%s\": its version is none that this store can have given",
+                         LOG_TEXT(buf_slice(&record->key)));
+                return EXIT_USAGE;
+        }
+        if (put(directory, record, version) < 0) {
+                complain("out of memory");
+                return EXIT_USAGE;
+        }
+        return directory->effects.n_rows < IMPORT_BATCH ? EXIT_DONE : store_batch(directory);
+}
+
+static enum exit_code import_all(struct directory *directory, const char *file) {
+        enum exit_code code = lines_import(file, import_record, directory);
+        enum exit_code stored = store_batch(directory);
+
+        return code == EXIT_DONE ? stored : code;
+}
+
+static enum exit_code check(const char *name) {
+        struct storage_census census;
+
+        if (storage_sqlite_check(name, &census) < 0)
+                return EXIT_STORE_ERROR;
+
+        printf("%" PRIu64 " keys, %" PRIu64 " registrations, %" PRIu64 " remembered answers: all is well\n",
+               census.n_entries, census.n_registrations, census.n_answers);
+        return EXIT_DONE;
+}
+
+enum exit_code directory_run(const struct options *options) {
+        CLEANUP(directory_deinit) struct directory directory = { 0 };
+        const char *word = options->n_words > 0 ? options->words[0] : "*";
+        enum exit_code code;
+
+        if (options->command == &commands[COMMAND_CHECK])
+                return check(word);
+        if (options->command == &commands[COMMAND_BACKUP])
+                return storage_sqlite_backup(word, options->words[1]) < 0 ? EXIT_STORE_ERROR : EXIT_DONE;
+
+        code = directory_open(&directory, options->data_dir);
+        if (code != EXIT_DONE)
+                return code;
+        return options->command == &commands[COMMAND_EXPORT]
+                       ? export_all(&directory, slice_from_string(word))
+                       : import_all(&directory, word);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ctl/record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "common/cleanup.h"
+#include "common/hlc.h"
+#include "ctl/base64.h"
+#include "ctl/json.h"
+
+void record_deinit(struct record *record) {
+        buf_deinit(&record->key);
+        buf_deinit(&record->value);
+        buf_deinit(&record->version);
+        buf_deinit(&record->token);
+}
+
+static void write_text(struct buf *line, const char *name, const struct buf *text) {
+        if (text->length > 0)
+                json_add_bytes(line, name, buf_slice(text), false);
+}
+
+void record_write(const struct record *record, struct buf *line) {
+        char digits[24];
+
+        json_begin(line);
+        json_add_bytes(line, "key", buf_slice(&record->key), false);
+        json_add_bytes(line, "value",
+                       record->value.length > 0 ? buf_slice(&record->value) : SLICE_LITERAL(""), false);
+        write_text(line, "version", &record->version);
+        if (record->deadline_ms != RECORD_NO_DEADLINE) {
+                snprintf(digits, sizeof(digits), "%" PRId64, record->deadline_ms);
+                json_add_raw(line, "deadline", digits);
+        }
+        write_text(line, "token", &record->token);
+        json_end(line);
+}
+
+/* NAME, or NAME_base64, whichever is there. False where neither is, or it is no such text. */
+static bool read_bytes(const json_t *object, const char *name, struct buf *bytes) {
+        const json_t *text = json_object_get(object, name);
+        char base64_name[32];
+
+        buf_reset(bytes);
+        if (text) {
+                if (!json_is_string(text))
+                        return false;
+                buf_append(bytes, json_string_value(text), json_string_length(text));
+                return true;
+        }
+
+        snprintf(base64_name, sizeof(base64_name), "%s_base64", name);
+        text = json_object_get(object, base64_name);
+        return json_is_string(text) &&
+               base64_append_decoded(bytes, (struct slice){ (const uint8_t *)json_string_value(text),
+                                                            json_string_length(text) }) == 0;
+}
+
+/* Absent leaves it empty. */
+static bool read_hlc(const json_t *object, const char *name, struct buf *bytes) {
+        struct hlc hlc;
+
+        buf_reset(bytes);
+        if (!json_object_get(object, name))
+                return true;
+        return read_bytes(object, name, bytes) && hlc_parse(buf_slice(bytes), &hlc) == 0;
+}
+
+static bool read_deadline(const json_t *object, int64_t *ret_deadline_ms) {
+        const json_t *deadline = json_object_get(object, "deadline");
+
+        *ret_deadline_ms = RECORD_NO_DEADLINE;
+        if (!deadline)
+                return true;
+
+        *ret_deadline_ms = json_integer_value(deadline);
+        return json_is_integer(deadline) && *ret_deadline_ms >= 0;
+}
+
+static const char *read_members(const json_t *object, struct record *record) {
+        if (!json_is_object(object))
+                return "a JSON object was expected";
+        if (!read_bytes(object, "key", &record->key) || record->key.length == 0)
+                return "\"key\" or \"key_base64\" was expected, not empty";
+        if (!read_bytes(object, "value", &record->value))
+                return "\"value\" or \"value_base64\" was expected";
+        if (!read_hlc(object, "version", &record->version))
+                return "\"version\" is not wallClock:counter:nodeId";
+        if (!read_hlc(object, "token", &record->token))
+                return "\"token\" is not wallClock:counter:nodeId";
+        if (!read_deadline(object, &record->deadline_ms))
+                return "\"deadline\" is not a number of milliseconds";
+        return NULL;
+}
+
+static void release(json_t **json) {
+        json_decref(*json);
+}
+
+int record_read(struct record *record, struct slice line, const char **ret_fault) {
+        CLEANUP(release)
+        json_t *object = json_loadb((const char *)line.data, line.length,
+                                    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+        const char *fault = object ? read_members(object, record) : "it is not JSON";
+
+        if (buf_failed(&record->key) || buf_failed(&record->value) || buf_failed(&record->version) ||
+            buf_failed(&record->token))
+                return -ENOMEM;
+        if (!fault)
+                return 0;
+
+        *ret_fault = fault;
+        return -EBADMSG;
+}

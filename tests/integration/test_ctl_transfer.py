@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""export, import, check and backup."""
+
+import json
+import os
+import sqlite3
+import subprocess
+
+import pytest
+
+from support.process import BUILD
+
+CTL = BUILD / "server" / "statestorectl"
+FENCE = "001696374425000:00000:Client1"
+
+
+def ctl(*arguments, site=None, stdin=None):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")}
+    if site:
+        environment["STATESTORE_PORT"] = str(site.broker.port)
+    return subprocess.run([CTL, *map(str, arguments)], env=environment, input=stdin, capture_output=True, timeout=60)
+
+
+def lines(result):
+    assert result.returncode == 0, result.stderr
+    return sorted((json.loads(line) for line in result.stdout.splitlines()), key=lambda line: str(line))
+
+
+@pytest.fixture
+def directory(site, tmp_path):
+    """The data directory of a store that was stopped: text, bytes, a deadline, a token, an empty value."""
+    path = tmp_path / "data"
+    store = site.start_store("--data-dir", str(path))
+    client = site.connect()
+    client.request("SET", "text", "välue\n")
+    client.request("SET", b"by\xfftes", b"\0\xff")
+    client.request("SET", "empty", "")
+    client.request("SET", "locked", "me", "PX", 3600000, ft=FENCE)
+    client.request("SET", "nul", b"a\0b")
+    assert store.stop() == 0
+    return path
+
+
+def test_what_a_directory_holds_is_exported_whole(directory):
+    exported = {line.get("key", "bytes"): line for line in lines(ctl("export", "--data-dir", directory))}
+
+    assert exported["text"]["value"] == "välue\n"
+    assert exported["empty"]["value"] == ""
+    assert exported["nul"]["value"] == "a\0b"
+    assert exported["bytes"]["key_base64"] == "Ynn/dGVz"
+    assert exported["bytes"]["value_base64"] == "AP8="
+    assert exported["locked"]["token"] == FENCE
+    assert exported["locked"]["deadline"] > 0
+    assert "deadline" not in exported["text"] and "token" not in exported["text"]
+
+
+def test_an_export_imported_into_another_directory_is_the_same(directory, tmp_path):
+    exported = ctl("export", "--data-dir", directory)
+    file = tmp_path / "export.jsonl"
+    file.write_bytes(exported.stdout)
+
+    result = ctl("import", file, "--data-dir", tmp_path / "other")
+
+    assert result.stdout == b"5 keys imported\n", result.stderr
+    assert lines(ctl("export", "--data-dir", tmp_path / "other")) == lines(exported)
+    assert ctl("check", tmp_path / "other").returncode == 0
+
+
+def test_an_import_replaces_what_is_there(directory):
+    line = b'{"key":"text","value":"new"}\n'
+
+    assert ctl("import", "-", "--data-dir", directory, stdin=line).returncode == 0
+
+    exported = {line.get("key"): line for line in lines(ctl("export", "--data-dir", directory))}
+    assert exported["text"]["value"] == "new"
+    assert len(exported) == 5
+
+
+def test_an_imported_directory_is_served(site, directory, tmp_path):
+    ctl("import", "-", "--data-dir", tmp_path / "other", stdin=ctl("export", "--data-dir", directory).stdout)
+    site.store = None
+    site.start_store("--data-dir", str(tmp_path / "other"))
+    client = site.connect()
+
+    assert client.request("GET", b"by\xfftes").payload == b"$2\r\n\0\xff\r\n"
+    assert client.request("SET", "locked", "you").payload.startswith(b"-ERR a fencing token is required")
+
+
+def test_keys_go_from_one_store_to_another_through_the_broker(site):
+    site.start_store()
+    client = site.connect()
+    client.request("SET", "a/1", b"\0\xff")
+    client.request("SET", "a/2", "two")
+    client.request("SET", "b", "three")
+
+    exported = ctl("export", "a/*", site=site)
+    assert [line["key"] for line in lines(exported)] == ["a/1", "a/2"]
+    client.request("DEL", "a/1")
+    client.request("SET", "a/2", "other")
+
+    result = ctl("import", "-", site=site, stdin=exported.stdout)
+
+    assert result.stdout == b"2 keys imported\n", result.stderr
+    assert client.request("GET", "a/1").payload == b"$2\r\n\0\xff\r\n"
+    assert client.request("GET", "a/2").payload == b"$3\r\ntwo\r\n"
+
+
+def test_what_has_expired_is_left_out_and_what_has_not_keeps_its_deadline(site):
+    site.start_store()
+    client = site.connect()
+    text = b'{"key":"gone","value":"1","deadline":1}\n\n{"key":"stays","value":"2","deadline":9999999999999}\n'
+
+    result = ctl("import", "-", site=site, stdin=text)
+
+    assert result.stdout == b"1 key imported, 1 left out: their deadline has passed\n"
+    assert client.request("GET", "gone").payload == b"$-1\r\n"
+    assert client.request("GET", "stays").payload == b"$1\r\n2\r\n"
+
+
+def test_a_token_is_imported_with_its_key(site):
+    site.start_store()
+    client = site.connect()
+
+    ctl("import", "-", site=site, stdin=json.dumps({"key": "k", "value": "v", "token": FENCE}).encode())
+
+    assert client.request("SET", "k", "w").payload.startswith(b"-ERR a fencing token is required")
+
+
+@pytest.mark.parametrize(
+    "line, fault",
+    [
+        ("not json", "it is not JSON"),
+        ("[]", "a JSON object was expected"),
+        ('{"value":"v"}', '"key" or "key_base64" was expected, not empty'),
+        ('{"key":"","value":"v"}', '"key" or "key_base64" was expected, not empty'),
+        ('{"key":"k"}', '"value" or "value_base64" was expected'),
+        ('{"key":"k","value":1}', '"value" or "value_base64" was expected'),
+        ('{"key":"k","value_base64":"A"}', '"value" or "value_base64" was expected'),
+        ('{"key":"k","value_base64":"A*=="}', '"value" or "value_base64" was expected'),
+        ('{"key":"k","value":"v","version":"1"}', '"version" is not wallClock:counter:nodeId'),
+        ('{"key":"k","value":"v","token":"1:2:"}', '"token" is not wallClock:counter:nodeId'),
+        ('{"key":"k","value":"v","deadline":"soon"}', '"deadline" is not a number of milliseconds'),
+        ('{"key":"k","key":"l","value":"v"}', "it is not JSON"),
+    ],
+)
+def test_a_line_that_is_wrong_ends_the_import_and_is_named(tmp_path, line, fault):
+    file = tmp_path / "lines"
+    file.write_text('{"key":"first","value":"1"}\n' + line + "\n")
+
+    result = ctl("import", file, "--data-dir", tmp_path / "data")
+
+    assert result.returncode == 2
+    assert f"{file}:2: {fault}; 1 keys were imported before it" in result.stderr.decode()
+
+
+def test_a_store_that_runs_keeps_its_directory_to_itself(site, tmp_path):
+    site.start_store("--data-dir", str(tmp_path / "data"))
+
+    for arguments in ["export", "--data-dir"], ["import", "/dev/null", "--data-dir"], ["check"]:
+        result = ctl(*arguments, tmp_path / "data")
+        assert result.returncode == 4
+        assert b"two cannot use it" in result.stderr or b"a store is running there" in result.stderr
+
+
+def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path):
+    store = site.start_store("--data-dir", str(tmp_path / "data"))
+    client = site.connect()
+    version = client.request("SET", "key", "before").ts
+
+    assert ctl("backup", tmp_path / "data", tmp_path / "copy.db").returncode == 0
+    client.request("SET", "key", "after")
+    assert ctl("backup", tmp_path / "data", tmp_path / "copy.db").returncode == 4, "it is not written over"
+    store.stop()
+
+    (tmp_path / "restored").mkdir()
+    (tmp_path / "copy.db").rename(tmp_path / "restored" / "statestored.db")
+    site.store = None
+    site.start_store("--data-dir", str(tmp_path / "restored"))
+    answer = client.request("GET", "key")
+    assert (answer.payload, answer.ts) == (b"$6\r\nbefore\r\n", version)
+
+
+def test_damage_is_found(directory):
+    assert ctl("check", directory).returncode == 0
+    database = sqlite3.connect(directory / "statestored.db")
+    database.execute("UPDATE entries SET value = 'other' WHERE key = 'text'")
+    database.commit()
+    database.close()
+
+    result = ctl("check", directory)
+
+    assert result.returncode == 4
+    assert b"statestored.db" in result.stderr

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The broker between the clients and the daemon, with the companion plugin or without. What it has given to the daemon
+ * and was not acknowledged it gives again over the next connection; so does the daemon's side with what it published.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/assert.h"
+#include "common/broker_side.h"
+#include "common/parse.h"
+#include "common/topics.h"
+#include "sim/check.h"
+#include "sim/world.h"
+
+#define NO_SUBSCRIBER (UINT64_C(1) << 32)
+
+/* On one connection nothing overtakes. */
+static int64_t after(struct world *world, int64_t *last_ns) {
+        int64_t at_ns = world_soon(world, 5);
+
+        if (at_ns < *last_ns)
+                at_ns = *last_ns;
+        return *last_ns = at_ns;
+}
+
+/* 1. To the daemon */
+
+static void wake(struct world *world, struct happening *happening);
+
+static void plan_wake(struct world *world) {
+        struct sim_broker *broker = &world->broker;
+
+        if (!broker->is_up || broker->wakes || broker->n_waiting == broker->n_unsure)
+                return;
+        broker->wakes = true;
+        timeline_plan(&world->timeline, (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
+                                                            .happen = wake,
+                                                            .generation = broker->link });
+}
+
+static void to_daemon(struct world *world, const struct message *message) {
+        struct sim_broker *broker = &world->broker;
+
+        ASSERT(array_reserve((void **)&broker->waiting, &broker->waiting_capacity, broker->n_waiting + 1,
+                             sizeof(*broker->waiting)) == 0);
+        broker->waiting[broker->n_waiting] = message_copy(message);
+        ASSERT(broker->waiting[broker->n_waiting++]);
+        plan_wake(world);
+}
+
+static void drop_waiting(struct sim_broker *broker, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(broker->waiting[i]);
+        broker->n_waiting -= n;
+        for (size_t i = 0; i < broker->n_waiting; i++)
+                broker->waiting[i] = broker->waiting[i + n];
+}
+
+static void deliver(struct world *world, size_t n) {
+        struct sim_broker *broker = &world->broker;
+
+        for (; n > 0 && broker->n_unsure < broker->n_waiting; n--) {
+                const struct message *message = broker->waiting[broker->n_unsure++];
+
+                if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE))) {
+                        struct asked *asked = truth_find(&world->truth, message->correlation_data);
+
+                        if (asked->delivered_ns > world->now.mono_ns)
+                                asked->delivered_ns = world->now.mono_ns;
+                }
+                daemon_receive(world->daemon, message, world_daemon_now(world));
+        }
+}
+
+/* The daemon reads some of what waits for it; what it read before it has acknowledged. */
+static void wake(struct world *world, struct happening *happening) {
+        struct sim_broker *broker = &world->broker;
+
+        if (happening->generation != broker->link || !broker->is_up)
+                return;
+
+        broker->wakes = false;
+        drop_waiting(broker, broker->n_unsure);
+        broker->n_unsure = 0;
+        deliver(world, 1 + random_below(&world->random, 6));
+        daemon_flush(world->daemon, world_daemon_now(world));
+        plan_wake(world);
+}
+
+/* 2. From the daemon */
+
+static const char *number_text(uint64_t number, char text[24]) {
+        snprintf(text, 24, "%" PRIu64, number);
+        return text;
+}
+
+static void tell(struct world *world, const char *topic, const char *payload) {
+        struct message message = { .topic = slice_from_string(topic),
+                                   .payload = slice_from_string(payload),
+                                   .qos = 1 };
+
+        to_daemon(world, &message);
+}
+
+static struct sim_client *find_connection(struct world *world, struct slice text) {
+        uint64_t connection;
+
+        ASSERT(parse_uint64(text, &connection) == 0);
+        for (size_t i = 0; i < world->n_clients; i++)
+                if (connection != 0 && world->clients[i].connection == connection)
+                        return &world->clients[i];
+        return NULL;
+}
+
+static void welcome(struct world *world) {
+        char payload[256], number[24];
+        int length = snprintf(payload, sizeof(payload), "%s\n", world->broker.seal);
+
+        for (size_t i = 0; i < world->n_clients; i++)
+                if (world->clients[i].connection != 0 && world->clients[i].is_held)
+                        length += snprintf(payload + length, sizeof(payload) - (size_t)length, "%s\n",
+                                           number_text(world->clients[i].connection, number));
+        tell(world, BROKER_SIDE_WELCOME, payload);
+}
+
+static void control(struct world *world, const struct message *message) {
+        struct sim_client *client;
+        char number[24];
+
+        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HELLO))) {
+                welcome(world);
+                return;
+        }
+        client = find_connection(world, message->payload);
+        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HOLD))) {
+                if (client)
+                        client->is_held = true;
+                else
+                        tell(world, BROKER_SIDE_LEFT,
+                             strncpy(number, (const char *)message->payload.data, sizeof(number) - 1));
+        } else if (client) {
+                client->is_held = false;
+        }
+}
+
+/* Returns whether somebody gets it. */
+static bool route(struct world *world, const struct message *message) {
+        struct slice topic = message->topic, name;
+        struct sim_client *client;
+
+        if (slice_equal(topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
+                return find_connection(world, message->correlation_data); /* what it says was checked as it left */
+        if (slice_starts_with(topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
+                control(world, message);
+                return true;
+        }
+
+        /* a notify topic, or "answers/{client}" */
+        for (size_t i = 0; i < world->n_clients; i++) {
+                client = &world->clients[i];
+                if (slice_starts_with(topic, SLICE_LITERAL("answers/"))) {
+                        slice_split(topic, '/', &name);
+                        if (!slice_equal(name, slice_from_string(truth_client(i))) || client->connection == 0)
+                                continue;
+                        timeline_plan(&world->timeline,
+                                      (struct happening){ .at_ns = after(world, &client->last_to_client_ns),
+                                                          .happen = client_receive,
+                                                          .number = i,
+                                                          .generation = client->connection,
+                                                          .message = message_copy(message) });
+                        return true;
+                }
+        }
+        return !slice_starts_with(topic, SLICE_LITERAL("answers/")) && random_chance(&world->random, 90);
+}
+
+static size_t find_outgoing(const struct sim_broker *broker, uint16_t id) {
+        size_t i = 0;
+
+        while (i < broker->n_outgoing && broker->outgoing[i].id != id)
+                i++;
+        return i;
+}
+
+static void acknowledge(struct world *world, struct happening *happening) {
+        struct sim_broker *broker = &world->broker;
+        uint16_t id = (uint16_t)happening->number;
+        size_t at = find_outgoing(broker, id);
+
+        if (happening->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
+                return;
+
+        free(broker->outgoing[at].message);
+        broker->n_outgoing--;
+        for (; at < broker->n_outgoing; at++)
+                broker->outgoing[at] = broker->outgoing[at + 1];
+        daemon_acknowledged(world->daemon, id, happening->number & NO_SUBSCRIBER, world_daemon_now(world));
+        daemon_flush(world->daemon, world_daemon_now(world));
+}
+
+static void arrive(struct world *world, struct happening *happening) {
+        struct sim_broker *broker = &world->broker;
+        size_t at = find_outgoing(broker, (uint16_t)happening->number);
+
+        if (happening->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
+                return;
+        if (!route(world, broker->outgoing[at].message) && !broker->has_plugin)
+                happening->number |= NO_SUBSCRIBER;
+        timeline_plan(&world->timeline, (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
+                                                            .happen = acknowledge,
+                                                            .number = happening->number,
+                                                            .generation = broker->link });
+}
+
+static void plan_arrival(struct world *world, uint16_t id) {
+        struct sim_broker *broker = &world->broker;
+
+        timeline_plan(&world->timeline, (struct happening){ .at_ns = after(world, &broker->last_to_broker_ns),
+                                                            .happen = arrive,
+                                                            .number = id,
+                                                            .generation = broker->link });
+}
+
+static void check_leaving(struct world *world, const struct message *message) {
+        static struct message *held_back;
+        struct slice topic = message->topic;
+
+        if (slice_starts_with(topic, SLICE_LITERAL("answers/"))) {
+                truth_answer(&world->truth, message, world->now);
+                return;
+        }
+        if (slice_equal(topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
+                topic = message->response_topic;
+        else if (slice_starts_with(topic, SLICE_LITERAL(BROKER_SIDE_CONTROL)))
+                return;
+
+        if (IS_PLANTED(PLANTED_LOST_NOTIFIED) && random_chance(&world->random, 5))
+                return;
+        if (IS_PLANTED(PLANTED_SWAPPED) && !held_back && random_chance(&world->random, 10)) {
+                held_back = message_copy(message);
+                return;
+        }
+        truth_notify(&world->truth, topic, message);
+        if (held_back) {
+                truth_notify(&world->truth, held_back->response_topic.data ? held_back->response_topic : held_back->topic,
+                             held_back);
+                free(held_back);
+                held_back = NULL;
+        }
+}
+
+int broker_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+        struct world *world = userdata;
+        struct sim_broker *broker = &world->broker;
+        struct outgoing *outgoing;
+
+        check_leaving(world, message);
+        ASSERT(array_reserve((void **)&broker->outgoing, &broker->outgoing_capacity, broker->n_outgoing + 1,
+                             sizeof(*broker->outgoing)) == 0);
+        do
+                broker->last_id++;
+        while (broker->last_id == 0 || find_outgoing(broker, broker->last_id) < broker->n_outgoing);
+
+        outgoing = &broker->outgoing[broker->n_outgoing++];
+        *outgoing = (struct outgoing){ message_copy(message), broker->last_id };
+        ASSERT(outgoing->message);
+        if (broker->is_up)
+                plan_arrival(world, broker->last_id);
+        *ret_id = broker->last_id;
+        return 0;
+}
+
+bool broker_has_room(void *userdata) {
+        struct world *world = userdata;
+
+        return world->has_room && !IS_PLANTED(PLANTED_NO_ROOM);
+}
+
+/* 3. Connections */
+
+void broker_connect_daemon(struct world *world) {
+        struct sim_broker *broker = &world->broker;
+        struct message sign = { .topic = SLICE_LITERAL(BROKER_SIDE_PLUGIN),
+                                .payload = SLICE_LITERAL(BROKER_SIDE_VERSION),
+                                .qos = 1 };
+
+        if (broker->is_up || !world->daemon)
+                return;
+
+        broker->is_up = true;
+        broker->link++;
+        broker->wakes = false;
+        broker->n_unsure = 0;
+        if (broker->has_plugin)
+                daemon_receive(world->daemon, &sign, world_daemon_now(world));
+        deliver(world, random_below(&world->random, 3)); /* what waited may come before it is said */
+        daemon_up(world->daemon, broker->session_kept, world_daemon_now(world));
+        daemon_flush(world->daemon, world_daemon_now(world));
+        broker->session_kept = true;
+        for (size_t i = 0; i < broker->n_outgoing; i++)
+                plan_arrival(world, broker->outgoing[i].id);
+        plan_wake(world);
+}
+
+/* Without its process what the daemon had still to send is lost. */
+void broker_drop_daemon(struct world *world) {
+        struct sim_broker *broker = &world->broker;
+
+        if (broker->is_up)
+                daemon_down(world->daemon);
+        broker->is_up = false;
+        broker->wakes = false;
+}
+
+void broker_forget_outgoing(struct sim_broker *broker) {
+        while (broker->n_outgoing > 0)
+                free(broker->outgoing[--broker->n_outgoing].message);
+}
+
+void broker_restart(struct world *world) {
+        struct sim_broker *broker = &world->broker;
+
+        broker_drop_daemon(world);
+        for (size_t i = 0; i < world->n_clients; i++)
+                client_disconnect(world, i);
+        if (random_chance(&world->random, 50)) {
+                drop_waiting(broker, broker->n_waiting);
+                broker->session_kept = false;
+        }
+        broker->n_unsure = 0;
+        snprintf(broker->seal, sizeof(broker->seal), "%032" PRIx64, random_next(&world->random));
+}
+
+uint64_t broker_connection(struct world *world) {
+        return ++world->broker.n_connections;
+}
+
+void broker_left(struct world *world, size_t client) {
+        struct sim_client *left = &world->clients[client];
+        char text[24];
+
+        if (world->broker.has_plugin && left->is_held)
+                tell(world, BROKER_SIDE_LEFT, number_text(left->connection, text));
+        if (!world->broker.has_plugin && world->config.presence_topic) {
+                snprintf(text, sizeof(text), "gone/%s", truth_client(client));
+                tell(world, text, "");
+        }
+        left->connection = 0;
+        left->is_held = false;
+}
+
+void broker_take(struct world *world, const struct message *message) {
+        struct message copy = *message;
+        char correlation[32];
+
+        to_daemon(world, message);
+        if (random_chance(&world->random, 5))
+                to_daemon(world, message); /* QoS 1 */
+        if (IS_PLANTED(PLANTED_OTHER_REQUEST) && random_chance(&world->random, 20)) {
+                snprintf(correlation, sizeof(correlation), "0%.*s", (int)message->correlation_data.length,
+                         (const char *)message->correlation_data.data);
+                copy.correlation_data = slice_from_string(correlation);
+                to_daemon(world, &copy);
+        }
+}
+
+void broker_deinit(struct sim_broker *broker) {
+        drop_waiting(broker, broker->n_waiting);
+        free(broker->waiting);
+        broker_forget_outgoing(broker);
+        free(broker->outgoing);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The daemon as a process: started from its disk, killed at any time; and the disk, which is slow and fails. */
+
+#include <errno.h>
+
+#include "common/assert.h"
+#include "daemon_state.h"
+#include "sim/check.h"
+#include "sim/world.h"
+
+/* 1. Commits */
+
+static int choose_result(struct world *world) {
+        if (world->is_healed)
+                return 0;
+        if (world->faults.is_disk_doubtful && random_chance(&world->random, 2))
+                return -ESTALE;
+        if (world->disk_result == 0 && world->faults.is_disk_failing && random_chance(&world->random, 10))
+                return random_chance(&world->random, 50) ? -ENOSPC : -EIO;
+        return world->disk_result;
+}
+
+static void take(struct world *world, const struct storage_batch *batch) {
+        disk_commit(&world->disk, batch);
+        truth_commit(&world->truth, batch, world->committed_from);
+}
+
+/* All of it but one key. */
+static void take_less(struct world *world, const struct storage_batch *batch) {
+        struct storage_batch less = *batch;
+
+        for (size_t i = batch->n_rows; i-- > 0;)
+                if (batch->rows[i].type == ROW_ENTRY) {
+                        less.n_rows = i;
+                        break;
+                }
+        disk_commit(&world->disk, &less);
+        truth_commit(&world->truth, batch, world->committed_from);
+}
+
+/* The disk does what it says afterwards. */
+static void apply(struct world *world, const struct storage_batch *batch, int result) {
+        bool is_kept = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
+
+        if (is_kept && IS_PLANTED(PLANTED_LOST_WRITE) && random_chance(&world->random, 5))
+                take_less(world, batch);
+        else if (is_kept)
+                take(world, batch);
+        else if (IS_PLANTED(PLANTED_LOST_REFUSED))
+                disk_commit(&world->disk, batch);
+        else
+                disk_refuse(&world->disk, batch);
+        if (!is_kept)
+                truth_refuse(&world->truth, batch);
+        world->is_compare_due |= !is_kept;
+        if (result == -ESTALE)
+                world->has_lost = true;
+}
+
+static void end_commit(struct world *world, struct happening *happening) {
+        const struct storage_batch *batch = world->batch;
+        int result;
+
+        if (happening->generation != world->life)
+                return;
+
+        result = choose_result(world);
+        world->batch = NULL;
+        apply(world, batch, result);
+        daemon_committed(world->daemon, result, world_daemon_now(world));
+}
+
+static int commit(void *userdata, const struct storage_batch *batch) {
+        struct world *world = userdata;
+        int result;
+
+        ASSERT(!world->batch);
+        if (IS_PLANTED(PLANTED_EARLY_COMMIT))
+                return 0;
+
+        world->committed_from = world->now;
+        if (world->faults.is_disk_slow && !world->is_healed) {
+                world->batch = batch;
+                timeline_plan(&world->timeline, (struct happening){ .at_ns = world_soon(world, 40),
+                                                                    .happen = end_commit,
+                                                                    .generation = world->life });
+                return 1;
+        }
+
+        result = choose_result(world);
+        apply(world, batch, result);
+        return result;
+}
+
+/* 2. Life */
+
+static void serving(void *userdata, enum broker_side side) {
+        struct world *world = userdata;
+
+        ASSERT(side == BROKER_SIDE_PLAIN || world->broker.has_plugin);
+}
+
+static void lost(void *userdata) {
+        struct world *world = userdata;
+
+        world->is_lost = true;
+}
+
+/* What the next start will miss. */
+static void forget(struct disk *disk) {
+        if (IS_PLANTED(PLANTED_LOST_CLOCK))
+                disk->header.clock = (struct version){ 0 };
+        if (IS_PLANTED(PLANTED_LOST_ANSWERS))
+                disk->n_slots = 0;
+        for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LOST_TOKEN); i++) {
+                struct disk_entry *kept = &disk->entries[i];
+                struct entry *bare;
+
+                ASSERT(entry_new(&bare, entry_key(kept->entry), entry_value(kept->entry),
+                                 entry_version(kept->entry), NULL) == 0);
+                bare->is_persistent = true;
+                entry_unref(kept->entry);
+                kept->entry = bare;
+        }
+}
+
+void store_start(struct world *world) {
+        struct outlet outlet = { broker_publish, broker_has_room, commit, world };
+        struct daemon_callbacks callbacks = { serving, lost, world };
+
+        forget(&world->disk);
+        world->life++;
+        world->is_lost = false;
+        truth_restart(&world->truth, &world->disk);
+        ASSERT(daemon_new(&world->daemon, &world->config, &outlet, &callbacks, &world->disk.storage,
+                          world_daemon_now(world)) == 0);
+        disk_compare(&world->disk, world->daemon->engine, world_daemon_now(world));
+        broker_connect_daemon(world);
+}
+
+/* A commit that is under way may still come to its end, or not. */
+void store_kill(struct world *world) {
+        if (world->batch && random_chance(&world->random, 50))
+                take(world, world->batch);
+        world->batch = NULL;
+        world->has_lost = true;
+        broker_drop_daemon(world);
+        world->daemon = daemon_free(world->daemon);
+}
+
+void store_compare(struct world *world) {
+        if (!world->is_compare_due || !world->daemon || world->batch || world->is_lost ||
+            world->daemon->batch.effects.n_rows > 0)
+                return;
+        world->is_compare_due = false;
+        disk_compare(&world->disk, world->daemon->engine, world_daemon_now(world));
+}

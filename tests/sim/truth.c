@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/truth.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+#include "common/assert.h"
+#include "common/cleanup.h"
+#include "common/parse.h"
+#include "common/topics.h"
+#include "sim/check.h"
+
+static const char *const keys[N_KEYS] = { "k0", "k1", "k2", "k3", "lock" };
+static const char *const clients[N_CLIENTS] = { "c0", "c1", "c2", "c3", "c4" };
+
+struct slice truth_key(size_t key) {
+        return slice_from_string(keys[key]);
+}
+
+const char *truth_client(size_t client) {
+        return clients[client];
+}
+
+static size_t find_name(const char *const *names, size_t n_names, struct slice name) {
+        for (size_t i = 0; i < n_names; i++)
+                if (slice_equal(slice_from_string(names[i]), name))
+                        return i;
+        ASSERT(!"a name that we gave");
+        return 0;
+}
+
+void truth_init(struct truth *truth) {
+        *truth = (struct truth){ 0 };
+        for (size_t i = 0; i < N_KEYS; i++)
+                truth->current[i] = NONE;
+}
+
+void truth_deinit(struct truth *truth) {
+        for (size_t i = 0; i < truth->n_asked; i++)
+                free(truth->asked[i]);
+        free(truth->asked);
+        free(truth->changes);
+        free(truth->dues);
+        *truth = (struct truth){ 0 };
+}
+
+static int compare_versions(struct version a, struct version b) {
+        if (a.wall_ms != b.wall_ms)
+                return a.wall_ms < b.wall_ms ? -1 : 1;
+        return (a.counter > b.counter) - (a.counter < b.counter);
+}
+
+struct asked *truth_ask(struct truth *truth, int64_t now_ns) {
+        struct asked *asked = calloc(1, sizeof(*asked));
+
+        ASSERT(asked && array_reserve((void **)&truth->asked, &truth->asked_capacity, truth->n_asked + 1,
+                                      sizeof(*truth->asked)) == 0);
+        asked->id = truth->n_asked;
+        asked->sent_ns = now_ns;
+        asked->n_changes_before = truth->n_changes;
+        asked->version_before = truth->last_left;
+        asked->delivered_ns = INT64_MAX;
+        asked->deleted = NONE;
+        truth->asked[truth->n_asked++] = asked;
+        return asked;
+}
+
+struct asked *truth_find(const struct truth *truth, struct slice correlation) {
+        uint64_t id;
+
+        ASSERT(correlation.length > 0 && parse_uint64(correlation, &id) == 0 && id < truth->n_asked);
+        return truth->asked[id];
+}
+
+/* 1. What the disk takes */
+
+static void expect_notifications(struct truth *truth, size_t change) {
+        size_t key = truth->changes[change].key;
+
+        for (size_t i = 0; i < N_CLIENTS; i++) {
+                if (!truth->is_registered[i][key])
+                        continue;
+                ASSERT(array_reserve((void **)&truth->dues, &truth->dues_capacity, truth->n_dues + 1,
+                                     sizeof(*truth->dues)) == 0);
+                truth->dues[truth->n_dues++] = (struct due){ .client = i, .key = key, .change = change };
+        }
+}
+
+static void add_change(struct truth *truth, struct change change) {
+        ASSERT(array_reserve((void **)&truth->changes, &truth->changes_capacity, truth->n_changes + 1,
+                             sizeof(*truth->changes)) == 0);
+        truth->changes[truth->n_changes] = change;
+        truth->current[change.key] = change.is_set ? truth->n_changes : NONE;
+        expect_notifications(truth, truth->n_changes++);
+}
+
+/* The request that holds the key's token must not be newer than this one's. */
+static void check_token(const struct asked *asked, const struct asked *holder) {
+        if (holder && holder->has_fence)
+                CHECK(asked->has_fence && hlc_compare(asked->fence, holder->fence) >= 0,
+                      "no stale token is accepted");
+}
+
+static void check_set(const struct truth *truth, const struct row *row, const struct asked *asked,
+                      struct now now) {
+        size_t current = truth->current[asked->key];
+        const struct asked *holder = current == NONE ? NULL : truth->changes[current].asked;
+        struct version version = entry_version(row->entry.after);
+
+        CHECK(asked->verb == VERB_SET && asked->n_set == 0, "a request is executed once");
+        CHECK(compare_versions(version, truth->last_set) > 0, "versions only grow");
+        CHECK(version.wall_ms > asked->timestamp.wall_ms ||
+                      (version.wall_ms == asked->timestamp.wall_ms && version.counter > asked->timestamp.counter),
+              "a version is greater than its request's timestamp");
+        if (holder && asked->condition != SET_ALWAYS)
+                CHECK(asked->condition == SET_IF_ABSENT_OR_EQUAL && strcmp(holder->value, asked->expected) == 0,
+                      "a condition is met");
+        check_token(asked, holder);
+
+        if (asked->has_px)
+                CHECK(row->entry.after_deadline_ns >= asked->sent_ns + asked->px_ms * 1000000 &&
+                              row->entry.after_deadline_ns <= now.mono_ns + asked->px_ms * 1000000,
+                      "a deadline is as far as was asked for");
+        else
+                CHECK(row->entry.after_deadline_ns == STORE_NEVER, "no deadline where none was asked for");
+}
+
+static void commit_entry(struct truth *truth, const struct row *row, struct now now) {
+        struct entry *entry = row->entry.after ? row->entry.after : row->entry.before;
+        struct change change = {
+                .key = find_name(keys, N_KEYS, entry_key(entry)),
+                .version = entry_version(entry),
+                .is_set = row->entry.after,
+        };
+        size_t current = truth->current[change.key];
+
+        if (change.is_set) {
+                struct slice value = entry_value(entry), id;
+
+                slice_split(value, 'v', &id);
+                change.asked = truth_find(truth, id);
+                change.deadline_ns = row->entry.after_deadline_ns;
+                check_set(truth, row, change.asked, now);
+                change.asked->n_set++;
+                truth->last_set = change.version;
+        } else {
+                CHECK(current != NONE && compare_versions(truth->changes[current].version, change.version) == 0,
+                      "what goes is what was there");
+                change.asked = truth->changes[current].asked;
+                change.is_expiry = truth->changes[current].deadline_ns <= now.mono_ns;
+                CHECK(row->entry.before_deadline_ns == truth->changes[current].deadline_ns,
+                      "a deadline stays as it was");
+        }
+        add_change(truth, change);
+}
+
+static void set_registered(struct truth *truth, const struct registration *registration, bool is_registered) {
+        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+
+        registration_names(registration, &client, &key);
+        truth->is_registered[find_name(clients, N_CLIENTS, buf_slice(&client))]
+                            [find_name(keys, N_KEYS, buf_slice(&key))] = is_registered;
+}
+
+void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now) {
+        for (size_t i = 0; i < batch->n_rows; i++) {
+                if (batch->rows[i].type == ROW_ENTRY)
+                        commit_entry(truth, &batch->rows[i], now);
+                if (batch->rows[i].type == ROW_REGISTRATION)
+                        set_registered(truth, batch->rows[i].registration.registration, batch->rows[i].registration.is_added);
+        }
+}
+
+void truth_refuse(struct truth *truth, const struct storage_batch *batch) {
+        for (size_t i = 0; i < batch->n_rows; i++)
+                if (batch->rows[i].type == ROW_REGISTRATION && batch->rows[i].registration.is_final)
+                        set_registered(truth, batch->rows[i].registration.registration, false);
+}
+
+void truth_restart(struct truth *truth, const struct disk *disk) {
+        for (size_t i = 0; i < truth->n_dues; i++)
+                truth->dues[i].is_over = true;
+
+        memset(truth->is_registered, 0, sizeof(truth->is_registered));
+        for (size_t i = 0; i < disk->n_registrations; i++)
+                set_registered(truth, disk->registrations[i].registration, true);
+}
+
+/* 2. What leaves the daemon: see truth_answer.c for answers */
+
+void truth_notify(struct truth *truth, struct slice topic, const struct message *notification) {
+        struct slice words, client, key, rest;
+        CLEANUP(buf_deinit) struct buf client_name = { 0 }, key_name = { 0 };
+        size_t client_number, key_number;
+        struct hlc hlc;
+
+        for (int level = 0; level < 4; level++) /* clients/statestore/v1/... */
+                slice_split(topic, '/', &topic);
+        client = slice_split(topic, '/', &rest);
+        slice_split(rest, '/', &rest);
+        slice_split(rest, '/', &key);
+        ASSERT(base16_append_decoded(&client_name, client) == 0 && base16_append_decoded(&key_name, key) == 0);
+        client_number = find_name(clients, N_CLIENTS, buf_slice(&client_name));
+        key_number = find_name(keys, N_KEYS, buf_slice(&key_name));
+        ASSERT(hlc_parse(message_property(notification, "__ts"), &hlc) == 0);
+        words = notification->payload;
+
+        for (size_t i = 0; i < truth->n_dues; i++) {
+                struct due *due = &truth->dues[i];
+                const struct change *change = &truth->changes[due->change];
+
+                if (due->is_over || due->client != client_number || due->key != key_number)
+                        continue;
+                due->is_over = true;
+                CHECK(hlc.wall_ms == change->version.wall_ms && hlc.counter == change->version.counter &&
+                              slice_starts_with(words, SLICE_LITERAL("*4")) == change->is_set,
+                      "notifications of a key are in the order of its changes");
+                return;
+        }
+        CHECK(false, "nobody is told of a change before it is safe, twice, or without having asked");
+}
+
+/* Deletions that nobody was told of must be somebody's who was never answered. */
+static void check_deletions(const struct truth *truth, size_t key) {
+        size_t n_unclaimed = 0, n_in_doubt = 0;
+
+        for (size_t i = 0; i < truth->n_changes; i++) {
+                const struct change *change = &truth->changes[i];
+
+                n_unclaimed += change->key == key && !change->is_set && !change->is_expiry && !change->deleted_by;
+        }
+        for (size_t i = 0; i < truth->n_asked; i++) {
+                const struct asked *asked = truth->asked[i];
+
+                n_in_doubt += asked->key == key && (asked->verb == VERB_DEL || asked->verb == VERB_VDEL) &&
+                              (!asked->is_answered || asked->is_failed);
+        }
+        CHECK(n_unclaimed <= n_in_doubt, "a deletion is executed once");
+}
+
+void truth_end(const struct truth *truth) {
+        for (size_t i = 0; i < N_KEYS; i++)
+                check_deletions(truth, i);
+        for (size_t i = 0; i < truth->n_dues; i++)
+                CHECK(truth->dues[i].is_over, "who asked to be told is told");
+        for (size_t i = 0; i < truth->n_asked; i++)
+                CHECK(truth->asked[i]->is_settled, "every request is answered in the end");
+}

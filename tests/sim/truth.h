@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/message.h"
+#include "sim/disk.h"
+
+/*
+ * What has truly happened: the changes that the disk has taken, in order, and who asked for what. Everything that
+ * leaves the daemon is held against it. Each method checks what it is told; see check.h.
+ */
+
+#define N_KEYS    5
+#define N_CLIENTS 5
+#define NONE      SIZE_MAX
+
+/* A request, from the first time that it is sent. Its copies are the same request. */
+struct asked {
+        size_t id, client, key;
+        enum verb verb;
+        enum set_condition condition;
+        bool stop, has_fence, has_px;
+        int64_t px_ms;
+        struct hlc timestamp, fence;
+        char value[24];    /* SET: no two are the same */
+        char expected[24]; /* VDEL, NEX */
+
+        uint64_t connection;         /* over which it was sent, UINT64_MAX: over several */
+        int64_t sent_ns;             /* for the first time */
+        size_t n_changes_before;     /* that had happened by then */
+        struct version version_before; /* the highest that had left by then */
+        int64_t delivered_ns;        /* to the daemon, for the first time; INT64_MAX: not yet */
+        bool is_answered, is_failed; /* the last answer said that it could not be stored */
+        bool is_settled;             /* its sender has the answer */
+        char answer[96];
+        struct version version;
+        size_t n_set;   /* how often its value was stored */
+        size_t deleted; /* the change that it made, or NONE */
+};
+
+struct change {
+        size_t key;
+        bool is_set, is_expiry;
+        struct version version;     /* of the value, which may be the one that has gone */
+        struct asked *asked;        /* who set it */
+        int64_t deadline_ns;        /* of the value that was set */
+        struct asked *deleted_by;   /* who was told of having deleted it */
+};
+
+/* A notification that must leave. */
+struct due {
+        size_t client, key, change;
+        bool is_over; /* it has left, or was lost with the process */
+};
+
+struct truth {
+        struct asked **asked;
+        size_t n_asked, asked_capacity;
+        struct change *changes;
+        size_t n_changes, changes_capacity;
+        size_t current[N_KEYS]; /* the change that set what the key has, or NONE */
+        struct version last_set, last_left;
+        bool is_registered[N_CLIENTS][N_KEYS];
+        struct due *dues;
+        size_t n_dues, dues_capacity;
+        bool may_fail;  /* commits may */
+        bool may_be_unknown; /* who asks may be, where the broker was started anew */
+        bool is_stepped; /* the wall clock was stepped so far that requests may be refused for it */
+};
+
+void truth_init(struct truth *truth);
+void truth_deinit(struct truth *truth);
+
+struct asked *truth_ask(struct truth *truth, int64_t now_ns);
+
+/* Which request a message of this correlation data is, or answers. */
+struct asked *truth_find(const struct truth *truth, struct slice correlation);
+
+/* The disk has taken the batch; or not. */
+void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now);
+void truth_refuse(struct truth *truth, const struct storage_batch *batch);
+
+/* The daemon begins with what is registered on the disk. */
+void truth_restart(struct truth *truth, const struct disk *disk);
+
+/* What leaves the daemon. */
+void truth_answer(struct truth *truth, const struct message *answer, struct now now);
+void truth_notify(struct truth *truth, struct slice topic, const struct message *notification);
+
+/* Nothing is under way any more. */
+void truth_end(const struct truth *truth);
+
+/* Text and numbers of keys and clients. */
+struct slice truth_key(size_t key);
+const char *truth_client(size_t client);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What may be answered to a request, by what had happened when it was sent and what has happened since. */
+
+#include <stdio.h>
+
+#include "common/assert.h"
+#include "sim/check.h"
+#include "sim/truth.h"
+
+static bool is_version(struct version a, struct version b) {
+        return a.wall_ms == b.wall_ms && a.counter == b.counter;
+}
+
+static bool is_later(struct version a, struct version b) {
+        return a.wall_ms > b.wall_ms || (a.wall_ms == b.wall_ms && a.counter > b.counter);
+}
+
+/* The last change of the key before the request was sent, NONE where there was none. */
+static size_t last_before(const struct truth *truth, const struct asked *asked) {
+        for (size_t i = asked->n_changes_before; i-- > 0;)
+                if (truth->changes[i].key == asked->key)
+                        return i;
+        return NONE;
+}
+
+/* The change that gave the key this version, NONE where there is none. */
+static size_t find_set(const struct truth *truth, size_t key, struct version version) {
+        for (size_t i = 0; i < truth->n_changes; i++)
+                if (truth->changes[i].key == key && truth->changes[i].is_set &&
+                    is_version(truth->changes[i].version, version))
+                        return i;
+        return NONE;
+}
+
+static size_t find_deletion(const struct truth *truth, size_t key, struct version version) {
+        for (size_t i = 0; i < truth->n_changes; i++)
+                if (truth->changes[i].key == key && !truth->changes[i].is_set &&
+                    is_version(truth->changes[i].version, version))
+                        return i;
+        return NONE;
+}
+
+/* A value that was seen: it must be there, and be no older than what was there when the request was sent. */
+static const struct change *check_seen(const struct truth *truth, const struct asked *asked) {
+        size_t seen = find_set(truth, asked->key, asked->version), before = last_before(truth, asked);
+
+        CHECK(seen != NONE, "nothing that is seen has left before its commit");
+        CHECK(before == NONE || seen >= before, "no write that was acknowledged is lost");
+        CHECK(truth->changes[seen].deadline_ns > asked->delivered_ns, "no expired key is seen");
+        return &truth->changes[seen];
+}
+
+/* Nothing was there: at some time since the request was sent that must have been so. */
+static void check_absent(const struct truth *truth, const struct asked *asked, int64_t now_ns) {
+        size_t before = last_before(truth, asked);
+        bool was_absent = before == NONE;
+
+        for (size_t i = was_absent ? 0 : before; i < truth->n_changes; i++)
+                if (truth->changes[i].key == asked->key &&
+                    (!truth->changes[i].is_set || truth->changes[i].deadline_ns <= now_ns))
+                        was_absent = true;
+        CHECK(was_absent, "no write that was acknowledged is lost, and no key expires early");
+}
+
+static void check_done(const struct truth *truth, const struct asked *asked) {
+        size_t set;
+
+        CHECK(is_later(asked->version, asked->version_before), "versions only grow");
+        if (asked->verb != VERB_SET)
+                return;
+        set = find_set(truth, asked->key, asked->version);
+        CHECK(set != NONE && truth->changes[set].asked == asked,
+              "a write is answered after its commit, with the version that it was given");
+}
+
+static void check_deleted(const struct truth *truth, struct asked *asked) {
+        size_t deletion = find_deletion(truth, asked->key, asked->version);
+        struct change *change;
+
+        CHECK(deletion != NONE, "a deletion is answered after its commit");
+        change = &truth->changes[deletion];
+        CHECK(!change->deleted_by || change->deleted_by == asked, "a value is deleted by one request");
+        CHECK(asked->deleted == NONE || asked->deleted == deletion, "a deletion is executed once");
+        if (asked->verb == VERB_VDEL)
+                CHECK(strcmp(change->asked->value, asked->expected) == 0, "a condition is met");
+        if (change->asked->has_fence)
+                CHECK(asked->has_fence && hlc_compare(asked->fence, change->asked->fence) >= 0,
+                      "no stale token is accepted");
+        change->deleted_by = asked;
+        asked->deleted = deletion;
+}
+
+/* A token was found missing or too old: one must have been there. */
+static void check_fenced(const struct truth *truth, const struct asked *asked) {
+        size_t before = last_before(truth, asked);
+
+        for (size_t i = before == NONE ? 0 : before; i < truth->n_changes; i++) {
+                const struct change *change = &truth->changes[i];
+
+                if (change->key == asked->key && change->is_set && change->asked->has_fence &&
+                    (!asked->has_fence || hlc_compare(asked->fence, change->asked->fence) < 0))
+                        return;
+        }
+        CHECK(false, "only who has an older token than the key's is refused for it");
+}
+
+static void check_error(const struct truth *truth, struct asked *asked) {
+        if (strstr(asked->answer, "disk") || strstr(asked->answer, "storage")) {
+                CHECK(truth->may_fail, "no commit fails that was taken");
+                asked->is_failed = true;
+        } else if (strstr(asked->answer, "fencing token is required") || strstr(asked->answer, "lower version")) {
+                check_fenced(truth, asked);
+        } else if (strstr(asked->answer, "client id")) {
+                CHECK(asked->verb == VERB_KEYNOTIFY && truth->may_be_unknown, "who asks is known");
+        } else {
+                CHECK(strstr(asked->answer, "far in the future") && truth->is_stepped, "no request fails");
+        }
+}
+
+static void check_answer(const struct truth *truth, struct asked *asked, bool has_version, int64_t now_ns) {
+        const char *text = asked->answer;
+        const struct change *seen;
+        char expected[48];
+
+        if (strncmp(text, "-ERR", 4) == 0) {
+                CHECK(!has_version, "an error has no version");
+                check_error(truth, asked);
+        } else if (strcmp(text, "+OK\r\n") == 0) {
+                CHECK(has_version, "what was done has a version");
+                check_done(truth, asked);
+        } else if (strcmp(text, ":1\r\n") == 0) {
+                CHECK(has_version, "what was deleted had a version");
+                check_deleted(truth, asked);
+        } else if (strcmp(text, ":-1\r\n") == 0) {
+                CHECK(has_version, "what is in the way has a version");
+                seen = check_seen(truth, asked);
+                CHECK(asked->condition == SET_IF_ABSENT || strcmp(seen->asked->value, asked->expected) != 0,
+                      "only a condition that is not met is refused");
+        } else if (strcmp(text, ":0\r\n") == 0 || strcmp(text, "$-1\r\n") == 0) {
+                CHECK(!has_version, "what is not there has no version");
+                if (asked->verb != VERB_KEYNOTIFY)
+                        check_absent(truth, asked, now_ns);
+        } else {
+                CHECK(has_version && asked->verb == VERB_GET, "a value has a version");
+                seen = check_seen(truth, asked);
+                snprintf(expected, sizeof(expected), "$%zu\r\n%s\r\n", strlen(seen->asked->value),
+                         seen->asked->value);
+                CHECK(strcmp(text, expected) == 0, "a version has one value");
+        }
+}
+
+/* Every copy of a write gets the first one's answer, unless that was that it could not be stored. */
+static void check_same(const struct asked *before, const struct asked *asked) {
+        bool is_bound = asked->verb == VERB_SET || asked->verb == VERB_DEL || asked->verb == VERB_VDEL;
+
+        if (before->is_answered && !before->is_failed && is_bound)
+                CHECK(strcmp(before->answer, asked->answer) == 0 && is_version(before->version, asked->version),
+                      "copies of a request get one answer");
+}
+
+void truth_answer(struct truth *truth, const struct message *answer, struct now now) {
+        struct asked *asked = truth_find(truth, answer->correlation_data);
+        struct slice timestamp = message_property(answer, "__ts");
+        struct asked before = *asked;
+        struct hlc hlc = { 0 };
+
+        ASSERT(answer->payload.length < sizeof(asked->answer));
+        if (timestamp.data)
+                ASSERT(hlc_parse(timestamp, &hlc) == 0);
+        CHECK(asked->delivered_ns <= now.mono_ns, "only what was asked is answered");
+        CHECK(!answer->has_expiry || answer->expiry_s > 0, "nothing is answered that is over");
+
+        snprintf(asked->answer, sizeof(asked->answer), "%.*s", (int)answer->payload.length,
+                 (const char *)answer->payload.data);
+        asked->version = (struct version){ hlc.wall_ms, (uint32_t)hlc.counter };
+        asked->is_failed = false;
+        asked->is_answered = true;
+        check_answer(truth, asked, timestamp.data, now.mono_ns);
+        check_same(&before, asked);
+        if (is_later(asked->version, truth->last_left))
+                truth->last_left = asked->version;
+}
