@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -92,6 +93,22 @@ static pid_t read_holder(int fd) {
         return (pid_t)holder;
 }
 
+#define LOCK_TRIES 100 /* a second */
+
+/* A process that was killed has its lock until the kernel is done with it: one that is started in its place waits. */
+static int lock_patiently(int fd) {
+        const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+
+        for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (errno != EWOULDBLOCK)
+                        return -errno;
+                if (i == LOCK_TRIES)
+                        return -EBUSY;
+                nanosleep(&pause, NULL);
+        }
+        return 0;
+}
+
 int directory_lock(struct directory *directory, pid_t *ret_holder) {
         int fd, r;
 
@@ -99,8 +116,8 @@ int directory_lock(struct directory *directory, pid_t *ret_holder) {
         if (fd < 0)
                 return -errno;
 
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-                r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+        r = lock_patiently(fd);
+        if (r < 0) {
                 if (r == -EBUSY)
                         *ret_holder = read_holder(fd);
                 close(fd);

@@ -3,6 +3,7 @@
 #include "support/fault_vfs.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 struct fault_file {
         sqlite3_file base;
