@@ -64,7 +64,7 @@ static int read_blob(struct slice *rest, struct slice length_text, struct resp3_
                 return r;
 
         length = (size_t)item->number;
-        if (rest->length < 2 || length > rest->length - 2 || rest->data[length] != '\r' ||
+        if (rest->length < 2 || (uint64_t)item->number > rest->length - 2 || rest->data[length] != '\r' ||
             rest->data[length + 1] != '\n')
                 return -EBADMSG;
 

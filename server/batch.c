@@ -174,7 +174,7 @@ static void publish_reply(const struct batch *batch, size_t i, struct publisher 
 }
 
 /* message: what all notifications of this change have in common. */
-static void publish_notification(struct publisher *publisher, struct registration *registration,
+static void publish_notification(struct publisher *publisher, struct registration *registration, bool is_set,
                                  struct message message) {
         struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
         struct connection_text number = connection_text(registration->connection);
@@ -189,7 +189,10 @@ static void publish_notification(struct publisher *publisher, struct registratio
 
         if (publisher_send(publisher, &message, &id) < 0)
                 return;
-        publisher->counters->n_notifications++;
+        if (is_set)
+                publisher->counters->n_notifications_set++;
+        else
+                publisher->counters->n_notifications_deleted++;
         if (publisher->notified)
                 publisher->notified(publisher->userdata, registration, id);
 }
@@ -212,7 +215,8 @@ static void publish_notifications(struct batch *batch, struct publisher *publish
                         continue;
                 }
                 encoded = notification->change;
-                publish_notification(publisher, notification->registration, message);
+                publish_notification(publisher, notification->registration,
+                                     effects->changes[notification->change].entry, message);
         }
 }
 

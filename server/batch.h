@@ -5,6 +5,7 @@
 #include "common/message.h"
 #include "core/effects.h"
 #include "core/engine.h"
+#include "counters.h"
 #include "proto/encoder.h"
 #include "storage/storage.h"
 
@@ -30,16 +31,6 @@ struct outlet {
          */
         int (*commit)(void *userdata, const struct storage_batch *batch);
         void *userdata;
-};
-
-/* What has been counted since the start. */
-struct counters {
-        uint64_t n_requests;      /* executed */
-        uint64_t n_refused;       /* answered with an error before the engine saw them */
-        uint64_t n_unanswerable;  /* without a response topic, or with a forbidden one; not executed */
-        uint64_t n_expired;       /* past their message expiry; not executed, or not answered */
-        uint64_t n_notifications; /* sent */
-        uint64_t n_dropped;       /* requests, answers and notifications lost for want of memory or room */
 };
 
 /* What publishing needs, whichever batch it is. All borrowed. */

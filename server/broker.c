@@ -55,12 +55,6 @@ static void serve(struct daemon *daemon, enum broker_side side) {
 static void serve_plain(struct daemon *daemon, bool session_kept, struct now now) {
         struct event all_left = { .type = EVENT_ALL_LEFT };
 
-        daemon->welcome_until_ns = INT64_MAX;
-        daemon->is_plain_deferred = !daemon_is_open(daemon);
-        daemon->is_session_kept = session_kept;
-        if (daemon->is_plain_deferred)
-                return;
-
         /* without our session the broker was started anew, and with its connections ended what hung on them */
         if (!session_kept || daemon->last_side == BROKER_SIDE_PROVEN)
                 daemon_step(daemon, &all_left, now);
@@ -78,13 +72,8 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
         struct event kept = { .type = EVENT_CONNECTIONS_KEPT };
         struct slice seal;
 
-        if (daemon->welcome_until_ns == INT64_MAX)
-                return; /* not asked, or too late */
-        if (!daemon_is_open(daemon)) {
-                free(daemon->deferred_welcome);
-                daemon->deferred_welcome = message_copy(message);
-                return;
-        }
+        if (!daemon->is_plugin_seen || daemon->is_greeting_due || !daemon_is_open(daemon))
+                return; /* not asked; or so late that others have gone on, and it can be left */
         if (welcome_read(message->payload, &seal, &connections, &kept.n_connections) < 0) {
                 log_error("the plugin in the broker says what we cannot read: is it of another version?");
                 return;
@@ -96,16 +85,11 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
         serve(daemon, BROKER_SIDE_PROVEN);
 }
 
-void broker_run_deferred(struct daemon *daemon, struct now now) {
-        CLEANUP(cleanup_free) struct message *welcome = take_ptr(&daemon->deferred_welcome);
-
-        if (welcome)
-                broker_receive_welcome(daemon, welcome, now);
-        if (daemon->is_plain_deferred)
-                serve_plain(daemon, daemon->is_session_kept, now);
-}
-
-void daemon_up(struct daemon *daemon, bool session_kept, struct now now) {
+/*
+ * Hello comes after all that the batch has to say of connections: a welcome that does not list one whose hold is yet
+ * to be said would end what it has registered.
+ */
+void broker_greet(struct daemon *daemon, struct now now) {
         struct message hello = {
                 .topic = SLICE_LITERAL(BROKER_SIDE_HELLO),
                 .payload = slice_from_string(daemon->instance_id),
@@ -113,20 +97,27 @@ void daemon_up(struct daemon *daemon, bool session_kept, struct now now) {
         };
         uint16_t id;
 
-        if (daemon->is_plugin_seen && publisher_send(&daemon->publisher, &hello, &id) == 0) {
-                daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+        if (!daemon->is_greeting_due)
                 return;
-        }
-        serve_plain(daemon, session_kept, now);
+
+        daemon->is_greeting_due = false;
+        if (daemon->is_plugin_seen && publisher_send(&daemon->publisher, &hello, &id) == 0)
+                daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+        else
+                serve_plain(daemon, daemon->is_session_kept, now);
+}
+
+void daemon_up(struct daemon *daemon, bool session_kept, struct now now) {
+        daemon->is_greeting_due = true;
+        daemon->is_session_kept = session_kept;
         daemon_flush(daemon, now);
 }
 
 void daemon_down(struct daemon *daemon) {
         daemon->side = BROKER_SIDE_UNKNOWN;
         daemon->is_plugin_seen = false;
-        daemon->is_plain_deferred = false;
+        daemon->is_greeting_due = false;
         daemon->welcome_until_ns = INT64_MAX;
-        free(take_ptr(&daemon->deferred_welcome)); /* of a broker that may be gone */
 }
 
 /* A hint that comes while the batch is not open is left: the next notification gives it again. */

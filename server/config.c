@@ -236,6 +236,7 @@ enum config_result config_read(int n_arguments, char *const *arguments, struct c
 
 void config_deinit(struct config *config) {
         endpoints_free(config->endpoints, config->n_endpoints);
+        endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
         free(config->presence_filter);
         free(config->persist_property);
         config_file_texts_free(config->file_texts);

@@ -43,6 +43,7 @@ struct config {
         const char *persist_property_value;
         const char *values[CONFIG_OPTIONS_MAX]; /* as they were given, by the option's place in the table */
         struct config_file_text *file_texts;    /* owned */
+        struct endpoint *http_listen;           /* owned; NULL: none */
         const char *ready_file;
         enum log_level log_level;
 };

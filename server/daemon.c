@@ -65,7 +65,6 @@ struct daemon *daemon_free(struct daemon *daemon) {
         if (!daemon)
                 return NULL;
 
-        free(daemon->deferred_welcome);
         notified_deinit(&daemon->notified);
         inbox_deinit(&daemon->inbox);
         batch_deinit(&daemon->batch);
@@ -96,6 +95,13 @@ static int answer_error(struct daemon *daemon, enum outcome outcome) {
         return 0;
 }
 
+static void count_answer(struct counters *counters, enum verb verb, const struct effects *effects) {
+        const struct reply *reply = &effects->replies[effects->n_replies - 1];
+
+        counters->n_answers[verb][reply->outcome]++;
+        counters->n_insertions += reply->is_insertion;
+}
+
 static void execute_answerable(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
                                const struct invocation *invocation, struct now now) {
         struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
@@ -119,8 +125,9 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
         }
 
         if (invocation->outcome == OUTCOME_DONE) {
-                daemon->counters.n_requests++;
                 r = daemon_step(daemon, &event, now);
+                if (r == 0)
+                        count_answer(&daemon->counters, invocation->request.verb, &daemon->batch.effects);
         } else {
                 daemon->counters.n_refused++;
                 r = answer_error(daemon, invocation->outcome);
@@ -161,8 +168,10 @@ static bool is_topic(const struct message *message, const char *topic) {
         return slice_equal(message->topic, slice_from_string(topic));
 }
 
+/* Room is asked for here too: answers to faults leave at once, in no batch. */
 static bool can_execute(const struct daemon *daemon) {
-        return daemon->side != BROKER_SIDE_UNKNOWN && daemon_is_open(daemon) &&
+        return daemon->side != BROKER_SIDE_UNKNOWN && daemon_is_open(daemon) && !daemon->is_lost &&
+               daemon->outlet.has_room(daemon->outlet.userdata) &&
                daemon->batch.effects.n_replies < BATCH_REPLIES_MAX &&
                daemon->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX;
 }
@@ -206,14 +215,19 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
 static void settle(struct daemon *daemon, int result, struct now now) {
         daemon->is_storing = false;
         daemon->batch.is_stored = true;
+        daemon->is_storage_failing = result < 0;
         if (result == 0)
                 return;
+
+        daemon->counters.n_failed_commits++;
 
         log_limited(&daemon->storage_limit, LOG_ERROR,
                     "%zu changes could not be stored and are taken back: %s", daemon->batch.effects.n_rows,
                     strerror(-result));
-        if (engine_undo(daemon->engine, &daemon->batch.effects) < 0 || result == -ESTALE)
+        if (engine_undo(daemon->engine, &daemon->batch.effects) < 0 || result == -ESTALE) {
+                daemon->is_lost = true;
                 daemon->callbacks.lost(daemon->callbacks.userdata);
+        }
         effects_fail(&daemon->batch.effects, result == -ENOSPC ? OUTCOME_DISK_FULL : OUTCOME_STORAGE_FAILED);
         daemon->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
 }
@@ -233,6 +247,7 @@ static bool store(struct daemon *daemon, struct now now) {
                         .n_departures = daemon->engine->n_departures,
                         .now = now,
                 };
+                daemon->commit_from_ns = now.mono_ns;
                 r = daemon->outlet.commit(daemon->outlet.userdata, &daemon->stored);
         }
         if (r > 0) {
@@ -243,7 +258,20 @@ static bool store(struct daemon *daemon, struct now now) {
         return true;
 }
 
+/* The rest has its turn soon, after whatever else is due: see daemon_next_deadline(). */
+static void execute_waiting(struct daemon *daemon, struct now now) {
+        while (!inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
+                int64_t arrived_ns;
+                const struct message *message = inbox_first(&daemon->inbox, &arrived_ns);
+
+                execute(daemon, message, arrived_ns, now);
+                inbox_drop(&daemon->inbox);
+        }
+}
+
 void daemon_flush(struct daemon *daemon, struct now now) {
+        bool has_executed = false;
+
         do {
                 if (daemon->is_storing || (!daemon->batch.is_stored && !store(daemon, now)))
                         return;
@@ -251,36 +279,43 @@ void daemon_flush(struct daemon *daemon, struct now now) {
                 if (daemon->is_publishing)
                         return;
 
-                broker_run_deferred(daemon, now);
-                while (!inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
-                        int64_t arrived_ns;
-                        const struct message *message = inbox_first(&daemon->inbox, &arrived_ns);
-
-                        execute(daemon, message, arrived_ns, now);
-                        inbox_drop(&daemon->inbox);
-                }
+                broker_greet(daemon, now);
+                if (!has_executed)
+                        execute_waiting(daemon, now);
+                has_executed = true;
         } while (!batch_is_empty(&daemon->batch));
 }
 
 void daemon_commit(struct daemon *daemon, struct now now) {
-        if (!daemon_is_open(daemon))
+        if (!daemon_is_open(daemon) || daemon->welcome_until_ns != INT64_MAX)
                 return;
 
         daemon->is_commit_due = true;
         daemon_flush(daemon, now);
 }
 
+static void count_commit(struct daemon *daemon, struct now now) {
+        static const int64_t bounds_us[N_COMMIT_BOUNDS] = COMMIT_BOUNDS_US;
+        struct counters *counters = &daemon->counters;
+        int64_t duration_ns = now.mono_ns - daemon->commit_from_ns;
+        size_t i = 0;
+
+        while (i < N_COMMIT_BOUNDS && duration_ns > bounds_us[i] * 1000)
+                i++;
+        counters->n_commits++;
+        counters->n_rows += daemon->stored.n_rows;
+        counters->commit_ns += (uint64_t)duration_ns;
+        counters->n_commits_within[i]++;
+}
+
 void daemon_committed(struct daemon *daemon, int result, struct now now) {
+        if (result == 0)
+                count_commit(daemon, now);
         settle(daemon, result, now);
         daemon_flush(daemon, now);
 }
 
 /* 3. Time */
-
-/* When the plugin is given up. One whose welcome waits for the batch has answered. */
-static int64_t welcome_deadline(const struct daemon *daemon) {
-        return daemon->deferred_welcome ? INT64_MAX : daemon->welcome_until_ns;
-}
 
 /* While nobody can ask or be told keys may stay: what they are notified by depends on the broker's side. */
 static bool can_tick(const struct daemon *daemon) {
@@ -290,10 +325,10 @@ static bool can_tick(const struct daemon *daemon) {
 void daemon_tick(struct daemon *daemon, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
-        if (now.mono_ns >= welcome_deadline(daemon))
+        if (now.mono_ns >= daemon->welcome_until_ns)
                 broker_give_up_welcome(daemon, now);
         if (can_tick(daemon) && now.mono_ns >= daemon->tick_from_ns && daemon_step(daemon, &tick, now) < 0)
-                publisher_lost(&daemon->publisher);
+                daemon->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
         daemon_flush(daemon, now);
 }
 
@@ -302,7 +337,9 @@ int64_t daemon_next_deadline(const struct daemon *daemon) {
 
         if (engine < daemon->tick_from_ns)
                 engine = daemon->tick_from_ns;
-        return engine < welcome_deadline(daemon) ? engine : welcome_deadline(daemon);
+        if (!inbox_is_empty(&daemon->inbox) && can_execute(daemon))
+                return 0;
+        return engine < daemon->welcome_until_ns ? engine : daemon->welcome_until_ns;
 }
 
 bool daemon_is_idle(const struct daemon *daemon) {
@@ -311,6 +348,25 @@ bool daemon_is_idle(const struct daemon *daemon) {
 
 size_t daemon_n_waiting_bytes(const struct daemon *daemon) {
         return daemon->inbox.n_bytes;
+}
+
+bool daemon_is_storing(const struct daemon *daemon) {
+        return daemon->is_storing;
+}
+
+void daemon_read_gauges(const struct daemon *daemon, struct gauges *ret_gauges) {
+        const struct engine *engine = daemon->engine;
+
+        *ret_gauges = (struct gauges){
+                .n_keys = store_n_keys(&engine->store),
+                .n_bytes = engine->store.n_bytes + engine->watch.n_bytes,
+                .n_registrations = watch_n_registrations(&engine->watch),
+                .n_remembered_answers = dedup_n_answers(&engine->dedup),
+                .n_answers_dropped_early = engine->dedup.n_dropped_early,
+                .n_waiting_bytes = daemon->inbox.n_bytes,
+                .side = daemon->side,
+                .is_storage_failing = daemon->is_storage_failing,
+        };
 }
 
 const struct counters *daemon_counters(const struct daemon *daemon) {

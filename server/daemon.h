@@ -65,7 +65,10 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
 /* The broker has taken the message that the outlet gave this id. */
 void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now);
 
-/* Commits the batch, if it is open, though it may have no rows: storage_needs_commit(). */
+/*
+ * Commits the batch, if it is open and the plugin does not owe us a welcome, though it may have no rows:
+ * storage_needs_commit().
+ */
 void daemon_commit(struct daemon *daemon, struct now now);
 
 /* The commit that outlet.commit() began has ended, with this result. */
@@ -83,6 +86,9 @@ void daemon_set_limits(struct daemon *daemon, const struct engine_config *config
 /* When daemon_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
 int64_t daemon_next_deadline(const struct daemon *daemon);
 
+/* A batch is being stored: until that has ended nothing that is read can help. */
+bool daemon_is_storing(const struct daemon *daemon);
+
 /* Nothing waits to be executed, stored or published. */
 bool daemon_is_idle(const struct daemon *daemon);
 
@@ -93,3 +99,16 @@ bool daemon_is_idle(const struct daemon *daemon);
 size_t daemon_n_waiting_bytes(const struct daemon *daemon);
 
 const struct counters *daemon_counters(const struct daemon *daemon);
+
+/* What there is now. */
+struct gauges {
+        uint64_t n_keys;
+        uint64_t n_bytes; /* of what max_bytes limits */
+        uint64_t n_registrations;
+        uint64_t n_remembered_answers;
+        uint64_t n_answers_dropped_early; /* since the start */
+        uint64_t n_waiting_bytes;         /* of requests */
+        enum broker_side side;
+        bool is_storage_failing; /* the last commit had to be taken back */
+};
+void daemon_read_gauges(const struct daemon *daemon, struct gauges *ret_gauges);

@@ -24,7 +24,10 @@ struct daemon {
         struct batch batch;
         struct storage_batch stored; /* the batch as storage sees it */
         bool is_storing, is_publishing;
-        bool is_commit_due; /* whether there are rows or not */
+        bool is_lost;            /* memory may differ from what is stored: nothing more is executed */
+        bool is_commit_due;      /* whether there are rows or not */
+        bool is_storage_failing; /* the last commit was taken back */
+        int64_t commit_from_ns;  /* when the last commit was begun */
         int64_t tick_from_ns;
 
         enum broker_side side, last_side;
@@ -34,9 +37,8 @@ struct daemon {
         char instance_id[BROKER_SIDE_INSTANCE_MAX + 1];
         const char *presence_topic;
 
-        /* what the broker's side has said while the batch was not open */
-        bool is_plain_deferred, is_session_kept;
-        struct message *deferred_welcome;
+        bool is_greeting_due,
+                is_session_kept; /* since daemon_up(), which came while the batch was not open */
 };
 
 /* Whether the batch may be added to. */
@@ -55,5 +57,5 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
 /* The plugin was greeted and has not answered in time. */
 void broker_give_up_welcome(struct daemon *daemon, struct now now);
 
-/* What had to wait for the batch to be open, which it is now. */
-void broker_run_deferred(struct daemon *daemon, struct now now);
+/* Greets the broker, if that had to wait for the batch to be open, which it is now. */
+void broker_greet(struct daemon *daemon, struct now now);

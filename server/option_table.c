@@ -171,6 +171,22 @@ static int set_ready_file(struct config *config, const char *value) {
         return set_text(&config->ready_file, value);
 }
 
+static int set_http_listen(struct config *config, const char *value) {
+        struct endpoint *endpoints;
+        size_t n_endpoints;
+
+        if (endpoints_parse(slice_from_string(value), 0, &endpoints, &n_endpoints) < 0)
+                return -EINVAL;
+        if (n_endpoints != 1 || endpoints->port == 0) {
+                endpoints_free(endpoints, n_endpoints);
+                return -EINVAL;
+        }
+
+        endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
+        config->http_listen = endpoints;
+        return 0;
+}
+
 static int set_log_level(struct config *config, const char *value) {
         return log_level_from_string(value, &config->log_level);
 }
@@ -219,7 +235,7 @@ const struct option options[] = {
         { "store", "max-registrations", "--max-registrations", "N", "100000", NUMBER,
           "KEYNOTIFY registrations at most", set_max_registrations, LIVE },
         { "store", "max-remembered-bytes", "--max-remembered-bytes", "SIZE", "64MiB", SIZE,
-          "memory for answers to requests that may come twice", set_max_remembered_bytes, RESTART },
+          "memory for answers to requests that may come twice", set_max_remembered_bytes, LIVE },
         { "storage", "data-dir", "--data-dir", "DIR", NULL, "a directory",
           "keep what is stored here; without it, in memory only", set_data_dir, RESTART },
         { "storage", "persist", "--persist", "all|none|custom", "all", "all, none or custom",
@@ -229,9 +245,12 @@ const struct option options[] = {
         { "storage", "persist-property", "--persist-property", "NAME=VALUE", "aio-persistence=true",
           "NAME=VALUE or off", "custom: keys whose SET bears this user property", set_persist_property,
           RESTART },
+        { "http", "listen", "--http-listen", "ADDRESS:PORT", NULL, "a numeric address with a port",
+          "serve /metrics, /healthz, /readyz and /version here", set_http_listen, RESTART },
         { "process", "ready-file", "--ready-file", "FILE", NULL, "a file name",
           "is written when requests are served", set_ready_file, RESTART },
         { "log", "level", "--log-level", "LEVEL", "info", "error, warning, info or debug",
           "what is logged on stderr", set_log_level, LIVE },
 };
+_Static_assert(N_OPTIONS <= CONFIG_OPTIONS_MAX, "struct config keeps a value for each");
 _Static_assert(sizeof(options) / sizeof(options[0]) == N_OPTIONS, "N_OPTIONS counts the table");

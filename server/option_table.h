@@ -20,5 +20,5 @@ struct option {
         bool is_live; /* a reload changes it; others need a restart */
 };
 
-#define N_OPTIONS 24
+#define N_OPTIONS 25
 extern const struct option options[];

@@ -42,6 +42,7 @@ static int take_header(void *userdata, const struct storage_header *header) {
         restore->header = *header;
         restore->engine->clock.last = header->clock;
         restore->engine->n_departures = header->n_departures;
+        restore->engine->unlisted_at = header->n_departures; /* at or above what it was */
         return 0;
 }
 

@@ -16,7 +16,9 @@
 #include "common/log.h"
 #include "common/topics.h"
 #include "daemon.h"
+#include "io/http.h"
 #include "io/link.h"
+#include "pages.h"
 #include "proto/invocation.h"
 #include "ready_file.h"
 #include "storage/storage.h"
@@ -44,6 +46,7 @@ struct server {
         int commit_result;
         struct daemon *daemon;
         struct link *link;
+        struct http *http; /* NULL: none */
         const char *user_properties[INVOCATION_PROPERTIES_MAX];
         bool has_served;
         bool is_down_logged, is_refusal_logged; /* since it last served */
@@ -91,6 +94,7 @@ static void closed(void *userdata) {
         struct server *server = userdata;
 
         server->link = NULL;
+        http_close(take_ptr(&server->http));
         uv_close((uv_handle_t *)&server->deadline_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         uv_close((uv_handle_t *)&server->clock_timer, NULL);
@@ -109,11 +113,12 @@ static void close_link(uv_timer_t *timer) {
 
 /* What is in hand is finished first, for a while: see on_batch_end(). */
 static void stop(struct server *server, int exit_code) {
+        if (exit_code != EXIT_SUCCESS)
+                server->exit_code = exit_code;
         if (server->is_stopping)
                 return;
 
         server->is_stopping = true;
-        server->exit_code = exit_code;
         uv_timer_start(&server->stop_timer, close_link, daemon_is_idle(server->daemon) ? 0 : STOP_TIMEOUT_MS,
                        0);
 }
@@ -187,10 +192,14 @@ static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
 
 /* Whatever has happened: there may be another deadline, more or less to read, or nothing left to do. */
 static void update(struct server *server) {
+        enum link_reading reading = LINK_READS;
+
         if (!server->link)
                 return;
 
-        link_pause(server->link, daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE);
+        if (daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE)
+                reading = daemon_is_storing(server->daemon) ? LINK_READS_NOTHING : LINK_WRITES_FIRST;
+        link_set_reading(server->link, reading);
         set_deadline_timer(server);
         if (server->is_stopping && daemon_is_idle(server->daemon) &&
             uv_is_active((uv_handle_t *)&server->stop_timer))
@@ -223,6 +232,8 @@ static void commit_ended(uv_work_t *work, int status) {
         struct server *server = work->data;
 
         server->commit_batch = NULL;
+        if (!server->link) /* it took longer than stopping may: nobody can be told any more */
+                return;
         daemon_committed(server->daemon, status < 0 ? status : server->commit_result, now());
         update(server);
 }
@@ -360,6 +371,21 @@ static int open_link(struct server *server) {
         return r;
 }
 
+static void open_http(struct server *server) {
+        const struct endpoint *endpoint = server->config.http_listen;
+        int r;
+
+        if (!endpoint)
+                return;
+
+        r = http_open(&server->http, &server->loop, endpoint, pages, n_pages, server->daemon);
+        if (r < 0) {
+                log_error("cannot start: cannot listen at %s: %s", endpoint_text(endpoint).text,
+                          strerror(-r));
+                stop(server, EXIT_FAILURE);
+        }
+}
+
 static void start_handles(struct server *server) {
         uv_timer_init(&server->loop, &server->deadline_timer);
         uv_timer_init(&server->loop, &server->stop_timer);
@@ -392,6 +418,7 @@ static int run(struct server *server) {
                 r = open_link(server);
         if (r == 0) {
                 start_handles(server);
+                open_http(server);
                 uv_run(&server->loop, UV_RUN_DEFAULT);
         }
         uv_loop_close(&server->loop);

@@ -40,8 +40,10 @@ static void end_others(struct engine *engine, const struct event *event, struct 
         struct registration *registration;
 
         while ((registration = watch_each(&engine->watch, &cursor)))
-                if (!is_kept(event, registration->connection))
+                if (!is_kept(event, registration->connection)) {
                         departure_end(engine, registration, true, effects);
+                        engine->unlisted_at = engine->n_departures;
+                }
 }
 
 static bool has_departed(const struct registration *registration, const struct event *event) {

@@ -16,6 +16,7 @@
 struct reply {
         enum outcome outcome;
         bool has_version;
+        bool is_insertion; /* SET of a key that was not there */
         struct version version;
         struct entry *entry;    /* OUTCOME_VALUE */
         struct scan_page *page; /* OUTCOME_PAGE */

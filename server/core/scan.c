@@ -172,6 +172,10 @@ static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
                         scan->budget = SCAN_PAGE_STEPS_MAX;
                 scan->last_hash = hash;
                 if (matches(scan, entry)) {
+                        if (!is_first && scan->n_bytes + entry->key_length > SCAN_PAGE_BYTES_MAX) {
+                                *ret_cursor = hash;
+                                return 1;
+                        }
                         r = list(scan->page, entry);
                         if (r < 0)
                                 return r;

@@ -13,6 +13,7 @@
 
 #include "common/assert.h"
 #include "common/cleanup.h"
+#include "common/log.h"
 #include "io/client.h"
 #include "io/mqtt.h"
 #include "io/resolve.h"
@@ -43,11 +44,12 @@ struct link {
         size_t n_subscribed; /* SUBACKs so far */
         bool session_kept;
         bool is_socket_open; /* TCP's part: false until the socket was writable once */
-        bool is_paused;
+        enum link_reading reading;
         uv_poll_t *poll; /* NULL while there is no socket */
         uv_timer_t misc_timer;
         uv_timer_t retry_timer;
-        uint64_t backoff_ms;
+        uint64_t backoff_ms; /* until the link has been up for longer than the last of them */
+        uint64_t up_since_ms;
         uint32_t n_outstanding; /* published, not yet acknowledged */
         uint64_t n_outstanding_bytes;
         uint32_t n_bytes_of[65536]; /* by packet identifier */
@@ -74,7 +76,8 @@ static uint64_t jitter(uint64_t pause_ms) {
 }
 
 static void wait_and_retry(struct link *link) {
-        uint64_t pause_ms = link->backoff_ms;
+        bool was_up = link->state == LINK_UP && uv_now(link->loop) - link->up_since_ms > BACKOFF_LAST_MS;
+        uint64_t pause_ms = was_up ? BACKOFF_FIRST_MS : link->backoff_ms;
 
         link->state = LINK_WAITING;
         link->backoff_ms = pause_ms * 2 < BACKOFF_LAST_MS ? pause_ms * 2 : BACKOFF_LAST_MS;
@@ -131,6 +134,17 @@ static bool all_is_sent(const struct link *link) {
         return link->n_outstanding <= link->send_maximum && !mosquitto_want_write(link->client);
 }
 
+static bool wants_read(const struct link *link, bool wants_write) {
+        switch (link->reading) {
+        case LINK_WRITES_FIRST:
+                return !wants_write;
+        case LINK_READS_NOTHING:
+                return link->state != LINK_UP;
+        default:
+                return true;
+        }
+}
+
 /* Watches the present socket for what the library waits for. */
 static void update_poll(struct link *link) {
         bool wants_write;
@@ -147,9 +161,12 @@ static void update_poll(struct link *link) {
                 mosquitto_want_write(link->client) && !(is_shaking_hands(link) && link->is_socket_open);
         if (wants_write)
                 events |= UV_WRITABLE;
-        if (!link->is_paused || !wants_write)
+        if (wants_read(link, wants_write))
                 events |= UV_READABLE;
-        uv_poll_start(link->poll, events, socket_ready);
+        if (events == 0)
+                uv_poll_stop(link->poll);
+        else
+                uv_poll_start(link->poll, events, socket_ready);
 }
 
 /* A connection has a new socket, often with an old one's number: so it gets a handle of its own. */
@@ -306,7 +323,7 @@ static void on_subscribe(struct mosquitto *client, void *userdata, int mid, int 
 
         link->state = LINK_UP;
         link->address--; /* the first to try when it is lost */
-        link->backoff_ms = BACKOFF_FIRST_MS;
+        link->up_since_ms = uv_now(link->loop);
         link->library_error[0] = '\0';
         link->config.callbacks.up(link->config.userdata, link->session_kept);
 }
@@ -328,6 +345,8 @@ static void on_message(struct mosquitto *client, void *userdata, const struct mo
         (void)client;
         if (mqtt_incoming_init(&incoming, message, properties, link->config.user_properties) == 0)
                 link->config.callbacks.message(link->config.userdata, &incoming.message);
+        else
+                log_error("out of memory: a message that arrived was dropped");
 
         /* an EAGAIN left here would end the library's reading early */
         errno = 0;
@@ -482,11 +501,11 @@ bool link_has_room(const struct link *link) {
         return link->n_outstanding < ROOM_MESSAGES && link->n_outstanding_bytes < ROOM_BYTES;
 }
 
-void link_pause(struct link *link, bool paused) {
-        if (link->is_paused == paused)
+void link_set_reading(struct link *link, enum link_reading reading) {
+        if (link->reading == reading)
                 return;
 
-        link->is_paused = paused;
+        link->reading = reading;
         update_poll(link);
 }
 

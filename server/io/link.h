@@ -92,11 +92,14 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
  */
 bool link_has_room(const struct link *link);
 
-/*
- * Stops or resumes reading. While stopped it still reads when nothing is left to write: the acknowledgements
- * that the rest waits for come the same way as requests do.
- */
-void link_pause(struct link *link, bool paused);
+enum link_reading {
+        LINK_READS,
+        LINK_WRITES_FIRST, /* reads when nothing is left to write: acknowledgements come the way requests do */
+        LINK_READS_NOTHING, /* once it is up */
+};
+
+/* LINK_READS at start. */
+void link_set_reading(struct link *link, enum link_reading reading);
 
 /* The endpoint that is, or was last, tried. */
 const struct endpoint *link_endpoint(const struct link *link);

@@ -29,7 +29,7 @@ int database_refuse(const struct directory *directory, const char *file, const c
         return -EBADMSG;
 }
 
-int database_errno(sqlite3 *db, int code) {
+int database_errno(int code) {
         switch (code & 0xFF) {
         case SQLITE_OK:
                 return 0;
@@ -57,7 +57,7 @@ int database_errno(sqlite3 *db, int code) {
                 return -ENOMEM;
         if (code == SQLITE_IOERR_SHORT_READ)
                 return -EBADMSG;
-        switch (db ? sqlite3_system_errno(db) : 0) {
+        switch (errno) {
         case ENOSPC:
         case EDQUOT:
         case EFBIG:
@@ -242,11 +242,11 @@ int database_open_to_read(sqlite3 **ret_db, const struct directory *directory) {
                         return -ENOMEM;
                 code = open_connection(ret_db, address, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
         }
-        return database_errno(NULL, code);
+        return database_errno(code);
 }
 
 int database_open_beside(sqlite3 **ret_db, const struct directory *directory) {
-        return database_errno(NULL, open_with_log(ret_db, directory, true));
+        return database_errno(open_with_log(ret_db, directory, true));
 }
 
 int database_open_to_write(sqlite3 **ret_db, const struct directory *directory) {
@@ -264,12 +264,12 @@ int database_open_to_write(sqlite3 **ret_db, const struct directory *directory) 
         if (code == SQLITE_OK)
                 code = database_run(db, settings);
         if (code != SQLITE_OK)
-                return database_errno(db, code);
+                return database_errno(code);
 
         *ret_db = take_ptr(&db);
         return 0;
 }
 
 int database_open_file(sqlite3 **ret_db, const char *path) {
-        return database_errno(NULL, open_connection(ret_db, path, SQLITE_OPEN_READWRITE));
+        return database_errno(open_connection(ret_db, path, SQLITE_OPEN_READWRITE));
 }

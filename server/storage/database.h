@@ -50,10 +50,10 @@ int database_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_statement)
 int database_read_number(sqlite3 *db, const char *sql, int64_t *ret_number);
 
 /*
- * SQLite's code, the last one of db, as an errno: -ENOSPC, -ENOMEM, -EBADMSG for a file that is not what it should
- * be, -EBUSY, -EACCES, or -EIO for all else. db may be NULL.
+ * SQLite's code as an errno: -ENOSPC, -ENOMEM, -EBADMSG for a file that is not what it should be, -EBUSY, -EACCES, or
+ * -EIO for all else. To be asked at once: what was wrong with a write, errno alone knows.
  */
-int database_errno(sqlite3 *db, int code);
+int database_errno(int code);
 
 /* Logs why the directory's file cannot be used, and that nothing was changed. Returns -EBADMSG. */
 __attribute__((format(printf, 3, 4))) int database_refuse(const struct directory *directory,

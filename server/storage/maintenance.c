@@ -185,10 +185,10 @@ static int copy(sqlite3 *db, const struct directory *directory, const char *file
         code = copy_pages(db, copied);
         if (code == SQLITE_OK)
                 code = renew_instance(copied);
-        if (code != SQLITE_OK && database_errno(copied, code) == -EBADMSG)
+        if (code != SQLITE_OK && database_errno(code) == -EBADMSG)
                 return database_refuse(directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(copied));
         if (code != SQLITE_OK)
-                return database_errno(copied, code);
+                return database_errno(code);
         return take_census(copied, directory, LOAD_QUICK, &census);
 }
 

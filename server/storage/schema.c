@@ -86,9 +86,9 @@ int schema_check(sqlite3 *db, const struct directory *directory) {
         if (code == SQLITE_OK)
                 code = check_tables(db, &are_ours);
         if (code != SQLITE_OK)
-                return database_errno(db, code) == -EBADMSG
+                return database_errno(code) == -EBADMSG
                                ? database_refuse(directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(db))
-                               : database_errno(db, code);
+                               : database_errno(code);
 
         if (version > SCHEMA_VERSION)
                 return database_refuse(directory, DIRECTORY_DATABASE,

@@ -120,8 +120,7 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
         storage->db = NULL;
         r = database_open_to_write(&storage->db, &storage->directory);
         if (r == 0)
-                r = database_errno(storage->db,
-                                   sqlite_writer_init(&storage->writer, storage->db, timescale));
+                r = database_errno(sqlite_writer_init(&storage->writer, storage->db, timescale));
         if (r < 0) {
                 log_error("\"%s\" cannot be written to: %s",
                           LOG_TEXT(slice_from_string(storage->directory.database)), strerror(-r));
@@ -151,7 +150,7 @@ static int sqlite_storage_load(struct storage *base, const struct storage_sink *
 
 /* Ends a transaction that failed with this code. Returns what storage_commit() does. */
 static int abandon(struct sqlite_storage *storage, int code, bool at_commit) {
-        int r = database_errno(storage->db, code);
+        int r = database_errno(code);
         char reason[128];
 
         snprintf(reason, sizeof(reason), "%s", sqlite3_errmsg(storage->db));
@@ -167,9 +166,11 @@ static int abandon(struct sqlite_storage *storage, int code, bool at_commit) {
                 return -ESTALE;
         }
 
-        log_limited(&storage->limit, LOG_ERROR, "changes to \"%s\" could not be saved: %s",
-                    LOG_TEXT(slice_from_string(storage->directory.database)), reason);
-        return r == -ENOSPC || r == -ENOMEM ? r : -EIO;
+        r = r == -ENOSPC || r == -ENOMEM ? r : -EIO;
+        if (r != -ENOSPC)
+                log_limited(&storage->limit, LOG_ERROR, "changes to \"%s\" could not be saved: %s",
+                            LOG_TEXT(slice_from_string(storage->directory.database)), reason);
+        return r;
 }
 
 static int try_commit(struct sqlite_storage *storage, const struct storage_batch *batch) {
@@ -184,6 +185,7 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
         meta.shift_ms = timescale_shift(storage->writer.timescale, batch->now);
         meta.n_commits++;
 
+        errno = 0;
         code = sqlite_writer_run(&storage->writer, WRITE_BEGIN);
         if (code == SQLITE_OK)
                 code = sqlite_writer_put(&storage->writer, batch, &meta);

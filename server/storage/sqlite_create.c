@@ -62,7 +62,7 @@ static int fill(const char *path) {
                 code = write_meta(db);
         if (code == SQLITE_OK)
                 code = database_run(db, "COMMIT; PRAGMA journal_mode = WAL");
-        return database_errno(db, code);
+        return database_errno(code);
 }
 
 /* Makes the new one's content safe, then its name. */

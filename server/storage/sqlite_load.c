@@ -31,7 +31,7 @@ struct load {
 };
 
 static int fail(const struct load *load, int code) {
-        int r = database_errno(load->db, code);
+        int r = database_errno(code);
 
         if (r == -EBADMSG)
                 return database_refuse(load->directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(load->db));

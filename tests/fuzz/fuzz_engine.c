@@ -212,6 +212,7 @@ static void fail(struct world *world) {
 
         model.clock = world->both.model.clock;
         model.n_departures = world->both.model.n_departures;
+        model.unlisted_at = world->both.model.unlisted_at;
         model.saved = &world->saved;
         world->both.model = model;
         save(world);
@@ -254,6 +255,7 @@ static void restart(struct world *world) {
         model->saved = &world->saved;
         model->clock = header.clock;
         model->n_departures = header.n_departures;
+        model->unlisted_at = header.n_departures;
         for (size_t i = model->n_keys; i-- > 0;)
                 if (!model->keys[i].is_persistent)
                         model->keys[i] = model->keys[--model->n_keys];

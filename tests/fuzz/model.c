@@ -321,6 +321,11 @@ static void execute(struct model *model, const struct request *request, struct n
 
 /* 4. Requests that come twice: protocol section 11 */
 
+/* A registration hangs on a connection, or on nobody having left where those have no numbers. */
+static uint64_t where(const struct model *model, const struct request *request) {
+        return request->connection ? model->unlisted_at : model->n_departures;
+}
+
 static bool is_repetition(const struct model *model, const struct model_answer *answer,
                           const struct request *request, struct now now) {
         const struct request *first = answer->request;
@@ -331,10 +336,8 @@ static bool is_repetition(const struct model *model, const struct model_answer *
                slice_equal(first->payload, request->payload) &&
                slice_equal(first->timestamp_text, request->timestamp_text) &&
                slice_equal(first->fence_text, request->fence_text) && now.mono_ns < answer->until_ns &&
-               /* a registration hangs on a connection, or on nobody having left where those have no numbers */
                (request->verb != VERB_KEYNOTIFY ||
-                (first->connection == request->connection &&
-                 (request->connection != 0 || answer->n_departures == model->n_departures)));
+                (first->connection == request->connection && answer->where == where(model, request)));
 }
 
 static void remember(struct model *model, const struct request *request, struct now now,
@@ -346,7 +349,7 @@ static void remember(struct model *model, const struct request *request, struct 
 
         model->answers[model->n_answers++] = (struct model_answer){
                 .request = request,
-                .n_departures = model->n_departures,
+                .where = where(model, request),
                 .outcome = effects->outcome,
                 .has_version = effects->has_version,
                 .version = effects->version,
@@ -391,10 +394,15 @@ static bool has_departed(const struct model_registration *registration, const st
 }
 
 void model_depart(struct model *model, const struct event *event) {
-        for (size_t i = model->n_registrations; i-- > 0;)
-                if (has_departed(&model->registrations[i], event))
-                        end(model, &model->registrations[i]);
+        bool is_list = event->type == EVENT_CONNECTIONS_KEPT || event->type == EVENT_ALL_LEFT;
+
         model->n_departures++;
+        for (size_t i = model->n_registrations; i-- > 0;)
+                if (has_departed(&model->registrations[i], event)) {
+                        end(model, &model->registrations[i]);
+                        if (is_list)
+                                model->unlisted_at = model->n_departures;
+                }
         if (model->saved)
                 model_depart(model->saved, event);
 }

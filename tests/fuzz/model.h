@@ -27,7 +27,7 @@ struct model_registration {
 
 struct model_answer {
         const struct request *request;
-        uint64_t n_departures;
+        uint64_t where; /* of KEYNOTIFY: it is bound to a connection */
         enum outcome outcome;
         bool has_version;
         struct version version;
@@ -40,6 +40,8 @@ struct model {
                 *saved; /* what a failed commit goes back to: who has left has left there too; NULL: none */
         struct version clock;
         uint64_t n_departures;
+        uint64_t
+                unlisted_at; /* n_departures when the broker last listed fewer connections than had registrations */
         size_t n_keys, n_registrations, n_answers;
         struct model_key keys[MODEL_KEYS_MAX];
         struct model_registration registrations[MODEL_REGISTRATIONS_MAX];

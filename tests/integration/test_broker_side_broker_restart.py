@@ -118,10 +118,10 @@ def test_a_request_of_the_former_run_registers_nobody(make_site, tmp_path):
         again = site.connect(client.id, WireClient)
     again.answer_to(change)
 
-    assert again.stop("key") == NOT_REGISTERED
-    assert again.stop("other") == NOT_REGISTERED
     again.ask("SET", "key", "value")
     assert again.changes() == []
+    assert again.stop("key") == NOT_REGISTERED
+    assert again.stop("other") == NOT_REGISTERED
 
 
 def test_all_of_it_under_load(make_site):

@@ -47,7 +47,7 @@ def test_the_shipped_file_holds_every_option_at_its_default():
         if header := re.fullmatch(r"\[(\w+)\]", line):
             section = header[1]
         elif option := re.fullmatch(r"(#?)([a-z-]+) = (.*)", line):
-            flag = "log-level" if section == "log" else option[2]
+            flag = f"{section}-{option[2]}" if section in ("log", "http") else option[2]
             options[flag] = None if option[1] else option[3]
 
     assert options == help_defaults()

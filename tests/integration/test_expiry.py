@@ -57,6 +57,18 @@ def test_of_many_keys_that_expire_together_all_are_deleted_and_none_early(client
     assert min(deleted[topic] - sent[topic] for topic in sent) >= 0.3 - GRANULARITY
 
 
+def test_a_key_does_not_go_with_one_whose_time_comes_a_little_before(client, key):
+    client.watch(f"{key}-first", f"{key}-second")
+    set_and_time(client, f"{key}-first", 100)
+    earliest, _ = set_and_time(client, f"{key}-second", 108)
+
+    wait_for_delete(client)
+    second = wait_for_delete(client)
+
+    assert second.topic == notify_topic(client.id, f"{key}-second")
+    assert second.time >= earliest - GRANULARITY
+
+
 def test_a_key_is_there_before_its_time_and_gone_after_it(client, key):
     earliest, latest = set_and_time(client, key, 150)
 

@@ -28,12 +28,14 @@ def test_5000_requests_outstanding_at_once_are_all_answered(site):
 def test_a_broker_with_limits_of_its_own_loses_none_of_them_either(tmp_path):
     site = Site(tmp_path, Broker(tmp_path, limits=""))
     try:
-        site.start_store()
+        store = site.start_store()
         client = site.connect()
 
-        answers = client.request_all(("GET", f"key-{n}") for n in range(N_REQUESTS))
+        with store.paused():
+            pending = [client.send("GET", f"key-{n}") for n in range(N_REQUESTS)]
+            client.wait_until_sent()
 
-        assert {answer.payload for answer in answers} == {b"$-1\r\n"}
+        assert {answer.result(PATIENCE).payload for answer in pending} == {b"$-1\r\n"}
     finally:
         site.close()
 

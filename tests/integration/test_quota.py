@@ -125,6 +125,15 @@ def test_bytes_do_not_leak_from_the_quota(site):
         assert not client.request(*words).payload.startswith(b"-ERR"), n
 
 
+def test_bytes_of_registrations_do_not_leak_from_the_quota(site):
+    site.start_store("--max-bytes", "1MiB")
+    client = site.connect()
+
+    for n in range(400):
+        answers = client.request_all((("KEYNOTIFY", "k" * 5000), ("KEYNOTIFY", "k" * 5000, "STOP")))
+        assert [answer.payload for answer in answers] == [OK, OK], n
+
+
 def test_a_value_larger_than_the_whole_quota_is_refused(site):
     site.start_store("--max-bytes", "1MiB")
     client = site.connect()

@@ -39,9 +39,10 @@ static void plan_wake(struct world *world) {
         if (!broker->is_up || broker->wakes || broker->n_waiting == broker->n_unsure)
                 return;
         broker->wakes = true;
-        timeline_plan(&world->timeline, (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
-                                                            .happen = wake,
-                                                            .generation = broker->link });
+        timeline_plan(&world->timeline,
+                      (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
+                                          .happen = wake,
+                                          .generation = broker->link });
 }
 
 static void to_daemon(struct world *world, const struct message *message) {
@@ -62,6 +63,23 @@ static void drop_waiting(struct sim_broker *broker, size_t n) {
                 broker->waiting[i] = broker->waiting[i + n];
 }
 
+static void trace(const struct world *world, const char *direction, const struct message *message) {
+        char line[100] = "";
+
+        if (!check_is_traced)
+                return;
+        snprintf(line, sizeof(line), "%.*s", (int)message->payload.length,
+                 (const char *)message->payload.data);
+        for (char *at = line; *at; at++)
+                if (*at < ' ')
+                        *at = '|';
+        check_trace("%9.3f %s %.*s %.*s %s %.*s", (double)world->now.mono_ns / 1e9, direction,
+                    (int)message->topic.length, (const char *)message->topic.data,
+                    (int)message->correlation_data.length, (const char *)message->correlation_data.data,
+                    line, (int)message_property(message, "statestore-seal").length,
+                    (const char *)message_property(message, "statestore-seal").data);
+}
+
 static void deliver(struct world *world, size_t n) {
         struct sim_broker *broker = &world->broker;
 
@@ -74,6 +92,7 @@ static void deliver(struct world *world, size_t n) {
                         if (asked->delivered_ns > world->now.mono_ns)
                                 asked->delivered_ns = world->now.mono_ns;
                 }
+                trace(world, ">", message);
                 daemon_receive(world->daemon, message, world_daemon_now(world));
         }
 }
@@ -133,6 +152,8 @@ static void control(struct world *world, const struct message *message) {
         struct sim_client *client;
         char number[24];
 
+        snprintf(number, sizeof(number), "%.*s", (int)message->payload.length,
+                 (const char *)message->payload.data);
         if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HELLO))) {
                 welcome(world);
                 return;
@@ -142,8 +163,7 @@ static void control(struct world *world, const struct message *message) {
                 if (client)
                         client->is_held = true;
                 else
-                        tell(world, BROKER_SIDE_LEFT,
-                             strncpy(number, (const char *)message->payload.data, sizeof(number) - 1));
+                        tell(world, BROKER_SIDE_LEFT, number);
         } else if (client) {
                 client->is_held = false;
         }
@@ -155,7 +175,8 @@ static bool route(struct world *world, const struct message *message) {
         struct sim_client *client;
 
         if (slice_equal(topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
-                return find_connection(world, message->correlation_data); /* what it says was checked as it left */
+                return find_connection(world,
+                                       message->correlation_data); /* what it says was checked as it left */
         if (slice_starts_with(topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
                 control(world, message);
                 return true;
@@ -166,7 +187,8 @@ static bool route(struct world *world, const struct message *message) {
                 client = &world->clients[i];
                 if (slice_starts_with(topic, SLICE_LITERAL("answers/"))) {
                         slice_split(topic, '/', &name);
-                        if (!slice_equal(name, slice_from_string(truth_client(i))) || client->connection == 0)
+                        if (!slice_equal(name, slice_from_string(truth_client(i))) ||
+                            client->connection == 0)
                                 continue;
                         timeline_plan(&world->timeline,
                                       (struct happening){ .at_ns = after(world, &client->last_to_client_ns),
@@ -212,19 +234,21 @@ static void arrive(struct world *world, struct happening *happening) {
                 return;
         if (!route(world, broker->outgoing[at].message) && !broker->has_plugin)
                 happening->number |= NO_SUBSCRIBER;
-        timeline_plan(&world->timeline, (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
-                                                            .happen = acknowledge,
-                                                            .number = happening->number,
-                                                            .generation = broker->link });
+        timeline_plan(&world->timeline,
+                      (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
+                                          .happen = acknowledge,
+                                          .number = happening->number,
+                                          .generation = broker->link });
 }
 
 static void plan_arrival(struct world *world, uint16_t id) {
         struct sim_broker *broker = &world->broker;
 
-        timeline_plan(&world->timeline, (struct happening){ .at_ns = after(world, &broker->last_to_broker_ns),
-                                                            .happen = arrive,
-                                                            .number = id,
-                                                            .generation = broker->link });
+        timeline_plan(&world->timeline,
+                      (struct happening){ .at_ns = after(world, &broker->last_to_broker_ns),
+                                          .happen = arrive,
+                                          .number = id,
+                                          .generation = broker->link });
 }
 
 static void check_leaving(struct world *world, const struct message *message) {
@@ -246,9 +270,11 @@ static void check_leaving(struct world *world, const struct message *message) {
                 held_back = message_copy(message);
                 return;
         }
+        world->tally->n_notifications++;
         truth_notify(&world->truth, topic, message);
         if (held_back) {
-                truth_notify(&world->truth, held_back->response_topic.data ? held_back->response_topic : held_back->topic,
+                truth_notify(&world->truth,
+                             held_back->response_topic.data ? held_back->response_topic : held_back->topic,
                              held_back);
                 free(held_back);
                 held_back = NULL;
@@ -260,6 +286,7 @@ int broker_publish(void *userdata, const struct message *message, uint16_t *ret_
         struct sim_broker *broker = &world->broker;
         struct outgoing *outgoing;
 
+        trace(world, "<", message);
         check_leaving(world, message);
         ASSERT(array_reserve((void **)&broker->outgoing, &broker->outgoing_capacity, broker->n_outgoing + 1,
                              sizeof(*broker->outgoing)) == 0);
@@ -293,18 +320,19 @@ void broker_connect_daemon(struct world *world) {
         if (broker->is_up || !world->daemon)
                 return;
 
+        check_trace("connected");
         broker->is_up = true;
         broker->link++;
         broker->wakes = false;
         broker->n_unsure = 0;
+        for (size_t i = 0; i < broker->n_outgoing; i++) /* before all that is new */
+                plan_arrival(world, broker->outgoing[i].id);
         if (broker->has_plugin)
                 daemon_receive(world->daemon, &sign, world_daemon_now(world));
-        deliver(world, random_below(&world->random, 3)); /* what waited may come before it is said */
+        deliver(world, broker->n_waiting); /* what waited comes before we know that we are subscribed */
         daemon_up(world->daemon, broker->session_kept, world_daemon_now(world));
         daemon_flush(world->daemon, world_daemon_now(world));
         broker->session_kept = true;
-        for (size_t i = 0; i < broker->n_outgoing; i++)
-                plan_arrival(world, broker->outgoing[i].id);
         plan_wake(world);
 }
 
@@ -312,6 +340,7 @@ void broker_connect_daemon(struct world *world) {
 void broker_drop_daemon(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
+        check_trace("cut off");
         if (broker->is_up)
                 daemon_down(world->daemon);
         broker->is_up = false;
@@ -327,8 +356,10 @@ void broker_restart(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
         broker_drop_daemon(world);
-        for (size_t i = 0; i < world->n_clients; i++)
-                client_disconnect(world, i);
+        for (size_t i = 0; i < world->n_clients; i++) { /* and nobody is told */
+                world->clients[i].connection = 0;
+                world->clients[i].is_held = false;
+        }
         if (random_chance(&world->random, 50)) {
                 drop_waiting(broker, broker->n_waiting);
                 broker->session_kept = false;

@@ -4,19 +4,33 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 static uint64_t seed_of_run;
 
+bool check_is_traced;
+
 #ifdef SIM_PLANTED
 enum planted check_planted;
 #endif
 
+void check_trace(const char *format, ...) {
+        va_list arguments;
+
+        if (!check_is_traced)
+                return;
+        va_start(arguments, format);
+        vfprintf(stderr, format, arguments);
+        va_end(arguments);
+        fputc('\n', stderr);
+}
+
 void check_failed(const char *promise, const char *condition, const char *file, int line) {
-        fprintf(stderr, "sim: seed %" PRIu64 ": does not hold: %s (%s:%d: %s)\n", seed_of_run, promise, file, line,
-                condition);
+        fprintf(stderr, "sim: seed %" PRIu64 ": does not hold: %s (%s:%d: %s)\n", seed_of_run, promise, file,
+                line, condition);
         _exit(1);
 }
 

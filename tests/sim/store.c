@@ -12,6 +12,8 @@
 /* 1. Commits */
 
 static int choose_result(struct world *world) {
+        if (world->is_disk_stuck)
+                return -EIO;
         if (world->is_healed)
                 return 0;
         if (world->faults.is_disk_doubtful && random_chance(&world->random, 2))
@@ -51,11 +53,13 @@ static void apply(struct world *world, const struct storage_batch *batch, int re
                 disk_commit(&world->disk, batch);
         else
                 disk_refuse(&world->disk, batch);
+        check_trace("%zu rows %s", batch->n_rows, is_kept ? "stored" : "refused");
+        world->tally->n_commits++;
+        world->tally->n_refused += !is_kept;
         if (!is_kept)
                 truth_refuse(&world->truth, batch);
         world->is_compare_due |= !is_kept;
-        if (result == -ESTALE)
-                world->has_lost = true;
+        world->is_disk_stuck |= result == -ESTALE;
 }
 
 static void end_commit(struct world *world, struct happening *happening) {
@@ -129,9 +133,11 @@ void store_start(struct world *world) {
         struct outlet outlet = { broker_publish, broker_has_room, commit, world };
         struct daemon_callbacks callbacks = { serving, lost, world };
 
+        check_trace("started");
         forget(&world->disk);
         world->life++;
         world->is_lost = false;
+        world->is_disk_stuck = false;
         truth_restart(&world->truth, &world->disk);
         ASSERT(daemon_new(&world->daemon, &world->config, &outlet, &callbacks, &world->disk.storage,
                           world_daemon_now(world)) == 0);
@@ -141,11 +147,13 @@ void store_start(struct world *world) {
 
 /* A commit that is under way may still come to its end, or not. */
 void store_kill(struct world *world) {
-        if (world->batch && random_chance(&world->random, 50))
+        if (world->batch && !world->is_disk_stuck && random_chance(&world->random, 50))
                 take(world, world->batch);
+        check_trace("killed");
         world->batch = NULL;
-        world->has_lost = true;
+        world->life++;
         broker_drop_daemon(world);
+        broker_forget_outgoing(&world->broker);
         world->daemon = daemon_free(world->daemon);
 }
 

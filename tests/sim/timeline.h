@@ -10,7 +10,7 @@ struct world;
 struct happening {
         int64_t at_ns;
         void (*happen)(struct world *world, struct happening *happening);
-        uint64_t number;         /* whose meaning is the function's, as the next one's */
+        uint64_t number; /* whose meaning is the function's, as the next one's */
         uint64_t generation;
         struct message *message; /* owned */
 };

@@ -89,7 +89,7 @@ static void expect_notifications(struct truth *truth, size_t change) {
         }
 }
 
-static void add_change(struct truth *truth, struct change change) {
+static void add_change(struct truth *truth, struct truth_change change) {
         ASSERT(array_reserve((void **)&truth->changes, &truth->changes_capacity, truth->n_changes + 1,
                              sizeof(*truth->changes)) == 0);
         truth->changes[truth->n_changes] = change;
@@ -112,11 +112,12 @@ static void check_set(const struct truth *truth, const struct row *row, const st
 
         CHECK(asked->verb == VERB_SET && asked->n_set == 0, "a request is executed once");
         CHECK(compare_versions(version, truth->last_set) > 0, "versions only grow");
-        CHECK(version.wall_ms > asked->timestamp.wall_ms ||
-                      (version.wall_ms == asked->timestamp.wall_ms && version.counter > asked->timestamp.counter),
+        CHECK(version.wall_ms > asked->timestamp.wall_ms || (version.wall_ms == asked->timestamp.wall_ms &&
+                                                             version.counter > asked->timestamp.counter),
               "a version is greater than its request's timestamp");
         if (holder && asked->condition != SET_ALWAYS)
-                CHECK(asked->condition == SET_IF_ABSENT_OR_EQUAL && strcmp(holder->value, asked->expected) == 0,
+                CHECK(asked->condition == SET_IF_ABSENT_OR_EQUAL &&
+                              strcmp(holder->value, asked->expected) == 0,
                       "a condition is met");
         check_token(asked, holder);
 
@@ -130,7 +131,7 @@ static void check_set(const struct truth *truth, const struct row *row, const st
 
 static void commit_entry(struct truth *truth, const struct row *row, struct now now) {
         struct entry *entry = row->entry.after ? row->entry.after : row->entry.before;
-        struct change change = {
+        struct truth_change change = {
                 .key = find_name(keys, N_KEYS, entry_key(entry)),
                 .version = entry_version(entry),
                 .is_set = row->entry.after,
@@ -147,7 +148,8 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
                 change.asked->n_set++;
                 truth->last_set = change.version;
         } else {
-                CHECK(current != NONE && compare_versions(truth->changes[current].version, change.version) == 0,
+                CHECK(current != NONE &&
+                              compare_versions(truth->changes[current].version, change.version) == 0,
                       "what goes is what was there");
                 change.asked = truth->changes[current].asked;
                 change.is_expiry = truth->changes[current].deadline_ns <= now.mono_ns;
@@ -157,7 +159,8 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
         add_change(truth, change);
 }
 
-static void set_registered(struct truth *truth, const struct registration *registration, bool is_registered) {
+static void set_registered(struct truth *truth, const struct registration *registration,
+                           bool is_registered) {
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
 
         registration_names(registration, &client, &key);
@@ -170,7 +173,8 @@ void truth_commit(struct truth *truth, const struct storage_batch *batch, struct
                 if (batch->rows[i].type == ROW_ENTRY)
                         commit_entry(truth, &batch->rows[i], now);
                 if (batch->rows[i].type == ROW_REGISTRATION)
-                        set_registered(truth, batch->rows[i].registration.registration, batch->rows[i].registration.is_added);
+                        set_registered(truth, batch->rows[i].registration.registration,
+                                       batch->rows[i].registration.is_added);
         }
 }
 
@@ -202,7 +206,8 @@ void truth_notify(struct truth *truth, struct slice topic, const struct message 
         client = slice_split(topic, '/', &rest);
         slice_split(rest, '/', &rest);
         slice_split(rest, '/', &key);
-        ASSERT(base16_append_decoded(&client_name, client) == 0 && base16_append_decoded(&key_name, key) == 0);
+        ASSERT(base16_append_decoded(&client_name, client) == 0 &&
+               base16_append_decoded(&key_name, key) == 0);
         client_number = find_name(clients, N_CLIENTS, buf_slice(&client_name));
         key_number = find_name(keys, N_KEYS, buf_slice(&key_name));
         ASSERT(hlc_parse(message_property(notification, "__ts"), &hlc) == 0);
@@ -210,7 +215,7 @@ void truth_notify(struct truth *truth, struct slice topic, const struct message 
 
         for (size_t i = 0; i < truth->n_dues; i++) {
                 struct due *due = &truth->dues[i];
-                const struct change *change = &truth->changes[due->change];
+                const struct truth_change *change = &truth->changes[due->change];
 
                 if (due->is_over || due->client != client_number || due->key != key_number)
                         continue;
@@ -228,9 +233,10 @@ static void check_deletions(const struct truth *truth, size_t key) {
         size_t n_unclaimed = 0, n_in_doubt = 0;
 
         for (size_t i = 0; i < truth->n_changes; i++) {
-                const struct change *change = &truth->changes[i];
+                const struct truth_change *change = &truth->changes[i];
 
-                n_unclaimed += change->key == key && !change->is_set && !change->is_expiry && !change->deleted_by;
+                n_unclaimed +=
+                        change->key == key && !change->is_set && !change->is_expiry && !change->deleted_by;
         }
         for (size_t i = 0; i < truth->n_asked; i++) {
                 const struct asked *asked = truth->asked[i];
@@ -241,11 +247,14 @@ static void check_deletions(const struct truth *truth, size_t key) {
         CHECK(n_unclaimed <= n_in_doubt, "a deletion is executed once");
 }
 
+void truth_check_told(const struct truth *truth) {
+        for (size_t i = 0; i < truth->n_dues; i++)
+                CHECK(truth->dues[i].is_over, "who asked to be told is told");
+}
+
 void truth_end(const struct truth *truth) {
         for (size_t i = 0; i < N_KEYS; i++)
                 check_deletions(truth, i);
-        for (size_t i = 0; i < truth->n_dues; i++)
-                CHECK(truth->dues[i].is_over, "who asked to be told is told");
         for (size_t i = 0; i < truth->n_asked; i++)
                 CHECK(truth->asked[i]->is_settled, "every request is answered in the end");
 }

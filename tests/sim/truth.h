@@ -24,26 +24,26 @@ struct asked {
         char value[24];    /* SET: no two are the same */
         char expected[24]; /* VDEL, NEX */
 
-        uint64_t connection;         /* over which it was sent, UINT64_MAX: over several */
-        int64_t sent_ns;             /* for the first time */
-        size_t n_changes_before;     /* that had happened by then */
+        uint64_t connection;           /* over which it was sent, UINT64_MAX: over several */
+        int64_t sent_ns;               /* for the first time */
+        size_t n_changes_before;       /* that had happened by then */
         struct version version_before; /* the highest that had left by then */
-        int64_t delivered_ns;        /* to the daemon, for the first time; INT64_MAX: not yet */
-        bool is_answered, is_failed; /* the last answer said that it could not be stored */
-        bool is_settled;             /* its sender has the answer */
-        char answer[96];
+        int64_t delivered_ns;          /* to the daemon, for the first time; INT64_MAX: not yet */
+        bool is_answered, is_failed;   /* the last answer said that it could not be stored */
+        bool is_settled;               /* its sender has the answer */
+        char answer[160];
         struct version version;
         size_t n_set;   /* how often its value was stored */
         size_t deleted; /* the change that it made, or NONE */
 };
 
-struct change {
+struct truth_change {
         size_t key;
         bool is_set, is_expiry;
-        struct version version;     /* of the value, which may be the one that has gone */
-        struct asked *asked;        /* who set it */
-        int64_t deadline_ns;        /* of the value that was set */
-        struct asked *deleted_by;   /* who was told of having deleted it */
+        struct version version;   /* of the value, which may be the one that has gone */
+        struct asked *asked;      /* who set it */
+        int64_t deadline_ns;      /* of the value that was set */
+        struct asked *deleted_by; /* who was told of having deleted it */
 };
 
 /* A notification that must leave. */
@@ -55,16 +55,16 @@ struct due {
 struct truth {
         struct asked **asked;
         size_t n_asked, asked_capacity;
-        struct change *changes;
+        struct truth_change *changes;
         size_t n_changes, changes_capacity;
         size_t current[N_KEYS]; /* the change that set what the key has, or NONE */
         struct version last_set, last_left;
         bool is_registered[N_CLIENTS][N_KEYS];
         struct due *dues;
         size_t n_dues, dues_capacity;
-        bool may_fail;  /* commits may */
+        bool may_fail;       /* commits may */
         bool may_be_unknown; /* who asks may be, where the broker was started anew */
-        bool is_stepped; /* the wall clock was stepped so far that requests may be refused for it */
+        bool is_stepped;     /* the wall clock was stepped so far that requests may be refused for it */
 };
 
 void truth_init(struct truth *truth);
@@ -86,7 +86,10 @@ void truth_restart(struct truth *truth, const struct disk *disk);
 void truth_answer(struct truth *truth, const struct message *answer, struct now now);
 void truth_notify(struct truth *truth, struct slice topic, const struct message *notification);
 
-/* Nothing is under way any more. */
+/* Nothing is under way any more: who had to be told has been. */
+void truth_check_told(const struct truth *truth);
+
+/* Nothing is under way any more, and nothing will be. */
 void truth_end(const struct truth *truth);
 
 /* Text and numbers of keys and clients. */

@@ -42,7 +42,7 @@ static size_t find_deletion(const struct truth *truth, size_t key, struct versio
 }
 
 /* A value that was seen: it must be there, and be no older than what was there when the request was sent. */
-static const struct change *check_seen(const struct truth *truth, const struct asked *asked) {
+static const struct truth_change *check_seen(const struct truth *truth, const struct asked *asked) {
         size_t seen = find_set(truth, asked->key, asked->version), before = last_before(truth, asked);
 
         CHECK(seen != NONE, "nothing that is seen has left before its commit");
@@ -76,7 +76,7 @@ static void check_done(const struct truth *truth, const struct asked *asked) {
 
 static void check_deleted(const struct truth *truth, struct asked *asked) {
         size_t deletion = find_deletion(truth, asked->key, asked->version);
-        struct change *change;
+        struct truth_change *change;
 
         CHECK(deletion != NONE, "a deletion is answered after its commit");
         change = &truth->changes[deletion];
@@ -96,7 +96,7 @@ static void check_fenced(const struct truth *truth, const struct asked *asked) {
         size_t before = last_before(truth, asked);
 
         for (size_t i = before == NONE ? 0 : before; i < truth->n_changes; i++) {
-                const struct change *change = &truth->changes[i];
+                const struct truth_change *change = &truth->changes[i];
 
                 if (change->key == asked->key && change->is_set && change->asked->has_fence &&
                     (!asked->has_fence || hlc_compare(asked->fence, change->asked->fence) < 0))
@@ -109,7 +109,8 @@ static void check_error(const struct truth *truth, struct asked *asked) {
         if (strstr(asked->answer, "disk") || strstr(asked->answer, "storage")) {
                 CHECK(truth->may_fail, "no commit fails that was taken");
                 asked->is_failed = true;
-        } else if (strstr(asked->answer, "fencing token is required") || strstr(asked->answer, "lower version")) {
+        } else if (strstr(asked->answer, "fencing token is required") ||
+                   strstr(asked->answer, "lower version")) {
                 check_fenced(truth, asked);
         } else if (strstr(asked->answer, "client id")) {
                 CHECK(asked->verb == VERB_KEYNOTIFY && truth->may_be_unknown, "who asks is known");
@@ -120,7 +121,7 @@ static void check_error(const struct truth *truth, struct asked *asked) {
 
 static void check_answer(const struct truth *truth, struct asked *asked, bool has_version, int64_t now_ns) {
         const char *text = asked->answer;
-        const struct change *seen;
+        const struct truth_change *seen;
         char expected[48];
 
         if (strncmp(text, "-ERR", 4) == 0) {
@@ -154,8 +155,9 @@ static void check_answer(const struct truth *truth, struct asked *asked, bool ha
 static void check_same(const struct asked *before, const struct asked *asked) {
         bool is_bound = asked->verb == VERB_SET || asked->verb == VERB_DEL || asked->verb == VERB_VDEL;
 
-        if (before->is_answered && !before->is_failed && is_bound)
-                CHECK(strcmp(before->answer, asked->answer) == 0 && is_version(before->version, asked->version),
+        if (before->is_answered && !before->is_failed && !asked->is_failed && is_bound)
+                CHECK(strcmp(before->answer, asked->answer) == 0 &&
+                              is_version(before->version, asked->version),
                       "copies of a request get one answer");
 }
 
@@ -178,6 +180,8 @@ void truth_answer(struct truth *truth, const struct message *answer, struct now 
         asked->is_answered = true;
         check_answer(truth, asked, timestamp.data, now.mono_ns);
         check_same(&before, asked);
+        if (before.is_answered && !before.is_failed && asked->is_failed)
+                *asked = before; /* a copy that came in a batch that failed says nothing of the first one */
         if (is_later(asked->version, truth->last_left))
                 truth->last_left = asked->version;
 }

@@ -38,11 +38,11 @@ struct outgoing {
 /* The broker's own state, and what is on its way between it and the daemon. */
 struct sim_broker {
         bool has_plugin;
-        bool is_up;           /* the connection to the daemon */
-        uint64_t link;        /* counts connections to the daemon */
-        bool session_kept;    /* it still knows the daemon's */
-        char seal[33];        /* the plugin's */
-        char instance_id[65]; /* as the daemon last said it */
+        bool is_up;               /* the connection to the daemon */
+        uint64_t link;            /* counts connections to the daemon */
+        bool session_kept;        /* it still knows the daemon's */
+        char seal[33];            /* the plugin's */
+        char instance_id[65];     /* as the daemon last said it */
         struct message **waiting; /* for the daemon, in order */
         size_t n_waiting, waiting_capacity;
         size_t n_unsure; /* of those, at the front: given to the daemon, acknowledgement not yet seen */
@@ -60,7 +60,8 @@ struct sim_client {
         int64_t last_to_broker_ns, last_to_client_ns;
         size_t n_pending;
         struct version token; /* the newest that it has been given */
-        uint64_t told[N_KEYS]; /* the connection over which it was told that it is registered, 0: it was not */
+        uint64_t told
+                [N_KEYS]; /* the connection over which it was told that it is registered, 0: it was not */
 };
 
 struct world {
@@ -80,18 +81,25 @@ struct world {
         bool has_room;
         const struct storage_batch *batch; /* being committed */
         struct now committed_from;
-        int disk_result;    /* of the commits for now */
+        int disk_result;     /* of the commits for now */
+        bool is_disk_stuck;  /* it takes nothing before it was loaded anew */
         bool is_compare_due; /* memory with disk, as soon as nothing is under way between them */
 
         struct sim_broker broker;
         struct sim_client clients[N_CLIENTS];
         size_t n_clients;
         size_t n_asked_max;
-        bool has_lost; /* something that nobody sends again has been lost: a process died, a broker forgot */
+        struct tally *tally;
 };
 
-/* One run, from beginning to end. */
-void world_run(uint64_t seed);
+/* What has happened in all runs: a simulation in which little happens proves little. */
+struct tally {
+        uint64_t n_requests, n_copies, n_changes, n_notifications, n_registered, n_commits, n_refused,
+                n_restarts;
+};
+
+/* One run, from beginning to end. Adds to the tally. */
+void world_run(uint64_t seed, struct tally *tally);
 
 /* So long from now, at most. */
 int64_t world_soon(struct world *world, int64_t at_most_ms);
@@ -112,24 +120,26 @@ void broker_drop_daemon(struct world *world);
 void broker_restart(struct world *world);
 void broker_deinit(struct sim_broker *broker);
 
-/* From a client; taken over. */
-void broker_take(struct world *world, struct message *message);
+void broker_forget_outgoing(struct sim_broker *broker);
+
+/* A client's request. */
+void broker_take(struct world *world, const struct message *message);
 
 /* The daemon's. */
 int broker_publish(void *world, const struct message *message, uint16_t *ret_id);
 bool broker_has_room(void *world);
 
-/* What a client's connection begins and ends for the broker. */
+/* The number of a connection that begins, and the end of a client's. */
 uint64_t broker_connection(struct world *world);
 void broker_left(struct world *world, size_t client);
-void broker_give(struct world *world, const struct message *message);
 
 /* client.c */
-void client_start(struct world *world);
-void client_disconnect(struct world *world, size_t client);
-void client_connect(struct world *world, size_t client);
-void client_receive(struct world *world, size_t client, const struct message *message);
-void client_ask_all_again(struct world *world);
+void client_start(struct world *world, size_t client);
+void client_leave(struct world *world, size_t client);
+void client_return(struct world *world, size_t client);
+
+/* An answer arrives. */
+void client_receive(struct world *world, struct happening *happening);
 
 /* The last reads, of every key. */
 void client_ask_last(struct world *world);

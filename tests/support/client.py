@@ -18,7 +18,7 @@ from paho.mqtt.properties import Properties
 
 from support import hlc, resp
 from support.message import Message
-from support.process import PATIENCE
+from support.process import PATIENCE, wait_until
 
 SERVICE = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 INVOKE = f"{SERVICE}/command/invoke"
@@ -140,6 +140,10 @@ class Client:
             self._waiting[response_topic, correlation].append(answer)
         self._paho.publish(INVOKE, resp.request(*words) if payload is None else payload, qos, properties=properties)
         return answer
+
+    def wait_until_sent(self):
+        """Until the broker has acknowledged everything that was sent."""
+        wait_until(lambda: not self._paho._out_messages, "all is acknowledged")
 
     # Answers
 

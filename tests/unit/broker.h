@@ -90,3 +90,12 @@ const char *broker_sent(struct broker *broker);
 
 /* The n-th that was sent. */
 const struct message *broker_sent_message(struct broker *broker, size_t i);
+
+/* All requests that were executed. */
+static inline uint64_t counters_n_requests(const struct counters *counters) {
+        uint64_t total = 0;
+
+        for (int i = 0; i < N_VERBS * N_OUTCOMES; i++)
+                total += counters->n_answers[i / N_OUTCOMES][i % N_OUTCOMES];
+        return total;
+}

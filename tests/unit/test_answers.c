@@ -222,7 +222,7 @@ Test(answers, do_not_go_where_they_must_not_and_the_request_is_not_executed) {
                 broker_flush(&broker);
                 cr_expect_eq(broker.n_sent, 0, ROW(unanswerable, i));
                 cr_expect_eq(daemon_counters(broker.daemon)->n_unanswerable, 1, ROW(unanswerable, i));
-                cr_expect_eq(daemon_counters(broker.daemon)->n_requests, 2, ROW(unanswerable, i));
+                cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 2, ROW(unanswerable, i));
                 cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) },
                                          S("$1\r\nv\r\n")),
                           ROW(unanswerable, i));

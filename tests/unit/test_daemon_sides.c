@@ -87,7 +87,7 @@ Test(plain, ends_a_registration_whose_notification_nobody_got) {
         daemon_acknowledged(broker.daemon, id, true, broker.now); /* of one that has ended */
         broker_forget(&broker);
         broker_do(&broker, "SET other v");
-        cr_expect_eq(daemon_counters(broker.daemon)->n_notifications, 4);
+        cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 4);
 }
 
 Test(plain, ends_a_registration_and_not_the_one_that_the_client_made_since) {

@@ -214,6 +214,27 @@ Test(repeat, of_keynotify_over_the_same_connection_is_the_same_whoever_left) {
         cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
 }
 
+/* It is kept, but its hold was lost on its way to the broker, which so does not list it after a restart. */
+Test(repeat, of_keynotify_whose_connection_the_broker_did_not_list_is_another_request) {
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_KEPT });
+        cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
+        cr_expect(asked(&world, WATCH("c", "k", SENT, .connection = 1), OUTCOME_DONE));
+        cr_expect_eq(watch_n_registrations(&world.engine->watch), 1);
+        cr_expect_eq(world.effects.n_holds, 1);
+}
+
+Test(repeat, of_keynotify_is_the_same_where_the_broker_has_listed_all) {
+        uint64_t listed[] = { 1 };
+
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        ask(&world, UNWATCH("c", "k", .connection = 1));
+        happen(&world,
+               (struct event){ .type = EVENT_CONNECTIONS_KEPT, .connections = listed, .n_connections = 1 });
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
+}
+
 static const struct {
         const char *name;
         struct event event;

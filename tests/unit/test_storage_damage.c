@@ -23,7 +23,7 @@
 #define SECTOR_LENGTH 512
 
 #define N_FLIPS  800 /* in either file */
-#define N_LATEST 3    /* commits whose content is known */
+#define N_LATEST 3   /* commits whose content is known */
 
 /* As a process that was killed left it: a log with three commits, on top of what an earlier use of it has left. */
 static struct disk original;

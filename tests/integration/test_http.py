@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is served by HTTP, for those who watch over the store."""
+
+import re
+import shutil
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from support.broker import free_port
+
+
+class Pages:
+    def __init__(self, port):
+        self.port = port
+
+    def get(self, path, method="GET"):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metrics(self):
+        samples = {}
+        for line in self.get("/metrics")[1].splitlines():
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                samples[name] = float(value)
+        return samples
+
+
+@pytest.fixture
+def pages(site, tmp_path):
+    port = free_port()
+    site.start_store("--http-listen", f"127.0.0.1:{port}", "--data-dir", str(tmp_path / "data"))
+    return Pages(port)
+
+
+def test_the_pages_are_there(pages):
+    assert pages.get("/healthz") == (200, "ok\n")
+    assert pages.get("/readyz") == (200, "ready\n")
+    assert re.fullmatch(r"statestored \d+\.\d+\.\d+\n", pages.get("/version")[1])
+    assert pages.get("/nothing")[0] == 404
+    assert pages.get("/metrics", method="POST")[0] == 405
+
+
+def test_a_store_without_its_broker_is_alive_but_not_ready(site, pages):
+    site.broker.kill()
+    site.store.wait_for_log("no connection to the broker")
+
+    assert pages.get("/healthz")[0] == 200
+    assert pages.get("/readyz") == (503, "not connected to a broker\n")
+    site.broker.start_again()
+
+
+def test_what_was_asked_is_counted(site, pages):
+    client = site.connect()
+    watcher = site.connect()
+    watcher.subscribe("clients/statestore/#")
+    watcher.request("KEYNOTIFY", "a")
+    client.request("SET", "a", 1)
+    client.request("SET", "a", 2)
+    client.request("SET", "a", 3, "NX")
+    client.request("GET", "a")
+    client.request("GET", "b")
+    client.request("DEL", "a")
+    client.request("NOSUCH", "a")
+
+    metrics = pages.metrics()
+    assert metrics['statestore_requests_total{verb="set",outcome="done"}'] == 2
+    assert metrics['statestore_requests_total{verb="set",outcome="condition_not_met"}'] == 1
+    assert metrics['statestore_requests_total{verb="get",outcome="value"}'] == 1
+    assert metrics['statestore_requests_total{verb="get",outcome="no_value"}'] == 1
+    assert metrics["statestore_refused_total"] == 1
+    assert metrics['statestore_notifications_total{kind="set"}'] == 2
+    assert metrics['statestore_notifications_total{kind="delete"}'] == 1
+    assert metrics["statestore_registrations"] == 1
+    assert metrics["statestore_keys"] == 0
+    assert metrics["statestore_serving"] == 1
+    assert metrics["aio_broker_state_store_insertions"] == 1
+    assert metrics["aio_broker_state_store_modifications"] == 1
+    assert metrics["aio_broker_state_store_retrievals"] == 2
+    assert metrics["aio_broker_state_store_deletions"] == 1
+    assert metrics["aio_broker_state_store_keynotify_requests"] == 1
+    assert metrics["aio_broker_state_store_notifications_sent"] == 3
+
+
+def test_commits_are_visible(site, pages):
+    client = site.connect()
+    answers = [client.send("SET", f"key-{n}", n) for n in range(100)]
+    for answer in answers:
+        answer.result(30)
+
+    metrics = pages.metrics()
+    assert metrics["statestore_commit_rows_total"] == 200, "an entry and an answer for each"
+    assert 1 <= metrics["statestore_commit_seconds_count"] <= 100
+    assert metrics['statestore_commit_seconds_bucket{le="+Inf"}'] == metrics["statestore_commit_seconds_count"]
+    assert metrics["statestore_commit_seconds_sum"] > 0
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
+def test_prometheus_reads_it_without_complaint(site, pages):
+    site.connect().request("SET", "a", 1)
+
+    result = subprocess.run(
+        ["promtool", "check", "metrics"], input=pages.get("/metrics")[1], text=True, capture_output=True
+    )
+
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("text", [b"\0" * 100, b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000, b"\r\n" * 5000])
+def test_what_is_no_request_costs_nobody_else_anything(site, pages, text):
+    with socket.create_connection(("127.0.0.1", pages.port)) as peer:
+        peer.settimeout(20)
+        try:
+            peer.sendall(text)
+            peer.shutdown(socket.SHUT_WR)
+            while peer.recv(4096):
+                pass
+        except OSError:
+            pass
+
+    assert pages.get("/healthz")[0] == 200
+    assert site.connect().request("SET", "a", 1).payload == b"+OK\r\n"
+
+
+def test_a_thousand_connections_that_say_nothing_do_not_hold_up_a_request(site, pages):
+    silent = []
+    try:
+        for _ in range(1000):
+            peer = socket.socket()
+            peer.setblocking(False)
+            peer.connect_ex(("127.0.0.1", pages.port))
+            silent.append(peer)
+        assert site.connect().request("SET", "a", 1).payload == b"+OK\r\n"
+    finally:
+        for peer in silent:
+            peer.close()
+
+
+def test_a_port_that_is_taken_is_said(site, pages, tmp_path):
+    from support.process import STATESTORED
+
+    result = subprocess.run(
+        [STATESTORED, "--port", str(site.broker.port), "--client-id", "other", "--http-listen", f"127.0.0.1:{pages.port}"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+
+    assert result.returncode == 1
+    assert f"cannot listen at 127.0.0.1:{pages.port}: Address already in use" in result.stderr

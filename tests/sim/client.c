@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Clients that ask, wait, and ask again until they are answered, as the published ones do: at most a few requests at a
+ * time, each with a timestamp of their own clock, which is right.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/resp3.h"
+#include "common/topics.h"
+#include "sim/check.h"
+#include "sim/world.h"
+
+#define PENDING_MAX 3
+
+/* 1. What is asked */
+
+static const char *current_value(struct world *world, size_t key) {
+        size_t current = world->truth.current[key];
+
+        return current == NONE ? "v0" : world->truth.changes[current].asked->value;
+}
+
+/* Two of them at once, and nobody could tell which one counts. */
+static bool is_other_pending(const struct world *world, const struct asked *asked) {
+        for (size_t i = 0; i < asked->id; i++) {
+                const struct asked *other = world->truth.asked[i];
+
+                if (other->client == asked->client && other->key == asked->key &&
+                    other->verb == VERB_KEYNOTIFY && !other->is_settled)
+                        return true;
+        }
+        return false;
+}
+
+static void choose_set(struct world *world, struct asked *asked) {
+        static const int64_t px_ms[] = { 5, 50, 200, 1000, 5000 };
+
+        snprintf(asked->value, sizeof(asked->value), "v%zu", asked->id);
+        asked->condition = (enum set_condition)random_below(&world->random, 3);
+        asked->has_px = random_chance(&world->random, 40);
+        if (asked->has_px)
+                asked->px_ms = px_ms[random_below(&world->random, 5)];
+}
+
+/* Its own last token, or one from before, or one that is newer than all. */
+static void choose_token(struct world *world, struct asked *asked) {
+        struct version token = world->clients[asked->client].token;
+
+        asked->has_fence = token.wall_ms > 0 && random_chance(&world->random, 40);
+        asked->fence = (struct hlc){ token.wall_ms, token.counter, SLICE_LITERAL("StateStore") };
+        if (asked->has_fence && random_chance(&world->random, 20))
+                asked->fence.wall_ms -= (int64_t)random_below(&world->random, 1000);
+}
+
+static void choose(struct world *world, struct asked *asked) {
+        static const enum verb verbs[] = { VERB_SET, VERB_SET,  VERB_SET,       VERB_GET,      VERB_GET,
+                                           VERB_DEL, VERB_VDEL, VERB_KEYNOTIFY, VERB_KEYNOTIFY };
+
+        asked->key = random_below(&world->random, N_KEYS);
+        asked->verb = verbs[random_below(&world->random, sizeof(verbs) / sizeof(verbs[0]))];
+        if (asked->verb == VERB_KEYNOTIFY && is_other_pending(world, asked))
+                asked->verb = VERB_GET;
+        asked->stop = asked->verb == VERB_KEYNOTIFY && random_chance(&world->random, 25);
+        snprintf(asked->expected, sizeof(asked->expected), "%s", current_value(world, asked->key));
+        if (asked->verb == VERB_SET)
+                choose_set(world, asked);
+        if (verb_is_fenced(asked->verb))
+                choose_token(world, asked);
+        if (asked->verb == VERB_SET || random_chance(&world->random, 70))
+                asked->timestamp = (struct hlc){
+                        .wall_ms = WALL_MS + world->now.mono_ns / NS_PER_MS,
+                        .counter = asked->id,
+                        .node = slice_from_string(truth_client(asked->client)),
+                };
+}
+
+/* 2. Sending */
+
+static void append_words(const struct asked *asked, struct buf *payload) {
+        static const char *const names[] = { [VERB_SET] = "SET",
+                                             [VERB_GET] = "GET",
+                                             [VERB_DEL] = "DEL",
+                                             [VERB_VDEL] = "VDEL",
+                                             [VERB_KEYNOTIFY] = "KEYNOTIFY" };
+        struct slice words[8] = { slice_from_string(names[asked->verb]), truth_key(asked->key) };
+        size_t n = 2;
+        char px[24];
+
+        snprintf(px, sizeof(px), "%" PRId64, asked->px_ms);
+        if (asked->verb == VERB_SET)
+                words[n++] = slice_from_string(asked->value);
+        if (asked->verb == VERB_VDEL)
+                words[n++] = slice_from_string(asked->expected);
+        if (asked->condition == SET_IF_ABSENT)
+                words[n++] = SLICE_LITERAL("NX");
+        if (asked->condition == SET_IF_ABSENT_OR_EQUAL) {
+                words[n++] = SLICE_LITERAL("NEX");
+                words[n++] = slice_from_string(asked->expected);
+        }
+        if (asked->has_px) {
+                words[n++] = SLICE_LITERAL("PX");
+                words[n++] = slice_from_string(px);
+        }
+        if (asked->stop)
+                words[n++] = SLICE_LITERAL("STOP");
+
+        resp3_append_array(payload, n);
+        for (size_t i = 0; i < n; i++)
+                resp3_append_blob(payload, words[i]);
+}
+
+static void add(struct message *message, const char *name, struct slice value) {
+        message->user_properties[message->n_user_properties++] =
+                (struct user_property){ slice_from_string(name), value };
+}
+
+static void add_hlc(struct message *message, const char *name, struct hlc hlc, struct buf *text) {
+        hlc_append(text, hlc, HLC_PADDED);
+        add(message, name, buf_slice(text));
+}
+
+/* One more copy, over the connection that the client has now. */
+static void send(struct world *world, struct asked *asked) {
+        CLEANUP(buf_deinit) struct buf payload = { 0 }, timestamp = { 0 }, fence = { 0 };
+        uint64_t connection = world->clients[asked->client].connection;
+        const char *name = truth_client(asked->client);
+        char correlation[24], answers[24], seal[64];
+        struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE), .qos = 1 };
+
+        append_words(asked, &payload);
+        snprintf(correlation, sizeof(correlation), "%020zu", asked->id);
+        snprintf(answers, sizeof(answers), "answers/%s", name);
+        snprintf(seal, sizeof(seal), "%s:%" PRIu64, world->broker.seal, connection);
+        message.payload = buf_slice(&payload);
+        message.correlation_data = slice_from_string(correlation);
+        message.response_topic = slice_from_string(answers);
+        message.has_expiry = random_chance(&world->random, 10);
+        message.expiry_s = 1 + (uint32_t)random_below(&world->random, 3);
+
+        add(&message, "__srcId", slice_from_string(name));
+        if (asked->timestamp.node.data)
+                add_hlc(&message, "__ts", asked->timestamp, &timestamp);
+        if (asked->has_fence)
+                add_hlc(&message, "__ft", asked->fence, &fence);
+        if (world->broker.has_plugin) {
+                add(&message, "statestore-seal", slice_from_string(seal));
+                add(&message, "statestore-client-id", slice_from_string(name));
+        }
+        asked->connection =
+                asked->connection == 0 || asked->connection == connection ? connection : UINT64_MAX;
+        broker_take(world, &message);
+        world->tally->n_copies++;
+}
+
+/* On its way to the broker; lost if the connection ends before it is there. */
+static void arrive(struct world *world, struct happening *happening) {
+        struct asked *asked = world->truth.asked[happening->number];
+
+        if (happening->generation == world->clients[asked->client].connection)
+                send(world, asked);
+}
+
+static void try(struct world *world, struct happening *happening) {
+        struct asked *asked = world->truth.asked[happening->number];
+        struct sim_client *client = &world->clients[asked->client];
+
+        if (asked->is_settled)
+                return;
+        if (client->connection != 0 && !(IS_PLANTED(PLANTED_LOST_REQUESTS) && asked->client == 0)) {
+                int64_t at_ns = world_soon(world, 10);
+
+                if (at_ns < client->last_to_broker_ns)
+                        at_ns = client->last_to_broker_ns;
+                client->last_to_broker_ns = at_ns;
+                timeline_plan(&world->timeline, (struct happening){ .at_ns = at_ns,
+                                                                    .happen = arrive,
+                                                                    .number = asked->id,
+                                                                    .generation = client->connection });
+        }
+        world_plan(world, world_soon(world, 1500) + 200 * NS_PER_MS, try, asked->id);
+}
+
+static void ask(struct world *world, struct asked *asked) {
+        world->clients[asked->client].n_pending++;
+        world_plan(world, world->now.mono_ns, try, asked->id);
+}
+
+/* 3. Living */
+
+static void act(struct world *world, struct happening *happening) {
+        size_t client = happening->number;
+
+        if (world->is_healed || world->truth.n_asked >= world->n_asked_max)
+                return;
+        if (world->clients[client].connection != 0 && world->clients[client].n_pending < PENDING_MAX) {
+                struct asked *asked = truth_ask(&world->truth, world->now.mono_ns);
+
+                asked->client = client;
+                choose(world, asked);
+                ask(world, asked);
+        }
+        world_plan(world, world_soon(world, 100), act, client);
+}
+
+void client_start(struct world *world, size_t client) {
+        client_return(world, client);
+        world_plan(world, world_soon(world, 100), act, client);
+}
+
+void client_return(struct world *world, size_t client) {
+        if (world->clients[client].connection == 0)
+                world->clients[client].connection = broker_connection(world);
+}
+
+void client_leave(struct world *world, size_t client) {
+        if (world->clients[client].connection != 0)
+                broker_left(world, client);
+}
+
+void client_receive(struct world *world, struct happening *happening) {
+        struct sim_client *client = &world->clients[happening->number];
+        struct asked *asked = truth_find(&world->truth, happening->message->correlation_data);
+        bool is_done = slice_equal(happening->message->payload, SLICE_LITERAL("+OK\r\n"));
+
+        if (happening->generation != client->connection || asked->is_settled)
+                return;
+
+        asked->is_settled = true;
+        client->n_pending--;
+        if (is_done && asked->verb == VERB_SET)
+                client->token = asked->version;
+        if (asked->verb == VERB_KEYNOTIFY)
+                client->told[asked->key] = is_done && !asked->stop ? asked->connection : 0;
+}
+
+void client_ask_last(struct world *world) {
+        for (size_t key = 0; key < N_KEYS; key++) {
+                struct asked *asked = truth_ask(&world->truth, world->now.mono_ns);
+
+                asked->key = key;
+                asked->verb = VERB_GET;
+                ask(world, asked);
+        }
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/world.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/assert.h"
+#include "daemon_state.h"
+#include "sim/check.h"
+
+/* What a run may take when nothing goes wrong any more. */
+#define CALM_NS (60 * 1000 * NS_PER_MS)
+
+/* How often the daemon may say that something is due, at one time, before that is taken for a loop without end. */
+#define N_TICKS_MAX 1000
+
+int64_t world_soon(struct world *world, int64_t at_most_ms) {
+        return world->now.mono_ns +
+               (int64_t)random_below(&world->random, (uint64_t)(at_most_ms * NS_PER_MS));
+}
+
+void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world *, struct happening *),
+                uint64_t number) {
+        timeline_plan(&world->timeline,
+                      (struct happening){ .at_ns = at_ns, .happen = happen, .number = number });
+}
+
+struct now world_daemon_now(const struct world *world) {
+        struct now now = world->now;
+
+        if (IS_PLANTED(PLANTED_LATE_CLOCK) && now.mono_ns > 100 * NS_PER_MS)
+                now.mono_ns -= 100 * NS_PER_MS;
+        if (IS_PLANTED(PLANTED_EARLY_CLOCK))
+                now.mono_ns += 100 * NS_PER_MS;
+        return now;
+}
+
+static void set_now(struct world *world, int64_t mono_ns) {
+        world->now.mono_ns = mono_ns;
+        world->now.wall_ms = WALL_MS + mono_ns / NS_PER_MS + world->step_ms;
+        if (world->now.wall_ms < 0)
+                world->now.wall_ms = 0;
+}
+
+/* 1. What goes wrong */
+
+static void start_daemon(struct world *world, struct happening *happening) {
+        (void)happening;
+        if (!world->daemon)
+                store_start(world);
+}
+
+static void kill_daemon(struct world *world, struct happening *happening) {
+        (void)happening;
+        if (world->daemon)
+                store_kill(world);
+        world_plan(world, world_soon(world, 200), start_daemon, 0);
+}
+
+static void connect_daemon(struct world *world, struct happening *happening) {
+        (void)happening;
+        broker_connect_daemon(world);
+}
+
+static void return_client(struct world *world, struct happening *happening) {
+        client_return(world, happening->number);
+}
+
+static void make_room(struct world *world, struct happening *happening) {
+        (void)happening;
+        world->has_room = true;
+        if (world->daemon)
+                daemon_flush(world->daemon, world_daemon_now(world));
+}
+
+static void drop_link(struct world *world) {
+        broker_drop_daemon(world);
+        world_plan(world, world_soon(world, 300), connect_daemon, 0);
+}
+
+static void restart_broker(struct world *world) {
+        broker_restart(world);
+        world->truth.may_be_unknown = true;
+        world_plan(world, world_soon(world, 300), connect_daemon, 0);
+        for (size_t i = 0; i < world->n_clients; i++)
+                world_plan(world, world_soon(world, 500), return_client, i);
+}
+
+static void step_clock(struct world *world) {
+        int64_t most_ms = world->faults.steps_far ? 10 * 3600 * 1000 : 20 * 1000;
+
+        world->step_ms = (int64_t)random_below(&world->random, (uint64_t)(2 * most_ms)) - most_ms;
+        world->truth.is_stepped |= world->step_ms < -50 * 1000;
+}
+
+static void turn_disk(struct world *world) {
+        static const int results[] = { 0, 0, -ENOSPC, -EIO };
+
+        world->disk_result = results[random_below(&world->random, 4)];
+}
+
+static void go_wrong(struct world *world, struct happening *happening) {
+        struct faults *faults = &world->faults;
+        size_t client = random_below(&world->random, world->n_clients);
+
+        (void)happening;
+        if (world->is_healed)
+                return;
+
+        switch (random_below(&world->random, 7)) {
+        case 0:
+                if (faults->kills)
+                        kill_daemon(world, NULL);
+                break;
+        case 1:
+                if (faults->link_drops)
+                        drop_link(world);
+                break;
+        case 2:
+                if (faults->broker_restarts)
+                        restart_broker(world);
+                break;
+        case 3:
+                if (faults->clients_leave) {
+                        client_leave(world, client);
+                        world_plan(world, world_soon(world, 500), return_client, client);
+                }
+                break;
+        case 4:
+                if (faults->is_slow) {
+                        world->has_room = false;
+                        world_plan(world, world_soon(world, 500), make_room, 0);
+                }
+                break;
+        case 5:
+                if (faults->clock_steps)
+                        step_clock(world);
+                break;
+        case 6:
+                if (faults->is_disk_failing)
+                        turn_disk(world);
+                break;
+        }
+        world_plan(world, world_soon(world, 400), go_wrong, 0);
+}
+
+/* 2. Time */
+
+static int64_t daemon_deadline(const struct world *world) {
+        int64_t deadline_ns = world->daemon ? daemon_next_deadline(world->daemon) : INT64_MAX;
+
+        /* as the daemon's clock says it */
+        return deadline_ns == INT64_MAX
+                       ? deadline_ns
+                       : deadline_ns - (world_daemon_now(world).mono_ns - world->now.mono_ns);
+}
+
+static void tick(struct world *world, int64_t deadline_ns, int *n_ticks) {
+        int64_t at_ns = deadline_ns > world->now.mono_ns ? deadline_ns : world->now.mono_ns;
+
+        *n_ticks = at_ns == world->now.mono_ns ? *n_ticks + 1 : 0;
+        CHECK(*n_ticks < N_TICKS_MAX, "time is not asked for without end");
+        set_now(world, at_ns);
+        daemon_tick(world->daemon, world_daemon_now(world));
+}
+
+/* All that happens until then, and what the daemon wants to do of itself. */
+static void run_until(struct world *world, int64_t until_ns) {
+        int n_ticks = 0;
+
+        for (;;) {
+                int64_t deadline_ns = daemon_deadline(world), next_ns = timeline_next(&world->timeline);
+
+                if (deadline_ns > until_ns && next_ns > until_ns)
+                        break;
+                if (deadline_ns <= next_ns) {
+                        tick(world, deadline_ns, &n_ticks);
+                } else {
+                        struct happening happening = timeline_take(&world->timeline);
+
+                        n_ticks = 0;
+                        set_now(world, happening.at_ns);
+                        happening.happen(world, &happening);
+                        free(happening.message);
+                }
+                if (world->is_lost && world->daemon)
+                        kill_daemon(world, NULL);
+                store_compare(world);
+        }
+        set_now(world, until_ns);
+}
+
+static bool is_all_settled(const struct world *world) {
+        for (size_t i = 0; i < world->truth.n_asked; i++)
+                if (!world->truth.asked[i]->is_settled)
+                        return false;
+        return true;
+}
+
+static void run_until_settled(struct world *world) {
+        int64_t until_ns = world->now.mono_ns + CALM_NS;
+
+        while (!is_all_settled(world) && world->now.mono_ns < until_ns)
+                run_until(world, world->now.mono_ns + 100 * NS_PER_MS);
+        run_until(world, world->now.mono_ns + 1000 * NS_PER_MS);
+}
+
+/* 3. A run */
+
+static void choose_faults(struct world *world) {
+        bool *faults = (bool *)&world->faults;
+
+        for (size_t i = 0; i < sizeof(world->faults) / sizeof(bool); i++)
+                faults[i] = random_chance(&world->random, 35);
+        world->truth.may_fail = world->faults.is_disk_failing || world->faults.is_disk_doubtful;
+}
+
+static void world_init(struct world *world, uint64_t seed) {
+        *world = (struct world){
+                .random = seed,
+                .has_room = true,
+                .config = {
+                        .engine = {
+                                .node_id = SLICE_LITERAL("StateStore"),
+                                .max_keys = 1000,
+                                .max_bytes = 1 << 20,
+                                .max_registrations = 1000,
+                                .max_remembered_bytes = 1 << 20,
+                        },
+                        .node_id = "StateStore",
+                },
+        };
+        truth_init(&world->truth);
+        disk_init(&world->disk, random_next(&world->random) | 1);
+        choose_faults(world);
+        world->broker.has_plugin = random_chance(&world->random, 60);
+        snprintf(world->broker.seal, sizeof(world->broker.seal), "%032" PRIx64, random_next(&world->random));
+        if (!world->broker.has_plugin && random_chance(&world->random, 50))
+                world->config.presence_topic = "gone/{client}";
+        world->n_clients = 1 + random_below(&world->random, N_CLIENTS);
+        world->n_asked_max = 20 + random_below(&world->random, 100);
+        set_now(world, 1000 * NS_PER_MS);
+}
+
+static void world_deinit(struct world *world) {
+        daemon_free(world->daemon);
+        timeline_deinit(&world->timeline);
+        broker_deinit(&world->broker);
+        disk_deinit(&world->disk);
+        truth_deinit(&world->truth);
+}
+
+static void heal(struct world *world) {
+        world->is_healed = true;
+        world->disk_result = 0;
+        make_room(world, NULL);
+        start_daemon(world, NULL);
+        broker_connect_daemon(world);
+        for (size_t i = 0; i < world->n_clients; i++)
+                client_return(world, i);
+}
+
+/* Whoever was told that it is registered is, and nobody is whose connection is no more. */
+static void check_registrations(struct world *world) {
+        const struct watch *watch = &world->daemon->engine->watch;
+        struct table_cursor cursor = { 0 };
+        struct registration *registration;
+
+        if (!world->broker.has_plugin)
+                return;
+        for (size_t i = 0; i < world->n_clients; i++)
+                for (size_t key = 0; key < N_KEYS; key++)
+                        if (world->clients[i].told[key] == world->clients[i].connection &&
+                            !world->faults.is_disk_failing) {
+                                world->tally->n_registered++;
+                                CHECK(watch_find(watch, slice_from_string(truth_client(i)), truth_key(key)),
+                                      "who was told that it is registered is");
+                        }
+
+        while ((registration = watch_each(watch, &cursor))) {
+                bool is_alive = false;
+
+                for (size_t i = 0; i < world->n_clients; i++)
+                        is_alive |= world->clients[i].connection == registration->connection;
+                CHECK(is_alive, "no registration outlives its connection");
+        }
+}
+
+static void check_calm(struct world *world) {
+        CHECK(is_all_settled(world), "every request is answered in the end");
+        CHECK(world->daemon && daemon_is_idle(world->daemon), "the daemon is idle in the end");
+        CHECK(daemon_next_deadline(world->daemon) > world_daemon_now(world).mono_ns, "what is due is done");
+        disk_compare(&world->disk, world->daemon->engine, world_daemon_now(world));
+}
+
+void world_run(uint64_t seed, struct tally *tally) {
+        static struct world world;
+
+        check_begin(seed);
+        world_init(&world, seed);
+        world.tally = tally;
+        store_start(&world);
+        for (size_t i = 0; i < world.n_clients; i++)
+                client_start(&world, i);
+        world_plan(&world, world_soon(&world, 400), go_wrong, 0);
+        run_until(&world, world.now.mono_ns + 8000 * NS_PER_MS);
+
+        heal(&world);
+        run_until_settled(&world);
+        client_ask_last(&world);
+        run_until_settled(&world);
+        check_calm(&world);
+        check_registrations(&world);
+        truth_check_told(&world.truth);
+
+        /* and once more of what is stored */
+        kill_daemon(&world, NULL);
+        client_ask_last(&world);
+        run_until_settled(&world);
+        check_calm(&world);
+        truth_end(&world.truth);
+        tally->n_requests += world.truth.n_asked;
+        tally->n_changes += world.truth.n_changes;
+        tally->n_restarts += world.life;
+        world_deinit(&world);
+}
