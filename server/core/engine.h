@@ -71,8 +71,7 @@ struct engine {
         struct watch watch;
         struct dedup dedup;
         uint64_t n_departures; /* clients that have left, all told */
-        uint64_t
-                unlisted_at; /* n_departures when registrations last ended though their connections may live */
+        uint64_t unlisted_at;  /* n_departures when registrations ended whose connections may live */
 };
 
 /* Returns 0 or -ENOMEM; the caller owns *ret_engine. */

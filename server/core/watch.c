@@ -192,6 +192,19 @@ static int index_connection(struct watch *watch, struct watched *client, uint64_
         return r;
 }
 
+/* Restored registrations may be of a connection that ended before; once these go, the others' is the client's. */
+static void follow_connection(struct watch *watch, struct watched *client) {
+        uint64_t connection = client->registrations ? client->registrations->connection : client->connection;
+
+        if (connection == client->connection)
+                return;
+
+        if (client->connection != 0)
+                table_remove(&watch->connections, &client->connection_item);
+        client->connection = 0;
+        index_connection(watch, client, connection); /* out of memory the next welcome ends them */
+}
+
 static void release_client(struct watch *watch, struct watched *client) {
         if (client && !client->registrations && client->connection != 0)
                 table_remove(&watch->connections, &client->connection_item);
@@ -265,6 +278,7 @@ void watch_remove(struct watch *watch, struct registration *registration) {
         registration_unref(registration);
 
         watched_release(&watch->keys, key);
+        follow_connection(watch, client);
         release_client(watch, client);
 }
 

@@ -55,8 +55,9 @@ uint64_t watch_cost(struct slice client, struct slice key);
 
 /*
  * Registers the client for the key. connection names the client's connection where the broker tells them
- * apart, else 0; all registrations of one client are of one connection. Returns 0 or -ENOMEM. There must be
- * none yet: watch_find().
+ * apart, else 0; all registrations of one client are of one connection, or will be once those of former connections
+ * have been removed: until then the client is found by one of them. Returns 0 or -ENOMEM. There must be none yet:
+ * watch_find().
  */
 int watch_add(struct watch *watch, struct slice client, struct slice key, uint64_t connection);
 

@@ -93,6 +93,20 @@ static void drop_poll(struct link *link) {
                 uv_close((uv_handle_t *)take_ptr(&link->poll), poll_closed);
 }
 
+/* What a person is told: the library's own words where it has any. A broker that rejects us under TLS says little. */
+static void explain(struct link *link, const char *reason) {
+        size_t length = strlen(link->library_error);
+        bool is_rejected =
+                link->config.credentials.tls && link->state == LINK_CONNECTING && link->is_socket_open;
+
+        if (length == 0)
+                length = (size_t)snprintf(link->library_error, sizeof(link->library_error), "%s", reason);
+        if (is_rejected && !strstr(link->library_error, "certificate") &&
+            length < sizeof(link->library_error))
+                snprintf(link->library_error + length, sizeof(link->library_error) - length,
+                         "; does the broker accept our certificate?");
+}
+
 /* The connection has ended, or an attempt has failed. */
 static void lose(struct link *link, const char *reason) {
         drop_poll(link);
@@ -104,8 +118,8 @@ static void lose(struct link *link, const char *reason) {
         }
 
         link->n_subscribed = 0;
-        link->config.callbacks.down(link->config.userdata,
-                                    *link->library_error ? link->library_error : reason);
+        explain(link, reason);
+        link->config.callbacks.down(link->config.userdata, link->library_error);
         wait_and_retry(link);
 }
 
@@ -118,11 +132,11 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         struct link *link = poll->data;
         int r = MOSQ_ERR_SUCCESS;
 
+        link->is_socket_open = status >= 0;
         if (status < 0 || events & UV_READABLE || is_shaking_hands(link)) {
                 r = mosquitto_loop_read(link->client, 1);
                 link->config.callbacks.batch_end(link->config.userdata);
         }
-        link->is_socket_open = true;
         if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(link->client))
                 r = mosquitto_loop_write(link->client, 1);
         if (r != MOSQ_ERR_SUCCESS)

@@ -136,7 +136,8 @@ void bare_store_flush(struct bare_store *store) {
         for (size_t i = 0; i < store->effects.n_replies; i++) {
                 if (encoder_reply(&store->encoder, &store->effects.replies[i], &answer) < 0)
                         fail("out of memory");
-                store->n_answer_bytes += answer.payload.length + answer.payload.data[answer.payload.length - 1];
+                store->n_answer_bytes +=
+                        answer.payload.length + answer.payload.data[answer.payload.length - 1];
         }
         effects_reset(&store->effects);
         store->now = (struct now){ stopwatch_wall_ms(), stopwatch_ns() };

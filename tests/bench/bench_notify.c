@@ -136,7 +136,8 @@ static void fan_out(struct notify *notify) {
 
 /* Returns nanoseconds until the last one has been told. */
 static int64_t run_round(struct notify *notify) {
-        const struct slice words[] = { SLICE_LITERAL("SET"), key_of(notify),
+        const struct slice words[] = { SLICE_LITERAL("SET"),
+                                       key_of(notify),
                                        { notify->value, VALUE_LENGTH } };
         int64_t begin_ns = stopwatch_ns(), end_ns;
 

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """With a data directory: what it costs, how often it commits, and how long a full one takes to load."""
 
+import re
 import tempfile
+import time
+import urllib.request
 
 import tools
 from figures import Series
 from subjects import Subject
+from support.broker import free_port
 from through_broker import compare
 
 
 def throughput(figures, directory, data, effort):
+    http = f"127.0.0.1:{free_port()}"
     subjects = [
-        Subject("durable", directory, flags=["--data-dir", f"{data}/store"]),
+        Subject("durable", directory, flags=["--data-dir", f"{data}/store", "--http-listen", http]),
         Subject("in_memory", directory),
     ]
     try:
@@ -21,23 +26,32 @@ def throughput(figures, directory, data, effort):
         figures.row("16x16 throughput", "durable_throughput", "1/s",
                     rounds.series("durable", (16, 16), "throughput"),
                     [("memory", rounds.series("in_memory", (16, 16), "throughput"))], (">=", 0.9))
-        commits(figures, subjects[0], effort)
+        commits(figures, subjects[0], http, effort)
     finally:
         for subject in subjects:
             subject.stop()
 
 
-def commits(figures, subject, effort):
-    """A commit syncs once; that is counted. strace slows down the syncs alone."""
-    seconds = []
+def read_metrics(http):
+    with urllib.request.urlopen(f"http://{http}/metrics") as response:
+        text = response.read().decode()
+    return {name: float(value) for name, value in re.findall(r"(?m)^(\w+) (\S+)$", text)}
 
-    def work():
-        seconds.append(tools.load(subject, 16, 16, "--requests", effort.n_counted, "--get-percent", 0)["seconds"])
 
-    n_commits = tools.count_by_strace(subject.pid, work, "fsync,fdatasync")
-    if n_commits:
-        figures.row("16x16 SETs: commits", "durable_commits", "1/s", Series([n_commits / seconds[0]]))
-        figures.row("16x16 SETs: a commit's", "durable_sets_a_commit", "SETs", Series([effort.n_counted / n_commits]))
+def commits(figures, subject, http, effort):
+    measured = {name: [] for name in ("commits", "rows", "ms")}
+    for _ in range(effort.n_rounds):
+        before, begin = read_metrics(http), time.monotonic()
+        tools.load(subject, 16, 16, "--get-percent", 0, "--warm-up-ms", 0, "--measure-ms", effort.milliseconds)
+        after, seconds = read_metrics(http), time.monotonic() - begin
+        more = {name: after[name] - before[name] for name in after}
+        n_commits = more["statestore_commit_seconds_count"]
+        measured["commits"].append(n_commits / seconds)
+        measured["rows"].append(more["statestore_commit_rows_total"] / n_commits)
+        measured["ms"].append(1000 * more["statestore_commit_seconds_sum"] / n_commits)
+    figures.row("16x16, SETs: commits", "durable_commits", "1/s", Series(measured["commits"]))
+    figures.row("16x16, SETs: a commit's", "durable_rows_a_commit", "rows", Series(measured["rows"]))
+    figures.row("16x16, SETs: a commit takes", "durable_commit", "ms", Series(measured["ms"]))
 
 
 def full_directory(figures, directory, data, effort):

@@ -33,9 +33,9 @@ void key_write(uint8_t text[KEY_LENGTH], uint64_t number) {
 }
 
 enum key_order key_order_from_string(const char *name) {
-        static const char *const names[] = { [KEYS_UNIFORM] = "uniform",
-                                             [KEYS_ZIPF] = "zipf",
-                                             [KEYS_ONCE] = "once" };
+        static const char *const names[] = {
+                [KEYS_UNIFORM] = "uniform", [KEYS_ZIPF] = "zipf", [KEYS_ONCE] = "once"
+        };
 
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
                 if (strcmp(name, names[i]) == 0)

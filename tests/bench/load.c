@@ -41,8 +41,7 @@ static struct slice text_of(char text[24], uint64_t number) {
 
 /* What is left of the life of the key of this number. */
 static uint64_t px_ms(const struct load_options *options, uint64_t number) {
-        uint64_t deadline_ms =
-                options->expire_at_ms + options->expire_within_ms * number / options->n_keys;
+        uint64_t deadline_ms = options->expire_at_ms + options->expire_within_ms * number / options->n_keys;
         uint64_t now_ms = (uint64_t)stopwatch_wall_ms();
 
         if (deadline_ms <= now_ms)

@@ -42,8 +42,8 @@ struct load {
         uint64_t n_sent, n_answered;
         uint64_t n_outstanding;
         uint64_t n_found, n_not_found; /* answers to GET */
-        uint64_t n_errors;             /* answers that are none of those hoped for, or to nothing that was asked */
-        struct samples latencies_ns;   /* may be emptied at any time */
+        uint64_t n_errors; /* answers that are none of those hoped for, or to nothing that was asked */
+        struct samples latencies_ns; /* may be emptied at any time */
 };
 
 /* Connects all clients. */

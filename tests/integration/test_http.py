@@ -130,10 +130,10 @@ def test_what_is_no_request_costs_nobody_else_anything(site, pages, text):
     assert site.connect().request("SET", "a", 1).payload == b"+OK\r\n"
 
 
-def test_a_thousand_connections_that_say_nothing_do_not_hold_up_a_request(site, pages):
+def test_hundreds_of_connections_that_say_nothing_do_not_hold_up_a_request(site, pages):
     silent = []
     try:
-        for _ in range(1000):
+        for _ in range(300):
             peer = socket.socket()
             peer.setblocking(False)
             peer.connect_ex(("127.0.0.1", pages.port))

@@ -18,8 +18,6 @@
 #include "sim/check.h"
 #include "sim/world.h"
 
-#define NO_SUBSCRIBER (UINT64_C(1) << 32)
-
 /* On one connection nothing overtakes. */
 static int64_t after(struct world *world, int64_t *last_ns) {
         int64_t at_ns = world_soon(world, 5);
@@ -97,6 +95,42 @@ static void deliver(struct world *world, size_t n) {
         }
 }
 
+static size_t find_outgoing(const struct sim_broker *broker, uint16_t id) {
+        size_t i = 0;
+
+        while (i < broker->n_outgoing && broker->outgoing[i].id != id)
+                i++;
+        return i;
+}
+
+static void acknowledge(struct world *world) {
+        struct sim_broker *broker = &world->broker;
+
+        for (size_t i = 0; i < broker->n_outgoing;) {
+                struct outgoing outgoing = broker->outgoing[i];
+
+                if (!outgoing.is_acknowledged) {
+                        i++;
+                        continue;
+                }
+                free(outgoing.message);
+                broker->n_outgoing--;
+                memmove(&broker->outgoing[i], &broker->outgoing[i + 1],
+                        (broker->n_outgoing - i) * sizeof(outgoing));
+                daemon_acknowledged(world->daemon, outgoing.id, outgoing.no_subscriber,
+                                    world_daemon_now(world));
+        }
+}
+
+static void read_acknowledgements(struct world *world, struct happening *happening) {
+        struct sim_broker *broker = &world->broker;
+
+        if (happening->generation != broker->link || !broker->is_up)
+                return;
+        acknowledge(world);
+        daemon_flush(world->daemon, world_daemon_now(world));
+}
+
 /* The daemon reads some of what waits for it; what it read before it has acknowledged. */
 static void wake(struct world *world, struct happening *happening) {
         struct sim_broker *broker = &world->broker;
@@ -108,6 +142,7 @@ static void wake(struct world *world, struct happening *happening) {
         drop_waiting(broker, broker->n_unsure);
         broker->n_unsure = 0;
         deliver(world, 1 + random_below(&world->random, 6));
+        acknowledge(world); /* they come in the same stream */
         daemon_flush(world->daemon, world_daemon_now(world));
         plan_wake(world);
 }
@@ -202,42 +237,18 @@ static bool route(struct world *world, const struct message *message) {
         return !slice_starts_with(topic, SLICE_LITERAL("answers/")) && random_chance(&world->random, 90);
 }
 
-static size_t find_outgoing(const struct sim_broker *broker, uint16_t id) {
-        size_t i = 0;
-
-        while (i < broker->n_outgoing && broker->outgoing[i].id != id)
-                i++;
-        return i;
-}
-
-static void acknowledge(struct world *world, struct happening *happening) {
-        struct sim_broker *broker = &world->broker;
-        uint16_t id = (uint16_t)happening->number;
-        size_t at = find_outgoing(broker, id);
-
-        if (happening->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
-                return;
-
-        free(broker->outgoing[at].message);
-        broker->n_outgoing--;
-        for (; at < broker->n_outgoing; at++)
-                broker->outgoing[at] = broker->outgoing[at + 1];
-        daemon_acknowledged(world->daemon, id, happening->number & NO_SUBSCRIBER, world_daemon_now(world));
-        daemon_flush(world->daemon, world_daemon_now(world));
-}
-
 static void arrive(struct world *world, struct happening *happening) {
         struct sim_broker *broker = &world->broker;
         size_t at = find_outgoing(broker, (uint16_t)happening->number);
+        struct outgoing *outgoing = &broker->outgoing[at];
 
         if (happening->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
                 return;
-        if (!route(world, broker->outgoing[at].message) && !broker->has_plugin)
-                happening->number |= NO_SUBSCRIBER;
+        outgoing->no_subscriber = !route(world, outgoing->message) && !broker->has_plugin;
+        outgoing->is_acknowledged = true;
         timeline_plan(&world->timeline,
                       (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
-                                          .happen = acknowledge,
-                                          .number = happening->number,
+                                          .happen = read_acknowledgements,
                                           .generation = broker->link });
 }
 
@@ -295,7 +306,7 @@ int broker_publish(void *userdata, const struct message *message, uint16_t *ret_
         while (broker->last_id == 0 || find_outgoing(broker, broker->last_id) < broker->n_outgoing);
 
         outgoing = &broker->outgoing[broker->n_outgoing++];
-        *outgoing = (struct outgoing){ message_copy(message), broker->last_id };
+        *outgoing = (struct outgoing){ .message = message_copy(message), .id = broker->last_id };
         ASSERT(outgoing->message);
         if (broker->is_up)
                 plan_arrival(world, broker->last_id);
@@ -325,11 +336,13 @@ void broker_connect_daemon(struct world *world) {
         broker->link++;
         broker->wakes = false;
         broker->n_unsure = 0;
-        for (size_t i = 0; i < broker->n_outgoing; i++) /* before all that is new */
+        for (size_t i = 0; i < broker->n_outgoing; i++) { /* once more, before all that is new */
+                broker->outgoing[i].is_acknowledged = false;
                 plan_arrival(world, broker->outgoing[i].id);
+        }
+        deliver(world, broker->n_waiting); /* what waited comes before what we subscribe to */
         if (broker->has_plugin)
                 daemon_receive(world->daemon, &sign, world_daemon_now(world));
-        deliver(world, broker->n_waiting); /* what waited comes before we know that we are subscribed */
         daemon_up(world->daemon, broker->session_kept, world_daemon_now(world));
         daemon_flush(world->daemon, world_daemon_now(world));
         broker->session_kept = true;

@@ -29,10 +29,11 @@ struct faults {
         bool steps_far; /* by hours */
 };
 
-/* What the daemon has published and the broker has not acknowledged. */
+/* What the daemon has published, until it reads that the broker has taken it. */
 struct outgoing {
         struct message *message;
         uint16_t id;
+        bool is_acknowledged, no_subscriber; /* the broker says so, though the daemon has not read it yet */
 };
 
 /* The broker's own state, and what is on its way between it and the daemon. */

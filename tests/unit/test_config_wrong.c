@@ -82,6 +82,10 @@ static const struct {
         { "an empty ready file",
           { "--ready-file", "" },
           "statestored: --ready-file: a file name was expected, not \"\"; see --help\n" },
+        { "an HTTP address without a port",
+          { "--http-listen", "127.0.0.1" },
+          "statestored: --http-listen: a numeric address with a port was expected, not \"127.0.0.1\"; see "
+          "--help\n" },
         { "a log level",
           { "--log-level", "trace" },
           "statestored: --log-level: error, warning, info or debug was expected, not \"trace\"; see "

@@ -143,6 +143,8 @@ Test(storage, that_fails_leaves_all_as_it_was_and_every_answer_says_so) {
                                 cr_expect_null(message_property(message, "__ts").data, ROW(failures, i));
                         }
                         cr_expect_eq(broker.is_lost, failures[i].is_lost, ROW(failures, i));
+                        if (broker.is_lost)
+                                continue; /* nothing more is executed */
 
                         broker.commit_result = 0;
                         broker_forget(&broker);

@@ -263,7 +263,7 @@ Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
 }
 
 /* Either takes less than a page has, both take more. */
-#define LESS_LENGTH 6400
+#define LESS_LENGTH 3200
 
 Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
         struct slice key = { (uint8_t *)evil_key, LESS_LENGTH + NUMBER };

@@ -37,6 +37,20 @@ Test(watch, finds_a_registration_by_client_and_key) {
         watch_deinit(&watch);
 }
 
+Test(watch, finds_a_client_by_what_is_left_of_its_connections) {
+        struct watch watch;
+
+        cr_assert_eq(watch_init(&watch, SEED), 0);
+        cr_assert_eq(watch_add(&watch, S("c"), S("former"), 3), 0);
+        cr_assert_eq(watch_add(&watch, S("c"), S("present"), 4), 0);
+        watch_remove(&watch, find(&watch, "c", "former"));
+        cr_expect_null(watch_of_connection(&watch, 3));
+        cr_expect_eq(watch_of_connection(&watch, 4), find(&watch, "c", "present"));
+        watch_remove(&watch, find(&watch, "c", "present"));
+        cr_expect_null(watch_of_connection(&watch, 4));
+        watch_deinit(&watch);
+}
+
 Test(registration, is_of_one_client_also_when_it_has_ended) {
         struct registration *registration;
         struct watch watch;
