@@ -132,7 +132,8 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         struct link *link = poll->data;
         int r = MOSQ_ERR_SUCCESS;
 
-        link->is_socket_open = status >= 0;
+        if (status >= 0)
+                link->is_socket_open = true;
         if (status < 0 || events & UV_READABLE || is_shaking_hands(link)) {
                 r = mosquitto_loop_read(link->client, 1);
                 link->config.callbacks.batch_end(link->config.userdata);
@@ -258,8 +259,12 @@ static void attempt(uv_timer_t *timer) {
         r = mosquitto_connect_async(link->client, host, link_endpoint(link)->port, link->config.keepalive_s);
         if (r == MOSQ_ERR_SUCCESS && watch_socket(link) < 0)
                 r = MOSQ_ERR_NOMEM;
-        if (r != MOSQ_ERR_SUCCESS)
-                lose(link, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+        if (r == MOSQ_ERR_SUCCESS)
+                return;
+
+        /* on a fast network TLS may have begun to shake hands already */
+        link->is_socket_open = r == MOSQ_ERR_ERRNO && errno == EPROTO;
+        lose(link, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 
 static void misc(uv_timer_t *timer) {

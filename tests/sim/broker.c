@@ -5,7 +5,6 @@
  * and was not acknowledged it gives again over the next connection; so does the daemon's side with what it published.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +12,11 @@
 #include "common/array.h"
 #include "common/assert.h"
 #include "common/broker_side.h"
-#include "common/parse.h"
 #include "common/topics.h"
 #include "sim/check.h"
 #include "sim/world.h"
 
-/* On one connection nothing overtakes. */
-static int64_t after(struct world *world, int64_t *last_ns) {
+int64_t broker_after(struct world *world, int64_t *last_ns) {
         int64_t at_ns = world_soon(world, 5);
 
         if (at_ns < *last_ns)
@@ -38,12 +35,12 @@ static void plan_wake(struct world *world) {
                 return;
         broker->wakes = true;
         timeline_plan(&world->timeline,
-                      (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
+                      (struct happening){ .at_ns = broker_after(world, &broker->last_to_daemon_ns),
                                           .happen = wake,
                                           .generation = broker->link });
 }
 
-static void to_daemon(struct world *world, const struct message *message) {
+void broker_tell(struct world *world, const struct message *message) {
         struct sim_broker *broker = &world->broker;
 
         ASSERT(array_reserve((void **)&broker->waiting, &broker->waiting_capacity, broker->n_waiting + 1,
@@ -149,94 +146,6 @@ static void wake(struct world *world, struct happening *happening) {
 
 /* 2. From the daemon */
 
-static const char *number_text(uint64_t number, char text[24]) {
-        snprintf(text, 24, "%" PRIu64, number);
-        return text;
-}
-
-static void tell(struct world *world, const char *topic, const char *payload) {
-        struct message message = { .topic = slice_from_string(topic),
-                                   .payload = slice_from_string(payload),
-                                   .qos = 1 };
-
-        to_daemon(world, &message);
-}
-
-static struct sim_client *find_connection(struct world *world, struct slice text) {
-        uint64_t connection;
-
-        ASSERT(parse_uint64(text, &connection) == 0);
-        for (size_t i = 0; i < world->n_clients; i++)
-                if (connection != 0 && world->clients[i].connection == connection)
-                        return &world->clients[i];
-        return NULL;
-}
-
-static void welcome(struct world *world) {
-        char payload[256], number[24];
-        int length = snprintf(payload, sizeof(payload), "%s\n", world->broker.seal);
-
-        for (size_t i = 0; i < world->n_clients; i++)
-                if (world->clients[i].connection != 0 && world->clients[i].is_held)
-                        length += snprintf(payload + length, sizeof(payload) - (size_t)length, "%s\n",
-                                           number_text(world->clients[i].connection, number));
-        tell(world, BROKER_SIDE_WELCOME, payload);
-}
-
-static void control(struct world *world, const struct message *message) {
-        struct sim_client *client;
-        char number[24];
-
-        snprintf(number, sizeof(number), "%.*s", (int)message->payload.length,
-                 (const char *)message->payload.data);
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HELLO))) {
-                welcome(world);
-                return;
-        }
-        client = find_connection(world, message->payload);
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HOLD))) {
-                if (client)
-                        client->is_held = true;
-                else
-                        tell(world, BROKER_SIDE_LEFT, number);
-        } else if (client) {
-                client->is_held = false;
-        }
-}
-
-/* Returns whether somebody gets it. */
-static bool route(struct world *world, const struct message *message) {
-        struct slice topic = message->topic, name;
-        struct sim_client *client;
-
-        if (slice_equal(topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
-                return find_connection(world,
-                                       message->correlation_data); /* what it says was checked as it left */
-        if (slice_starts_with(topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
-                control(world, message);
-                return true;
-        }
-
-        /* a notify topic, or "answers/{client}" */
-        for (size_t i = 0; i < world->n_clients; i++) {
-                client = &world->clients[i];
-                if (slice_starts_with(topic, SLICE_LITERAL("answers/"))) {
-                        slice_split(topic, '/', &name);
-                        if (!slice_equal(name, slice_from_string(truth_client(i))) ||
-                            client->connection == 0)
-                                continue;
-                        timeline_plan(&world->timeline,
-                                      (struct happening){ .at_ns = after(world, &client->last_to_client_ns),
-                                                          .happen = client_receive,
-                                                          .number = i,
-                                                          .generation = client->connection,
-                                                          .message = message_copy(message) });
-                        return true;
-                }
-        }
-        return !slice_starts_with(topic, SLICE_LITERAL("answers/")) && random_chance(&world->random, 90);
-}
-
 static void arrive(struct world *world, struct happening *happening) {
         struct sim_broker *broker = &world->broker;
         size_t at = find_outgoing(broker, (uint16_t)happening->number);
@@ -244,10 +153,10 @@ static void arrive(struct world *world, struct happening *happening) {
 
         if (happening->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
                 return;
-        outgoing->no_subscriber = !route(world, outgoing->message) && !broker->has_plugin;
+        outgoing->no_subscriber = !broker_route(world, outgoing->message) && !broker->has_plugin;
         outgoing->is_acknowledged = true;
         timeline_plan(&world->timeline,
-                      (struct happening){ .at_ns = after(world, &broker->last_to_daemon_ns),
+                      (struct happening){ .at_ns = broker_after(world, &broker->last_to_daemon_ns),
                                           .happen = read_acknowledgements,
                                           .generation = broker->link });
 }
@@ -256,7 +165,7 @@ static void plan_arrival(struct world *world, uint16_t id) {
         struct sim_broker *broker = &world->broker;
 
         timeline_plan(&world->timeline,
-                      (struct happening){ .at_ns = after(world, &broker->last_to_broker_ns),
+                      (struct happening){ .at_ns = broker_after(world, &broker->last_to_broker_ns),
                                           .happen = arrive,
                                           .number = id,
                                           .generation = broker->link });
@@ -381,36 +290,18 @@ void broker_restart(struct world *world) {
         snprintf(broker->seal, sizeof(broker->seal), "%032" PRIx64, random_next(&world->random));
 }
 
-uint64_t broker_connection(struct world *world) {
-        return ++world->broker.n_connections;
-}
-
-void broker_left(struct world *world, size_t client) {
-        struct sim_client *left = &world->clients[client];
-        char text[24];
-
-        if (world->broker.has_plugin && left->is_held)
-                tell(world, BROKER_SIDE_LEFT, number_text(left->connection, text));
-        if (!world->broker.has_plugin && world->config.presence_topic) {
-                snprintf(text, sizeof(text), "gone/%s", truth_client(client));
-                tell(world, text, "");
-        }
-        left->connection = 0;
-        left->is_held = false;
-}
-
 void broker_take(struct world *world, const struct message *message) {
         struct message copy = *message;
         char correlation[32];
 
-        to_daemon(world, message);
+        broker_tell(world, message);
         if (random_chance(&world->random, 5))
-                to_daemon(world, message); /* QoS 1 */
+                broker_tell(world, message); /* QoS 1 */
         if (IS_PLANTED(PLANTED_OTHER_REQUEST) && random_chance(&world->random, 20)) {
                 snprintf(correlation, sizeof(correlation), "0%.*s", (int)message->correlation_data.length,
                          (const char *)message->correlation_data.data);
                 copy.correlation_data = slice_from_string(correlation);
-                to_daemon(world, &copy);
+                broker_tell(world, &copy);
         }
 }
 

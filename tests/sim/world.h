@@ -43,7 +43,6 @@ struct sim_broker {
         uint64_t link;            /* counts connections to the daemon */
         bool session_kept;        /* it still knows the daemon's */
         char seal[33];            /* the plugin's */
-        char instance_id[65];     /* as the daemon last said it */
         struct message **waiting; /* for the daemon, in order */
         size_t n_waiting, waiting_capacity;
         size_t n_unsure; /* of those, at the front: given to the daemon, acknowledgement not yet seen */
@@ -123,12 +122,21 @@ void broker_deinit(struct sim_broker *broker);
 
 void broker_forget_outgoing(struct sim_broker *broker);
 
+/* To the daemon, after all that waits for it. */
+void broker_tell(struct world *world, const struct message *message);
+
+/* So much later than now, and not before *last_ns, which it becomes: on one connection nothing overtakes. */
+int64_t broker_after(struct world *world, int64_t *last_ns);
+
 /* A client's request. */
 void broker_take(struct world *world, const struct message *message);
 
 /* The daemon's. */
 int broker_publish(void *world, const struct message *message, uint16_t *ret_id);
 bool broker_has_room(void *world);
+
+/* route.c: gives it to whom it is for. Returns whether somebody gets it. */
+bool broker_route(struct world *world, const struct message *message);
 
 /* The number of a connection that begins, and the end of a client's. */
 uint64_t broker_connection(struct world *world);

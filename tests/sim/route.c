@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Who gets what the daemon publishes, and what the broker says of its clients: with the plugin, or without. */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/assert.h"
+#include "common/broker_side.h"
+#include "common/parse.h"
+#include "sim/world.h"
+
+static const char *number_text(uint64_t number, char text[24]) {
+        snprintf(text, 24, "%" PRIu64, number);
+        return text;
+}
+
+static void tell(struct world *world, const char *topic, const char *payload) {
+        struct message message = { .topic = slice_from_string(topic),
+                                   .payload = slice_from_string(payload),
+                                   .qos = 1 };
+
+        broker_tell(world, &message);
+}
+
+static struct sim_client *find_connection(struct world *world, struct slice text) {
+        uint64_t connection;
+
+        ASSERT(parse_uint64(text, &connection) == 0);
+        for (size_t i = 0; i < world->n_clients; i++)
+                if (connection != 0 && world->clients[i].connection == connection)
+                        return &world->clients[i];
+        return NULL;
+}
+
+static void welcome(struct world *world) {
+        char payload[256], number[24];
+        int length = snprintf(payload, sizeof(payload), "%s\n", world->broker.seal);
+
+        for (size_t i = 0; i < world->n_clients; i++)
+                if (world->clients[i].connection != 0 && world->clients[i].is_held)
+                        length += snprintf(payload + length, sizeof(payload) - (size_t)length, "%s\n",
+                                           number_text(world->clients[i].connection, number));
+        tell(world, BROKER_SIDE_WELCOME, payload);
+}
+
+static void control(struct world *world, const struct message *message) {
+        struct sim_client *client;
+        char number[24];
+
+        snprintf(number, sizeof(number), "%.*s", (int)message->payload.length,
+                 (const char *)message->payload.data);
+        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HELLO))) {
+                welcome(world);
+                return;
+        }
+        client = find_connection(world, message->payload);
+        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HOLD))) {
+                if (client)
+                        client->is_held = true;
+                else
+                        tell(world, BROKER_SIDE_LEFT, number);
+        } else if (client) {
+                client->is_held = false;
+        }
+}
+
+/* To the client that is named behind "answers/". */
+static bool answer(struct world *world, const struct message *message) {
+        struct slice name;
+
+        slice_split(message->topic, '/', &name);
+        for (size_t i = 0; i < world->n_clients; i++) {
+                struct sim_client *client = &world->clients[i];
+                struct happening happening = { .happen = client_receive,
+                                               .number = i,
+                                               .generation = client->connection };
+
+                if (client->connection == 0 || !slice_equal(name, slice_from_string(truth_client(i))))
+                        continue;
+                happening.at_ns = broker_after(world, &client->last_to_client_ns);
+                happening.message = message_copy(message);
+                timeline_plan(&world->timeline, happening);
+                return true;
+        }
+        return false;
+}
+
+/* What a notification says was checked as it left: see broker_publish(). */
+bool broker_route(struct world *world, const struct message *message) {
+        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
+                return find_connection(world, message->correlation_data);
+        if (slice_starts_with(message->topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
+                control(world, message);
+                return true;
+        }
+        if (slice_starts_with(message->topic, SLICE_LITERAL("answers/")))
+                return answer(world, message);
+        return random_chance(&world->random, 90); /* a notify topic: some client is not subscribed */
+}
+
+uint64_t broker_connection(struct world *world) {
+        return ++world->broker.n_connections;
+}
+
+void broker_left(struct world *world, size_t client) {
+        struct sim_client *left = &world->clients[client];
+        char text[24];
+
+        if (world->broker.has_plugin && left->is_held)
+                tell(world, BROKER_SIDE_LEFT, number_text(left->connection, text));
+        if (!world->broker.has_plugin && world->config.presence_topic) {
+                snprintf(text, sizeof(text), "gone/%s", truth_client(client));
+                tell(world, text, "");
+        }
+        left->connection = 0;
+        left->is_held = false;
+}
