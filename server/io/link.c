@@ -263,7 +263,7 @@ static void attempt(uv_timer_t *timer) {
                 return;
 
         /* on a fast network TLS may have begun to shake hands already */
-        link->is_socket_open = r == MOSQ_ERR_ERRNO && errno == EPROTO;
+        link->is_socket_open = *link->library_error || (r == MOSQ_ERR_ERRNO && errno == EPROTO);
         lose(link, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 

@@ -96,27 +96,27 @@ static pid_t read_holder(int fd) {
 #define LOCK_TRIES 100 /* a second */
 
 /* A process that was killed has its lock until the kernel is done with it: one that is started in its place waits. */
-static int lock_patiently(int fd) {
+static int take_lock(int fd, enum patience patience) {
         const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
 
         for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
                 if (errno != EWOULDBLOCK)
                         return -errno;
-                if (i == LOCK_TRIES)
+                if (i == LOCK_TRIES || patience == WAIT_NOT)
                         return -EBUSY;
                 nanosleep(&pause, NULL);
         }
         return 0;
 }
 
-int directory_lock(struct directory *directory, pid_t *ret_holder) {
+int directory_lock(struct directory *directory, enum patience patience, pid_t *ret_holder) {
         int fd, r;
 
         fd = openat(directory->fd, DIRECTORY_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
         if (fd < 0)
                 return -errno;
 
-        r = lock_patiently(fd);
+        r = take_lock(fd, patience);
         if (r < 0) {
                 if (r == -EBUSY)
                         *ret_holder = read_holder(fd);

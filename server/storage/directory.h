@@ -30,11 +30,16 @@ int directory_make(struct directory *directory, const char *path);
 /* Accepts one that is all zeros or closed. Gives back the lock. */
 void directory_close(struct directory *directory);
 
+enum patience {
+        WAIT_NOT,
+        WAIT_FOR_THE_KILLED, /* a second, in which the kernel ends a process that this one takes the place of */
+};
+
 /*
  * Takes the lock. Returns 0; -EBUSY where another process has it: *ret_holder is that process, or 0 where it does
  * not say; or what failed.
  */
-int directory_lock(struct directory *directory, pid_t *ret_holder);
+int directory_lock(struct directory *directory, enum patience patience, pid_t *ret_holder);
 
 /* False for what is not there, or is empty. */
 bool directory_has(const struct directory *directory, const char *name);

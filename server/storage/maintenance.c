@@ -113,7 +113,7 @@ static int open_directory(struct directory *directory, const char *path) {
         if (!directory_has(directory, DIRECTORY_DATABASE))
                 return -ENOENT;
 
-        r = directory_lock(directory, &holder);
+        r = directory_lock(directory, WAIT_NOT, &holder);
         return r == -EROFS || r == -EACCES ? 0 : r;
 }
 

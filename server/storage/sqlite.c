@@ -252,7 +252,7 @@ static int lock(struct directory *directory) {
         char name[32] = "another process";
         int r;
 
-        r = directory_lock(directory, &holder);
+        r = directory_lock(directory, WAIT_FOR_THE_KILLED, &holder);
         if (r == 0)
                 return 0;
 
