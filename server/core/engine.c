@@ -108,15 +108,14 @@ static void execute(struct step *step) {
 }
 
 /*
- * What tells this request from all others. A registration lives as long as its client's connection: so
- * for KEYNOTIFY a copy that comes over another connection is another request. Where connections cannot be told
- * apart, any departure may have been this client's; where they can, the broker may not know of a registration that was
- * made just before we were killed, and then it ends though its connection lives.
+ * What tells this request from all others. A registration lives as long as its client's connection: so a KEYNOTIFY
+ * that comes again over another connection is another request, and registers again. Where connections cannot be told
+ * apart, any departure may have been this client's.
  */
 static struct digest identify(const struct engine *engine, const struct request *request) {
         uint64_t where[2] = { request->connection,
                               request->connection ? engine->unlisted_at : engine->n_departures };
-        bool bound = request->verb == VERB_KEYNOTIFY;
+        bool bound = request->verb == VERB_KEYNOTIFY && !request->stop;
         struct slice parts[] = {
                 request->client,
                 request->response_topic,

@@ -42,7 +42,7 @@ static int fail(const struct load *load, int code) {
 
 static int check_structures(const struct load *load, enum load_depth depth) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        const char *finding;
+        const char *finding, *line_end;
         int code;
 
         code = database_prepare(load->db,
@@ -58,8 +58,10 @@ static int check_structures(const struct load *load, enum load_depth depth) {
                 return -ENOMEM;
         if (strcmp(finding, "ok") == 0)
                 return 0;
+
+        line_end = strchr(finding, '\n'); /* the first line says no more than which database */
         return database_refuse(load->directory, DIRECTORY_DATABASE, "it is damaged: %s",
-                               LOG_TEXT(slice_from_string(finding)));
+                               LOG_TEXT(slice_from_string(line_end ? line_end + 1 : finding)));
 }
 
 static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {

@@ -186,6 +186,9 @@ static void save(struct world *world) {
         world->saved = world->both.model;
         world->saved.saved = NULL;
         both_compare(&world->both);
+}
+
+static void compare_disk(const struct world *world) {
         disk_compare(&world->disk, world->both.engine, world->around.now);
 }
 
@@ -216,6 +219,7 @@ static void fail(struct world *world) {
         model.saved = &world->saved;
         world->both.model = model;
         save(world);
+        compare_disk(world);
 }
 
 /* Keys and clients by what is on the disk, in the texts that live longer than it. */
@@ -261,6 +265,7 @@ static void restart(struct world *world) {
                         model->keys[i] = model->keys[--model->n_keys];
         restore_registrations(world);
         save(world);
+        compare_disk(world);
 }
 
 static void step(struct world *world, struct slice *input) {
@@ -306,6 +311,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int i = 0; i < N_STEPS_MAX && input.length > 0 && world.n_asked < N_REQUESTS_MAX; i++)
                 step(&world, &input);
         commit(&world);
+        compare_disk(&world);
         world_deinit(&world);
         return 0;
 }

@@ -99,6 +99,19 @@ BROKER_MESSAGES = numbered(
     b"\0x:1\n\0" + SEAL + b":7\n\1client",
 )
 
+ROWS = numbered(
+    *(bytes([2, 0]) + text(b"key") + text(b"value") + bytes([1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 9, 9])
+      + bytes([1]) + text(b"client") + text(b"key") + bytes(7) + b"\7"
+      + bytes([change, kind]) + (text(b"value") if kind > 2 else bytes(7) + b"\7")
+      for change in range(26) for kind in (change % 5,)),
+    bytes([1, 2, 5, 1, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 9, 9, 16, 3]) + text(b"OK"),
+)
+
+WAL = numbered(
+    bytes([4, 2, 1, 1, 1, 1, 1, 1, 1, 1]), bytes(range(0, 200, 3)), bytes(range(255, 0, -2)), b"\x37\x7f\x06\x82" + bytes(60),
+    b"\x37\x7f\x06\x83\x00\x2d\xe2\x18" + bytes(200),
+)
+
 TARGETS = {
     "broker_messages": BROKER_MESSAGES,
     "config": CONFIG,
@@ -108,7 +121,9 @@ TARGETS = {
     "invocation": INVOCATION,
     "parse": PARSE,
     "resp3": RESP3,
+    "rows": ROWS,
     "topics": TOPICS,
+    "wal": WAL,
 }
 
 

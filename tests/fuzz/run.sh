@@ -21,7 +21,7 @@ seconds=${1:-10}
 build=${STATESTORE_FUZZ_BUILD:-$PWD/build/fuzz}
 
 [ -f "$build/build.ninja" ] || CC=clang meson setup "$build" -Dfuzz=true -Dbuildtype=debugoptimized \
-        -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link >/dev/null
+        -Db_sanitize=address,undefined -Db_lundef=false '-Dc_args=-fsanitize=fuzzer-no-link -w' >/dev/null
 ninja -C "$build" --quiet build.ninja >/dev/null
 targets=$(ninja -C "$build" -t targets all | sed -n 's,^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*,\1,p')
 ninja -C "$build" --quiet $targets
@@ -45,7 +45,7 @@ for program in $targets; do
         mkdir -p "$corpus"
         quiet=0
         [ "$name" != config ] || quiet=3 # it says what is wrong with each
-        if ! "$build/$program" -max_total_time="$seconds" -timeout=60 -print_final_stats=1 -close_fd_mask=$quiet \
+        if ! "$build/$program" -max_total_time="$seconds" -timeout=60 -entropic=0 -print_final_stats=1 -close_fd_mask=$quiet \
                 -artifact_prefix="$build/failures/$name-" "$corpus" "tests/fuzz/seeds/$name" >"$log" 2>&1; then
                 echo "FAILED: $name" >&2
                 tail -n 40 "$log" >&2

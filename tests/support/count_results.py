@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up what the test runners wrote and says it in one line: N passed, M failed.
+"""Adds up what the test runners wrote and says it in one line: N passed, M failed, and K skipped where any were.
 
 usage: count_results.py BUILD PASSED FAILED
 
@@ -29,31 +29,35 @@ def unit_results(build):
             ok = 1
         passed += ok
         failed += not_ok
-    return passed, failed
+    return passed, failed, 0
 
 
 def integration_results(build):
-    passed = failed = 0
+    passed = failed = skipped = 0
     for suite in ElementTree.parse(build / "results" / "integration.xml").getroot():
-        n_failed = int(suite.get("failures")) + int(suite.get("errors")) + int(suite.get("skipped"))
+        n_failed = int(suite.get("failures")) + int(suite.get("errors"))
+        n_skipped = int(suite.get("skipped"))
         failed += n_failed
-        passed += int(suite.get("tests")) - n_failed
-    return passed, failed
+        skipped += n_skipped
+        passed += int(suite.get("tests")) - n_failed - n_skipped
+    return passed, failed, skipped
 
 
 def main():
     build, passed, failed = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    skipped = 0
 
     for read in unit_results, integration_results:
         try:
-            more_passed, more_failed = read(build)
+            more_passed, more_failed, more_skipped = read(build)
         except (OSError, ElementTree.ParseError) as error:
             print(f"no results: {error}", file=sys.stderr)
-            more_passed, more_failed = 0, 1
+            more_passed, more_failed, more_skipped = 0, 1, 0
         passed += more_passed
         failed += more_failed
+        skipped += more_skipped
 
-    print(f"{passed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     sys.exit(failed > 0)
 
 

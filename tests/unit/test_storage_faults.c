@@ -83,6 +83,9 @@ static bool commit_all(struct disk *disk, struct tally *tally) {
         return false;
 }
 
+/* Where the fault strikes first: a store that was killed, or one that was closed, whose log begins anew. */
+static bool is_closed;
+
 /* Returns false once the nth call is behind the last one. */
 static bool run(struct disk *original, const struct fault *fault, unsigned nth, bool lasts,
                 struct tally *tally) {
@@ -124,6 +127,8 @@ static struct tally run_all(const struct fault *fault, bool lasts) {
                 COMMIT(&original);
         }
 
+        if (is_closed)
+                disk_close(&original);
         do {
                 nth++;
         } while (run(&original, fault, nth, lasts, &tally));
@@ -194,6 +199,15 @@ Test(storage_faults, a_write_that_was_done_leaves_a_commit_uncertain_if_it_was_t
         cr_expect_gt(once.n_errors, 0);
         cr_expect_gt(once.n_stale, 0);
         cr_expect_gt(lasting.n_errors, 0);
+}
+
+Test(storage_faults, so_does_one_in_a_log_that_has_just_begun) {
+        struct tally once;
+
+        is_closed = true;
+        once = run_all(&false_write, false);
+        cr_expect_gt(once.n_errors, 0);
+        cr_expect_gt(once.n_stale, 0);
 }
 
 Test(storage_faults, a_sync_error_leaves_a_commit_uncertain) {

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Stored rows. What an input says is kept, and read: it must be that. Then a cell is changed, or a row goes, or one takes
+ * another's content: that must be refused, or make no difference.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "common/cleanup.h"
+#include "common/hlc.h"
+#include "common/log.h"
+#include "fuzz/fuzz.h"
+#include "storage/database.h"
+#include "storage/rows.h"
+#include "storage/schema.h"
+#include "storage/sqlite_load.h"
+
+#define N_ROWS_MAX 6
+#define NOW        ((struct now){ .wall_ms = 1000000, .mono_ns = 1000000000 })
+
+static sqlite3 *open_database(void) {
+        static sqlite3 *db;
+
+        if (!db) {
+                log_set_level((enum log_level) - 1); /* every refusal has a line */
+                ASSERT(sqlite3_open(":memory:", &db) == SQLITE_OK && schema_create(db) == SQLITE_OK);
+        }
+        return db;
+}
+
+/* 1. Writing */
+
+/* Writes a row whose parameters are bound by the caller's function. */
+static bool insert(sqlite3 *db, const char *sql, int (*bind)(sqlite3_stmt *, const void *),
+                   const void *row) {
+        CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
+
+        ASSERT(database_prepare(db, sql, &statement) == SQLITE_OK && bind(statement, row) == SQLITE_OK);
+        return sqlite3_step(statement) == SQLITE_DONE; /* or the key is there already */
+}
+
+static int bind_entry(sqlite3_stmt *statement, const void *row) {
+        return kept_entry_bind(statement, row);
+}
+
+static int bind_registration(sqlite3_stmt *statement, const void *row) {
+        return kept_registration_bind(statement, row);
+}
+
+static int bind_answer(sqlite3_stmt *statement, const void *row) {
+        return kept_answer_bind(statement, row);
+}
+
+static int bind_meta(sqlite3_stmt *statement, const void *row) {
+        return kept_meta_bind(statement, row);
+}
+
+static uint64_t add_entry(sqlite3 *db, struct slice *input) {
+        struct kept_entry entry = { .key = input_text(input), .value = input_text(input) };
+        static const char *const fences[] = { "1:2:c", "0001696374425000:00007:node" };
+        size_t fence = input_below(input, 3);
+
+        entry.version.wall_ms = (int64_t)input_number(input, 6);
+        entry.version.counter = (uint32_t)input_number(input, 4);
+        entry.expires = input_chance(input, 50);
+        entry.expires_at_ms = (int64_t)input_number(input, 3);
+        if (fence > 0)
+                entry.fence = slice_from_string(fences[fence - 1]);
+        kept_entry_set_types(&entry);
+        return insert(db, "INSERT INTO entries (" KEPT_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                      bind_entry, &entry)
+                       ? kept_entry_checksum(&entry)
+                       : 0;
+}
+
+static uint64_t add_registration(sqlite3 *db, struct slice *input) {
+        struct kept_registration registration = { .client = input_text(input), .key = input_text(input) };
+
+        registration.connection = input_number(input, 8);
+        return insert(db,
+                      "INSERT INTO registrations (" KEPT_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4)",
+                      bind_registration, &registration)
+                       ? kept_registration_checksum(&registration)
+                       : 0;
+}
+
+static uint64_t add_answer(sqlite3 *db, struct slice *input) {
+        struct kept_answer answer = { .slot = (uint32_t)input_number(input, 1) };
+
+        answer.digest.bytes[0] = input_byte(input);
+        answer.answer.outcome = (uint16_t)input_below(input, N_OUTCOMES);
+        answer.answer.has_version = input_chance(input, 50);
+        answer.answer.version_wall_ms = (int64_t)input_number(input, 6);
+        answer.answer.version_counter = (uint32_t)input_number(input, 4);
+        answer.forget_at_ms = 2000000 + (int64_t)input_number(input, 3);
+        return insert(db,
+                      "INSERT INTO answers (" KEPT_ANSWER_COLUMNS
+                      ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                      bind_answer, &answer)
+                       ? kept_answer_checksum(&answer)
+                       : 0;
+}
+
+static void fill(sqlite3 *db, struct slice *input) {
+        static uint64_t (*const add[])(sqlite3 *, struct slice *) = { add_entry, add_registration,
+                                                                      add_answer };
+        struct kept_meta meta = { .header = { .seed = 7, .instance_id = "0123456789abcdef0123456789abcdef" },
+                                  .reading_ms = 1000000 };
+        size_t n_rows = input_below(input, N_ROWS_MAX + 1);
+
+        snprintf(meta.header.node_id, sizeof(meta.header.node_id), "StateStore");
+        for (size_t i = 0; i < n_rows; i++)
+                meta.rows_checksum += add[input_below(input, 3)](db, input);
+        ASSERT(insert(db, kept_meta_write_sql, bind_meta, &meta));
+}
+
+/* 2. Reading: a line a row */
+
+static void append_version(struct buf *text, struct version version) {
+        buf_append_uint(text, (uint64_t)version.wall_ms);
+        buf_append_string(text, ":");
+        buf_append_uint(text, version.counter);
+}
+
+static int take_header(void *userdata, const struct storage_header *header) {
+        append_version(userdata, header->clock);
+        buf_append_string(userdata, header->instance_id);
+        return 0;
+}
+
+static int take_entry(void *userdata, struct slice key, struct slice value, struct version version,
+                      int64_t deadline_ns, const struct hlc *fence) {
+        buf_append_string(userdata, "\nentry ");
+        buf_append_slice(userdata, key);
+        buf_append_string(userdata, "=");
+        buf_append_slice(userdata, value);
+        append_version(userdata, version);
+        buf_append_uint(userdata, (uint64_t)deadline_ns);
+        if (fence)
+                hlc_append(userdata, *fence, HLC_UNPADDED);
+        return 0;
+}
+
+static int take_registration(void *userdata, struct slice client, struct slice key, uint64_t connection) {
+        buf_append_string(userdata, "\nregistration ");
+        buf_append_slice(userdata, client);
+        buf_append_string(userdata, " ");
+        buf_append_slice(userdata, key);
+        buf_append_uint(userdata, connection);
+        return 0;
+}
+
+static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
+                       struct remembered_answer answer, int64_t deadline_ns) {
+        buf_append_string(userdata, "\nanswer ");
+        buf_append_uint(userdata, slot);
+        buf_append(userdata, digest, sizeof(*digest));
+        buf_append_uint(userdata, answer.outcome);
+        buf_append_uint(userdata, answer.has_version);
+        append_version(userdata, (struct version){ answer.version_wall_ms, answer.version_counter });
+        buf_append_uint(userdata, (uint64_t)deadline_ns);
+        return 0;
+}
+
+static int load(sqlite3 *db, struct buf *text) {
+        struct directory directory = { .fd = -1, .path = (char *)"fuzz", .database = (char *)"fuzz" };
+        struct storage_sink sink = { .header = take_header,
+                                     .entry = take_entry,
+                                     .registration = take_registration,
+                                     .answer = take_answer,
+                                     .userdata = text };
+        struct kept_meta meta;
+
+        return sqlite_load(db, &directory, &sink, NOW, LOAD_QUICK, &meta);
+}
+
+/* 3. Changing */
+
+static const char *const changes[] = {
+        "UPDATE entries SET key = ?1 WHERE key = (SELECT min(key) FROM entries)",
+        "UPDATE entries SET value = ?1 WHERE key = (SELECT min(key) FROM entries)",
+        "UPDATE entries SET version_wall_ms = ?1",
+        "UPDATE entries SET version_counter = ?1",
+        "UPDATE entries SET expires_at_ms = ?1",
+        "UPDATE entries SET fence = ?1",
+        "UPDATE entries SET checksum = ?1",
+        "UPDATE entries SET value = (SELECT value FROM entries ORDER BY ?1 LIMIT 1)",
+        "DELETE FROM entries WHERE key >= ?1",
+        "INSERT INTO entries SELECT ?1, value, version_wall_ms, version_counter, expires_at_ms, fence, "
+        "checksum"
+        " FROM entries LIMIT 1",
+        "UPDATE registrations SET client = ?1 WHERE client = (SELECT min(client) FROM registrations)",
+        "UPDATE registrations SET key = ?1 WHERE key = (SELECT min(key) FROM registrations)",
+        "UPDATE registrations SET connection = ?1",
+        "DELETE FROM registrations WHERE client >= ?1",
+        "UPDATE answers SET slot = ?1 WHERE slot = (SELECT min(slot) FROM answers)",
+        "UPDATE answers SET digest = ?1",
+        "UPDATE answers SET outcome = ?1",
+        "UPDATE answers SET has_version = ?1",
+        "UPDATE answers SET version_counter = ?1",
+        "UPDATE answers SET forget_at_ms = ?1",
+        "DELETE FROM answers WHERE slot >= ?1",
+        "UPDATE meta SET value = ?1 WHERE name = 'seed'",
+        "UPDATE meta SET value = ?1 WHERE name = 'instance_id'",
+        "UPDATE meta SET value = ?1 WHERE name = 'clock_wall_ms'",
+        "UPDATE meta SET value = ?1 WHERE name = 'rows_checksum'",
+        "DELETE FROM meta WHERE name >= ?1",
+};
+#define N_CHANGES (sizeof(changes) / sizeof(changes[0]))
+
+/* A value of any type. */
+static void bind_any(sqlite3_stmt *statement, struct slice *input) {
+        struct slice text;
+
+        switch (input_below(input, 5)) {
+        case 0:
+                sqlite3_bind_null(statement, 1);
+                break;
+        case 1:
+                sqlite3_bind_int64(statement, 1, (int64_t)input_number(input, 8));
+                break;
+        case 2:
+                sqlite3_bind_double(statement, 1, (double)input_number(input, 2) / 4);
+                break;
+        case 3:
+                text = input_text(input);
+                sqlite3_bind_text(statement, 1, (const char *)text.data, (int)text.length, SQLITE_STATIC);
+                break;
+        default:
+                text = input_text(input);
+                sqlite3_bind_blob(statement, 1, text.data, (int)text.length, SQLITE_STATIC);
+        }
+}
+
+/* Some are impossible: then all stays as it was. */
+static void change(sqlite3 *db, struct slice *input) {
+        CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
+
+        ASSERT(database_prepare(db, changes[input_below(input, N_CHANGES)], &statement) == SQLITE_OK);
+        bind_any(statement, input);
+        sqlite3_step(statement);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        CLEANUP(buf_deinit) struct buf kept = { 0 }, loaded = { 0 };
+        struct slice input = { data, size };
+        sqlite3 *db = open_database();
+        int r;
+
+        ASSERT(database_run(db, "BEGIN") == SQLITE_OK);
+        fill(db, &input);
+        ASSERT(load(db, &kept) == 0);
+        while (input.length > 0) {
+                change(db, &input);
+                buf_reset(&loaded);
+                r = load(db, &loaded);
+                ASSERT(r == -EBADMSG || (r == 0 && slice_equal(buf_slice(&loaded), buf_slice(&kept))));
+        }
+        ASSERT(database_run(db, "ROLLBACK") == SQLITE_OK);
+        return 0;
+}
