@@ -96,8 +96,8 @@ static void drop_poll(struct link *link) {
 /* What a person is told: the library's own words where it has any. A broker that rejects us under TLS says little. */
 static void explain(struct link *link, const char *reason) {
         size_t length = strlen(link->library_error);
-        bool is_rejected =
-                link->config.credentials.tls && link->state == LINK_CONNECTING && link->is_socket_open;
+        bool is_rejected = link->config.credentials.tls && link->state == LINK_CONNECTING &&
+                           (link->is_socket_open || length > 0);
 
         if (length == 0)
                 length = (size_t)snprintf(link->library_error, sizeof(link->library_error), "%s", reason);
@@ -263,7 +263,7 @@ static void attempt(uv_timer_t *timer) {
                 return;
 
         /* on a fast network TLS may have begun to shake hands already */
-        link->is_socket_open = *link->library_error || (r == MOSQ_ERR_ERRNO && errno == EPROTO);
+        link->is_socket_open = r == MOSQ_ERR_ERRNO && errno == EPROTO;
         lose(link, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 

@@ -189,7 +189,12 @@ static void save(struct world *world) {
 }
 
 static void compare_disk(const struct world *world) {
-        disk_compare(&world->disk, world->both.engine, world->around.now);
+        const struct model *model = &world->both.model;
+        size_t n_persistent = 0;
+
+        for (size_t i = 0; i < model->n_keys; i++)
+                n_persistent += model->keys[i].is_persistent;
+        disk_compare(&world->disk, world->both.engine, n_persistent, world->around.now);
 }
 
 static void commit(struct world *world) {
@@ -199,6 +204,7 @@ static void commit(struct world *world) {
                 disk_commit(&world->disk, &batch);
         effects_reset(&world->both.effects);
         save(world);
+        compare_disk(world);
 }
 
 /* All is as it was, but for the clock and for those who have left. */
@@ -311,7 +317,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int i = 0; i < N_STEPS_MAX && input.length > 0 && world.n_asked < N_REQUESTS_MAX; i++)
                 step(&world, &input);
         commit(&world);
-        compare_disk(&world);
         world_deinit(&world);
         return 0;
 }

@@ -207,25 +207,17 @@ static bool is_same_fence(const struct entry *a, const struct entry *b) {
 }
 
 static void compare_entries(const struct disk *disk, const struct store *store) {
-        struct table_cursor cursor = { 0 };
-        struct table_item *item;
-        size_t n_kept = 0;
+        for (size_t i = 0; i < disk->n_entries; i++) {
+                const struct disk_entry *kept = &disk->entries[i];
+                struct entry *entry = store_find(store, entry_key(kept->entry));
 
-        while ((item = table_each(&store->table, &cursor))) {
-                struct entry *entry = (struct entry *)item;
-                const struct disk_entry *kept = find(disk, entry_key(entry));
-
-                ASSERT(entry->is_persistent == (kept != NULL));
-                if (!kept)
-                        continue;
-                n_kept++;
+                ASSERT(entry && entry->is_persistent);
                 ASSERT(slice_equal(entry_blob(kept->entry), entry_blob(entry)));
                 ASSERT(kept->entry->version_wall_ms == entry->version_wall_ms &&
                        kept->entry->version_counter == entry->version_counter);
                 ASSERT(kept->deadline_ns == store_deadline(store, entry));
                 ASSERT(is_same_fence(kept->entry, entry));
         }
-        ASSERT(n_kept == disk->n_entries);
 }
 
 static void compare_registrations(const struct disk *disk, const struct watch *watch) {
@@ -265,7 +257,9 @@ static void compare_answers(const struct disk *disk, const struct dedup *dedup, 
         ASSERT(n_kept == n_remembered);
 }
 
-void disk_compare(const struct disk *disk, const struct engine *engine, struct now now) {
+void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent,
+                  struct now now) {
+        ASSERT(disk->n_entries == n_persistent);
         compare_entries(disk, &engine->store);
         compare_registrations(disk, &engine->watch);
         compare_answers(disk, &engine->dedup, now.mono_ns);

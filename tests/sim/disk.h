@@ -49,5 +49,8 @@ void disk_refuse(struct disk *disk, const struct storage_batch *batch);
 /* NULL where there is none. */
 const struct disk_entry *disk_find(const struct disk *disk, struct slice key);
 
-/* Ends the program where the engine holds anything else than the disk, but for keys that are not to be kept. */
-void disk_compare(const struct disk *disk, const struct engine *engine, struct now now);
+/*
+ * Ends the program where the engine holds anything else than the disk. n_persistent: how many of its keys are to be
+ * kept.
+ */
+void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent, struct now now);

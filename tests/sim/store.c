@@ -9,6 +9,12 @@
 #include "sim/check.h"
 #include "sim/world.h"
 
+void store_compare_now(const struct world *world) {
+        const struct engine *engine = world->daemon->engine;
+
+        disk_compare(&world->disk, engine, store_n_keys(&engine->store), world_daemon_now(world));
+}
+
 /* 1. Commits */
 
 static int choose_result(struct world *world) {
@@ -141,7 +147,7 @@ void store_start(struct world *world) {
         truth_restart(&world->truth, &world->disk);
         ASSERT(daemon_new(&world->daemon, &world->config, &outlet, &callbacks, &world->disk.storage,
                           world_daemon_now(world)) == 0);
-        disk_compare(&world->disk, world->daemon->engine, world_daemon_now(world));
+        store_compare_now(world);
         broker_connect_daemon(world);
 }
 
@@ -162,5 +168,5 @@ void store_compare(struct world *world) {
             world->daemon->batch.effects.n_rows > 0)
                 return;
         world->is_compare_due = false;
-        disk_compare(&world->disk, world->daemon->engine, world_daemon_now(world));
+        store_compare_now(world);
 }

@@ -293,7 +293,7 @@ static void check_calm(struct world *world) {
         CHECK(is_all_settled(world), "every request is answered in the end");
         CHECK(world->daemon && daemon_is_idle(world->daemon), "the daemon is idle in the end");
         CHECK(daemon_next_deadline(world->daemon) > world_daemon_now(world).mono_ns, "what is due is done");
-        disk_compare(&world->disk, world->daemon->engine, world_daemon_now(world));
+        store_compare_now(world);
 }
 
 void world_run(uint64_t seed, struct tally *tally) {

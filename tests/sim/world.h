@@ -112,6 +112,9 @@ struct now world_daemon_now(const struct world *world);
 /* store.c: the daemon's life and its disk */
 void store_start(struct world *world);
 void store_kill(struct world *world);
+
+/* Memory with disk: both hold the same, for all keys are kept. store_compare() waits until they have to. */
+void store_compare_now(const struct world *world);
 void store_compare(struct world *world);
 
 /* broker.c */

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system clock is stepped, while a store with a data directory runs or between two of its lives.
+
+No version is below one that was given before; no key goes before its time, and none stays behind it.
+"""
+
+import time
+
+import pytest
+
+from support.hlc import wall_ms
+from support.process import wait_until
+from support.stepped_clock import SteppedClock
+
+HOUR = 3600 * 1000
+EPOCH = 50 * 365 * 24 * HOUR
+NO_VALUE = b"$-1\r\n"
+
+
+@pytest.fixture
+def clock(tmp_path):
+    return SteppedClock(tmp_path)
+
+
+@pytest.fixture
+def store(site, tmp_path, clock):
+    return site.start_store("--data-dir", tmp_path / "data", environment=clock.environment())
+
+
+def set_key(client, clock, key, ttl_ms=None):
+    words = ("SET", key, "value") if ttl_ms is None else ("SET", key, "value", "PX", ttl_ms)
+    answer = client.request(*words, ts=clock.reading(client.id))
+    assert answer.payload == b"+OK\r\n"
+    return answer.ts
+
+
+def has(client, key):
+    return client.request("GET", key, ts=None).payload != NO_VALUE
+
+
+@pytest.mark.parametrize("step_ms", [-HOUR, HOUR, -EPOCH], ids=["back", "forward", "1970"])
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_versions_go_on_above_what_they_were(site, store, clock, step_ms, end):
+    client = site.connect()
+    first = set_key(client, clock, "key")
+
+    getattr(store, end)()
+    clock.step_to(step_ms)
+    store.start()
+    second = set_key(client, clock, "key")
+
+    assert second > first
+    if step_ms > 0:
+        assert second.wall_ms >= wall_ms() + step_ms - 60000
+
+
+@pytest.mark.parametrize("step_ms", [-HOUR, -EPOCH], ids=["an hour", "1970"])
+def test_a_clock_that_went_back_meanwhile_lets_no_key_stay(site, store, clock, step_ms):
+    client = site.connect()
+    set_key(client, clock, "short", 1500)
+    set_key(client, clock, "long", 600 * 1000)
+
+    store.kill()
+    clock.step_to(step_ms)
+    store.start()
+    started = time.monotonic()
+
+    assert has(client, "short") and has(client, "long")
+    wait_until(lambda: not has(client, "short"), "the short one goes")
+    assert time.monotonic() - started < 3
+    assert has(client, "long")
+
+
+def test_a_clock_that_went_forward_meanwhile_is_believed(site, store, clock):
+    client = site.connect()
+    set_key(client, clock, "short", 600 * 1000)
+    set_key(client, clock, "long", 2 * HOUR)
+
+    store.kill()
+    clock.step_to(HOUR)
+    store.start()
+
+    wait_until(lambda: not has(client, "short"), "the short one goes")
+    assert has(client, "long")
+
+
+@pytest.mark.parametrize("first_ms", [0, -EPOCH], ids=["an hour", "out of 1970"])
+def test_a_clock_that_steps_forward_while_it_runs_ends_no_key(site, store, clock, first_ms):
+    store.stop()
+    clock.step_to(first_ms)
+    store.start()
+    client = site.connect()
+    set_key(client, clock, "short", 4000)
+    begun = time.monotonic()
+    set_key(client, clock, "long", 600 * 1000)
+
+    clock.step_to(HOUR)
+    time.sleep(2)  # nothing else is to be saved: the step is, by itself
+    assert has(client, "short")
+    store.kill()
+    store.start()
+
+    assert has(client, "short") or time.monotonic() - begun > 4
+    assert has(client, "long")
+    wait_until(lambda: not has(client, "short"), "the short one goes")
+    assert 4 <= time.monotonic() - begun < 6

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""There is no room left. What cannot be kept is refused, what can be read is read, and all goes on when there is."""
+
+import subprocess
+
+import pytest
+
+from support import resp
+from support.process import wait_until
+from support.store import Store
+
+ROOM = 400 * 1024
+FULL = b"-ERR the disk is full\r\n"
+VALUE = b"v" * 4000
+
+
+class LimitedStore(Store):
+    """No file of its may grow beyond a limit: that takes no privilege, and may be lifted while it runs."""
+
+    def spawn(self, argv, environment=None):
+        super().spawn(["env", "--ignore-signal=XFSZ", "prlimit", f"--fsize={ROOM}:unlimited", "--", *argv],
+                      environment)
+
+    def lift(self):
+        subprocess.run(["prlimit", "--pid", str(self.child.pid), "--fsize=unlimited:unlimited"], check=True)
+
+
+@pytest.fixture
+def store(site, tmp_path):
+    site.store = LimitedStore(site.directory, site.broker.port, ("--data-dir", tmp_path / "data"))
+    return site.store.start()
+
+
+def fill(client):
+    """Sets keys until some were refused. Returns how many were not."""
+    n, n_refused = 0, 0
+    while n_refused < 5:
+        answer = client.request("SET", f"key-{n}", VALUE)
+        assert answer.payload in (b"+OK\r\n", FULL)
+        if answer.payload == FULL:
+            n_refused += 1
+        else:
+            n += 1
+            n_refused = 0
+    assert n > 20
+    return n
+
+
+def assert_holds(client, n):
+    answers = client.request_all(("GET", f"key-{i}") for i in range(n))
+    assert {resp.read(answer.payload) for answer in answers} == {VALUE}
+    assert client.request("GET", f"key-{n}").payload == b"$-1\r\n"
+
+
+def test_a_full_disk_is_said_to_be_one_and_what_is_there_is_read(site, store):
+    client = site.connect()
+    n = fill(client)
+
+    assert_holds(client, n)
+    assert client.request("SET", f"key-{n}", VALUE).payload == FULL
+    assert client.request("GET", f"key-{n}").payload == b"$-1\r\n"
+
+
+def test_all_goes_on_by_itself_when_there_is_room_again(site, store):
+    client = site.connect()
+    n = fill(client)
+
+    store.lift()
+
+    assert client.request("SET", f"key-{n}", VALUE).payload == b"+OK\r\n"
+    assert_holds(client, n + 1)
+    store.kill()
+    store.start()
+    assert_holds(client, n + 1)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_store_that_ends_with_a_full_disk_has_kept_what_it_said(site, store, end):
+    client = site.connect()
+    n = fill(client)
+
+    getattr(store, end)()
+    store.launch()
+    wait_until(lambda: store.is_ready() or not store.running(), "statestored starts")
+    if store.running():
+        assert_holds(client, n)
+        store.lift()
+    else:
+        raise AssertionError(store.log())
+
+
+def test_a_request_that_was_refused_is_not_remembered_and_may_be_repeated(site, store):
+    client = site.connect()
+    n = fill(client)
+    request = {"ts": client.clock.now(), "correlation": b"0123456789abcdef"}
+    assert client.request("SET", f"key-{n}", VALUE, **request).payload == FULL
+
+    store.lift()
+
+    assert client.request("SET", f"key-{n}", VALUE, **request).payload == b"+OK\r\n"

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store is started in a data directory: alone, with what is in there, or not at all."""
+
+import re
+import sqlite3
+import time
+
+import pytest
+
+from support.store import Store
+
+DELETED = b"*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n"
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def second(site, tmp_path, data):
+    """Another process in the same directory."""
+    directory = tmp_path / "second"
+    directory.mkdir()
+    store = Store(directory, site.broker.port, ("--data-dir", data, "--client-id", "second"))
+    yield store
+    if store.running():
+        store.kill()
+
+
+def content(data):
+    return {path.name: path.read_bytes() for path in data.iterdir() if path.name != "lock"}
+
+
+def assert_refuses(store, data, reason):
+    before = content(data)
+    store.launch()
+    assert store.wait() == 1
+    log = store.log()
+    assert re.search(reason, log), log
+    assert str(data) in log
+    assert content(data) == before
+
+
+def test_a_second_process_is_refused_and_the_first_goes_on(site, data, second):
+    first = site.start_store("--data-dir", data)
+    client = site.connect()
+
+    second.launch()
+
+    assert second.wait() == 1
+    assert f"belongs to process {first.child.pid}" in second.log()
+    assert client.request("SET", "key", "value").payload == b"+OK\r\n"
+
+
+def test_the_directory_is_free_as_soon_as_its_holder_was_killed(site, data, second):
+    site.start_store("--data-dir", data)
+    client = site.connect()
+    client.request("SET", "key", "value")
+    site.store.kill()
+
+    second.start()
+
+    assert client.request("GET", "key").payload == b"$5\r\nvalue\r\n"
+    assert second.stop() == 0
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_damaged_database_is_refused_and_left_as_it_is(site, data, end):
+    store = site.start_store("--data-dir", data)
+    client = site.connect()
+    client.request("SET", "key", "a value that is easily found")
+    getattr(store, end)()
+    whole = content(data)
+    for name, found in whole.items():
+        at = found.find(b"easily")
+        if at >= 0:
+            (data / name).write_bytes(found[:at] + b"E" + found[at + 1:])
+
+    assert_refuses(store, data, "damaged|was acknowledged")
+
+    for name, found in whole.items():
+        (data / name).write_bytes(found)
+    store.start()
+    assert client.request("GET", "key").payload == b"$28\r\na value that is easily found\r\n"
+
+
+def test_a_newer_database_is_refused_and_left_as_it_is(site, data):
+    store = site.start_store("--data-dir", data)
+    store.stop()
+    database = sqlite3.connect(data / "statestored.db")
+    database.execute("PRAGMA user_version = 1000")
+    database.close()
+
+    assert_refuses(store, data, "newer")
+
+
+def test_somebody_elses_database_is_refused_and_left_as_it_is(site, data):
+    data.mkdir()
+    database = sqlite3.connect(data / "statestored.db")
+    database.execute("CREATE TABLE entries (key, value)")
+    database.close()
+    store = site.launch_store("--data-dir", data)
+    before = content(data)
+
+    assert store.wait() == 1
+    assert "not a database of statestored" in store.log()
+    assert content(data) == before
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_key_whose_time_has_come_meanwhile_goes_and_who_watches_is_told(make_site, data, end):
+    site = make_site()
+    store = site.start_store("--data-dir", data)
+    client = site.connect()
+    client.watch("short", "long")
+    version = client.request("SET", "short", "value", "PX", 300).ts
+    client.request("SET", "long", "value", "PX", 600000)
+    assert [client.notification().payload[:20] for _ in range(2)]
+
+    getattr(store, end)()
+    time.sleep(0.4)
+    store.start()
+
+    notification = client.notification()
+    assert notification.payload == DELETED
+    assert notification.ts == version
+    assert client.request("GET", "short").payload == b"$-1\r\n"
+    assert client.request("GET", "long").payload == b"$5\r\nvalue\r\n"
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_key_lives_on_until_its_time_has_come(site, data, end):
+    store = site.start_store("--data-dir", data)
+    client = site.connect()
+    begun = time.monotonic()
+    client.request("SET", "key", "value", "PX", 3000)
+
+    getattr(store, end)()
+    store.start()
+
+    while client.request("GET", "key").payload != b"$-1\r\n":
+        assert time.monotonic() - begun < 4
+        time.sleep(0.01)
+    assert time.monotonic() - begun >= 3
+
+
+def test_what_is_kept_can_be_read_with_sqlite(site, data):
+    site.start_store("--data-dir", data)
+    client = site.connect()
+    client.request("SET", "lock", "holder", ft="1696374425000:0:holder")
+    client.request("SET", b"\xff", b"\x00")
+
+    database = sqlite3.connect(f"file:{data}/statestored.db?mode=ro", uri=True)
+    rows = database.execute("SELECT key, value, fence FROM entries ORDER BY typeof(key) DESC").fetchall()
+
+    assert rows == [("lock", "holder", "001696374425000:00000:holder"), (b"\xff", b"\x00", None)]
+    assert database.execute("SELECT outcome FROM answers").fetchall() == [("done",)] * 2
