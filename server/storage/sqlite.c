@@ -56,22 +56,24 @@ static int on_commit(void *userdata, sqlite3 *db, const char *name, int n_frames
 }
 
 /*
- * Carries the log over into the database. One that fails changes nothing: the log stands, and all that had to be
- * carried over will be again.
+ * Carries the log over into the database. Returns as database_errno(). One that fails changes nothing: the log stands,
+ * and all that had to be carried over will be again.
  */
 static int checkpoint(struct sqlite_storage *storage, int mode) {
         int n_frames = -1, n_carried_over = -1;
-        int code;
+        int code, r;
 
+        errno = 0;
         code = sqlite3_wal_checkpoint_v2(storage->db, NULL, mode, &n_frames, &n_carried_over);
         storage->n_checkpointed_frames = storage->n_log_frames;
         storage->is_carried_over = code == SQLITE_OK && n_frames == n_carried_over;
-        if (code != SQLITE_OK && code != SQLITE_BUSY)
+        r = database_errno(code);
+        if (r < 0 && r != -EBUSY && r != -ENOSPC)
                 log_limited(&storage->limit, LOG_WARNING,
                             "the log of \"%s\" could not be carried over, and grows: %s",
                             LOG_TEXT(slice_from_string(storage->directory.database)),
                             sqlite3_errmsg(storage->db));
-        return code;
+        return r;
 }
 
 static void checkpoint_when_due(struct sqlite_storage *storage) {
@@ -86,22 +88,17 @@ static void checkpoint_when_due(struct sqlite_storage *storage) {
  * we started, the system may show us what is not on its disk; now it is, once more.
  */
 static int empty_log(struct sqlite_storage *storage) {
-        int code;
+        int r;
 
         if (!directory_has(&storage->directory, DIRECTORY_DATABASE "-wal"))
                 return 0;
 
         sqlite3_busy_timeout(storage->db, 0);
-        code = checkpoint(storage, SQLITE_CHECKPOINT_TRUNCATE);
+        r = checkpoint(storage, SQLITE_CHECKPOINT_TRUNCATE);
         sqlite3_busy_timeout(storage->db, DATABASE_BUSY_TIMEOUT_MS);
-        switch (code & 0xFF) {
-        case SQLITE_OK:
-        case SQLITE_BUSY: /* somebody reads */
-        case SQLITE_FULL:
-                return 0;
-        default:
-                return -EIO;
-        }
+
+        /* somebody may read, and the disk may be full */
+        return r == 0 || r == -EBUSY || r == -ENOSPC ? 0 : -EIO;
 }
 
 static void acknowledge(const struct sqlite_storage *storage) {

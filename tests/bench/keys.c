@@ -16,7 +16,7 @@
 
 #define ZIPF_EXPONENT 0.99
 
-/* Coprime to every n_keys below it that is a power of ten or of two: so rank times this is another key for each rank. */
+/* A prime: rank times this, modulo the number of keys, is another key for each rank. */
 #define SCATTER UINT64_C(2654435761)
 
 struct zipf {

@@ -67,7 +67,7 @@ def test_a_clock_that_went_back_meanwhile_lets_no_key_stay(site, store, clock, s
 
     assert has(client, "short") and has(client, "long")
     wait_until(lambda: not has(client, "short"), "the short one goes")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 6
     assert has(client, "long")
 
 
@@ -90,8 +90,8 @@ def test_a_clock_that_steps_forward_while_it_runs_ends_no_key(site, store, clock
     clock.step_to(first_ms)
     store.start()
     client = site.connect()
-    set_key(client, clock, "short", 4000)
     begun = time.monotonic()
+    set_key(client, clock, "short", 4000)
     set_key(client, clock, "long", 600 * 1000)
 
     clock.step_to(HOUR)
@@ -103,4 +103,4 @@ def test_a_clock_that_steps_forward_while_it_runs_ends_no_key(site, store, clock
     assert has(client, "short") or time.monotonic() - begun > 4
     assert has(client, "long")
     wait_until(lambda: not has(client, "short"), "the short one goes")
-    assert 4 <= time.monotonic() - begun < 6
+    assert 4 <= time.monotonic() - begun < 10

@@ -7,6 +7,7 @@ registration is lost, and none comes back.
 
 import random
 import time
+import uuid
 
 import pytest
 
@@ -37,6 +38,23 @@ def kill_store(site):
     site.store.start()
 
 
+def kill_broker(site):
+    site.broker.kill()
+    site.broker.start_again()
+
+
+def kill_both(site):
+    site.broker.kill()
+    site.store.kill()
+    site.broker.start_again()
+    site.store.start()
+
+
+def stop_store(site):
+    assert site.store.stop() == 0
+    site.store.start()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_store_that_is_killed_again_and_again_forgets_nothing(make_site, data, seed):
     dice = random.Random(seed)
@@ -47,3 +65,45 @@ def test_a_store_that_is_killed_again_and_again_forgets_nothing(make_site, data,
     n_answered = [run_round(site, lanes, dice, kill_store) for _ in range(N_ROUNDS)]
 
     assert sum(n_answered) > 50 * N_ROUNDS
+
+
+@pytest.mark.parametrize("kill", [kill_broker, kill_both])
+def test_nor_does_it_when_the_broker_is_killed(make_site, data, kill):
+    dice = random.Random(kill.__name__)
+    site = make_site()
+    site.start_store("--data-dir", data)
+    lanes = Lanes(site, dice, with_registrars=False)
+
+    for _ in range(5):
+        run_round(site, lanes, dice, kill)
+
+
+def test_nor_does_one_that_is_asked_to_end(make_site, data):
+    dice = random.Random(0)
+    site = make_site()
+    site.start_store("--data-dir", data)
+    lanes = Lanes(site, dice)
+
+    for _ in range(5):
+        run_round(site, lanes, dice, stop_store)
+
+
+@pytest.mark.parametrize("words", [("SET", "key", "value", "NX"), ("DEL", "key"), ("VDEL", "key", "value"),
+                                   ("KEYNOTIFY", "key", "STOP")], ids=lambda words: words[0])
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_what_was_answered_is_answered_the_same_by_the_next_one(make_site, data, words, end):
+    site = make_site()
+    store = site.start_store("--data-dir", data)
+    client = site.connect()
+    if words[0] in ("DEL", "VDEL"):
+        client.request("SET", "key", "value")
+    client.watch("key")
+    request = {"ts": client.clock.now(), "correlation": uuid.uuid4().bytes}
+    first = client.request(*words, **request)
+
+    getattr(store, end)()
+    store.start()
+    second = client.request(*words, **request)
+
+    assert second.payload == first.payload
+    assert second.prop("__ts") == first.prop("__ts")

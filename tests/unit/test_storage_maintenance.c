@@ -196,15 +196,37 @@ Test(storage_maintenance, can_be_restored_where_the_original_was) {
         content_deinit(&expected);
 }
 
+/*
+ * A process of its own, which runs `act` once it is told to. It must not have inherited an open database: SQLite would
+ * take the parent's locks for its own. Returns where to write a byte.
+ */
+static int start_other(int (*act)(void), pid_t *ret_child) {
+        int go[2];
+        char byte;
+
+        disk_close(&disk);
+        cr_assert_eq(pipe(go), 0);
+        *ret_child = fork();
+        cr_assert(*ret_child >= 0);
+        if (*ret_child == 0)
+                _exit(read(go[0], &byte, 1) == 1 ? act() : 1);
+
+        close(go[0]);
+        cr_assert_eq(disk_open(&disk), 0);
+        return go[1];
+}
+
+static int make_backup(void) {
+        return -storage_sqlite_backup(disk.directory, backup);
+}
+
 /* Another process copies while this one commits: each copy is one moment, and none holds it up. */
 Test(storage_maintenance, copies_one_moment) {
-        int status, n_batches = 0;
-        pid_t child = fork();
+        int status, n_batches = 0, go;
+        pid_t child;
 
-        cr_assert(child >= 0);
-        if (child == 0)
-                _exit(-storage_sqlite_backup(disk.directory, backup));
-
+        go = start_other(make_backup, &child);
+        cr_assert_eq(write(go, "", 1), 1);
         while (waitpid(child, &status, WNOHANG) == 0) {
                 char value[16];
 
@@ -278,31 +300,34 @@ Test(storage_maintenance, lets_nobody_who_reads_hold_up_a_start) {
         disk_deinit(&killed);
 }
 
+static int announced[2];
+
+static int hold_the_lock(void) {
+        char path[128];
+        sqlite3 *writer;
+
+        snprintf(path, sizeof(path), "%s/" DATABASE, disk.directory);
+        if (sqlite3_open(path, &writer) != SQLITE_OK ||
+            sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+            write(announced[1], "", 1) != 1)
+                return 1;
+        usleep(200000);
+        return 0;
+}
+
 Test(storage_maintenance, waits_for_somebody_who_writes) {
-        int ready[2];
+        int status, go;
         char byte;
         pid_t child;
 
-        cr_assert_eq(pipe(ready), 0);
-        child = fork();
-        cr_assert(child >= 0);
-        if (child == 0) {
-                char path[128];
-                sqlite3 *writer;
-
-                snprintf(path, sizeof(path), "%s/" DATABASE, disk.directory);
-                sqlite3_open(path, &writer);
-                sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-                if (write(ready[1], "", 1) != 1)
-                        _exit(1);
-                usleep(200000);
-                _exit(0);
-        }
-
-        cr_assert_eq(read(ready[0], &byte, 1), 1);
+        cr_assert_eq(pipe(announced), 0);
+        go = start_other(hold_the_lock, &child);
+        cr_assert_eq(write(go, "", 1), 1);
+        cr_assert_eq(read(announced[0], &byte, 1), 1);
         disk_put(&disk, "still", "works");
         COMMIT(&disk);
-        cr_assert_eq(waitpid(child, NULL, 0), child);
+        cr_assert_eq(waitpid(child, &status, 0), child);
+        cr_expect_eq(status, 0);
         disk_close(&disk);
         disk_check(&disk);
 }

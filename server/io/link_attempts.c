@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * libmosquitto owns the socket and closes it when it likes; a poll handle watches one connection's socket and
+ * is given up with it. What the library needs to be told, and in which order, is written where it is done.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "io/link_state.h"
+#include "io/resolve.h"
+
+/* Up to half of a pause off, so that those whom one broker lost do not come back at once. */
+static uint64_t jitter(uint64_t pause_ms) {
+        uint32_t random = 0;
+
+        uv_random(NULL, NULL, &random, sizeof(random), 0, NULL);
+        return pause_ms - random % (pause_ms / 2 + 1);
+}
+
+static void wait_and_retry(struct link *link) {
+        bool was_up = link->state == LINK_UP && uv_now(link->loop) - link->up_since_ms > BACKOFF_LAST_MS;
+        uint64_t pause_ms = was_up ? BACKOFF_FIRST_MS : link->backoff_ms;
+
+        link->state = LINK_WAITING;
+        link->backoff_ms = pause_ms * 2 < BACKOFF_LAST_MS ? pause_ms * 2 : BACKOFF_LAST_MS;
+        uv_timer_start(&link->retry_timer, link_attempt, jitter(pause_ms), 0);
+}
+
+static void poll_closed(uv_handle_t *handle) {
+        free(handle);
+}
+
+void link_drop_poll(struct link *link) {
+        if (link->poll)
+                uv_close((uv_handle_t *)take_ptr(&link->poll), poll_closed);
+}
+
+/* What a person is told: the library's own words where it has any. A broker that rejects us under TLS says little. */
+static void explain(struct link *link, const char *reason) {
+        size_t length = strlen(link->library_error);
+        bool is_rejected = link->config.credentials.tls && link->state == LINK_CONNECTING &&
+                           (link->is_socket_open || length > 0);
+
+        if (length == 0)
+                length = (size_t)snprintf(link->library_error, sizeof(link->library_error), "%s", reason);
+        if (is_rejected && !strstr(link->library_error, "certificate") &&
+            length < sizeof(link->library_error))
+                snprintf(link->library_error + length, sizeof(link->library_error) - length,
+                         "; does the broker accept our certificate?");
+}
+
+void link_lose(struct link *link, const char *reason) {
+        link_drop_poll(link);
+        if (link->state == LINK_WAITING)
+                return;
+        if (link->state == LINK_CLOSING) {
+                link_finish_close(link);
+                return;
+        }
+
+        link->n_subscribed = 0;
+        explain(link, reason);
+        link->config.callbacks.down(link->config.userdata, link->library_error);
+        wait_and_retry(link);
+}
+
+/* TLS shakes hands inside the library's reading; until then CONNECT waits, and must not keep us awake. */
+static bool is_shaking_hands(const struct link *link) {
+        return link->config.credentials.tls && link->state == LINK_CONNECTING;
+}
+
+static void socket_ready(uv_poll_t *poll, int status, int events) {
+        struct link *link = poll->data;
+        int r = MOSQ_ERR_SUCCESS;
+
+        if (status >= 0)
+                link->is_socket_open = true;
+        if (status < 0 || events & UV_READABLE || is_shaking_hands(link)) {
+                r = mosquitto_loop_read(link->client, 1);
+                link->config.callbacks.batch_end(link->config.userdata);
+        }
+        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(link->client))
+                r = mosquitto_loop_write(link->client, 1);
+        if (r != MOSQ_ERR_SUCCESS)
+                link_lose(link, mosquitto_strerror(r)); /* on_disconnect has mostly said it already */
+        link_update_poll(link);
+}
+
+static bool all_is_sent(const struct link *link) {
+        return link->n_outstanding <= link->send_maximum && !mosquitto_want_write(link->client);
+}
+
+static bool wants_read(const struct link *link, bool wants_write) {
+        switch (link->reading) {
+        case LINK_WRITES_FIRST:
+                return !wants_write;
+        case LINK_READS_NOTHING:
+                return link->state != LINK_UP;
+        default:
+                return true;
+        }
+}
+
+void link_update_poll(struct link *link) {
+        bool wants_write;
+        int events = 0;
+
+        if (!link->poll)
+                return;
+        if (link->state == LINK_CLOSING && all_is_sent(link)) {
+                link_finish_close(link);
+                return;
+        }
+
+        wants_write =
+                mosquitto_want_write(link->client) && !(is_shaking_hands(link) && link->is_socket_open);
+        if (wants_write)
+                events |= UV_WRITABLE;
+        if (wants_read(link, wants_write))
+                events |= UV_READABLE;
+        if (events == 0)
+                uv_poll_stop(link->poll);
+        else
+                uv_poll_start(link->poll, events, socket_ready);
+}
+
+/* A connection has a new socket, often with an old one's number: so it gets a handle of its own. */
+static int watch_socket(struct link *link) {
+        CLEANUP(cleanup_free) uv_poll_t *poll = malloc(sizeof(*poll));
+        int r;
+
+        if (!poll)
+                return -ENOMEM;
+
+        r = uv_poll_init(link->loop, poll, mosquitto_socket(link->client));
+        if (r < 0)
+                return r;
+
+        poll->data = link;
+        link->poll = take_ptr(&poll);
+        link_update_poll(link);
+        return 0;
+}
+
+static void next_endpoint(struct link *link) {
+        link->endpoint = (link->endpoint + 1) % link->config.n_endpoints;
+        link->address = 0;
+}
+
+/*
+ * The library takes a name's first address for good once it connects without blocking: so we choose, each time the
+ * next one, and after the last one the next endpoint. Under TLS it must see the name, which the certificate bears.
+ * Returns 0 or -EHOSTUNREACH.
+ */
+static int choose_address(struct link *link, char ret_text[RESOLVE_TEXT_SIZE], const char **ret_host) {
+        for (;;) {
+                const struct endpoint *endpoint = link_endpoint(link);
+                size_t address = link->address++;
+                int r;
+
+                if (endpoint->port == 0 || link->config.credentials.tls) {
+                        *ret_host = endpoint->host;
+                        r = address == 0 ? 0 : -ENOENT;
+                } else {
+                        *ret_host = ret_text;
+                        r = resolve_address(endpoint->host, address, ret_text);
+                }
+                if (r == 0)
+                        return 0;
+
+                if (r != -ENOENT)
+                        return r;
+                next_endpoint(link);
+        }
+}
+
+void link_attempt(uv_timer_t *timer) {
+        struct link *link = timer->data;
+        char address[RESOLVE_TEXT_SIZE];
+        const char *host;
+        int r;
+
+        link->state = LINK_CONNECTING;
+        link->is_socket_open = false;
+        link->library_error[0] = '\0';
+        if (choose_address(link, address, &host) < 0) {
+                link_lose(link, "the name is not known");
+                next_endpoint(link);
+                return;
+        }
+        r = credentials_set_password(&link->config.credentials, link->client);
+        if (r < 0) {
+                snprintf(link->library_error, sizeof(link->library_error), "the password file: %s",
+                         strerror(-r));
+                link_lose(link, NULL);
+                return;
+        }
+
+        r = mosquitto_connect_async(link->client, host, link_endpoint(link)->port, link->config.keepalive_s);
+        if (r == MOSQ_ERR_SUCCESS && watch_socket(link) < 0)
+                r = MOSQ_ERR_NOMEM;
+        if (r == MOSQ_ERR_SUCCESS)
+                return;
+
+        /* on a fast network TLS may have begun to shake hands already */
+        link->is_socket_open = r == MOSQ_ERR_ERRNO && errno == EPROTO;
+        link_lose(link, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+}
+
+void link_misc(uv_timer_t *timer) {
+        struct link *link = timer->data;
+
+        if (link->state == LINK_CLOSING && uv_now(link->loop) >= link->close_until_ms) {
+                link_finish_close(link);
+                return;
+        }
+        mosquitto_loop_misc(link->client);
+        link_update_poll(link);
+}

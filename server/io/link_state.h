@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <mosquitto.h>
+
+#include "io/link.h"
+
+/* What the link's three files share. Internal to them. */
+
+/* The first pause between attempts, and the last, after which they do not grow. */
+#define BACKOFF_FIRST_MS 100
+#define BACKOFF_LAST_MS  15000
+
+enum link_state {
+        LINK_WAITING,    /* for the next attempt */
+        LINK_CONNECTING, /* until CONNACK and SUBACKs */
+        LINK_UP,
+        LINK_CLOSING, /* until all is sent */
+};
+
+struct link {
+        struct link_config config;
+        uv_loop_t *loop;
+        struct mosquitto *client;
+        enum link_state state;
+        size_t endpoint;     /* index */
+        size_t address;      /* the next of those that the endpoint's name stands for */
+        size_t n_subscribed; /* SUBACKs so far */
+        bool session_kept;
+        bool is_socket_open; /* TCP's part: false until the socket was writable once */
+        enum link_reading reading;
+        uv_poll_t *poll; /* NULL while there is no socket */
+        uv_timer_t misc_timer;
+        uv_timer_t retry_timer;
+        uint64_t backoff_ms; /* until the link has been up for longer than the last of them */
+        uint64_t up_since_ms;
+        uint32_t n_outstanding; /* published, not yet acknowledged */
+        uint64_t n_outstanding_bytes;
+        uint32_t n_bytes_of[65536]; /* by packet identifier */
+        uint32_t send_maximum;
+        uint64_t close_until_ms;
+        void (*closed)(void *userdata);
+        int n_open_timers;
+        char library_error[256]; /* what libmosquitto logged last: TLS says why only there */
+};
+
+/* link_attempts.c */
+
+/* A timer's callback: tries to connect. */
+void link_attempt(uv_timer_t *timer);
+
+/* A timer's callback, once a second: the library's own timers, and the end of our patience when closing. */
+void link_misc(uv_timer_t *timer);
+
+/* The connection has ended, or an attempt has failed: another one follows after a pause. */
+void link_lose(struct link *link, const char *reason);
+
+/* Watches the present socket for what the library waits for. */
+void link_update_poll(struct link *link);
+
+/* The present socket is no more, or is not to be watched any longer. */
+void link_drop_poll(struct link *link);
+
+/* link_events.c: what the library tells, from now on. */
+void link_set_callbacks(struct mosquitto *client);
+
+/* link.c: all is sent, or cannot be: disconnects and frees the link. */
+void link_finish_close(struct link *link);

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many clients, few keys, and a store and a broker that are killed meanwhile: one order explains all answers.
+
+A client sends a request that is not answered again, and again, as the same request; what then happens happens once.
+"""
+
+import random
+import threading
+import time
+import uuid
+from concurrent.futures import TimeoutError as NoAnswer
+
+import pytest
+
+from support import resp
+from support.linearizability import Operation, Outcome, find_violation
+from support.message import error
+
+KEYS = ("key-0", "key-1", "lock")
+ANSWER_WITHIN = 1
+PATIENCE = 30
+
+ERRORS = {
+    error("a fencing token is required for this request"): "fence required",
+    error("the request fencing token is a lower version than the fencing token protecting the resource"): "fence too old",
+}
+
+
+def read_outcome(kind, answer):
+    payload = answer.payload
+    if payload in ERRORS:
+        return Outcome(ERRORS[payload])
+    if payload == b"+OK\r\n":
+        return Outcome("done", answer.ts)
+    if payload == b":-1\r\n":
+        return Outcome("unmet", answer.ts)
+    if payload == b":1\r\n":
+        return Outcome("deleted", answer.ts)
+    if payload == b":0\r\n":
+        return Outcome("nothing")
+    if payload == b"$-1\r\n":
+        return Outcome("absent")
+    assert kind == "GET", f"{kind}: {payload}"
+    return Outcome("value", answer.ts, resp.read(payload))
+
+
+class Recorder(threading.Thread):
+    """One client, one request at a time, from a seed of its own."""
+
+    def __init__(self, client, seed):
+        super().__init__(daemon=True)
+        self.client = client
+        self.choice = random.Random(seed)
+        self.history = []
+        self.fault = None
+        self._seen = {}  # key -> the value that was last seen there
+        self._token = None  # the newest version that was given to us
+        self._stopped = threading.Event()
+
+    def stop(self):
+        self._stopped.set()
+        self.join(PATIENCE)
+        assert not self.is_alive(), f"{self.client.id} is not answered"
+        assert self.fault is None, self.fault
+
+    def run(self):
+        try:
+            while not self._stopped.is_set():
+                self.record(self._choose())
+        except Exception as fault:  # pylint: disable=broad-except
+            self.fault = fault
+
+    def _choose(self):
+        key = self.choice.choice(KEYS)
+        kind = self.choice.choice(("SET", "NX", "NEX", "VDEL", "DEL", "GET", "GET"))
+        operation = Operation(self.client.id, kind, key, 0)
+        if kind in ("SET", "NX", "NEX"):
+            operation.value = b"%s-%d" % (self.client.id.encode(), len(self.history))
+        if kind in ("NEX", "VDEL"):
+            operation.expected = self._seen.get(key, b"nothing")
+        if kind != "GET" and self._token and (key == "lock" or self.choice.random() < 0.1):
+            operation.token = self._token
+        return operation
+
+    def record(self, operation):
+        self.history.append(operation)
+        words = {"NX": ["SET", operation.key, operation.value, "NX"],
+                 "NEX": ["SET", operation.key, operation.value, "NEX", operation.expected],
+                 "SET": ["SET", operation.key, operation.value],
+                 "VDEL": ["VDEL", operation.key, operation.expected]}.get(operation.kind, [operation.kind, operation.key])
+        operation.start = time.monotonic()
+        answer = self._ask(words, operation.token)
+        operation.end = answer.time
+        operation.outcome = read_outcome(operation.kind, answer)
+        self._learn(operation)
+        return operation
+
+    def _ask(self, words, token):
+        """The same request until it is answered."""
+        identity = {"ts": self.client.clock.now(), "correlation": uuid.uuid4().bytes, "ft": token}
+        first = self.client.send(*words, **identity)
+        for _ in range(PATIENCE):
+            try:
+                return first.result(ANSWER_WITHIN)
+            except NoAnswer:
+                self.client.send(*words, **identity)
+        raise AssertionError(f"{words} is not answered")
+
+    def _learn(self, operation):
+        kind, version, value = operation.outcome
+        if kind == "done":
+            self._seen[operation.key], self._token = operation.value, version
+        elif kind == "value":
+            self._seen[operation.key] = value
+
+
+@pytest.fixture
+def recorders(site, tmp_path):
+    def start(n_clients, *flags):
+        site.start_store(*flags)
+        started.extend(Recorder(site.connect(), seed) for seed in range(n_clients))
+        for recorder in started:
+            recorder.start()
+        return started
+
+    started = []
+    yield start
+    for recorder in started:
+        recorder._stopped.set()
+
+
+def assert_linearizable(recorders):
+    for recorder in recorders:
+        recorder.stop()
+    for key in KEYS:
+        recorders[0].record(Operation("last", "GET", key, 0))
+    history = [operation for recorder in recorders for operation in recorder.history]
+    assert len(history) > 100
+    assert {operation.outcome.kind for operation in history} >= {"done", "unmet", "value", "fence too old"}
+    assert not (violation := find_violation(history)), violation
+
+
+def test_a_store_that_lives(recorders):
+    running = recorders(8)
+    time.sleep(1)
+    assert_linearizable(running)
+
+
+def test_a_store_that_is_killed_and_started(site, recorders, tmp_path):
+    running = recorders(6, "--data-dir", tmp_path / "data")
+    for _ in range(3):
+        time.sleep(0.5)
+        site.store.kill()
+        site.store.start()
+    time.sleep(0.3)
+    assert_linearizable(running)
+
+
+def test_a_broker_that_is_killed_and_started(site, recorders, tmp_path):
+    running = recorders(6, "--data-dir", tmp_path / "data")
+    time.sleep(0.5)
+    site.broker.kill()
+    site.broker.start_again()
+    time.sleep(0.5)
+    site.store.kill()
+    site.store.start()
+    time.sleep(0.3)
+    assert_linearizable(running)

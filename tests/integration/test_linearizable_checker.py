@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checker of histories finds what no store may answer, and accepts what one may."""
+
+import random
+
+import pytest
+
+from support.hlc import Hlc
+from support.linearizability import Operation, Outcome, find_violation
+
+
+def version(number):
+    return Hlc(1000, number, "StateStore")
+
+
+def op(kind, start, end, outcome=None, client="c", key="k", **what):
+    ended = {} if outcome is None else {"end": end, "outcome": outcome}
+    return Operation(client, kind, key, start, **ended, **what)
+
+
+def sets(value, start, end, number=None, kind="SET", **what):
+    return op(kind, start, end, Outcome("done", version(number)) if number else None, value=value, **what)
+
+
+def gets(value, start, end, number=None, **what):
+    return op("GET", start, end, Outcome("value", version(number), value) if number else Outcome("absent"), **what)
+
+
+def deletes(start, end, number=None, kind="DEL", **what):
+    return op(kind, start, end, Outcome("deleted", version(number)) if number else Outcome("nothing"), **what)
+
+
+def unmet(kind, start, end, number, **what):
+    return op(kind, start, end, Outcome("unmet", version(number)), value=b"mine", **what)
+
+
+EXPLAINED = {
+    "nothing at all": [],
+    "a read of what was set": [sets(b"a", 0, 1, 1), gets(b"a", 2, 3, 1)],
+    "a read while it is being set, before": [sets(b"a", 0, 9, 1), gets(None, 1, 2)],
+    "a read while it is being set, after": [sets(b"a", 0, 9, 1), gets(b"a", 1, 2, 1)],
+    "two reads while it is being set, before and after": [sets(b"a", 0, 9, 1), gets(None, 1, 2), gets(b"a", 3, 4, 1)],
+    "of two at once the one with the greater version stays": [
+        sets(b"a", 0, 9, 2), sets(b"b", 0, 9, 1), gets(b"a", 10, 11, 2)],
+    "one that was never answered, and took effect": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1)],
+    "one that was never answered, and did not": [sets(b"a", 0, 9), gets(None, 1, 2), gets(None, 100, 101)],
+    "one that was never answered, and took effect late": [
+        sets(b"a", 0, 9), gets(None, 100, 101), gets(b"a", 102, 103, 1)],
+    "of two NX one": [sets(b"a", 0, 9, 1, "NX"), unmet("NX", 0, 9, 1)],
+    "NX after a deletion": [sets(b"a", 0, 1, 1, "NX"), deletes(2, 3, 1), sets(b"b", 4, 5, 2, "NX")],
+    "NEX by its holder": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2, "NEX", expected=b"a")],
+    "VDEL of another value": [sets(b"a", 0, 1, 1), unmet("VDEL", 2, 3, 1, expected=b"b"), gets(b"a", 4, 5, 1)],
+    "a newer token": [sets(b"a", 0, 1, 1, token=version(1)), sets(b"b", 2, 3, 2, token=version(2))],
+    "an older token is refused": [
+        sets(b"a", 0, 1, 1, token=version(2)),
+        op("SET", 2, 3, Outcome("fence too old"), value=b"b", token=version(1))],
+    "no token is refused": [
+        sets(b"a", 0, 1, 1, token=version(2)), op("DEL", 2, 3, Outcome("fence required"))],
+    "a token goes with its key": [
+        sets(b"a", 0, 1, 1, token=version(2)), deletes(2, 3, 1, token=version(2)), sets(b"b", 4, 5, 2)],
+    "keys are independent": [sets(b"a", 0, 1, 1), gets(None, 2, 3, key="other")],
+}
+
+UNEXPLAINED = {
+    "a lost write": [sets(b"a", 0, 1, 1), gets(None, 2, 3)],
+    "an old value": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2), gets(b"a", 4, 5, 1)],
+    "a value that nobody set": [sets(b"a", 0, 1, 1), gets(b"b", 2, 3, 1)],
+    "a value before it was set": [gets(b"a", 0, 1, 1), sets(b"a", 2, 3, 1)],
+    "a value that comes and goes": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1), gets(None, 3, 4)],
+    "two versions of one value": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1), gets(b"a", 3, 4, 2)],
+    "a version that is not the value's": [sets(b"a", 0, 1, 1), gets(b"a", 2, 3, 2)],
+    "the lesser version stays": [sets(b"a", 0, 9, 2), sets(b"b", 0, 9, 1), gets(b"b", 10, 11, 1)],
+    "a version that shrinks": [sets(b"a", 0, 1, 2), sets(b"b", 2, 3, 1)],
+    "a version that shrinks from key to key": [sets(b"a", 0, 1, 2), sets(b"b", 2, 3, 1, key="other")],
+    "a version that shrinks over a deletion": [sets(b"a", 0, 1, 2), deletes(2, 3, 2), sets(b"b", 4, 5, 1)],
+    "a version twice": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 1)],
+    "two NX": [sets(b"a", 0, 9, 1, "NX"), sets(b"b", 0, 9, 2, "NX")],
+    "NX that finds what is not there": [unmet("NX", 0, 1, 1)],
+    "NX that finds what was deleted": [sets(b"a", 0, 1, 1), deletes(2, 3, 1), unmet("NX", 4, 5, 1)],
+    "NEX by another": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2, "NEX", expected=b"c")],
+    "VDEL of another value": [sets(b"a", 0, 1, 1), deletes(2, 3, 1, "VDEL", expected=b"b")],
+    "a deletion twice": [sets(b"a", 0, 1, 1), deletes(2, 9, 1), deletes(2, 9, 1)],
+    "a deletion of nothing": [deletes(0, 1, 1)],
+    "nothing to delete, though it is there": [sets(b"a", 0, 1, 1), deletes(2, 3)],
+    "an older token is taken": [
+        sets(b"a", 0, 1, 1, token=version(2)), sets(b"b", 2, 3, 2, token=version(1))],
+    "no token is taken": [sets(b"a", 0, 1, 1, token=version(2)), deletes(2, 3, 1)],
+    "a token outlives its key": [
+        sets(b"a", 0, 1, 1, token=version(2)), deletes(2, 3, 1, token=version(2)),
+        op("SET", 4, 5, Outcome("fence required"), value=b"b")],
+    "a write that was executed twice": [
+        sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2), gets(b"b", 4, 5, 2), gets(b"a", 6, 7, 3)],
+}
+
+
+@pytest.mark.parametrize("history", EXPLAINED.values(), ids=EXPLAINED)
+def test_what_a_store_may_answer_is_accepted(history):
+    assert find_violation(history) is None
+
+
+@pytest.mark.parametrize("history", UNEXPLAINED.values(), ids=UNEXPLAINED)
+def test_what_no_store_may_answer_is_found(history):
+    assert find_violation(history)
+
+
+class Register:
+    """A store of one key, with a fault or without: what it answers is told by its own last state, or by an old one."""
+
+    def __init__(self, choice, fault=None):
+        self.choice = choice
+        self.fault = fault
+        self.states = [(None, 0)]
+        self.n_versions = 0
+
+    def execute(self, operation):
+        value, number = self.states[-1]
+        if self.fault == "stale" and operation.kind == "GET" and self.choice.random() < 0.2 and len(self.states) > 3:
+            value, number = self.states[-3]
+        if operation.kind == "GET":
+            return Outcome("value", version(number), value) if value else Outcome("absent")
+        if operation.kind == "VDEL":
+            if value is None:
+                return Outcome("nothing")
+            if value != operation.expected:
+                return Outcome("unmet", version(number))
+            self.states.append((None, number))
+            return Outcome("deleted", version(number))
+        if operation.kind == "NX" and value and not (self.fault == "race" and self.choice.random() < 0.2):
+            return Outcome("unmet", version(number))
+        self.n_versions += 1
+        if not (self.fault == "lost" and self.choice.random() < 0.2):
+            self.states.append((operation.value, self.n_versions))
+        return Outcome("done", version(self.n_versions))
+
+
+def record(seed, fault=None, n_clients=5, n_operations=200):
+    """A history of clients that overlap: each operation is executed at some time between its start and its end."""
+    choice = random.Random(seed)
+    register = Register(choice, fault)
+    operations = []
+    for client in range(n_clients):
+        time = choice.random()
+        for number in range(n_operations // n_clients):
+            kind = choice.choice(["SET", "NX", "VDEL", "GET", "GET"])
+            end = time + choice.random()
+            operation = op(kind, time, None, client=str(client), value=b"%d-%d" % (client, number))
+            operations.append((choice.uniform(time, end), end, operation))
+            time = end + choice.random() / 10
+    for _, end, operation in sorted(operations, key=lambda row: row[0]):
+        operation.expected = register.states[-1][0]
+        outcome = register.execute(operation)
+        if choice.random() > 0.02:  # some are never answered
+            operation.outcome, operation.end = outcome, end
+    return [operation for _, _, operation in operations]
+
+
+def test_histories_of_a_store_without_fault_are_accepted():
+    for seed in range(20):
+        assert find_violation(record(seed)) is None, f"seed {seed}"
+
+
+@pytest.mark.parametrize("fault", ["stale", "lost", "race"])
+def test_a_planted_fault_is_found(fault):
+    found = sum(find_violation(record(seed, fault)) is not None for seed in range(20))
+    assert found >= 18, f"{found} of 20"
