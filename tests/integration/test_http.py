@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from support.broker import free_port
+from support.broker import PORTS_TRIED, free_port
 
 
 class Pages:
@@ -36,9 +36,18 @@ class Pages:
 
 @pytest.fixture
 def pages(site, tmp_path):
-    port = free_port()
-    site.start_store("--http-listen", f"127.0.0.1:{port}", "--data-dir", str(tmp_path / "data"))
-    return Pages(port)
+    """A port that is free when we ask may be taken when the store does."""
+    for _ in range(PORTS_TRIED):
+        port = free_port()
+        try:
+            site.start_store("--http-listen", f"127.0.0.1:{port}", "--data-dir", str(tmp_path / "data"))
+            return Pages(port)
+        except AssertionError:
+            if "Address already in use" not in site.store.log():
+                raise
+            site.store = None
+            (tmp_path / "statestored.log").unlink(missing_ok=True)
+    raise AssertionError("no port for the pages")
 
 
 def test_the_pages_are_there(pages):
