@@ -4,7 +4,7 @@
 
 packages_build="gcc libc6-dev libinih-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libsqlite3-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config uthash-dev"
 packages_run="mosquitto"
-packages_test="clang-format git libcriterion-dev openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist sqlite3"
+packages_test="clang-format git libcriterion-dev openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist sqlite3 valgrind"
 packages_bench="python3 redis-server redis-tools strace"
 
 # install_packages NAME...: installs those that are missing.
