@@ -4,24 +4,15 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-#include <uv.h>
 
-#include "common/broker_side.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/topics.h"
-#include "daemon.h"
-#include "io/http.h"
-#include "io/link.h"
 #include "pages.h"
-#include "proto/invocation.h"
 #include "ready_file.h"
-#include "storage/storage.h"
+#include "server_state.h"
 
 #define NS_PER_MS 1000000
 
@@ -31,30 +22,7 @@
 /* How soon a step of the system clock is noticed while nothing else is stored. */
 #define CLOCK_INTERVAL_MS 1000
 
-/* The daemon on its loop. */
-struct server {
-        struct config config; /* its texts are borrowed */
-        int n_arguments;
-        char *const *arguments;
-        struct config reloaded; /* what the config borrows from since the last reload */
-        uv_loop_t loop;
-        uv_signal_t sigterm, sigint, sighup;
-        uv_timer_t deadline_timer, stop_timer, clock_timer;
-        struct storage *storage;
-        uv_work_t commit_work;
-        const struct storage_batch *commit_batch; /* NULL: none is under way */
-        int commit_result;
-        struct daemon *daemon;
-        struct link *link;
-        struct http *http; /* NULL: none */
-        const char *user_properties[INVOCATION_PROPERTIES_MAX];
-        bool has_served;
-        bool is_down_logged, is_refusal_logged; /* since it last served */
-        bool is_stopping;
-        int exit_code;
-};
-
-static struct now now(void) {
+struct now server_now(void) {
         struct timespec wall;
 
         clock_gettime(CLOCK_REALTIME, &wall);
@@ -65,29 +33,26 @@ static struct now now(void) {
         };
 }
 
-static void tick(uv_timer_t *timer);
-static void update(struct server *server);
+static void tick(uv_timer_t *timer) {
+        struct server *server = timer->data;
 
-/* The one timer, for all keys: set to the earliest deadline. */
-static void set_deadline_timer(struct server *server) {
+        daemon_tick(server->daemon, server_now());
+        server_update(server);
+}
+
+void server_set_deadline_timer(struct server *server) {
         int64_t deadline_ns = daemon_next_deadline(server->daemon);
-        int64_t left_ns = deadline_ns - (int64_t)uv_hrtime();
+        int64_t left_ns;
 
         if (deadline_ns == INT64_MAX || server->is_stopping) {
                 uv_timer_stop(&server->deadline_timer);
                 return;
         }
 
+        left_ns = deadline_ns - (int64_t)uv_hrtime();
         uv_update_time(&server->loop);
         uv_timer_start(&server->deadline_timer, tick,
                        left_ns > 0 ? (uint64_t)(left_ns + NS_PER_MS - 1) / NS_PER_MS : 0, 0);
-}
-
-static void tick(uv_timer_t *timer) {
-        struct server *server = timer->data;
-
-        daemon_tick(server->daemon, now());
-        update(server);
 }
 
 static void closed(void *userdata) {
@@ -111,8 +76,8 @@ static void close_link(uv_timer_t *timer) {
         link_close(server->link, closed);
 }
 
-/* What is in hand is finished first, for a while: see on_batch_end(). */
-static void stop(struct server *server, int exit_code) {
+/* What is in hand is finished first, for a while: see server_update(). */
+void server_stop(struct server *server, int exit_code) {
         if (exit_code != EXIT_SUCCESS)
                 server->exit_code = exit_code;
         if (server->is_stopping)
@@ -125,7 +90,7 @@ static void stop(struct server *server, int exit_code) {
 
 static void on_signal(uv_signal_t *handle, int number) {
         log_info("%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
-        stop(handle->data, EXIT_SUCCESS);
+        server_stop(handle->data, EXIT_SUCCESS);
 }
 
 static void on_serving(void *userdata, enum broker_side side) {
@@ -147,51 +112,7 @@ static void on_serving(void *userdata, enum broker_side side) {
         server->has_served = true;
 }
 
-static void on_up(void *userdata, bool session_kept) {
-        struct server *server = userdata;
-
-        if (server->has_served && !session_kept)
-                log_warning("the broker has lost our session: what was sent to us meanwhile is lost");
-        daemon_up(server->daemon, session_kept, now());
-        set_deadline_timer(server);
-}
-
-static void on_down(void *userdata, const char *reason) {
-        struct server *server = userdata;
-
-        if (!server->is_down_logged)
-                log_warning("no connection to the broker at %s: %s; trying again until there is one",
-                            endpoint_text(link_endpoint(server->link)).text, reason);
-        server->is_down_logged = true;
-        daemon_down(server->daemon);
-}
-
-static void on_refused(void *userdata, const struct refusal *refusal) {
-        struct server *server = userdata;
-
-        if (!server->is_refusal_logged)
-                log_error("the broker at %s refuses us: %s; %s",
-                          endpoint_text(link_endpoint(server->link)).text, refusal->reason, refusal->advice);
-        server->is_down_logged = true;
-        server->is_refusal_logged = true;
-        if (!server->has_served)
-                stop(server, EXIT_FAILURE);
-}
-
-static void on_message(void *userdata, const struct message *message) {
-        struct server *server = userdata;
-
-        daemon_receive(server->daemon, message, now());
-}
-
-static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
-        struct server *server = userdata;
-
-        daemon_acknowledged(server->daemon, id, no_subscriber, now());
-}
-
-/* Whatever has happened: there may be another deadline, more or less to read, or nothing left to do. */
-static void update(struct server *server) {
+void server_update(struct server *server) {
         enum link_reading reading = LINK_READS;
 
         if (!server->link)
@@ -200,17 +121,10 @@ static void update(struct server *server) {
         if (daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE)
                 reading = daemon_is_storing(server->daemon) ? LINK_READS_NOTHING : LINK_WRITES_FIRST;
         link_set_reading(server->link, reading);
-        set_deadline_timer(server);
+        server_set_deadline_timer(server);
         if (server->is_stopping && daemon_is_idle(server->daemon) &&
             uv_is_active((uv_handle_t *)&server->stop_timer))
                 uv_timer_start(&server->stop_timer, close_link, 0, 0);
-}
-
-static void on_batch_end(void *userdata) {
-        struct server *server = userdata;
-
-        daemon_flush(server->daemon, now());
-        update(server);
 }
 
 static void on_lost(void *userdata) {
@@ -219,58 +133,7 @@ static void on_lost(void *userdata) {
         log_error("what is on the disk and what is in memory may differ: stopping, so that the next start "
                   "loads "
                   "what is on the disk");
-        stop(server, EXIT_FAILURE);
-}
-
-static void run_commit(uv_work_t *work) {
-        struct server *server = work->data;
-
-        server->commit_result = storage_commit(server->storage, server->commit_batch);
-}
-
-static void commit_ended(uv_work_t *work, int status) {
-        struct server *server = work->data;
-
-        server->commit_batch = NULL;
-        if (!server->link) /* it took longer than stopping may: nobody can be told any more */
-                return;
-        daemon_committed(server->daemon, status < 0 ? status : server->commit_result, now());
-        update(server);
-}
-
-/* On a worker thread, where it may wait for the disk. */
-static int commit(void *userdata, const struct storage_batch *batch) {
-        struct server *server = userdata;
-
-        if (server->storage->operations->is_immediate)
-                return storage_commit(server->storage, batch);
-
-        server->commit_batch = batch; /* before the worker may look at it */
-        server->commit_work.data = server;
-        if (uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0) {
-                server->commit_batch = NULL;
-                return -EIO;
-        }
-        return 1;
-}
-
-static void check_clock(uv_timer_t *timer) {
-        struct server *server = timer->data;
-
-        if (!server->commit_batch && storage_needs_commit(server->storage, now()))
-                daemon_commit(server->daemon, now());
-}
-
-static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
-        struct server *server = userdata;
-
-        return link_publish(server->link, message, ret_id);
-}
-
-static bool has_room(void *userdata) {
-        struct server *server = userdata;
-
-        return link_has_room(server->link);
+        server_stop(server, EXIT_FAILURE);
 }
 
 static struct engine_config engine_config(const struct config *config) {
@@ -317,9 +180,10 @@ static int create_daemon(struct server *server) {
                 .persistence_name = config->persist_property,
                 .persistence_value = config->persist_property_value,
         };
-        struct outlet outlet = {
-                .publish = publish, .has_room = has_room, .commit = commit, .userdata = server
-        };
+        struct outlet outlet = { .publish = server_publish,
+                                 .has_room = server_has_room,
+                                 .commit = server_commit,
+                                 .userdata = server };
         struct daemon_callbacks callbacks = { .serving = on_serving, .lost = on_lost, .userdata = server };
         int r;
 
@@ -328,47 +192,8 @@ static int create_daemon(struct server *server) {
                              : storage_memory_new(&server->storage);
         if (r < 0)
                 return r;
-        return daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage, now());
-}
-
-static int open_link(struct server *server) {
-        const struct config *config = &server->config;
-        /* the plugin's sign comes first: whether it is there is known when requests may come */
-        struct link_subscription subscriptions[] = {
-                { .filter = BROKER_SIDE_PLUGIN, .qos = 1, .retained = true },
-                { .filter = config->presence_filter, .qos = 1 },
-                /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
-                { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
-        };
-        struct decoder decoder = { .persistence_name = config->persist_property };
-        struct link_config link_config = {
-                .endpoints = config->endpoints,
-                .n_endpoints = config->n_endpoints,
-                .client_id = config->client_id,
-                .keepalive_s = config->keepalive_s,
-                .credentials = {
-                        .user = config->user,
-                        .password_file = config->password_file,
-                        .tls = config->tls,
-                        .tls_ca_file = config->tls_ca_file,
-                        .tls_certificate = config->tls_certificate,
-                        .tls_key = config->tls_key,
-                        .tls_alpn = config->tls_alpn,
-                },
-                .user_properties = server->user_properties,
-                .callbacks = { on_up, on_down, on_refused, on_message, on_acknowledged, on_batch_end },
-                .userdata = server,
-        };
-        int r;
-
-        for (size_t i = 0; i < sizeof(subscriptions) / sizeof(subscriptions[0]); i++)
-                if (subscriptions[i].filter)
-                        link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
-        invocation_properties(&decoder, server->user_properties);
-        r = link_open(&server->link, &server->loop, &link_config);
-        if (r == -EINVAL)
-                log_error("cannot start: the client id, or a certificate or its key, cannot be used");
-        return r;
+        return daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage,
+                          server_now());
 }
 
 static void open_http(struct server *server) {
@@ -382,7 +207,7 @@ static void open_http(struct server *server) {
         if (r < 0) {
                 log_error("cannot start: cannot listen at %s: %s", endpoint_text(endpoint).text,
                           strerror(-r));
-                stop(server, EXIT_FAILURE);
+                server_stop(server, EXIT_FAILURE);
         }
 }
 
@@ -397,7 +222,8 @@ static void start_handles(struct server *server) {
         server->stop_timer.data = server;
         server->clock_timer.data = server;
         if (!server->storage->operations->is_immediate)
-                uv_timer_start(&server->clock_timer, check_clock, CLOCK_INTERVAL_MS, CLOCK_INTERVAL_MS);
+                uv_timer_start(&server->clock_timer, server_check_clock, CLOCK_INTERVAL_MS,
+                               CLOCK_INTERVAL_MS);
         server->sigterm.data = server;
         server->sigint.data = server;
         server->sighup.data = server;
@@ -415,7 +241,7 @@ static int run(struct server *server) {
 
         r = create_daemon(server);
         if (r == 0)
-                r = open_link(server);
+                r = server_open_link(server);
         if (r == 0) {
                 start_handles(server);
                 open_http(server);

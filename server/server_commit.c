@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+
+#include "server_state.h"
+
+static void run_commit(uv_work_t *work) {
+        struct server *server = work->data;
+
+        server->commit_result = storage_commit(server->storage, server->commit_batch);
+}
+
+static void commit_ended(uv_work_t *work, int status) {
+        struct server *server = work->data;
+
+        server->commit_batch = NULL;
+        if (!server->link) /* it took longer than stopping may: nobody can be told any more */
+                return;
+        daemon_committed(server->daemon, status < 0 ? status : server->commit_result, server_now());
+        server_update(server);
+}
+
+int server_commit(void *userdata, const struct storage_batch *batch) {
+        struct server *server = userdata;
+
+        if (server->storage->operations->is_immediate)
+                return storage_commit(server->storage, batch);
+
+        server->commit_batch = batch; /* before the worker may look at it */
+        server->commit_work.data = server;
+        if (uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0) {
+                server->commit_batch = NULL;
+                return -EIO;
+        }
+        return 1;
+}
+
+void server_check_clock(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        if (!server->commit_batch && storage_needs_commit(server->storage, server_now()))
+                daemon_commit(server->daemon, server_now());
+}

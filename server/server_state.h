@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <uv.h>
+
+#include "daemon.h"
+#include "io/http.h"
+#include "io/link.h"
+#include "proto/invocation.h"
+#include "server.h"
+#include "storage/storage.h"
+
+/* What the server's files share. Internal to them. */
+
+/* The daemon on its loop. */
+struct server {
+        struct config config; /* its texts are borrowed */
+        int n_arguments;
+        char *const *arguments;
+        struct config reloaded; /* what the config borrows from since the last reload */
+        uv_loop_t loop;
+        uv_signal_t sigterm, sigint, sighup;
+        uv_timer_t deadline_timer, stop_timer, clock_timer;
+        struct storage *storage;
+        uv_work_t commit_work;
+        const struct storage_batch *commit_batch; /* NULL: none is under way */
+        int commit_result;
+        struct daemon *daemon;
+        struct link *link;
+        struct http *http; /* NULL: none */
+        const char *user_properties[INVOCATION_PROPERTIES_MAX];
+        bool has_served;
+        bool is_down_logged, is_refusal_logged; /* since it last served */
+        bool is_stopping;
+        int exit_code;
+};
+
+/* The time of a step. */
+struct now server_now(void);
+
+/* Ends once what is in hand is finished, or has had its time. exit_code other than EXIT_SUCCESS stays. */
+void server_stop(struct server *server, int exit_code);
+
+/* Whatever has happened: there may be another deadline, more or less to read, or nothing left to do. */
+void server_update(struct server *server);
+
+/* The one timer, for all keys: set to the earliest deadline. */
+void server_set_deadline_timer(struct server *server);
+
+/* server_link.c: what the link tells, and is told. */
+
+/* Starts to connect. As link_open(); why it cannot has been logged. */
+int server_open_link(struct server *server);
+
+/* As struct outlet says; userdata is the server. */
+int server_publish(void *userdata, const struct message *message, uint16_t *ret_id);
+bool server_has_room(void *userdata);
+
+/* server_commit.c: storing, on a worker thread, where it may wait for the disk. */
+
+/* As struct outlet says; userdata is the server. */
+int server_commit(void *userdata, const struct storage_batch *batch);
+
+/* A timer's callback: a step of the system clock is stored, though nothing else is. */
+void server_check_clock(uv_timer_t *timer);
