@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ctl/exit.h"
-#include "ctl/record.h"
+#include "records/record.h"
 
 /* Takes one record. now_ms: the wall clock. Returns EXIT_DONE, or what ends the import. */
 typedef enum exit_code lines_function(void *userdata, const struct record *record, int64_t now_ms);

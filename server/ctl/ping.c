@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "ctl/json.h"
+#include "common/json.h"
 #include "ctl/output.h"
 #include "ctl/task.h"
 

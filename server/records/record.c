@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/record.h"
+#include "records/record.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 
+#include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/hlc.h"
-#include "ctl/base64.h"
-#include "ctl/json.h"
+#include "common/json.h"
 
 void record_deinit(struct record *record) {
         buf_deinit(&record->key);
@@ -101,10 +101,7 @@ static void release(json_t **json) {
         json_decref(*json);
 }
 
-int record_read(struct record *record, struct slice line, const char **ret_fault) {
-        CLEANUP(release)
-        json_t *object = json_loadb((const char *)line.data, line.length,
-                                    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+int record_read_object(struct record *record, const json_t *object, const char **ret_fault) {
         const char *fault = object ? read_members(object, record) : "it is not JSON";
 
         if (buf_failed(&record->key) || buf_failed(&record->value) || buf_failed(&record->version) ||
@@ -115,4 +112,17 @@ int record_read(struct record *record, struct slice line, const char **ret_fault
 
         *ret_fault = fault;
         return -EBADMSG;
+}
+
+int record_read(struct record *record, struct slice line, const char **ret_fault) {
+        CLEANUP(release)
+        json_t *object = json_loadb((const char *)line.data, line.length,
+                                    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+
+        return record_read_object(record, object, ret_fault);
+}
+
+bool record_is_one(const json_t *object) {
+        return (json_object_get(object, "key") || json_object_get(object, "key_base64")) &&
+               (json_object_get(object, "value") || json_object_get(object, "value_base64"));
 }

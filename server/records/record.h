@@ -31,3 +31,10 @@ void record_write(const struct record *record, struct buf *line);
  * says what is wrong with it.
  */
 int record_read(struct record *record, struct slice line, const char **ret_fault);
+
+/* The same of jansson's json_t. */
+struct json_t;
+int record_read_object(struct record *record, const struct json_t *object, const char **ret_fault);
+
+/* Whether it has a key and a value, be they as they should be or not. */
+bool record_is_one(const struct json_t *object);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/json.h"
+#include "common/json.h"
 
 #include <stdio.h>
 
+#include "common/base64.h"
 #include "common/topics.h"
-#include "ctl/base64.h"
 
 /* What stands for the byte in a string, or NULL where it stands for itself. */
 static const char *escape(uint8_t byte, char *text, size_t size) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/base64.h"
+#include "common/base64.h"
 
 #include <errno.h>
 

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A list is read object by object, not whole: so that a fault has its line, and the text stands in memory once.
+ */
+
+#include "records/seed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+
+#define CHUNK 65536
+
+void seed_init(struct seed *seed, const char *name, struct slice text) {
+        *seed = (struct seed){ .name = name, .text = text, .line = 1 };
+}
+
+static int read_all(int fd, struct buf *text) {
+        char chunk[CHUNK];
+        ssize_t n;
+
+        while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+                if ((size_t)n > SEED_LENGTH_MAX - text->length)
+                        return -EFBIG;
+                buf_append(text, chunk, (size_t)n);
+                if (buf_failed(text))
+                        return -ENOMEM;
+        }
+        return n < 0 ? -errno : 0;
+}
+
+int seed_open(struct seed *seed, const char *name) {
+        int fd = open(name, O_RDONLY | O_CLOEXEC);
+        int r;
+
+        seed_init(seed, name, (struct slice){ 0 });
+        r = fd < 0 ? -errno : read_all(fd, &seed->file);
+        if (fd >= 0)
+                close(fd);
+        if (r < 0) {
+                snprintf(seed->fault, sizeof(seed->fault), "%s: %s", LOG_TEXT(slice_from_string(name)),
+                         strerror(-r));
+                return r;
+        }
+
+        seed->text = buf_slice(&seed->file);
+        return 0;
+}
+
+void seed_deinit(struct seed *seed) {
+        json_decref(seed->object);
+        buf_deinit(&seed->file);
+}
+
+static int fail(struct seed *seed, uint64_t line, const char *what) {
+        snprintf(seed->fault, sizeof(seed->fault), "%s:%" PRIu64 ": %s",
+                 LOG_TEXT(slice_from_string(seed->name)), line, what);
+        return -EBADMSG;
+}
+
+static bool at_end(const struct seed *seed) {
+        return seed->position >= seed->text.length;
+}
+
+/* Leaves out blanks and counts lines. */
+static void skip(struct seed *seed) {
+        for (; !at_end(seed) && memchr(" \t\r\n", seed->text.data[seed->position], 4); seed->position++)
+                seed->line += seed->text.data[seed->position] == '\n';
+}
+
+/* Takes this character, if it is the next one. */
+static bool take(struct seed *seed, char character) {
+        skip(seed);
+        if (at_end(seed) || seed->text.data[seed->position] != (uint8_t)character)
+                return false;
+        seed->position++;
+        return true;
+}
+
+/* 1. Lines */
+
+static int next_line(struct seed *seed, struct record *record) {
+        struct slice rest, line;
+        const char *fault;
+        int r;
+
+        skip(seed);
+        if (at_end(seed))
+                return 0;
+
+        rest = (struct slice){ seed->text.data + seed->position, seed->text.length - seed->position };
+        line = slice_split(rest, '\n', &rest);
+        r = record_read(record, line, &fault);
+        if (r < 0)
+                return r == -EBADMSG ? fail(seed, seed->line, fault) : r;
+
+        seed->position += line.length;
+        return 1;
+}
+
+/* 2. A list */
+
+static const char *read_value(const json_t *value, struct buf *bytes) {
+        char *text;
+
+        buf_reset(bytes);
+        if (json_is_string(value)) {
+                buf_append(bytes, json_string_value(value), json_string_length(value));
+                return NULL;
+        }
+        if (json_is_null(value))
+                return "null is no value: a string, an object, a list, a number, true or false was expected";
+
+        text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+        if (text)
+                buf_append_string(bytes, text);
+        else
+                bytes->failed = true;
+        free(text);
+        return NULL;
+}
+
+static int read_member(struct seed *seed, struct record *record) {
+        const char *key = json_object_iter_key(seed->member);
+        const char *fault = read_value(json_object_iter_value(seed->member), &record->value);
+
+        buf_reset(&record->key);
+        buf_reset(&record->version);
+        buf_reset(&record->token);
+        record->deadline_ms = RECORD_NO_DEADLINE;
+        buf_append_string(&record->key, key);
+        if (*key == '\0')
+                fault = "a key was expected, not empty";
+        if (fault)
+                return fail(seed, seed->object_line, fault);
+        if (buf_failed(&record->key) || buf_failed(&record->value))
+                return -ENOMEM;
+
+        seed->member = json_object_iter_next(seed->object, seed->member);
+        return 1;
+}
+
+/* The next object of the list. Returns 1, 0 or -EBADMSG. */
+static int read_object(struct seed *seed) {
+        bool is_first = !seed->is_begun;
+        json_error_t error;
+
+        json_decref(seed->object);
+        seed->object = NULL;
+        seed->is_begun = true;
+        seed->is_ended = seed->is_ended || take(seed, ']');
+        if (seed->is_ended) {
+                skip(seed);
+                return at_end(seed) ? 0 : fail(seed, seed->line, "nothing was expected behind the list");
+        }
+        if (!is_first && !take(seed, ','))
+                return fail(seed, seed->line, "',' or ']' was expected");
+        skip(seed);
+
+        seed->object = json_loadb((const char *)seed->text.data + seed->position,
+                                  seed->text.length - seed->position,
+                                  JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &error);
+        if (!seed->object)
+                return fail(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
+                            "a JSON object was expected, each key in it once");
+        if (!json_is_object(seed->object))
+                return fail(seed, seed->line, "a JSON object was expected");
+
+        seed->object_line = seed->line;
+        for (size_t i = 0; i < (size_t)error.position; i++)
+                seed->line += seed->text.data[seed->position + i] == '\n';
+        seed->position += (size_t)error.position;
+        return 1;
+}
+
+static int next_of_list(struct seed *seed, struct record *record) {
+        int r;
+
+        while (!seed->member) {
+                const char *fault;
+
+                r = read_object(seed);
+                if (r <= 0)
+                        return r;
+                if (!record_is_one(seed->object)) {
+                        seed->member = json_object_iter(seed->object);
+                        continue;
+                }
+
+                r = record_read_object(record, seed->object, &fault);
+                if (r < 0)
+                        return r == -EBADMSG ? fail(seed, seed->object_line, fault) : r;
+                return 1;
+        }
+        return read_member(seed, record);
+}
+
+int seed_next(struct seed *seed, struct record *record) {
+        if (seed->position == 0)
+                seed->is_list = take(seed, '[');
+        return seed->is_list ? next_of_list(seed, record) : next_line(seed, record);
+}
