@@ -6,6 +6,7 @@ packages_build="gcc libc6-dev libinih-dev libjansson-dev libmicrohttpd-dev libmo
 packages_run="mosquitto"
 packages_test="clang-format git libcriterion-dev openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist sqlite3 valgrind"
 packages_bench="python3 redis-server redis-tools strace"
+packages_fuzz="clang libclang-rt-14-dev"
 
 # install_packages NAME...: installs those that are missing.
 install_packages() {

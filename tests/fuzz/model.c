@@ -321,7 +321,7 @@ static void execute(struct model *model, const struct request *request, struct n
 
 /* 4. Requests that come twice: protocol section 11 */
 
-/* A registration hangs on a connection, or on nobody having left where those have no numbers. */
+/* A registration hangs on a connection, or on nobody having left where those have no numbers; STOP on neither. */
 static uint64_t where(const struct model *model, const struct request *request) {
         return request->connection ? model->unlisted_at : model->n_departures;
 }
@@ -336,7 +336,7 @@ static bool is_repetition(const struct model *model, const struct model_answer *
                slice_equal(first->payload, request->payload) &&
                slice_equal(first->timestamp_text, request->timestamp_text) &&
                slice_equal(first->fence_text, request->fence_text) && now.mono_ns < answer->until_ns &&
-               (request->verb != VERB_KEYNOTIFY ||
+               (request->verb != VERB_KEYNOTIFY || request->stop ||
                 (first->connection == request->connection && answer->where == where(model, request)));
 }
 
