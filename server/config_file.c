@@ -19,7 +19,7 @@ struct file {
         const char *name;
         FILE *stream;
         unsigned int line;
-        unsigned int seen[N_OPTIONS]; /* the line in which each was given; 0: not yet */
+        unsigned int seen[CONFIG_OPTIONS_MAX]; /* the line in which each was given; 0: not yet */
         struct config_file_text **texts;
         const struct config_file_sink *sink;
 };
@@ -49,7 +49,7 @@ static char *read_line(char *line, int size, void *userdata) {
 }
 
 static const struct option *find(const char *section, const char *name) {
-        for (size_t i = 0; i < N_OPTIONS; i++)
+        for (size_t i = 0; i < n_config_options; i++)
                 if (strcmp(options[i].section, section) == 0 && strcmp(options[i].name, name) == 0)
                         return &options[i];
         return NULL;

@@ -183,10 +183,11 @@ Test(config, asks_for_no_property_where_it_is_switched_off) {
 Test(config, lists_every_option_in_its_help) {
         char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
 
-        for (size_t i = 0; i < N_OPTIONS; i++) {
+        for (size_t i = 0; i < n_config_options; i++) {
                 char line[64];
 
-                snprintf(line, sizeof(line), "\n  %s %s", options[i].flag, options[i].argument);
+                snprintf(line, sizeof(line), "\n  %s %s", options[i].flag,
+                         options[i].argument ? options[i].argument : "");
                 cr_expect_not_null(strstr(help, line), "%s", options[i].flag);
         }
         cr_expect_not_null(strstr(help, "--config"));
@@ -194,6 +195,15 @@ Test(config, lists_every_option_in_its_help) {
         cr_expect_not_null(strstr(help, "--version"));
         cr_expect_not_null(strstr(help, "--help"));
         cr_expect_not_null(strstr(help, "(127.0.0.1)"));
+        free(help);
+}
+
+Test(config, prints_the_same_help_for_the_short_flag) {
+        char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
+        char *short_help = printed_by(STDOUT_FILENO, (const char *const[]){ "-h", NULL }, CONFIG_DONE);
+
+        cr_expect_str_eq(short_help, help);
+        free(short_help);
         free(help);
 }
 

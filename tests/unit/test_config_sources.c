@@ -58,7 +58,7 @@ static void environment_name(const struct option *option, char name[128]) {
 }
 
 Test(environment, gives_every_option) {
-        for (size_t i = 0; i < N_OPTIONS; i++) {
+        for (size_t i = 0; i < n_config_options; i++) {
                 const char *value = some_value(&options[i]);
                 char name[128];
                 struct config config;
@@ -168,7 +168,7 @@ Test(file, is_named_by_the_flag_or_by_the_environment) {
 }
 
 Test(file, gives_every_option) {
-        for (size_t i = 0; i < N_OPTIONS; i++) {
+        for (size_t i = 0; i < n_config_options; i++) {
                 const char *value = some_value(&options[i]);
                 char text[512];
                 struct config config;
@@ -263,7 +263,7 @@ Test(example_file, has_every_option_at_its_default) {
         cr_expect_eq(read_config(from_file, &with), CONFIG_RUN);
         free(capture_end(&capture));
         cr_assert_eq(read_config(no_arguments, &without), CONFIG_RUN);
-        for (size_t i = 0; i < N_OPTIONS; i++) {
+        for (size_t i = 0; i < n_config_options; i++) {
                 char line[128];
 
                 snprintf(line, sizeof(line), "\n%s%s = ", options[i].initial ? "" : "#", options[i].name);

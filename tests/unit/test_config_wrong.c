@@ -84,7 +84,11 @@ static const struct {
           "statestored: --ready-file: a file name was expected, not \"\"; see --help\n" },
         { "an HTTP address without a port",
           { "--http-listen", "127.0.0.1" },
-          "statestored: --http-listen: a numeric address with a port was expected, not \"127.0.0.1\"; see "
+          "statestored: --http-listen: ADDRESS:PORT, such as 127.0.0.1:9464, was expected, not "
+          "\"127.0.0.1\"; see --help\n" },
+        { "an HTTP port alone, and none",
+          { "--http-listen", ":0" },
+          "statestored: --http-listen: ADDRESS:PORT, such as 127.0.0.1:9464, was expected, not \":0\"; see "
           "--help\n" },
         { "a log level",
           { "--log-level", "trace" },
@@ -169,6 +173,6 @@ static bool is_tested(const char *flag) {
 }
 
 Test(config, has_no_option_whose_wrong_values_are_not_tested) {
-        for (size_t i = 0; i < N_OPTIONS; i++)
+        for (size_t i = 0; i < n_config_options; i++)
                 cr_expect(is_tested(options[i].flag), "%s", options[i].flag);
 }
