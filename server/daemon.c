@@ -178,6 +178,7 @@ static bool can_execute(const struct daemon *daemon) {
 
 static void execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
                     struct now now) {
+        daemon->n_done++;
         if (is_topic(message, TOPIC_INVOKE))
                 execute_request(daemon, message, arrived_ns, now);
         else
@@ -213,6 +214,7 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
 
 /* The commit has ended: the batch is safe, or has not been. */
 static void settle(struct daemon *daemon, int result, struct now now) {
+        daemon->n_done++;
         daemon->is_storing = false;
         daemon->batch.is_stored = true;
         daemon->is_storage_failing = result < 0;

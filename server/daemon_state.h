@@ -7,7 +7,7 @@
 #include "notified.h"
 #include "proto/invocation.h"
 
-/* What daemon.c and broker.c share. Internal to them. */
+/* What daemon.c, broker.c and progress.c share. Internal to them. */
 
 struct daemon {
         struct engine *engine;
@@ -29,6 +29,7 @@ struct daemon {
         bool is_storage_failing; /* the last commit was taken back */
         int64_t commit_from_ns;  /* when the last commit was begun */
         int64_t tick_from_ns;
+        uint64_t n_done; /* messages executed and batches settled: it grows as long as anything is done */
 
         enum broker_side side, last_side;
         bool is_plugin_seen;

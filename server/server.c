@@ -10,6 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "io/service.h"
 #include "pages.h"
 #include "ready_file.h"
 #include "server_state.h"
@@ -63,6 +64,7 @@ static void closed(void *userdata) {
         uv_close((uv_handle_t *)&server->deadline_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         uv_close((uv_handle_t *)&server->clock_timer, NULL);
+        uv_close((uv_handle_t *)&server->watchdog_timer, NULL);
         uv_close((uv_handle_t *)&server->sigterm, NULL);
         uv_close((uv_handle_t *)&server->sigint, NULL);
         uv_close((uv_handle_t *)&server->sighup, NULL);
@@ -84,6 +86,7 @@ void server_stop(struct server *server, int exit_code) {
                 return;
 
         server->is_stopping = true;
+        service_say_stopping();
         uv_timer_start(&server->stop_timer, close_link, daemon_is_idle(server->daemon) ? 0 : STOP_TIMEOUT_MS,
                        0);
 }
@@ -105,10 +108,14 @@ static void on_serving(void *userdata, enum broker_side side) {
                  LOG_TEXT(slice_from_string(server->config.client_id)),
                  LOG_TEXT(slice_from_string(server->config.node_id)),
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[side]);
+        service_say_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
+                           abilities[side]);
         server->is_down_logged = false;
         server->is_refusal_logged = false;
-        if (!server->has_served)
+        if (!server->has_served) {
                 ready_file_write(server->config.ready_file);
+                service_say_ready();
+        }
         server->has_served = true;
 }
 
@@ -148,12 +155,10 @@ static struct engine_config engine_config(const struct config *config) {
         };
 }
 
-static void on_reload(uv_signal_t *handle, int number) {
-        struct server *server = handle->data;
+static void reload(struct server *server) {
         struct engine_config limits;
         struct config next;
 
-        (void)number;
         if (config_read(server->n_arguments, server->arguments, &next) != CONFIG_RUN) {
                 log_error("SIGHUP: the configuration cannot be used and stays as it was");
                 config_deinit(&next);
@@ -168,6 +173,16 @@ static void on_reload(uv_signal_t *handle, int number) {
         log_set_level(server->config.log_level);
         limits = engine_config(&server->config);
         daemon_set_limits(server->daemon, &limits);
+}
+
+static void on_reload(uv_signal_t *handle, int number) {
+        struct server *server = handle->data;
+
+        (void)number;
+        service_say_reloading();
+        reload(server);
+        if (server->has_served)
+                service_say_ready();
 }
 
 static int create_daemon(struct server *server) {
@@ -230,6 +245,7 @@ static void start_handles(struct server *server) {
         uv_signal_start(&server->sigterm, on_signal, SIGTERM);
         uv_signal_start(&server->sigint, on_signal, SIGINT);
         uv_signal_start(&server->sighup, on_reload, SIGHUP);
+        server_start_watchdog(server);
 }
 
 static int run(struct server *server) {

@@ -5,6 +5,7 @@
 #include "common/broker_side.h"
 #include "common/log.h"
 #include "common/topics.h"
+#include "io/service.h"
 #include "server_state.h"
 
 static void on_up(void *userdata, bool session_kept) {
@@ -22,6 +23,8 @@ static void on_down(void *userdata, const char *reason) {
         if (!server->is_down_logged)
                 log_warning("no connection to the broker at %s: %s; trying again until there is one",
                             endpoint_text(link_endpoint(server->link)).text, reason);
+        service_say_status("no connection to the broker at %s: %s",
+                           endpoint_text(link_endpoint(server->link)).text, reason);
         server->is_down_logged = true;
         daemon_down(server->daemon);
 }
@@ -32,6 +35,8 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
         if (!server->is_refusal_logged)
                 log_error("the broker at %s refuses us: %s; %s",
                           endpoint_text(link_endpoint(server->link)).text, refusal->reason, refusal->advice);
+        service_say_status("the broker at %s refuses us: %s",
+                           endpoint_text(link_endpoint(server->link)).text, refusal->reason);
         server->is_down_logged = true;
         server->is_refusal_logged = true;
         if (!server->has_served)

@@ -6,6 +6,7 @@
 #include "daemon.h"
 #include "io/http.h"
 #include "io/link.h"
+#include "progress.h"
 #include "proto/invocation.h"
 #include "server.h"
 #include "storage/storage.h"
@@ -20,7 +21,7 @@ struct server {
         struct config reloaded; /* what the config borrows from since the last reload */
         uv_loop_t loop;
         uv_signal_t sigterm, sigint, sighup;
-        uv_timer_t deadline_timer, stop_timer, clock_timer;
+        uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer;
         struct storage *storage;
         uv_work_t commit_work;
         const struct storage_batch *commit_batch; /* NULL: none is under way */
@@ -32,6 +33,8 @@ struct server {
         bool has_served;
         bool is_down_logged, is_refusal_logged; /* since it last served */
         bool is_stopping;
+        struct progress progress; /* as the watchdog saw it */
+        bool is_hang_logged;      /* since it last was fed */
         int exit_code;
 };
 
@@ -55,6 +58,10 @@ int server_open_link(struct server *server);
 /* As struct outlet says; userdata is the server. */
 int server_publish(void *userdata, const struct message *message, uint16_t *ret_id);
 bool server_has_room(void *userdata);
+
+/* server_service.c: what the service manager watches. */
+
+void server_start_watchdog(struct server *server);
 
 /* server_commit.c: storing, on a worker thread, where it may wait for the disk. */
 

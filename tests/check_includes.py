@@ -21,7 +21,8 @@ STORAGE = {"sqlite3.h"}
 INI = {"ini.h"}
 HTTP = {"microhttpd.h"}
 JSON = {"jansson.h"}
-LIBRARIES = INI | HTTP | JSON | EVENT_LOOP | MQTT | PLUGIN | TABLES | HASHES | STORAGE
+SERVICE = {"systemd/sd-daemon.h"}
+LIBRARIES = INI | HTTP | JSON | SERVICE | EVENT_LOOP | MQTT | PLUGIN | TABLES | HASHES | STORAGE
 
 # What is in neither set is no header that anybody here may use.
 LIBC = {
@@ -40,7 +41,7 @@ RULES = {
     "server/proto": ({"common", "core", "proto"}, set()),
     "server/records": ({"common", "records"}, JSON),
     "server/storage": ({"common", "core", "storage"}, STORAGE | HASHES),
-    "server/io": ({"common", "io"}, EVENT_LOOP | MQTT | HTTP),
+    "server/io": ({"common", "io"}, EVENT_LOOP | MQTT | HTTP | SERVICE),
     "server/plugin": ({"common", "plugin"}, MQTT | PLUGIN | TABLES),
     "server/ctl": ({"common", "ctl", "records"}, MQTT),
     "server": ({"common", "core", "proto", "records", "storage", ""}, set()),
@@ -49,7 +50,7 @@ RULES = {
 # The shell around it all: the only files that see both what is pure and the event loop.
 SHELL = ({"common", "core", "proto", "records", "storage", "io", ""}, EVENT_LOOP | MQTT)
 CONFIG_FILE = ({"common", ""}, INI)
-SHELL_FILES = {"main.c", "pages.c", "pages.h", "server.c", "server_commit.c", "server_link.c", "server_state.h"}
+SHELL_FILES = {"main.c", "pages.c", "pages.h", "server.c", "server_commit.c", "server_link.c", "server_service.c", "server_state.h"}
 EXCEPTIONS = {"server/config_file.c": CONFIG_FILE, **{f"server/{name}": SHELL for name in SHELL_FILES}}
 
 # What a folder takes of another for a reason.

@@ -24,6 +24,12 @@ def bound_to_us(argv):
     return ["setpriv", "--pdeathsig", "KILL", "--", *map(str, argv)]
 
 
+def preload(shim):
+    """The environment of a process that one of tests/support's shims stands before."""
+    sanitizer = os.environ.get("ASAN_OPTIONS", "")
+    return {"LD_PRELOAD": str(BUILD / "tests" / f"lib{shim}.so"), "ASAN_OPTIONS": f"{sanitizer}:verify_asan_link_order=0"}
+
+
 def wait_until(condition, what, patience=PATIENCE):
     """For events that can only be asked for. Returns the first true answer."""
     deadline = time.monotonic() + patience

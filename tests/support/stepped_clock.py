@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The system clock as a store sees it, in the hands of a test."""
 
-import os
 import struct
 from pathlib import Path
 
 from support.hlc import Hlc, wall_ms
-from support.process import BUILD
-
-SHIM = BUILD / "tests" / "libclock_shim.so"
+from support.process import preload
 
 
 class SteppedClock:
@@ -18,9 +15,7 @@ class SteppedClock:
 
     def environment(self):
         """What the store is to be started with."""
-        sanitizer = os.environ.get("ASAN_OPTIONS", "")
-        return {"LD_PRELOAD": str(SHIM), "STATESTORE_CLOCK": str(self.path),
-                "ASAN_OPTIONS": f"{sanitizer}:verify_asan_link_order=0"}
+        return {**preload("clock_shim"), "STATESTORE_CLOCK": str(self.path)}
 
     def step_to(self, ahead_ms):
         """How far it is ahead of the real one, from now on."""

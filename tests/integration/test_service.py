@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What statestored tells the service manager that started it, and when it lets its watchdog go hungry."""
+
+import signal
+
+import pytest
+
+from support.process import preload
+from support.service_manager import ServiceManager
+
+# The store looks four times as often.
+WATCHDOG_S = 0.4
+
+# For seeing that nothing comes.
+SEVERAL_LOOKS_S = 3 * WATCHDOG_S
+
+
+@pytest.fixture
+def make_manager(tmp_path):
+    made = []
+
+    def make(**more):
+        made.append(ServiceManager(tmp_path, **more))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for manager in made:
+            manager.close()
+
+
+@pytest.fixture
+def watching(make_manager):
+    return make_manager(watchdog_s=WATCHDOG_S)
+
+
+def words(datagrams):
+    return [word for datagram in datagrams for word in datagram if word not in ("STATUS", "MONOTONIC_USEC")]
+
+
+def test_ready_is_said_when_requests_are_served_and_stopping_before_the_end(site, make_manager):
+    manager = make_manager()
+    store = site.start_store(environment=manager.environment())
+
+    until_ready = manager.receive_until("READY")
+    assert words(until_ready) == ["READY"]
+    assert f"serving 127.0.0.1:{site.broker.port}" in until_ready[-2]["STATUS"]
+
+    assert store.stop() == 0
+    assert words(manager.drain()) == ["STOPPING"]
+
+
+def test_nothing_is_said_to_be_ready_without_a_broker(site, make_manager):
+    manager = make_manager()
+    site.broker.stop()
+
+    store = site.launch_store(environment=manager.environment())
+    status = manager.receive()
+    assert status.keys() == {"STATUS"} and "no connection to the broker" in status["STATUS"]
+
+    site.broker.start_again()
+    assert words(manager.receive_until("READY")) == ["READY"]
+    store.wait_until_ready()
+
+
+@pytest.mark.parametrize("line, said", [("max-keys = 5", "was read again"), ("max-keys = many", "cannot be used")])
+def test_a_reload_has_a_beginning_and_an_end(site, make_manager, tmp_path, line, said):
+    manager = make_manager()
+    file = tmp_path / "statestored.conf"
+    file.write_text("[store]\n")
+    store = site.start_store("--config", file, environment=manager.environment())
+    manager.receive_until("READY")
+
+    file.write_text(f"[store]\n{line}\n")
+    store.child.send_signal(signal.SIGHUP)
+    reloading, = manager.receive_until("RELOADING")
+
+    assert int(reloading["MONOTONIC_USEC"]) > 0
+    assert words(manager.receive_until("READY")) == ["READY"]
+    store.wait_for_log(said)
+
+
+def test_nobody_is_told_where_nobody_asked(site):
+    site.start_store(environment={"NOTIFY_SOCKET": "", "WATCHDOG_USEC": "1000"})
+    assert site.connect().request("SET", "key", "value").payload == b"+OK\r\n"
+
+
+# The watchdog
+
+
+def test_the_watchdog_is_fed_while_requests_are_served(site, watching):
+    site.start_store(environment=watching.environment())
+    client = site.connect()
+    for n in range(5):
+        watching.receive_until("WATCHDOG")
+        assert client.request("SET", "key", n).payload == b"+OK\r\n"
+
+
+def test_the_watchdog_is_not_fed_while_a_commit_hangs(site, watching, tmp_path):
+    """A disk that does not answer: the loop turns, reads, and even says that it is alive, but nothing is served."""
+    stall = tmp_path / "stall"
+    store = site.start_store("--data-dir", tmp_path / "data", environment={
+        **watching.environment(), **preload("stall_shim"), "STATESTORE_STALL": str(stall)})
+    client = site.connect()
+    assert client.request("SET", "key", "before").payload == b"+OK\r\n"
+    watching.receive_until("WATCHDOG")
+
+    stall.touch()
+    waiting = client.send("SET", "key", "after")
+    store.wait_for_log("what is to be stored has not been for too long: the watchdog is not fed")
+    watching.drain()
+    assert watching.receive(SEVERAL_LOOKS_S) is None
+    assert not waiting.done()
+
+    stall.unlink()
+    watching.receive_until("WATCHDOG")
+    assert waiting.result().payload == b"+OK\r\n"
+
+
+def test_the_watchdog_is_not_fed_while_the_process_is_stopped(site, watching):
+    store = site.start_store(environment=watching.environment())
+    watching.receive_until("WATCHDOG")
+    with store.paused():
+        watching.drain()
+        assert watching.receive(SEVERAL_LOOKS_S) is None
+    watching.receive_until("WATCHDOG")
+
+
+def test_the_watchdog_is_fed_while_the_broker_is_away(site, watching):
+    """Another start of ours would not bring it back, and would lose what is in memory alone."""
+    store = site.start_store(environment=watching.environment())
+    client = site.connect()
+    assert client.request("SET", "key", "value").payload == b"+OK\r\n"
+    site.disconnect_all()
+
+    site.broker.stop()
+    store.wait_for_log("no connection to the broker")
+    watching.drain()
+    for _ in range(5):
+        watching.receive_until("WATCHDOG")
+
+    site.broker.start_again()
+    assert "serving" in watching.receive_until("STATUS")[-1]["STATUS"]
+    assert site.connect().request("GET", "key").payload == b"$5\r\nvalue\r\n"
