@@ -4,7 +4,7 @@
 
 packages_build="gcc libc6-dev libinih-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libsqlite3-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config uthash-dev"
 packages_run="mosquitto"
-packages_test="clang-format git libcriterion-dev openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist sqlite3 valgrind"
+packages_test="clang-format git libcriterion-dev openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist sqlite3 systemd valgrind"
 packages_bench="python3 redis-server redis-tools strace"
 packages_fuzz="clang libclang-rt-14-dev"
 
