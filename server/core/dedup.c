@@ -21,7 +21,6 @@
 #define DROPPED_MAX 16
 
 struct dedup_record {
-        struct table_item item;
         struct digest digest;
         struct remembered_answer answer;
         uint32_t position;
@@ -37,15 +36,31 @@ struct dedup_slab {
 /* With its share of the table and of the heap's array. */
 #define RECORD_COST (sizeof(struct dedup_record) + TABLE_ITEM_OVERHEAD + 2 * sizeof(struct heap_node))
 
+static struct slice digest_slice(const struct digest *digest) {
+        return (struct slice){ digest->bytes, sizeof(digest->bytes) };
+}
+
+/* The digest is a hash already. */
+static uint32_t digest_hash(const struct digest *digest) {
+        uint32_t hash;
+
+        memcpy(&hash, digest->bytes, sizeof(hash));
+        return hash;
+}
+
 static uint32_t *record_position(void *item) {
         return &((struct dedup_record *)item)->position;
+}
+
+static struct slice record_key(const void *item) {
+        return digest_slice(&((const struct dedup_record *)item)->digest);
 }
 
 int dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
         *dedup = (struct dedup){ 0 };
         dedup_set_limit(dedup, n_bytes_max);
         heap_init(&dedup->deadlines, record_position);
-        return table_init(&dedup->table, DEDUP_SHARD_BITS);
+        return table_init(&dedup->table, DEDUP_SHARD_BITS, record_key);
 }
 
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max) {
@@ -82,24 +97,12 @@ struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_pa
         return digest;
 }
 
-static struct slice digest_slice(const struct digest *digest) {
-        return (struct slice){ digest->bytes, sizeof(digest->bytes) };
-}
-
-/* The digest is a hash already. */
-static uint32_t digest_hash(const struct digest *digest) {
-        uint32_t hash;
-
-        memcpy(&hash, digest->bytes, sizeof(hash));
-        return hash;
-}
-
 static struct dedup_record *find(const struct dedup *dedup, const struct digest *digest) {
-        return (struct dedup_record *)table_find(&dedup->table, digest_hash(digest), digest_slice(digest));
+        return table_find(&dedup->table, digest_hash(digest), digest_slice(digest));
 }
 
 static void forget(struct dedup *dedup, struct dedup_record *record) {
-        table_remove(&dedup->table, &record->item);
+        table_remove(&dedup->table, digest_hash(&record->digest), record);
         heap_remove(&dedup->deadlines, record);
         record->next_free = dedup->free_records;
         dedup->free_records = record;
@@ -169,7 +172,7 @@ static int fill(struct dedup *dedup, const struct digest *digest, struct remembe
         record->digest = *digest;
         record->answer = answer;
         record->position = HEAP_NONE;
-        r = table_add(&dedup->table, digest_hash(digest), digest_slice(&record->digest), &record->item);
+        r = table_add(&dedup->table, digest_hash(digest), record);
         if (r < 0)
                 return r;
 

@@ -3,22 +3,51 @@
 #include "core/entry.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "common/assert.h"
 #include "common/heap.h"
 #include "common/parse.h"
+#include "core/table.h"
 
 /* What an allocation takes beside what was asked for: its header, and on average half of its rounding. */
 #define ALLOCATION_OVERHEAD 16
 
-/* A fencing token inside an entry: the two numbers, then the node id. */
-#define FENCE_NUMBERS (sizeof(int64_t) + sizeof(uint64_t))
+/* What of it comes before its bytes, which use up what would be padding. */
+#define ENTRY_HEADER offsetof(struct entry, bytes)
 
-#define ENTRY_PART_MAX (UINT32_MAX - 64) /* lengths are kept in 32 bits; an MQTT packet has 28 */
+#define KEY_LENGTH_MAX ((UINT32_C(1) << 28) - 1)
+#define PART_MAX       (UINT32_MAX - 64) /* other lengths are kept in 32 bits */
+
+/* A fencing token inside an entry; its node id follows. */
+struct fence_header {
+        int64_t wall_ms;
+        uint64_t counter;
+        uint64_t node_length;
+};
 
 static size_t fence_size(const struct hlc *fence) {
-        return fence ? FENCE_NUMBERS + fence->node.length : 0;
+        return fence ? sizeof(struct fence_header) + fence->node.length : 0;
+}
+
+/* Where it begins; not aligned. */
+static const uint8_t *fence_of(const struct entry *entry) {
+        return entry->bytes + entry->key_length + entry->blob_length;
+}
+
+static struct fence_header fence_header_of(const struct entry *entry) {
+        struct fence_header header;
+
+        memcpy(&header, fence_of(entry), sizeof(header));
+        return header;
+}
+
+static void write_fence(uint8_t *at, const struct hlc *fence) {
+        struct fence_header header = { fence->wall_ms, fence->counter, fence->node.length };
+
+        memcpy(at, &header, sizeof(header));
+        memcpy(at + sizeof(header), fence->node.data, fence->node.length);
 }
 
 /* Writes "$LEN\r\n". Returns its length. */
@@ -37,14 +66,13 @@ int entry_new(struct entry **ret_entry, struct slice key, struct slice value, st
         char header[PARSE_UINT64_DIGITS_MAX + 3];
         size_t header_length = format_blob_header(header, value.length);
         size_t blob_length = header_length + value.length + 2;
-        size_t fence_length = fence_size(fence);
         struct entry *entry;
         uint8_t *at;
 
-        if (key.length > ENTRY_PART_MAX || blob_length > ENTRY_PART_MAX || fence_length > ENTRY_PART_MAX)
+        if (key.length > KEY_LENGTH_MAX || blob_length > PART_MAX || fence_size(fence) > PART_MAX)
                 return -ENOMEM;
 
-        entry = malloc(sizeof(*entry) + fence_length + key.length + blob_length);
+        entry = malloc(ENTRY_HEADER + key.length + blob_length + fence_size(fence));
         if (!entry)
                 return -ENOMEM;
 
@@ -53,21 +81,17 @@ int entry_new(struct entry **ret_entry, struct slice key, struct slice value, st
         entry->n_references = 1;
         entry->is_persistent = false;
         entry->expiry_position = HEAP_NONE;
-        entry->key_length = (uint32_t)key.length;
         entry->blob_length = (uint32_t)blob_length;
-        entry->fence_length = (uint32_t)fence_length;
+        entry->key_length = key.length & KEY_LENGTH_MAX;
+        entry->has_fence = fence;
 
-        at = entry->bytes;
-        if (fence) {
-                at = mempcpy(at, &fence->wall_ms, sizeof(fence->wall_ms));
-                at = mempcpy(at, &fence->counter, sizeof(fence->counter));
-                at = mempcpy(at, fence->node.data, fence->node.length);
-        }
-        at = mempcpy(at, key.data, key.length);
+        at = mempcpy(entry->bytes, key.data, key.length);
         at = mempcpy(at, header, header_length);
         if (value.length > 0)
                 at = mempcpy(at, value.data, value.length);
-        memcpy(at, "\r\n", 2);
+        at = mempcpy(at, "\r\n", 2);
+        if (fence)
+                write_fence(at, fence);
 
         *ret_entry = entry;
         return 0;
@@ -89,11 +113,11 @@ struct entry *entry_unref(struct entry *entry) {
 }
 
 struct slice entry_key(const struct entry *entry) {
-        return (struct slice){ entry->bytes + entry->fence_length, entry->key_length };
+        return (struct slice){ entry->bytes, entry->key_length };
 }
 
 struct slice entry_blob(const struct entry *entry) {
-        return (struct slice){ entry->bytes + entry->fence_length + entry->key_length, entry->blob_length };
+        return (struct slice){ entry->bytes + entry->key_length, entry->blob_length };
 }
 
 struct slice entry_value(const struct entry *entry) {
@@ -109,25 +133,31 @@ struct version entry_version(const struct entry *entry) {
 }
 
 bool entry_fence(const struct entry *entry, struct hlc *ret_fence) {
-        if (entry->fence_length == 0)
+        struct fence_header header;
+
+        if (!entry->has_fence)
                 return false;
 
-        memcpy(&ret_fence->wall_ms, entry->bytes, sizeof(ret_fence->wall_ms));
-        memcpy(&ret_fence->counter, entry->bytes + sizeof(ret_fence->wall_ms), sizeof(ret_fence->counter));
-        ret_fence->node =
-                (struct slice){ entry->bytes + FENCE_NUMBERS, entry->fence_length - FENCE_NUMBERS };
+        header = fence_header_of(entry);
+        *ret_fence = (struct hlc){
+                .wall_ms = header.wall_ms,
+                .counter = header.counter,
+                .node = { fence_of(entry) + sizeof(header), header.node_length },
+        };
         return true;
 }
 
 uint64_t entry_cost(size_t key_length, size_t value_length, const struct hlc *fence) {
         char header[PARSE_UINT64_DIGITS_MAX + 3];
 
-        return sizeof(struct entry) + fence_size(fence) + key_length +
-               format_blob_header(header, value_length) + value_length + 2 + ALLOCATION_OVERHEAD +
-               TABLE_ITEM_OVERHEAD;
+        return ENTRY_HEADER + key_length + format_blob_header(header, value_length) + value_length + 2 +
+               fence_size(fence) + ALLOCATION_OVERHEAD + TABLE_ITEM_OVERHEAD;
 }
 
 uint64_t entry_cost_of(const struct entry *entry) {
-        return sizeof(*entry) + entry->fence_length + entry->key_length + entry->blob_length +
-               ALLOCATION_OVERHEAD + TABLE_ITEM_OVERHEAD;
+        size_t fence_length =
+                entry->has_fence ? sizeof(struct fence_header) + fence_header_of(entry).node_length : 0;
+
+        return ENTRY_HEADER + entry->key_length + entry->blob_length + fence_length + ALLOCATION_OVERHEAD +
+               TABLE_ITEM_OVERHEAD;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "common/hlc.h"
-#include "core/table.h"
 
 /*
  * A key with its value, version and fencing token: one allocation, never changed once it is made. A SET
@@ -19,16 +18,15 @@ struct version {
 };
 
 struct entry {
-        struct table_item item; /* first: the store casts; its key is ours */
         int64_t version_wall_ms;
         uint32_t version_counter;
         uint32_t n_references;
         uint32_t expiry_position; /* in the store's heap of deadlines */
-        uint32_t key_length;
         uint32_t blob_length;
-        uint32_t fence_length; /* 0: no fencing token */
-        bool is_persistent;    /* whether storage keeps it */
-        uint8_t bytes[];       /* fence, key, value as a RESP3 blob */
+        uint32_t key_length : 28; /* as long as an MQTT packet can be */
+        bool has_fence : 1;
+        bool is_persistent : 1; /* whether storage keeps it */
+        uint8_t bytes[];        /* key, value as a RESP3 blob, fencing token */
 };
 
 /*

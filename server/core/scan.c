@@ -81,9 +81,14 @@ static void scan_page_cleanup(struct scan_page **page) {
         scan_page_free(*page);
 }
 
+/* One of a shard's, as they are sorted. */
+struct hashed {
+        uint32_t hash;
+        struct entry *entry;
+};
+
 static int by_hash(const void *a, const void *b) {
-        uint32_t hash_a = table_item_hash(*(struct table_item *const *)a);
-        uint32_t hash_b = table_item_hash(*(struct table_item *const *)b);
+        uint32_t hash_a = ((const struct hashed *)a)->hash, hash_b = ((const struct hashed *)b)->hash;
 
         return (hash_a > hash_b) - (hash_a < hash_b);
 }
@@ -101,22 +106,23 @@ struct scan {
         size_t n_bytes;
         uint64_t budget;
         uint32_t first_hash, last_hash;
-        struct table_item **shard;
+        struct hashed *shard;
         size_t n_shard, shard_capacity;
 };
 
-static int collect_shard(struct scan *scan, struct table_item *head, uint32_t from) {
+static int collect_shard(struct scan *scan, struct table_cursor cursor, uint32_t from) {
+        struct entry *entry;
         int r;
 
         scan->n_shard = 0;
-        for (struct table_item *item = head; item; item = table_item_next(item)) {
-                if (table_item_hash(item) < from)
+        while ((entry = table_each_of_shard(&scan->store->table, &cursor))) {
+                if (cursor.hash < from)
                         continue;
                 r = array_reserve((void **)&scan->shard, &scan->shard_capacity, scan->n_shard + 1,
                                   sizeof(*scan->shard));
                 if (r < 0)
                         return r;
-                scan->shard[scan->n_shard++] = item;
+                scan->shard[scan->n_shard++] = (struct hashed){ cursor.hash, entry };
         }
         if (scan->n_shard > 1)
                 qsort(scan->shard, scan->n_shard, sizeof(*scan->shard), by_hash);
@@ -157,8 +163,8 @@ static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
         int r;
 
         for (size_t i = 0; i < scan->n_shard; i++) {
-                struct entry *entry = (struct entry *)scan->shard[i];
-                uint32_t hash = table_item_hash(&entry->item);
+                struct entry *entry = scan->shard[i].entry;
+                uint32_t hash = scan->shard[i].hash;
                 bool is_first = scan->n_looked_at == 0 || hash == scan->first_hash;
 
                 if (is_full(scan) && hash != scan->last_hash) {
@@ -189,11 +195,11 @@ static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
 }
 
 static int scan_from(struct scan *scan, uint32_t from) {
-        struct table_item *head;
+        struct table_cursor cursor;
         int r;
 
-        while ((head = table_shard_from(&scan->store->table, from))) {
-                r = collect_shard(scan, head, from);
+        while (table_seek(&scan->store->table, from, &cursor)) {
+                r = collect_shard(scan, cursor, from);
                 if (r == 0)
                         r = scan_shard(scan, &from);
                 if (r < 0)
@@ -203,7 +209,7 @@ static int scan_from(struct scan *scan, uint32_t from) {
                         return token_write(scan->store, from, scan->page->token);
                 }
 
-                from = table_shard_end(&scan->store->table, head);
+                from = table_shard_end(&scan->store->table, &cursor);
                 if (from == 0)
                         break;
         }

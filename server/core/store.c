@@ -4,41 +4,49 @@
 
 #include <errno.h>
 
-/* 61 keys a shard at a million keys: short chains, and a shard's growth moves a few hundred at most. */
+/* 61 keys a shard at a million keys: a shard's growth moves a few hundred at most. */
 #define STORE_SHARD_BITS 14
 
 static uint32_t *entry_position(void *item) {
         return &((struct entry *)item)->expiry_position;
 }
 
+static struct slice key_of(const void *item) {
+        return entry_key(item);
+}
+
 int store_init(struct store *store, uint64_t seed) {
         *store = (struct store){ .seed = seed };
         heap_init(&store->deadlines, entry_position);
-        return table_init(&store->table, STORE_SHARD_BITS);
+        return table_init(&store->table, STORE_SHARD_BITS, key_of);
 }
 
 void store_deinit(struct store *store) {
         struct table_cursor cursor = { 0 };
-        struct table_item *item;
+        struct entry *entry;
 
         if (!store->table.shards)
                 return;
 
-        while ((item = table_each(&store->table, &cursor))) {
-                table_remove(&store->table, item);
-                entry_unref((struct entry *)item);
-        }
+        while ((entry = store_each(store, &cursor)))
+                entry_unref(entry);
         table_deinit(&store->table);
         heap_deinit(&store->deadlines);
 }
 
 struct entry *store_find(const struct store *store, struct slice key) {
-        return (struct entry *)table_find(&store->table, table_hash(store->seed, key), key);
+        return table_find(&store->table, table_hash(store->seed, key), key);
+}
+
+/* What of an entry is not in the table. */
+static void forget(struct store *store, struct entry *entry) {
+        if (entry->expiry_position != HEAP_NONE)
+                heap_remove(&store->deadlines, entry);
+        store->n_bytes -= entry_cost_of(entry);
 }
 
 int store_put(struct store *store, struct entry *entry, int64_t deadline_ns, struct entry *replaced) {
-        struct slice key = entry_key(entry);
-        uint32_t hash = replaced ? table_item_hash(&replaced->item) : table_hash(store->seed, key);
+        uint32_t hash = table_hash(store->seed, entry_key(entry));
         int r;
 
         if (deadline_ns != STORE_NEVER) {
@@ -47,12 +55,14 @@ int store_put(struct store *store, struct entry *entry, int64_t deadline_ns, str
                         return r;
         }
 
-        /* the new one first: should that fail, the old one is still there */
-        r = table_add(&store->table, hash, key, &entry->item);
-        if (r < 0)
-                return r;
-        if (replaced)
-                store_remove(store, replaced);
+        if (replaced) {
+                table_replace(&store->table, hash, replaced, entry);
+                forget(store, replaced);
+        } else {
+                r = table_add(&store->table, hash, entry);
+                if (r < 0)
+                        return r;
+        }
 
         if (deadline_ns != STORE_NEVER)
                 heap_insert(&store->deadlines, deadline_ns, entry);
@@ -61,14 +71,16 @@ int store_put(struct store *store, struct entry *entry, int64_t deadline_ns, str
 }
 
 void store_remove(struct store *store, struct entry *entry) {
-        table_remove(&store->table, &entry->item);
-        if (entry->expiry_position != HEAP_NONE)
-                heap_remove(&store->deadlines, entry);
-        store->n_bytes -= entry_cost_of(entry);
+        table_remove(&store->table, table_hash(store->seed, entry_key(entry)), entry);
+        forget(store, entry);
 }
 
 int64_t store_deadline(const struct store *store, struct entry *entry) {
         return entry->expiry_position == HEAP_NONE ? STORE_NEVER : heap_deadline(&store->deadlines, entry);
+}
+
+struct entry *store_each(const struct store *store, struct table_cursor *cursor) {
+        return table_each(&store->table, cursor);
 }
 
 struct entry *store_expired(const struct store *store, int64_t now_ns) {

@@ -3,6 +3,7 @@
 
 #include "common/heap.h"
 #include "core/entry.h"
+#include "core/table.h"
 
 /*
  * The keys: which entry each has now, when it expires, and what all of them take. Knows no command; the
@@ -39,6 +40,9 @@ void store_remove(struct store *store, struct entry *entry);
 
 /* The entry's deadline, STORE_NEVER where it has none. */
 int64_t store_deadline(const struct store *store, struct entry *entry);
+
+/* Every entry, in no order, as table_each(). Borrowed; NULL ends. */
+struct entry *store_each(const struct store *store, struct table_cursor *cursor);
 
 /* Borrowed: the entry that expires first if its deadline is at or before now_ns, else NULL. */
 struct entry *store_expired(const struct store *store, int64_t now_ns);

@@ -6,39 +6,29 @@
 
 #include "common/bytes.h"
 
-#define HASH_NONFATAL_OOM             1
-#define HASH_INITIAL_NUM_BUCKETS      8U
-#define HASH_INITIAL_NUM_BUCKETS_LOG2 3U
-#define HASH_BKT_CAPACITY_THRESH      5U
-#include <uthash.h>
-
 /*
- * A hash table that never stops to grow: many small uthash tables ("shards"), chosen by the hash's top bits.
- * Each doubles on its own, a few items at a time, so that no insertion waits for all of them to move. The
- * hash orders the items for good, whatever grows meanwhile: that is what SCAN's cursor is.
+ * A hash table that never stops to grow: many small tables ("shards"), chosen by the hash's top bits. Each grows on
+ * its own, by a quarter, so that no insertion waits for all items to move. The hash orders the items for good,
+ * whatever grows meanwhile: that is what SCAN's cursor is.
  *
  * Hashes are seeded by the caller, for keys come from strangers.
  *
- * Ownership: items are borrowed, and with them the key they were added under. An item is taken out before it
- * is freed.
+ * Ownership: items are borrowed, and with them their keys. An item is taken out before it is freed.
  */
-
-/* Embedded as the first member of what is stored. */
-struct table_item {
-        UT_hash_handle hh;
-};
+struct table_shard;
 
 struct table {
         uint32_t shard_bits;
         uint64_t n_items;
-        struct table_item **shards;
+        struct table_shard *shards;
+        struct slice (*key)(const void *item); /* the key that an item is found by */
 };
 
-/* Our share of the buckets for one item, in bytes, as far as it goes on average; for quotas. */
-#define TABLE_ITEM_OVERHEAD 24
+/* One item's share of the table, in bytes, as far as it goes on average; for quotas. */
+#define TABLE_ITEM_OVERHEAD 18
 
 /* 2^shard_bits shards, 0 to 16. Returns 0 or -ENOMEM. */
-int table_init(struct table *table, uint32_t shard_bits);
+int table_init(struct table *table, uint32_t shard_bits, struct slice (*key)(const void *item));
 
 /* Frees the table, not its items. */
 void table_deinit(struct table *table);
@@ -47,31 +37,42 @@ void table_deinit(struct table *table);
 uint32_t table_hash(uint64_t seed, struct slice key);
 
 /* NULL where there is none. */
-struct table_item *table_find(const struct table *table, uint32_t hash, struct slice key);
+void *table_find(const struct table *table, uint32_t hash, struct slice key);
 
 /* Returns 0 or -ENOMEM; the table is then unchanged. The key must not be there yet. */
-int table_add(struct table *table, uint32_t hash, struct slice key, struct table_item *item);
+int table_add(struct table *table, uint32_t hash, void *item);
 
-void table_remove(struct table *table, struct table_item *item);
+/* Puts an item in the place of another one of the same key, which is there. */
+void table_replace(struct table *table, uint32_t hash, const void *item, void *replacement);
 
-/* The key it was added under. */
-struct slice table_item_key(const struct table_item *item);
-uint32_t table_item_hash(const struct table_item *item);
-
-/* Every item, in no order. NULL ends; the item given back last may be removed before the next call. */
-struct table_cursor {
-        uint32_t shard;
-        struct table_item *next;
-        bool started;
-};
-struct table_item *table_each(const struct table *table, struct table_cursor *cursor);
+/* The item is there. */
+void table_remove(struct table *table, uint32_t hash, const void *item);
 
 /*
- * The items of the first shard that has any of hash `from` or above. Returns their head, to be followed by
- * table_item_next(), or NULL where there are none to the end. Some of them may be below `from`.
+ * What will be looked for soon. First all of a batch, then once more each: first its place in the table is brought
+ * near, then the item that is found there.
  */
-struct table_item *table_shard_from(const struct table *table, uint32_t from);
-struct table_item *table_item_next(const struct table_item *item);
+void table_expect(const struct table *table, uint32_t hash);
+void table_expect_item(const struct table *table, uint32_t hash);
 
-/* The first hash above those of the item's shard, 0 where it is the last one. */
-uint32_t table_shard_end(const struct table *table, const struct table_item *item);
+/* A place between two items. All zeros is the one before the first. */
+struct table_cursor {
+        uint32_t shard;
+        uint32_t position;
+        uint32_t hash; /* of the item before it */
+};
+
+/* Every item, in no order. NULL ends; items may be removed before the next call, and none added. */
+void *table_each(const struct table *table, struct table_cursor *cursor);
+
+/* The same up to the end of the cursor's shard. */
+void *table_each_of_shard(const struct table *table, struct table_cursor *cursor);
+
+/*
+ * Sets the cursor before the items of the first shard that has any and may have one of hash `from` or above. False
+ * where there are none to the end. Some of them may be below `from`.
+ */
+bool table_seek(const struct table *table, uint32_t from, struct table_cursor *ret_cursor);
+
+/* The first hash above those of the cursor's shard, 0 where it is the last one. */
+uint32_t table_shard_end(const struct table *table, const struct table_cursor *cursor);

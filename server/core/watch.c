@@ -22,8 +22,6 @@
 #define WATCH_OVERHEAD (3 * (16 + TABLE_ITEM_OVERHEAD))
 
 struct watched {
-        struct table_item item;
-        struct table_item connection_item;
         uint64_t connection;
         struct registration *registrations; /* utlist: the head's previous is the tail */
         size_t name_length;
@@ -35,12 +33,35 @@ struct watched {
 _Static_assert(offsetof(struct registration, client) == offsetof(struct registration, key) + sizeof(void *),
                "a pair is two adjacent pointers");
 
-static struct slice pair_of(const struct registration *registration) {
-        return (struct slice){ (const uint8_t *)&registration->key, PAIR_LENGTH };
+static struct slice pair_of(const void *registration) {
+        return (struct slice){ (const uint8_t *)&((const struct registration *)registration)->key,
+                               PAIR_LENGTH };
+}
+
+static struct slice watched_name(const void *watched) {
+        return (struct slice){ ((const struct watched *)watched)->name,
+                               ((const struct watched *)watched)->name_length };
 }
 
 static struct slice connection_slice(const uint64_t *connection) {
         return (struct slice){ (const uint8_t *)connection, sizeof(*connection) };
+}
+
+static struct slice watched_connection(const void *watched) {
+        return connection_slice(&((const struct watched *)watched)->connection);
+}
+
+/* What stands in a table, by the key that the table finds it by. */
+static uint32_t hash_of(const struct watch *watch, const struct table *table, const void *item) {
+        return table_hash(watch->seed, table->key(item));
+}
+
+static int add(const struct watch *watch, struct table *table, void *item) {
+        return table_add(table, hash_of(watch, table, item), item);
+}
+
+static void remove_from(const struct watch *watch, struct table *table, const void *item) {
+        table_remove(table, hash_of(watch, table, item), item);
 }
 
 struct registration *registration_ref(struct registration *registration) {
@@ -82,16 +103,16 @@ bool registration_is_of(const struct registration *registration, struct slice cl
 int watch_init(struct watch *watch, uint64_t seed) {
         *watch = (struct watch){ .seed = seed };
 
-        if (table_init(&watch->keys, WATCH_SHARD_BITS) < 0 ||
-            table_init(&watch->clients, WATCH_SHARD_BITS) < 0 ||
-            table_init(&watch->connections, WATCH_SHARD_BITS) < 0 ||
-            table_init(&watch->registrations, WATCH_SHARD_BITS) < 0)
+        if (table_init(&watch->keys, WATCH_SHARD_BITS, watched_name) < 0 ||
+            table_init(&watch->clients, WATCH_SHARD_BITS, watched_name) < 0 ||
+            table_init(&watch->connections, WATCH_SHARD_BITS, watched_connection) < 0 ||
+            table_init(&watch->registrations, WATCH_SHARD_BITS, pair_of) < 0)
                 return -ENOMEM;
         return 0;
 }
 
 struct registration *watch_each(const struct watch *watch, struct table_cursor *cursor) {
-        return (struct registration *)table_each(&watch->registrations, cursor);
+        return table_each(&watch->registrations, cursor);
 }
 
 void watch_deinit(struct watch *watch) {
@@ -117,7 +138,7 @@ static struct watched *watched_find(const struct watch *watch, const struct tabl
                                     struct slice name) {
         if (table->n_items == 0)
                 return NULL; /* most stores watch nothing: spare them the hash */
-        return (struct watched *)table_find(table, table_hash(watch->seed, name), name);
+        return table_find(table, table_hash(watch->seed, name), name);
 }
 
 /* Finds it or makes it. */
@@ -133,8 +154,7 @@ static int watched_get(struct watch *watch, struct table *table, struct slice na
 
                 watched->name_length = name.length;
                 memcpy(watched->name, name.data, name.length);
-                r = table_add(table, table_hash(watch->seed, name),
-                              (struct slice){ watched->name, name.length }, &watched->item);
+                r = add(watch, table, watched);
                 if (r < 0) {
                         free(watched);
                         return r;
@@ -146,16 +166,12 @@ static int watched_get(struct watch *watch, struct table *table, struct slice na
 }
 
 /* Frees it if nothing is registered under it. Accepts NULL. */
-static void watched_release(struct table *table, struct watched *watched) {
+static void watched_release(const struct watch *watch, struct table *table, struct watched *watched) {
         if (!watched || watched->registrations)
                 return;
 
-        table_remove(table, &watched->item);
+        remove_from(watch, table, watched);
         free(watched);
-}
-
-static struct slice watched_name(const struct watched *watched) {
-        return (struct slice){ watched->name, watched->name_length };
 }
 
 static int registration_new(struct registration **ret_registration, struct slice client, struct slice key) {
@@ -179,14 +195,13 @@ static int registration_new(struct registration **ret_registration, struct slice
 
 /* Lets a client that has just been made be found by its connection. */
 static int index_connection(struct watch *watch, struct watched *client, uint64_t connection) {
-        struct slice key = connection_slice(&client->connection);
         int r;
 
         if (connection == 0 || client->connection != 0)
                 return 0;
 
         client->connection = connection;
-        r = table_add(&watch->connections, table_hash(watch->seed, key), key, &client->connection_item);
+        r = add(watch, &watch->connections, client);
         if (r < 0)
                 client->connection = 0;
         return r;
@@ -200,15 +215,15 @@ static void follow_connection(struct watch *watch, struct watched *client) {
                 return;
 
         if (client->connection != 0)
-                table_remove(&watch->connections, &client->connection_item);
+                remove_from(watch, &watch->connections, client);
         client->connection = 0;
         index_connection(watch, client, connection); /* out of memory the next welcome ends them */
 }
 
 static void release_client(struct watch *watch, struct watched *client) {
         if (client && !client->registrations && client->connection != 0)
-                table_remove(&watch->connections, &client->connection_item);
-        watched_release(&watch->clients, client);
+                remove_from(watch, &watch->connections, client);
+        watched_release(watch, &watch->clients, client);
 }
 
 static int pair_up(struct watch *watch, struct watched *client, struct watched *key, uint64_t connection) {
@@ -222,8 +237,7 @@ static int pair_up(struct watch *watch, struct watched *client, struct watched *
         registration->key = key;
         registration->client = client;
         registration->connection = connection;
-        r = table_add(&watch->registrations, table_hash(watch->seed, pair_of(registration)),
-                      pair_of(registration), &registration->item);
+        r = add(watch, &watch->registrations, registration);
         if (r < 0) {
                 registration_unref(registration);
                 return r;
@@ -247,7 +261,7 @@ int watch_add(struct watch *watch, struct slice client, struct slice key, uint64
         if (r == 0)
                 r = pair_up(watch, watched_client, watched_key, connection);
         if (r < 0) {
-                watched_release(&watch->keys, watched_key);
+                watched_release(watch, &watch->keys, watched_key);
                 release_client(watch, watched_client);
         }
         return r;
@@ -261,8 +275,8 @@ struct registration *watch_find(const struct watch *watch, struct slice client, 
 
         if (!pair.key || !pair.client)
                 return NULL;
-        return (struct registration *)table_find(&watch->registrations,
-                                                 table_hash(watch->seed, pair_of(&pair)), pair_of(&pair));
+        return table_find(&watch->registrations, hash_of(watch, &watch->registrations, &pair),
+                          pair_of(&pair));
 }
 
 void watch_remove(struct watch *watch, struct registration *registration) {
@@ -270,14 +284,14 @@ void watch_remove(struct watch *watch, struct registration *registration) {
         struct watched *client = registration->client;
 
         watch->n_bytes -= watch_cost(watched_name(client), watched_name(key));
-        table_remove(&watch->registrations, &registration->item);
+        remove_from(watch, &watch->registrations, registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
         DL_DELETE2(client->registrations, registration, previous_of_client, next_of_client);
         registration->key = NULL;
         registration->client = NULL;
         registration_unref(registration);
 
-        watched_release(&watch->keys, key);
+        watched_release(watch, &watch->keys, key);
         follow_connection(watch, client);
         release_client(watch, client);
 }
@@ -296,11 +310,9 @@ struct registration *watch_of_client(const struct watch *watch, struct slice cli
 
 struct registration *watch_of_connection(const struct watch *watch, uint64_t connection) {
         struct slice key = connection_slice(&connection);
-        struct table_item *item = table_find(&watch->connections, table_hash(watch->seed, key), key);
+        struct watched *client = table_find(&watch->connections, table_hash(watch->seed, key), key);
 
-        if (!item)
-                return NULL;
-        return ((struct watched *)((char *)item - offsetof(struct watched, connection_item)))->registrations;
+        return client ? client->registrations : NULL;
 }
 
 uint64_t watch_n_registrations(const struct watch *watch) {

@@ -16,7 +16,6 @@ struct watched;
  * topic is spelled out once, so that telling a client formats nothing.
  */
 struct registration {
-        struct table_item item;
         uint32_t n_references;
         uint32_t topic_length;
         struct watched *key; /* NULL once it has ended, as is client */

@@ -109,10 +109,9 @@ static enum exit_code export_all(struct directory *directory, struct slice patte
         CLEANUP(record_deinit) struct record record = { 0 };
         CLEANUP(buf_deinit) struct buf output = { 0 };
         struct table_cursor cursor = { 0 };
-        struct table_item *item;
+        struct entry *entry;
 
-        while ((item = table_each(&directory->engine->store.table, &cursor)) && !output_has_failed()) {
-                struct entry *entry = (struct entry *)item;
+        while ((entry = store_each(&directory->engine->store, &cursor)) && !output_has_failed()) {
                 uint64_t budget = UINT64_MAX;
 
                 if (!glob_match(pattern, entry_key(entry), &budget))

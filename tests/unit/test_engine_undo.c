@@ -69,12 +69,12 @@ static char *describe(const struct engine *engine) {
         char *lines[N_LINES_MAX];
         size_t n_lines = 0;
         struct table_cursor cursor = { 0 };
-        struct table_item *item;
+        struct entry *entry;
         struct registration *registration;
         struct buf line = { 0 };
 
-        while ((item = table_each(&engine->store.table, &cursor))) {
-                append_entry(&line, &engine->store, (struct entry *)item);
+        while ((entry = store_each(&engine->store, &cursor))) {
+                append_entry(&line, &engine->store, entry);
                 keep(lines, &n_lines, &line);
         }
         cursor = (struct table_cursor){ 0 };

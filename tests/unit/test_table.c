@@ -10,28 +10,36 @@
 #define N_MANY 20000
 
 struct named {
-        struct table_item item;
         bool is_seen;
         char key[16];
 };
+
+static struct slice key_of(const void *item) {
+        return slice_from_string(((const struct named *)item)->key);
+}
+
+static struct slice slice_of(const void *item) {
+        return *(const struct slice *)item;
+}
+
+static uint32_t hash_of(const char *key) {
+        return table_hash(1, slice_from_string(key));
+}
 
 /* n items, the i-th under the key "i". */
 static struct named *fill(struct table *table, uint32_t shard_bits, uint32_t n) {
         struct named *items = calloc(n, sizeof(*items));
 
-        cr_assert_eq(table_init(table, shard_bits), 0);
+        cr_assert_eq(table_init(table, shard_bits, key_of), 0);
         for (uint32_t i = 0; i < n; i++) {
-                struct slice key;
-
                 snprintf(items[i].key, sizeof(items[i].key), "%u", i);
-                key = slice_from_string(items[i].key);
-                cr_assert_eq(table_add(table, table_hash(1, key), key, &items[i].item), 0);
+                cr_assert_eq(table_add(table, hash_of(items[i].key), &items[i]), 0);
         }
         return items;
 }
 
-static struct table_item *find(const struct table *table, const char *key) {
-        return table_find(table, table_hash(1, slice_from_string(key)), slice_from_string(key));
+static struct named *find(const struct table *table, const char *key) {
+        return table_find(table, hash_of(key), slice_from_string(key));
 }
 
 static const struct {
@@ -51,61 +59,147 @@ Test(table, finds_each_item_while_it_grows_and_none_that_was_removed) {
 
                 cr_expect_eq(table.n_items, N_MANY, ROW(shapes, i));
                 for (uint32_t j = 0; j < N_MANY; j += 2)
-                        table_remove(&table, &items[j].item);
+                        table_remove(&table, hash_of(items[j].key), &items[j]);
                 cr_expect_eq(table.n_items, N_MANY / 2, ROW(shapes, i));
                 for (uint32_t j = 0; j < N_MANY; j++)
-                        cr_assert_eq(find(&table, items[j].key), j % 2 ? &items[j].item : NULL,
-                                     ROW(shapes, i));
+                        cr_assert_eq(find(&table, items[j].key), j % 2 ? &items[j] : NULL, ROW(shapes, i));
                 cr_expect_null(find(&table, "no such key"), ROW(shapes, i));
                 table_deinit(&table);
                 free(items);
         }
 }
 
-Test(table, gives_back_the_key_and_the_hash_of_an_item) {
-        struct named item = { .key = "key" };
-        struct table table;
-
-        cr_assert_eq(table_init(&table, 4), 0);
-        cr_assert_eq(table_add(&table, 0x12345678, slice_from_string(item.key), &item.item), 0);
-        cr_expect_eq(table_item_key(&item.item).data, (uint8_t *)item.key);
-        cr_expect_eq(table_item_key(&item.item).length, 3);
-        cr_expect_eq(table_item_hash(&item.item), 0x12345678);
-        table_deinit(&table);
-}
-
 Test(table, tells_keys_of_one_hash_apart) {
-        static const char *const keys[] = { "a", "b", "ab", "a" };
-        struct named items[4] = { 0 };
+        static struct named items[40];
         struct table table;
 
-        cr_assert_eq(table_init(&table, 4), 0);
-        for (size_t i = 0; i < 3; i++)
-                cr_assert_eq(table_add(&table, 7, slice_from_string(keys[i]), &items[i].item), 0);
-        for (size_t i = 0; i < 3; i++)
-                cr_expect_eq(table_find(&table, 7, slice_from_string(keys[i])), &items[i].item, "%s",
-                             keys[i]);
-        cr_expect_null(table_find(&table, 7, slice_from_string("c")));
-        cr_expect_null(table_find(&table, 8, slice_from_string("a")));
+        cr_assert_eq(table_init(&table, 4, key_of), 0);
+        for (size_t i = 0; i < N_ROWS(items); i++) {
+                snprintf(items[i].key, sizeof(items[i].key), "%zu", i);
+                cr_assert_eq(table_add(&table, 7, &items[i]), 0);
+        }
+        for (size_t i = 0; i < N_ROWS(items); i++)
+                cr_expect_eq(table_find(&table, 7, slice_from_string(items[i].key)), &items[i], "%zu", i);
+        cr_expect_null(table_find(&table, 7, SLICE_LITERAL("c")));
+        cr_expect_null(table_find(&table, 8, SLICE_LITERAL("1")));
 
-        table_remove(&table, &items[0].item);
-        cr_expect_null(table_find(&table, 7, slice_from_string("a")));
-        cr_expect_eq(table_find(&table, 7, slice_from_string("b")), &items[1].item);
+        for (size_t i = 0; i < N_ROWS(items); i += 2)
+                table_remove(&table, 7, &items[i]);
+        for (size_t i = 0; i < N_ROWS(items); i++)
+                cr_expect_eq(table_find(&table, 7, slice_from_string(items[i].key)),
+                             i % 2 ? &items[i] : NULL, "%zu", i);
         table_deinit(&table);
 }
 
 Test(table, takes_keys_of_any_bytes) {
-        static const struct slice keys[] = { SLICE_LITERAL("a\0b"), SLICE_LITERAL("a\0c"),
-                                             SLICE_LITERAL("a"), SLICE_LITERAL("\xFF") };
-        struct named items[4] = { 0 };
+        static struct slice keys[] = { SLICE_LITERAL("a\0b"), SLICE_LITERAL("a\0c"), SLICE_LITERAL("a"),
+                                       SLICE_LITERAL("\xFF"), SLICE_LITERAL("") };
         struct table table;
 
-        cr_assert_eq(table_init(&table, 4), 0);
-        for (size_t i = 0; i < 4; i++)
-                cr_assert_eq(table_add(&table, table_hash(1, keys[i]), keys[i], &items[i].item), 0);
-        for (size_t i = 0; i < 4; i++)
-                cr_expect_eq(table_find(&table, table_hash(1, keys[i]), keys[i]), &items[i].item, "%zu", i);
+        cr_assert_eq(table_init(&table, 4, slice_of), 0);
+        for (size_t i = 0; i < N_ROWS(keys); i++)
+                cr_assert_eq(table_add(&table, 7, &keys[i]), 0);
+        for (size_t i = 0; i < N_ROWS(keys); i++)
+                cr_expect_eq(table_find(&table, 7, keys[i]), &keys[i], "%zu", i);
         table_deinit(&table);
+}
+
+Test(table, finds_a_replacement_where_what_it_replaced_was) {
+        struct table table;
+        struct named *items = fill(&table, 2, 1000);
+        struct named *replacements = calloc(1000, sizeof(*replacements));
+
+        for (uint32_t i = 0; i < 1000; i += 3) {
+                replacements[i] = items[i];
+                table_replace(&table, hash_of(items[i].key), &items[i], &replacements[i]);
+        }
+        cr_expect_eq(table.n_items, 1000);
+        for (uint32_t i = 0; i < 1000; i++)
+                cr_expect_eq(find(&table, items[i].key), i % 3 ? &items[i] : &replacements[i], "%u", i);
+        table_deinit(&table);
+        free(items);
+        free(replacements);
+}
+
+/* What is there now and then must not be found more slowly for what has gone, nor take more room. */
+Test(table, is_as_it_was_after_many_came_and_went) {
+        struct table table;
+        struct named *items = fill(&table, 0, 1000);
+        struct named *others = calloc(100, sizeof(*others));
+
+        for (uint32_t i = 0; i < N_MANY; i++) {
+                struct named *other = &others[i % 100];
+
+                if (i >= 100)
+                        table_remove(&table, hash_of(other->key), other);
+                snprintf(other->key, sizeof(other->key), "other %u", i);
+                cr_assert_eq(table_add(&table, hash_of(other->key), other), 0);
+        }
+        for (uint32_t i = 0; i < 100; i++)
+                table_remove(&table, hash_of(others[i].key), &others[i]);
+        cr_expect_eq(table.n_items, 1000);
+        for (uint32_t i = 0; i < 1000; i++)
+                cr_expect_eq(find(&table, items[i].key), &items[i], "%u", i);
+        for (uint32_t i = 0; i < 1000; i++)
+                table_remove(&table, hash_of(items[i].key), &items[i]);
+        cr_expect_eq(table.n_items, 0);
+        cr_expect_null(find(&table, "1"));
+        cr_assert_eq(table_add(&table, hash_of("1"), &items[1]), 0);
+        cr_expect_eq(find(&table, "1"), &items[1]);
+        table_deinit(&table);
+        free(items);
+        free(others);
+}
+
+/* Every bucket of a small shard may have been passed. */
+Test(table, finds_nothing_in_shards_that_have_been_full) {
+        static struct named items[8];
+        uint64_t state = 1;
+
+        for (int round = 0; round < 1000; round++) {
+                struct table table;
+
+                cr_assert_eq(table_init(&table, 0, key_of), 0);
+                for (uint32_t i = 0; i < 8; i++) {
+                        snprintf(items[i].key, sizeof(items[i].key), "%u", i);
+                        cr_assert_eq(table_add(&table, hash_of(items[i].key), &items[i]), 0);
+                }
+                for (uint32_t change = 0; change < 50; change++) {
+                        struct named *item;
+
+                        state = state * 6364136223846793005 + 1442695040888963407;
+                        item = &items[state >> 61];
+                        table_remove(&table, hash_of(item->key), item);
+                        cr_assert_null(find(&table, item->key));
+                        snprintf(item->key, sizeof(item->key), "%d %u", round, change);
+                        cr_assert_null(find(&table, item->key));
+                        cr_assert_eq(table_add(&table, hash_of(item->key), item), 0);
+                        cr_assert_eq(find(&table, item->key), item);
+                }
+                table_deinit(&table);
+        }
+}
+
+/* It only brings near: there is nothing to see but that it does no harm, wherever it looks. */
+Test(table, may_be_told_what_to_expect_whether_it_is_there_or_not) {
+        struct table table;
+        struct named *items;
+
+        cr_assert_eq(table_init(&table, 8, key_of), 0);
+        table_expect(&table, 1);
+        table_expect_item(&table, 1);
+        table_deinit(&table);
+
+        items = fill(&table, 8, 1000);
+        for (uint32_t i = 0; i < 10000; i++) {
+                table_expect(&table, i * 429497);
+                table_expect_item(&table, i * 429497);
+        }
+        for (uint32_t i = 0; i < 1000; i++)
+                table_expect_item(&table, hash_of(items[i].key));
+        cr_expect_eq(table.n_items, 1000);
+        table_deinit(&table);
+        free(items);
 }
 
 Test(table_hash, depends_on_the_seed) {
@@ -123,12 +217,13 @@ Test(table_each, gives_every_item_once) {
                 struct table table;
                 struct named *items = fill(&table, shapes[i].shard_bits, 1000);
                 struct table_cursor cursor = { 0 };
-                struct table_item *item;
+                struct named *item;
                 size_t n_seen = 0;
 
                 while ((item = table_each(&table, &cursor))) {
-                        cr_assert(!((struct named *)item)->is_seen, ROW(shapes, i));
-                        ((struct named *)item)->is_seen = true;
+                        cr_assert(!item->is_seen, ROW(shapes, i));
+                        cr_assert_eq(cursor.hash, hash_of(item->key), ROW(shapes, i));
+                        item->is_seen = true;
                         n_seen++;
                 }
                 cr_expect_eq(n_seen, 1000, ROW(shapes, i));
@@ -142,11 +237,11 @@ Test(table_each, goes_on_where_the_last_item_was_removed) {
                 struct table table;
                 struct named *items = fill(&table, shapes[i].shard_bits, 1000);
                 struct table_cursor cursor = { 0 };
-                struct table_item *item;
+                struct named *item;
                 size_t n_seen = 0;
 
                 for (; (item = table_each(&table, &cursor)); n_seen++)
-                        table_remove(&table, item);
+                        table_remove(&table, cursor.hash, item);
                 cr_expect_eq(n_seen, 1000, ROW(shapes, i));
                 cr_expect_eq(table.n_items, 0, ROW(shapes, i));
                 table_deinit(&table);
@@ -158,57 +253,67 @@ Test(table_each, gives_nothing_of_an_empty_table) {
         struct table_cursor cursor = { 0 };
         struct table table;
 
-        cr_assert_eq(table_init(&table, 8), 0);
+        cr_assert_eq(table_init(&table, 8, key_of), 0);
         cr_expect_null(table_each(&table, &cursor));
         table_deinit(&table);
 }
 
 /* SCAN's walk: shard by shard, each with the items whose hash lies in its range. */
-Test(table_shard_from, leads_through_all_items_in_the_order_of_their_hashes) {
+Test(table_seek, leads_through_all_items_in_the_order_of_their_hashes) {
         for (size_t i = 0; i < N_ROWS(shapes); i++) {
                 struct table table;
                 struct named *items = fill(&table, shapes[i].shard_bits, 1000);
+                struct table_cursor cursor;
                 uint32_t from = 0, n_seen = 0;
 
-                do {
-                        struct table_item *head = table_shard_from(&table, from);
-                        uint32_t end;
+                while (table_seek(&table, from, &cursor)) {
+                        uint32_t end = table_shard_end(&table, &cursor);
 
-                        if (!head)
-                                break;
-                        end = table_shard_end(&table, head);
-                        for (struct table_item *item = head; item; item = table_item_next(item), n_seen++) {
-                                cr_assert_geq(table_item_hash(item), from, ROW(shapes, i));
-                                cr_assert(end == 0 || table_item_hash(item) < end, ROW(shapes, i));
+                        for (; table_each_of_shard(&table, &cursor); n_seen++) {
+                                cr_assert_geq(cursor.hash, from, ROW(shapes, i));
+                                cr_assert(end == 0 || cursor.hash < end, ROW(shapes, i));
                         }
                         from = end;
-                } while (from != 0);
+                        if (from == 0)
+                                break;
+                }
                 cr_expect_eq(n_seen, 1000, ROW(shapes, i));
                 table_deinit(&table);
                 free(items);
         }
 }
 
-Test(table_shard_from, finds_the_first_and_the_last_hash_there_is) {
+/* The first item of the first shard from this hash on, NULL where there is none. *ret_end is the shard's end. */
+static struct named *first_from(const struct table *table, uint32_t from, uint32_t *ret_end) {
+        struct table_cursor cursor;
+
+        if (!table_seek(table, from, &cursor))
+                return NULL;
+
+        *ret_end = table_shard_end(table, &cursor);
+        return table_each_of_shard(table, &cursor);
+}
+
+Test(table_seek, finds_the_first_and_the_last_hash_there_is) {
         static const uint32_t hashes[] = { 0, 0x7FFFFFFF, 0x80000000, UINT32_MAX };
         struct named items[4] = { { .key = "a" }, { .key = "b" }, { .key = "c" }, { .key = "d" } };
         struct table table;
+        uint32_t end;
 
-        cr_assert_eq(table_init(&table, 1), 0);
-        cr_expect_null(table_shard_from(&table, 0));
+        cr_assert_eq(table_init(&table, 1, key_of), 0);
+        cr_expect_null(first_from(&table, 0, &end));
         for (size_t i = 0; i < 4; i++)
-                cr_assert_eq(table_add(&table, hashes[i], slice_from_string(items[i].key), &items[i].item),
-                             0);
+                cr_assert_eq(table_add(&table, hashes[i], &items[i]), 0);
 
-        cr_expect_eq(table_shard_from(&table, 0), &items[0].item);
-        cr_expect_eq(table_shard_from(&table, 0x7FFFFFFF), &items[0].item);
-        cr_expect_eq(table_shard_from(&table, 0x80000000), &items[2].item);
-        cr_expect_eq(table_shard_from(&table, UINT32_MAX), &items[2].item);
-        cr_expect_eq(table_shard_end(&table, &items[1].item), 0x80000000);
-        cr_expect_eq(table_shard_end(&table, &items[3].item), 0);
+        cr_expect_eq(first_from(&table, 0, &end), &items[0]);
+        cr_expect_eq(first_from(&table, 0x7FFFFFFF, &end), &items[0]);
+        cr_expect_eq(end, 0x80000000);
+        cr_expect_eq(first_from(&table, 0x80000000, &end), &items[2]);
+        cr_expect_eq(first_from(&table, UINT32_MAX, &end), &items[2]);
+        cr_expect_eq(end, 0);
 
-        table_remove(&table, &items[2].item);
-        table_remove(&table, &items[3].item);
-        cr_expect_null(table_shard_from(&table, 0x80000000));
+        table_remove(&table, hashes[2], &items[2]);
+        table_remove(&table, hashes[3], &items[3]);
+        cr_expect_null(first_from(&table, 0x80000000, &end));
         table_deinit(&table);
 }
