@@ -51,6 +51,8 @@ def listing(directories):
         directories["libdir"] / "statestored/mosquitto_statestore.so",
         directories["prefix"] / "lib/systemd/system/statestored.service",
         Path("/etc/statestored/statestored.conf"),
+        *(directories["mandir"] / name for name in ("man8/statestored.8", "man5/statestored.conf.5",
+                                                    "man1/statestorectl.1")),
         *(examples / name for name in ("statestored.conf", "production.conf", "mosquitto.conf")),
     }
 

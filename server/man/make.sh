@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage: make.sh VERSION TABLE PAGE: prints the manual page, for man, with the lists of the table.
+
+set -eu
+
+page=$(awk -v version="$1" -f "$(dirname "$0")/lists.awk" "$2" "$3")
+printf '%s\n' "$page" | scdoc

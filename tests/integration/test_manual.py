@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manual pages: shown as they should be, and complete."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from support.process import BUILD, REPOSITORY, STATESTORED
+
+CTL = BUILD / "server" / "statestorectl"
+PAGES = ["statestored.8", "statestored.conf.5", "statestorectl.1"]
+
+
+def run(*argv, **environment):
+    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
+
+
+def show(page):
+    """As a person sees it on a terminal that is wide enough for everything."""
+    result = run("man", "--warnings", "--nh", "--nj", "-l", BUILD / "server" / "man" / page, MANWIDTH="2000")
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
+
+
+def options_of(help_text):
+    return set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", help_text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_clean_and_can_be_found_by_what_it_is_about(page):
+    show(page)
+
+    lint = run("mandoc", "-T", "lint", "-W", "error", BUILD / "server" / "man" / page)
+    assert lint.stdout + lint.stderr == ""
+    name, section = page.rsplit(".", 1)
+    assert f'"{name} - ' in run("lexgrog", BUILD / "server" / "man" / page).stdout
+
+
+def test_the_daemons_page_has_every_flag_with_its_default():
+    shown = re.sub(r"\s+", " ", show("statestored.8"))
+    lines = run(STATESTORED, "--help").stdout.splitlines()
+
+    flags = [re.match(r"  (?:-\w, )?(--[a-z-]+)( \S+)? {2,}(.*?)(?: \((.*)\))?$", line) for line in lines]
+    flags = [flag for flag in flags if flag and not flag[3].startswith("print ")]
+    assert len(flags) > 20
+    for flag in flags:
+        assert f" {flag[1]}{flag[2] or ''} " in shown
+        if flag[4]:
+            assert f"Default: {flag[4]}." in shown
+
+
+def test_the_files_page_has_every_option_of_the_shipped_file():
+    shown = show("statestored.conf.5")
+    shipped = (REPOSITORY / "conf" / "statestored.conf").read_text()
+
+    names = re.findall(r"^#?([a-z-]+) = ", shipped, re.MULTILINE)
+    assert len(names) > 20
+    for section in re.findall(r"^\[\w+\]", shipped, re.MULTILINE):
+        assert re.search(rf"^ +{re.escape(section)}$", shown, re.MULTILINE), section
+    for name in names:
+        assert re.search(rf"^ +{name} = \S", shown, re.MULTILINE), name
+
+
+def test_statestorectls_page_has_what_its_help_has():
+    shown = show("statestorectl.1")
+    overview = run(CTL, "--help").stdout
+
+    commands = re.search(r"^Commands;.*?\n\n", overview, re.MULTILINE | re.DOTALL)[0].splitlines()[1:-1]
+    assert len(commands) > 10
+    for line in commands:
+        usage, summary = re.fullmatch(r"  (.*?) {2,}(.*)", line).groups()
+        assert f"statestorectl {usage.strip()}\n" in shown
+        assert f"{summary[0].upper()}{summary[1:]}." in shown
+
+    for text in (overview, *(run(CTL, line.split()[0], "--help").stdout for line in commands)):
+        for option in options_of(text):
+            assert re.search(rf"^ +(-\w, )?{option}( |$)", shown, re.MULTILINE), option
+        for example in re.findall(r"^  (statestorectl .*)", text.partition("\nExamples:")[0], re.MULTILINE):
+            assert example in shown
