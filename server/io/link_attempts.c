@@ -78,6 +78,8 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
 
         if (status >= 0)
                 link->is_socket_open = true;
+        else
+                link->watched = 0; /* libuv has stopped it */
         if (status < 0 || events & UV_READABLE || is_shaking_hands(link)) {
                 r = mosquitto_loop_read(link->client, 1);
                 link->config.callbacks.batch_end(link->config.userdata);
@@ -104,6 +106,18 @@ static bool wants_read(const struct link *link, bool wants_write) {
         }
 }
 
+/* To start anew what waits already would cost two system calls, each time. */
+static void watch_for(struct link *link, int events) {
+        if (events == link->watched)
+                return;
+
+        link->watched = events;
+        if (events == 0)
+                uv_poll_stop(link->poll);
+        else
+                uv_poll_start(link->poll, events, socket_ready);
+}
+
 void link_update_poll(struct link *link) {
         bool wants_write;
         int events = 0;
@@ -121,10 +135,7 @@ void link_update_poll(struct link *link) {
                 events |= UV_WRITABLE;
         if (wants_read(link, wants_write))
                 events |= UV_READABLE;
-        if (events == 0)
-                uv_poll_stop(link->poll);
-        else
-                uv_poll_start(link->poll, events, socket_ready);
+        watch_for(link, events);
 }
 
 /* A connection has a new socket, often with an old one's number: so it gets a handle of its own. */
@@ -140,6 +151,7 @@ static int watch_socket(struct link *link) {
                 return r;
 
         poll->data = link;
+        link->watched = 0;
         link->poll = take_ptr(&poll);
         link_update_poll(link);
         return 0;
@@ -186,6 +198,7 @@ void link_attempt(uv_timer_t *timer) {
         link->state = LINK_CONNECTING;
         link->is_socket_open = false;
         link->library_error[0] = '\0';
+        link_listen_to_log(link, true);
         if (choose_address(link, address, &host) < 0) {
                 link_lose(link, "the name is not known");
                 next_endpoint(link);

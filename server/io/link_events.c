@@ -75,7 +75,15 @@ static void on_subscribe(struct mosquitto *client, void *userdata, int mid, int 
         link->address--; /* the first to try when it is lost */
         link->up_since_ms = uv_now(link->loop);
         link->library_error[0] = '\0';
+        link_listen_to_log(link, false);
         link->config.callbacks.up(link->config.userdata, link->session_kept);
+}
+
+static const char *reason_text(int reason) {
+        if (reason == MQTT_RC_SESSION_TAKEN_OVER)
+                return "another client has connected with our client id: two statestored throw each other "
+                       "out";
+        return reason < 0x80 ? mosquitto_strerror(reason) : mosquitto_reason_string(reason);
 }
 
 static void on_disconnect(struct mosquitto *client, void *userdata, int reason,
@@ -84,7 +92,7 @@ static void on_disconnect(struct mosquitto *client, void *userdata, int reason,
 
         (void)client;
         (void)properties;
-        link_lose(link, reason < 0x80 ? mosquitto_strerror(reason) : mosquitto_reason_string(reason));
+        link_lose(link, reason_text(reason));
 }
 
 static void on_message(struct mosquitto *client, void *userdata, const struct mosquitto_message *message,
@@ -131,5 +139,8 @@ void link_set_callbacks(struct mosquitto *client) {
         mosquitto_disconnect_v5_callback_set(client, on_disconnect);
         mosquitto_message_v5_callback_set(client, on_message);
         mosquitto_publish_v5_callback_set(client, on_publish);
-        mosquitto_log_callback_set(client, on_log);
+}
+
+void link_listen_to_log(struct link *link, bool listens) {
+        mosquitto_log_callback_set(link->client, listens ? on_log : NULL);
 }

@@ -30,6 +30,7 @@ struct link {
         bool is_socket_open; /* TCP's part: false until the socket was writable once */
         enum link_reading reading;
         uv_poll_t *poll; /* NULL while there is no socket */
+        int watched;     /* the events that it waits for; 0: it is stopped */
         uv_timer_t misc_timer;
         uv_timer_t retry_timer;
         uint64_t backoff_ms; /* until the link has been up for longer than the last of them */
@@ -41,7 +42,8 @@ struct link {
         uint64_t close_until_ms;
         void (*closed)(void *userdata);
         int n_open_timers;
-        char library_error[256]; /* what libmosquitto logged last: TLS says why only there */
+        char library_error
+                [256]; /* what libmosquitto logged last while connecting: TLS says why only there */
 };
 
 /* link_attempts.c */
@@ -63,6 +65,9 @@ void link_drop_poll(struct link *link);
 
 /* link_events.c: what the library tells, from now on. */
 void link_set_callbacks(struct mosquitto *client);
+
+/* Whether library_error is kept up to date. While anybody listens the library writes a text for each packet. */
+void link_listen_to_log(struct link *link, bool listens);
 
 /* link.c: all is sent, or cannot be: disconnects and frees the link. */
 void link_finish_close(struct link *link);
