@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/parse.h"
 #include "common/topics.h"
 
 /*
@@ -17,10 +18,13 @@
  * becomes of its session. Its number is above 0 and below 2^63, and is never given twice: within one run of the
  * broker they grow, each run begins at a random one. The plugin gives it with the first request that comes over
  * the connection.
+ *
+ * The *run* of a statestored is a random number below 2^64, drawn anew whenever its process starts. Within a run
+ * the *sequence* numbers what must be done once: they grow from 1 on, hello and deliver share them.
  */
 
 /* The plugin speaks this version of what follows. Where statestored reads another one it goes without. */
-#define BROKER_SIDE_VERSION "1"
+#define BROKER_SIDE_VERSION "2"
 
 /* From statestored to the plugin */
 
@@ -29,6 +33,7 @@
 /*
  * Payload: an instance id, 1 to BROKER_SIDE_INSTANCE_MAX bytes, whatever they are. statestored makes a new one
  * whenever it starts without the registrations that it had given, and keeps it as long as it has them.
+ * Correlation Data: run ":" sequence.
  *
  * Said first, and again on every new connection to the broker: from here on the plugin speaks to, and listens
  * to, the client (by its id) that said it last. Connections held under another instance id are closed: their
@@ -51,14 +56,14 @@
 
 /*
  * A notification. Response Topic: the notify topic to deliver on, which names the client; Correlation Data:
- * the number of the connection, or absent for whichever the client has now. Payload, Payload Format
- * Indicator, Content Type and user properties are delivered as they are. Not the Message Expiry Interval, which
- * mosquitto 2.0 does not show to plugins.
+ * the number of the connection ":" sequence. Payload, Payload Format Indicator, Content Type and user properties
+ * are delivered as they are. Not the Message Expiry Interval, which mosquitto 2.0 does not show to plugins.
  *
- * It goes to this client alone, at QoS 1, subscribed or not, once for each time that it is said: a PUBLISH that
- * the MQTT library sends again after a reconnect is delivered again. It is dropped in silence where the client is
- * not connected, or over another connection; then nothing is queued for it either. A client that has sent no
- * request over its present connection counts as not connected: it can have no registrations.
+ * It goes to this client alone, at QoS 1, subscribed or not, and once: what an MQTT library has no acknowledgement
+ * for when a connection breaks it sends again, in the same order, before anything new; of that the plugin drops
+ * whatever is not above the highest sequence that it has taken in this run. It is dropped in silence too where the
+ * client is not connected, or over another connection; then nothing is queued for it either. A client that has sent
+ * no request over its present connection counts as not connected: it can have no registrations.
  */
 #define BROKER_SIDE_DELIVER BROKER_SIDE_CONTROL "deliver"
 
@@ -73,13 +78,15 @@
 #define BROKER_SIDE_PLUGIN BROKER_SIDE_SYS "plugin"
 
 /*
- * The answer to hello. Payload, lines that end with \n: the seal, then the number of each connection that is
- * alive and held under this instance id, in no order. The seal is BROKER_SIDE_SEAL_LENGTH digits, new with
- * each run of the broker: when it changes, every connection has ended.
+ * The answer to hello. Correlation Data: that of the hello, as it is. Payload, lines that end with \n: the seal, then
+ * the number of each connection that is alive and held under this instance id, in no order. The seal is
+ * BROKER_SIDE_SEAL_LENGTH digits, new with each run of the broker: when it changes, every connection has ended.
  *
- * A connection that is not listed has ended, or its hold was lost on the way here. To tell these apart, hold
- * it again: the answer to that is left where it has ended. What was told while statestored was away, and waited
- * in its session, may come before welcome; it is true all the same.
+ * Only the answer to the latest hello is true: one to an earlier hello, which waited in the session, does not list what
+ * was held since. What else was told meanwhile, and waited there too, may come before welcome, and is true all the same.
+ *
+ * A connection that is not listed has ended, or its hold was lost with the process that was about to say it. That
+ * process had not answered KEYNOTIFY then: the client asks again, and must not be given an answer that was remembered.
  */
 #define BROKER_SIDE_WELCOME     BROKER_SIDE_SYS "welcome"
 #define BROKER_SIDE_SEAL_LENGTH 32
@@ -89,6 +96,12 @@
  * requests over the client's next connection may come before it.
  */
 #define BROKER_SIDE_LEFT BROKER_SIDE_SYS "left"
+
+/*
+ * No payload. Said before welcome to a run that was away and finds that another one has said hello meanwhile: two of
+ * them throw each other out.
+ */
+#define BROKER_SIDE_RIVAL BROKER_SIDE_SYS "rival"
 
 /*
  * The stamp: user properties that the plugin adds to every PUBLISH that a client sends to TOPIC_INVOKE, after it
@@ -101,3 +114,13 @@
 #define BROKER_SIDE_STAMP_SEAL      BROKER_SIDE_STAMP "seal" /* seal ":" connection number */
 #define BROKER_SIDE_STAMP_CLIENT_ID BROKER_SIDE_STAMP "client-id"
 #define BROKER_SIDE_STAMP_USERNAME  BROKER_SIDE_STAMP "username" /* absent where the broker knows none */
+
+/* Two numbers with ":" between them, as Correlation Data bears them, and a NUL behind. */
+struct broker_side_pair {
+        char text[2 * PARSE_UINT64_DIGITS_MAX + 2];
+        size_t length;
+};
+struct broker_side_pair broker_side_pair(uint64_t first, uint64_t second);
+
+/* Returns 0, or -EINVAL. */
+int broker_side_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);

@@ -177,14 +177,16 @@ static void publish_reply(const struct batch *batch, size_t i, struct publisher 
 static void publish_notification(struct publisher *publisher, struct registration *registration, bool is_set,
                                  struct message message) {
         struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
-        struct connection_text number = connection_text(registration->connection);
+        struct broker_side_pair correlation;
         uint16_t id;
 
         message.topic = topic;
         if (publisher->direct) {
+                correlation = broker_side_pair(registration->connection, ++publisher->last_sequence);
                 message.topic = SLICE_LITERAL(BROKER_SIDE_DELIVER);
                 message.response_topic = topic;
-                message.correlation_data = (struct slice){ (const uint8_t *)number.text, number.length };
+                message.correlation_data =
+                        (struct slice){ (const uint8_t *)correlation.text, correlation.length };
         }
 
         if (publisher_send(publisher, &message, &id) < 0)

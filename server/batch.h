@@ -39,7 +39,8 @@ struct publisher {
         struct encoder *encoder;
         struct counters *counters;
         struct log_limit publish_limit, memory_limit;
-        bool direct; /* the broker's plugin hands notifications to their clients itself */
+        bool direct;            /* the broker's plugin hands notifications to their clients itself */
+        uint64_t last_sequence; /* as common/broker_side.h has it */
 
         /* Called for each notification that was published with its message id; NULL: not wanted. */
         void (*notified)(void *userdata, struct registration *registration, uint16_t id);

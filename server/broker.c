@@ -67,6 +67,23 @@ void broker_give_up_welcome(struct daemon *daemon, struct now now) {
         serve_plain(daemon, false, now);
 }
 
+void broker_receive_sign(struct daemon *daemon, const struct message *message) {
+        daemon->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(BROKER_SIDE_VERSION));
+        if (!daemon->is_plugin_seen)
+                log_warning("the plugin in the broker is of another version than this: going on without it");
+}
+
+void broker_receive_rival(struct daemon *daemon) {
+        log_limited(
+                &daemon->rival_limit, LOG_ERROR,
+                "another statestored has taken our place at this broker, and we have taken it back: two of "
+                "them throw each other out; stop one");
+}
+
+static struct slice greeting(const struct daemon *daemon) {
+        return (struct slice){ (const uint8_t *)daemon->greeting.text, daemon->greeting.length };
+}
+
 void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now) {
         CLEANUP(cleanup_free) uint64_t *connections = NULL;
         struct event kept = { .type = EVENT_CONNECTIONS_KEPT };
@@ -74,6 +91,8 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
 
         if (!daemon->is_plugin_seen || daemon->is_greeting_due || !daemon_is_open(daemon))
                 return; /* not asked; or so late that others have gone on, and it can be left */
+        if (!slice_equal(message->correlation_data, greeting(daemon)))
+                return; /* the answer to an earlier hello */
         if (welcome_read(message->payload, &seal, &connections, &kept.n_connections) < 0) {
                 log_error("the plugin in the broker says what we cannot read: is it of another version?");
                 return;
@@ -90,17 +109,17 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
  * to be said would end what it has registered.
  */
 void broker_greet(struct daemon *daemon, struct now now) {
-        struct message hello = {
-                .topic = SLICE_LITERAL(BROKER_SIDE_HELLO),
-                .payload = slice_from_string(daemon->instance_id),
-                .qos = 1,
-        };
+        struct message hello = { .topic = SLICE_LITERAL(BROKER_SIDE_HELLO),
+                                 .payload = slice_from_string(daemon->instance_id),
+                                 .qos = 1 };
         uint16_t id;
 
         if (!daemon->is_greeting_due)
                 return;
 
         daemon->is_greeting_due = false;
+        daemon->greeting = broker_side_pair(daemon->run, ++daemon->publisher.last_sequence);
+        hello.correlation_data = greeting(daemon);
         if (daemon->is_plugin_seen && publisher_send(&daemon->publisher, &hello, &id) == 0)
                 daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
         else

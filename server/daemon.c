@@ -50,6 +50,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, c
                 .userdata = daemon,
         };
         daemon->welcome_until_ns = INT64_MAX;
+        daemon->run = config->run;
         daemon->presence_topic = config->presence_topic;
 
         r = restore_engine(&daemon->engine, &header, storage, &config->engine, now);
@@ -189,11 +190,15 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
         int r;
 
         if (is_topic(message, BROKER_SIDE_PLUGIN)) {
-                daemon->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(BROKER_SIDE_VERSION));
+                broker_receive_sign(daemon, message);
                 return;
         }
         if (is_topic(message, BROKER_SIDE_WELCOME)) {
                 broker_receive_welcome(daemon, message, now);
+                return;
+        }
+        if (is_topic(message, BROKER_SIDE_RIVAL)) {
+                broker_receive_rival(daemon);
                 return;
         }
         if (inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {

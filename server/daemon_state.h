@@ -18,7 +18,7 @@ struct daemon {
         struct counters counters;
         struct publisher publisher;
         struct notified notified; /* plain brokers */
-        struct log_limit refused_limit, waiting_limit, storage_limit;
+        struct log_limit refused_limit, waiting_limit, storage_limit, rival_limit;
 
         struct inbox inbox;
         struct batch batch;
@@ -33,7 +33,9 @@ struct daemon {
 
         enum broker_side side, last_side;
         bool is_plugin_seen;
-        int64_t welcome_until_ns; /* INT64_MAX: not asked */
+        uint64_t run;
+        struct broker_side_pair greeting; /* the Correlation Data of the latest hello */
+        int64_t welcome_until_ns;         /* INT64_MAX: not asked */
         char seal[BROKER_SIDE_SEAL_LENGTH];
         char instance_id[BROKER_SIDE_INSTANCE_MAX + 1];
         const char *presence_topic;
@@ -52,6 +54,12 @@ int daemon_step(struct daemon *daemon, const struct event *event, struct now now
 
 /* A message that says who has left; the batch is open. */
 void broker_execute_departure(struct daemon *daemon, const struct message *message, struct now now);
+
+/* The plugin is there. */
+void broker_receive_sign(struct daemon *daemon, const struct message *message);
+
+/* Another process of ours has been there meanwhile. */
+void broker_receive_rival(struct daemon *daemon);
 
 void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now);
 

@@ -202,6 +202,10 @@ static int create_daemon(struct server *server) {
         struct daemon_callbacks callbacks = { .serving = on_serving, .lost = on_lost, .userdata = server };
         int r;
 
+        r = uv_random(NULL, NULL, &daemon_config.run, sizeof(daemon_config.run), 0, NULL);
+        if (r < 0)
+                return r;
+
         /* either says itself why it cannot be used */
         r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
                              : storage_memory_new(&server->storage);

@@ -35,14 +35,34 @@ static int dismiss_holders(struct plugin *plugin, const struct mosquitto *speake
         return 0;
 }
 
+/* A hello that is sent again is of the run that we know, and changes nothing. */
+static int take_up_run(struct plugin *plugin, uint64_t run, uint64_t sequence) {
+        bool is_back = run == plugin->former_run;
+
+        if (run == plugin->run)
+                return 0;
+
+        plugin->former_run = plugin->run;
+        plugin->run = run;
+        plugin->last_sequence = sequence;
+        if (!is_back)
+                return 0;
+        mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: two statestored throw each other out");
+        return tell_rival(plugin);
+}
+
 static int hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct slice instance = { message->payload, message->payloadlen };
         struct slice present = { plugin->instance, plugin->instance_length };
+        uint64_t run, sequence;
         char *peer_id;
         int r;
 
         if (instance.length == 0 || instance.length > BROKER_SIDE_INSTANCE_MAX)
                 return -EINVAL;
+        r = property_pair(message->properties, &run, &sequence);
+        if (r < 0)
+                return r;
 
         peer_id = strdup(mosquitto_client_id(message->client));
         if (!peer_id)
@@ -57,7 +77,8 @@ static int hello(struct plugin *plugin, const struct mosquitto_evt_control *mess
                 memcpy(plugin->instance, instance.data, instance.length);
                 plugin->instance_length = instance.length;
         }
-        return tell_welcome(plugin);
+        r = take_up_run(plugin, run, sequence);
+        return r < 0 ? r : tell_welcome(plugin, broker_side_pair(run, sequence));
 }
 
 /* *ret_connection becomes NULL where none has this number. -EINVAL for what is no number. */

@@ -49,34 +49,24 @@ static int is_passed_on(const mosquitto_property *property) {
 /* What is not for the client but for us. */
 struct address {
         char *topic;
-        uint8_t *number; /* text; NULL: whichever */
-        uint16_t number_length;
+        uint64_t number, sequence;
 };
 
 static void address_deinit(struct address *address) {
         broker_free_read(address->topic);
-        broker_free_read(address->number);
 }
 
 static int address_read(struct address *address, const mosquitto_property *properties) {
-        for (const mosquitto_property *property = properties; property;
-             property = mosquitto_property_next(property)) {
-                switch (mosquitto_property_identifier(property)) {
-                case MQTT_PROP_RESPONSE_TOPIC:
-                        if (property_text(property, &address->topic) < 0)
-                                return -ENOMEM;
-                        break;
-                case MQTT_PROP_CORRELATION_DATA:
-                        if (!mosquitto_property_read_binary(property, MQTT_PROP_CORRELATION_DATA,
-                                                            (void **)&address->number,
-                                                            &address->number_length, false))
-                                return -ENOMEM;
-                        break;
-                default:
-                        break;
-                }
-        }
-        return address->topic ? 0 : -EINVAL;
+        const mosquitto_property *property = properties;
+        int r;
+
+        r = property_pair(properties, &address->number, &address->sequence);
+        if (r < 0)
+                return r;
+
+        while (property && mosquitto_property_identifier(property) != MQTT_PROP_RESPONSE_TOPIC)
+                property = mosquitto_property_next(property);
+        return property ? property_text(property, &address->topic) : -EINVAL;
 }
 
 /* The client that a notify topic names. */
@@ -97,23 +87,14 @@ static int connection_for(const struct plugin *plugin, const struct address *add
                           const struct connection **ret_connection) {
         CLEANUP(buf_deinit) struct buf client_id = { 0 };
         const struct connection *connection;
-        uint64_t number;
         int r;
 
         r = client_of(&client_id, slice_from_string(address->topic));
         if (r < 0)
                 return r;
+
         connection = connections_find_id(&plugin->connections, buf_slice(&client_id));
-
-        if (address->number_length > 0) {
-                r = parse_uint64((struct slice){ address->number, address->number_length }, &number);
-                if (r < 0)
-                        return -EINVAL;
-                if (connection && connection->number != number)
-                        connection = NULL;
-        }
-
-        *ret_connection = connection;
+        *ret_connection = connection && connection->number == address->number ? connection : NULL;
         return 0;
 }
 
@@ -152,6 +133,8 @@ int deliver_take(struct plugin *plugin, const struct mosquitto_evt_control *mess
         r = address_read(&address, message->properties);
         if (r < 0)
                 return r;
+        if (address.sequence <= plugin->last_sequence)
+                return 0;
         r = connection_for(plugin, &address, &connection);
         if (r < 0 || !connection)
                 return r;
@@ -159,6 +142,7 @@ int deliver_take(struct plugin *plugin, const struct mosquitto_evt_control *mess
         if (r < 0)
                 return r;
 
+        plugin->last_sequence = address.sequence;
         delivery->number = connection->number;
         delivery->topic = take_ptr(&address.topic);
         *plugin->end_of_deliveries = delivery;

@@ -25,6 +25,8 @@ struct plugin {
         char *peer_id;
         uint8_t instance[BROKER_SIDE_INSTANCE_MAX];
         size_t instance_length;
+        uint64_t run, former_run; /* of the process that said hello last, and of another one before it */
+        uint64_t last_sequence;   /* that was taken in this run */
 
         struct delivery *first_delivery, **end_of_deliveries;
         bool ticks;
@@ -84,7 +86,9 @@ void control_stop(struct guard *guard);
 /* tell.c: what statestored is told. Each returns 0 or -ENOMEM, and does nothing where nobody said hello. */
 
 int tell_plugin(void);
-int tell_welcome(const struct plugin *plugin);
+int tell_rival(const struct plugin *plugin);
+
+int tell_welcome(const struct plugin *plugin, struct broker_side_pair hello);
 int tell_left(const struct plugin *plugin, struct slice number);
 
 /* deliver.c: notifications, straight to their client */
@@ -104,6 +108,9 @@ void deliver_drop_all(struct plugin *plugin);
  */
 int property_text(const mosquitto_property *property, char **ret_text);
 int property_name(const mosquitto_property *property, char **ret_name);
+
+/* The two numbers that a message's Correlation Data bears. Returns 0, -EINVAL where it bears none, or -ENOMEM. */
+int property_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second);
 
 /*
  * Appends a copy of each property for which keep() says so; it returns > 0, 0 or -errno. What was copied before

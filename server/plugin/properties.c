@@ -23,6 +23,20 @@ int property_name(const mosquitto_property *property, char **ret_name) {
         return mosquitto_property_read_string_pair(property, kind, ret_name, NULL, false) ? 0 : -ENOMEM;
 }
 
+int property_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second) {
+        CLEANUP(broker_cleanup_read) void *data = NULL;
+        uint16_t length;
+
+        while (properties && mosquitto_property_identifier(properties) != MQTT_PROP_CORRELATION_DATA)
+                properties = mosquitto_property_next(properties);
+        if (!properties)
+                return -EINVAL;
+
+        if (!mosquitto_property_read_binary(properties, MQTT_PROP_CORRELATION_DATA, &data, &length, false))
+                return -ENOMEM;
+        return broker_side_pair_read((struct slice){ data, length }, ret_first, ret_second);
+}
+
 static int copy_text(mosquitto_property **list, const mosquitto_property *property, int kind) {
         CLEANUP(broker_cleanup_read) char *text = NULL;
         int r;

@@ -23,7 +23,7 @@ bool stamp_read(const struct message *message, struct slice seal, struct stamp *
 int welcome_read(struct slice payload, struct slice *ret_seal, uint64_t **ret_connections,
                  size_t *ret_n_connections);
 
-/* A connection's number with a NUL behind it, as hold, release, left and deliver bear it. */
+/* A connection's number with a NUL behind it, as hold and release bear it. */
 struct connection_text {
         char text[24];
         size_t length;

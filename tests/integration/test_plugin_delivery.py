@@ -19,7 +19,7 @@ def client(site, peer):
 
 
 def test_a_client_that_never_subscribed_gets_it_once(peer, client):
-    peer.deliver(client.id, "key", b"payload", client.number)
+    peer.deliver(client.id, "key", b"payload", connection=client.number)
 
     notification, = client.messages()
     assert notification.topic == notify_topic(client.id, "key")
@@ -51,8 +51,8 @@ def test_others_who_subscribed_get_nothing(site, peer, client):
 def test_all_that_concerns_the_client_is_passed_on(peer, client):
     user = [("__ts", "1:2:x"), ("", ""), ("__ts", "again"), ("ключ", "значение")]
 
-    peer.deliver(client.id, "key", b"\0\xff" * 50000, client.number, user=user, ContentType="application/octet-stream",
-                 PayloadFormatIndicator=0)
+    peer.deliver(client.id, "key", b"\0\xff" * 50000, connection=client.number, user=user,
+                 ContentType="application/octet-stream", PayloadFormatIndicator=0)
 
     notification = client.message()
     assert notification.payload == b"\0\xff" * 50000
@@ -62,21 +62,10 @@ def test_all_that_concerns_the_client_is_passed_on(peer, client):
 
 
 def test_an_empty_payload_and_no_properties_are_delivered(peer, client):
-    peer.deliver(client.id, "key", b"", client.number)
+    peer.deliver(client.id, "key", b"", connection=client.number)
 
     notification = client.message()
     assert (notification.payload, notification.user) == (b"", [])
-
-
-def test_without_a_number_whichever_connection_the_client_has_gets_it(site, peer, client):
-    peer.deliver(client.id, "key")
-    assert len(client.messages()) == 1
-
-    again = site.connect(client.id)
-    peer.number_of(again)
-    peer.deliver(client.id, "key")
-
-    assert len(again.messages()) == 1
 
 
 def test_another_connection_of_the_same_client_gets_nothing(site, peer, client):
@@ -107,7 +96,6 @@ def test_nothing_is_queued_for_a_client_that_is_gone(site, peer, client, leave, 
     assert peer.next_told("left") == client.number
 
     peer.deliver(client.id, "key", connection=client.number)
-    peer.deliver(client.id, "key")
     peer.ping()
 
     again = site.connect(client.id, clean_start=False, session_expiry=1000)
@@ -127,8 +115,7 @@ def test_nothing_is_queued_for_a_client_that_leaves_in_the_same_moment(site, pee
 
 def test_notifications_arrive_in_the_order_in_which_they_were_sent(peer, client):
     for n in range(100):
-        peer.send(peer.encode_publish(CONTROL + "deliver", b"%d" % n, ResponseTopic=notify_topic(client.id, "key"),
-                                      CorrelationData=client.number.encode()))
+        peer.send(peer.encode_delivery(client.id, "key", b"%d" % n, client.number))
     peer.ping()
 
     assert [message.payload for message in client.messages()] == [b"%d" % n for n in range(100)]
@@ -157,7 +144,7 @@ def test_a_client_of_an_older_protocol_version_is_served_as_well(site, peer, cli
         connected.get(timeout=30)
         old.publish(INVOKE, b"a request", 1)
         number = peer.next_request().prop("statestore-seal").split(":")[1]
-        peer.deliver("old", "key", b"payload", number)
+        peer.deliver("old", "key", b"payload", connection=number)
         assert arrived.get(timeout=30).payload == b"payload"
     finally:
         old.disconnect()
@@ -168,18 +155,81 @@ def test_a_client_of_an_older_protocol_version_is_served_as_well(site, peer, cli
                                    NOTIFY_PREFIX + "6", NOTIFY_PREFIX + "6g/command/notify/6B",
                                    NOTIFY_PREFIX + "00/command/notify/6B", "clients/636C/x", INVOKE])
 def test_what_names_no_client_is_passed_over(peer, client, topic):
-    peer.publish(CONTROL + "deliver", b"x", ResponseTopic=topic, CorrelationData=client.number.encode())
+    peer.publish(CONTROL + "deliver", b"x", ResponseTopic=topic, CorrelationData=peer.numbered(client.number))
 
     assert client.messages() == []
     assert peer.hello() == {client.number}
 
 
-@pytest.mark.parametrize("number", [b"x", b"-1", b"0", b"18446744073709551616"])
-def test_what_is_no_number_delivers_nothing(peer, client, number):
-    peer.publish(CONTROL + "deliver", b"x", ResponseTopic=notify_topic(client.id, "key"), CorrelationData=number)
+@pytest.mark.parametrize("numbers", [None, "", "{number}", "x", "x:9", "-1:9", "0:9", "18446744073709551616:9",
+                                     "{number}:", "{number}:x", "{number}:9:9", "{number}:18446744073709551616"])
+def test_what_is_no_pair_of_numbers_delivers_nothing(peer, client, numbers):
+    correlation = None if numbers is None else numbers.format(number=client.number).encode()
+    peer.publish(CONTROL + "deliver", b"x", ResponseTopic=notify_topic(client.id, "key"), CorrelationData=correlation)
 
     assert client.messages() == []
     assert peer.hello() == {client.number}
+    peer.deliver(client.id, "key", connection=client.number)
+    assert len(client.messages()) == 1
+
+
+def again(site, peer):
+    """The same run over its next connection."""
+    peer.cut()
+    returned = site.peer(peer.id)
+    returned.seal, returned.run, returned.sequence = peer.seal, peer.run, peer.sequence
+    return returned
+
+
+def test_what_is_sent_again_after_a_break_is_not_delivered_again(site, peer, client):
+    deliveries = [peer.encode_delivery(client.id, "key", b"%d" % n, client.number) for n in range(3)]
+    for delivery in deliveries[:2]:
+        peer.send(delivery)
+    peer.ping()
+
+    peer = again(site, peer)
+    for delivery in deliveries:  # of the third one the broker knows nothing yet
+        peer.send(delivery)
+    assert peer.hello() == {client.number}
+    peer.deliver(client.id, "key", b"3", connection=client.number)
+
+    assert [message.payload for message in client.messages()] == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_hello_that_is_sent_again_does_not_bring_back_what_came_behind_it(site, peer, client):
+    peer.sequence += 1
+    hello = peer.encode_publish(CONTROL + "hello", b"instance-1", CorrelationData=b"%d:%d" % (peer.run, peer.sequence))
+    delivery = peer.encode_delivery(client.id, "key", b"payload", client.number)
+    peer.send(hello + delivery)
+    peer.ping()
+
+    peer = again(site, peer)
+    peer.send(hello + delivery)
+    peer.hello()
+
+    assert len(client.messages()) == 1
+
+
+def test_another_run_counts_anew(site, peer, client):
+    for _ in range(10):
+        peer.deliver(client.id, "key", connection=client.number)
+    peer.cut()
+
+    peer = site.served()
+    assert peer.sequence < 10
+    peer.deliver(client.id, "key", connection=client.number)
+
+    assert len(client.messages()) == 11
+
+
+def test_each_client_gets_its_own_whoever_was_served_before(site, peer, client):
+    other = site.connect()
+    other.number = peer.number_of(other)
+    for _ in range(3):
+        for one in (client, other):
+            peer.deliver(one.id, "key", connection=one.number)
+
+    assert [len(one.messages()) for one in (client, other)] == [3, 3]
 
 
 def test_strangers_deliver_nothing(site, peer, client):
@@ -193,7 +243,7 @@ def test_a_notification_to_a_client_that_reads_nothing_does_not_stop_others(site
     other = site.connect()
     number = peer.number_of(other)
     for _ in range(200):
-        peer.deliver(client.id, "key", b"x" * 100000, client.number)
+        peer.deliver(client.id, "key", b"x" * 100000, connection=client.number)
 
     peer.deliver(other.id, "key", connection=number)
 
@@ -202,7 +252,7 @@ def test_a_notification_to_a_client_that_reads_nothing_does_not_stop_others(site
 
 
 def test_a_client_that_is_closed_while_it_is_owed_something_leaves_no_trace(site, peer, client):
-    peer.deliver(client.id, "key", b"x" * 1000000, client.number)
+    peer.deliver(client.id, "key", b"x" * 1000000, connection=client.number)
     client.cut()
 
     assert peer.next_told("left") == client.number

@@ -8,8 +8,8 @@ import pytest
 
 from support.broker import free_port
 from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
-from support.plugin import (CONTROL, NO_SUBSCRIBERS, NOT_AUTHORIZED, PLUGIN, SUCCESS, SYS, Connection,  # noqa: F401
-                            PluginBroker, peer, site, site_with)
+from support.plugin import (CONTROL, NO_SUBSCRIBERS, NOT_AUTHORIZED, PLUGIN, SUCCESS, SYS, VERSION,  # noqa: F401
+                            Connection, PluginBroker, peer, site, site_with)
 from support.process import wait_until
 
 DYNAMIC_SECURITY = "/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so"
@@ -221,7 +221,7 @@ def test_statestored_needs_no_rules_for_its_own_topics(site_with, rules):
     site = site_with(f"acl_file {rules}", "plugin_opt_statestored_username store")
     peer = site.served(username="store")
     peer.subscribe(SYS + "plugin")
-    assert peer.message().payload == b"1"
+    assert peer.message().payload == VERSION
     client = site.connect()
 
     number = peer.number_of(client)

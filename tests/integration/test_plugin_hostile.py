@@ -43,7 +43,7 @@ def hostile_publishes(rng):
                                           b"$SYS/x", b"x" * 65535, "\u0444".encode(), b"\xff", b"a\0b"]))
 
     def correlation():
-        return b"\x09" + text(rng.choice([b"", b"1", b"\0" * 65535, b"18446744073709551616"]))
+        return b"\x09" + text(rng.choice([b"", b"1", b"1:2", b"3:18446744073709551615", b"\0" * 65535]))
 
     def other():
         return rng.choice([b"\x03" + text(b"text"), b"\x01\x01", b"\x02\x00\x00\x00\x01", b"\x23\x00\x01", b"\x0b\x01",

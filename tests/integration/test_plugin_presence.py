@@ -9,7 +9,7 @@ import pytest
 
 from support.broker import free_port
 from support.client import INVOKE
-from support.plugin import CONTROL, KICKED, NOT_AUTHORIZED, SYS, peer, site, site_with  # noqa: F401 fixtures
+from support.plugin import CONTROL, KICKED, NOT_AUTHORIZED, SYS, VERSION, peer, site, site_with  # noqa: F401 fixtures
 from support.process import PATIENCE
 
 
@@ -193,10 +193,43 @@ def test_a_hello_that_names_no_instance_is_passed_over(site, peer, instance):
     number = peer.number_of(client)
     peer.hold(number)
 
-    peer.publish(CONTROL + "hello", instance.encode())
+    peer.publish(CONTROL + "hello", instance.encode(), CorrelationData=peer.numbered(peer.run))
 
     assert peer.messages() == []
     assert peer.hello() == {number}
+
+
+@pytest.mark.parametrize("correlation", [None, b"", b"1", b"1:", b":1", b"x:1", b"1:2:3", b"18446744073709551616:1"])
+def test_a_hello_that_bears_no_run_and_sequence_is_passed_over(site, peer, correlation):
+    client = site.connect()
+    number = peer.number_of(client)
+    peer.hold(number)
+
+    peer.publish(CONTROL + "hello", b"instance-2", CorrelationData=correlation)
+
+    assert peer.messages() == []
+    assert peer.hello() == {number}
+
+
+def test_each_hello_has_its_own_welcome(peer):
+    for sequence in (1, 1, 7, 3):
+        peer.send(peer.encode_publish(CONTROL + "hello", b"instance-1", CorrelationData=b"5:%d" % sequence))
+
+    assert [message.correlation for message in peer.messages() if message.topic == SYS + "welcome"] == [
+        b"5:1", b"5:1", b"5:7", b"5:3"]
+
+
+def test_a_run_that_comes_back_after_another_is_told_of_its_rival(site, peer):
+    rival = site.peer()  # of the same client id: the broker throws the first one out
+    rival.hello()
+    assert rival.told("rival") == []
+
+    back = site.peer()
+    back.run, back.sequence = peer.run, peer.sequence
+    back.hello()
+    assert back.told("rival") == [""]
+    back.hello()
+    assert back.told("rival") == []
 
 
 def test_a_longest_instance_is_told_from_others_by_its_last_byte(site, peer):
@@ -259,7 +292,7 @@ def test_everybody_can_see_that_the_plugin_is_there(site):
     client.subscribe(SYS + "plugin")
 
     message = client.message()
-    assert (message.topic, message.payload, message.retain) == (SYS + "plugin", b"1", True)
+    assert (message.topic, message.payload, message.retain) == (SYS + "plugin", VERSION, True)
 
 
 def test_nobody_can_say_so_in_its_place(site):

@@ -13,6 +13,7 @@
 #include "common/assert.h"
 #include "common/broker_side.h"
 #include "common/topics.h"
+#include "daemon_state.h"
 #include "sim/check.h"
 #include "sim/world.h"
 
@@ -79,7 +80,7 @@ static void deliver(struct world *world, size_t n) {
         struct sim_broker *broker = &world->broker;
 
         for (; n > 0 && broker->n_unsure < broker->n_waiting; n--) {
-                const struct message *message = broker->waiting[broker->n_unsure++];
+                struct message *message = broker->waiting[broker->n_unsure++];
 
                 if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE))) {
                         struct asked *asked = truth_find(&world->truth, message->correlation_data);
@@ -87,6 +88,9 @@ static void deliver(struct world *world, size_t n) {
                         if (asked->delivered_ns > world->now.mono_ns)
                                 asked->delivered_ns = world->now.mono_ns;
                 }
+                if (IS_PLANTED(PLANTED_OLD_WELCOME) &&
+                    slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_WELCOME)))
+                        message->correlation_data = slice_from_string(world->daemon->greeting.text);
                 trace(world, ">", message);
                 daemon_receive(world->daemon, message, world_daemon_now(world));
         }
@@ -287,6 +291,7 @@ void broker_restart(struct world *world) {
                 broker->session_kept = false;
         }
         broker->n_unsure = 0;
+        broker->run = 0;
         snprintf(broker->seal, sizeof(broker->seal), "%032" PRIx64, random_next(&world->random));
 }
 

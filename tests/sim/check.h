@@ -37,6 +37,8 @@ enum planted {
         PLANTED_LOST_NOTIFIED, /* one of them is lost */
         PLANTED_NO_ROOM,       /* the broker never keeps up again */
         PLANTED_LOST_REQUESTS, /* what one client asks does not arrive */
+        PLANTED_REPEATED,      /* the plugin hands over once more what is sent once more */
+        PLANTED_OLD_WELCOME,   /* its answer to an earlier hello passes for one to the latest */
         N_PLANTED,
 };
 

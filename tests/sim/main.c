@@ -25,6 +25,8 @@ static const char *const planted_names[N_PLANTED] = {
         [PLANTED_LOST_NOTIFIED] = "lost-notified",
         [PLANTED_NO_ROOM] = "no-room",
         [PLANTED_LOST_REQUESTS] = "lost-requests",
+        [PLANTED_REPEATED] = "repeated",
+        [PLANTED_OLD_WELCOME] = "old-welcome",
 };
 
 static bool plant(const char *name) {

@@ -8,16 +8,20 @@
 #include "common/assert.h"
 #include "common/broker_side.h"
 #include "common/parse.h"
+#include "sim/check.h"
 #include "sim/world.h"
+
+#define NOTHING ((struct slice){ 0 })
 
 static const char *number_text(uint64_t number, char text[24]) {
         snprintf(text, 24, "%" PRIu64, number);
         return text;
 }
 
-static void tell(struct world *world, const char *topic, const char *payload) {
+static void tell(struct world *world, const char *topic, const char *payload, struct slice correlation) {
         struct message message = { .topic = slice_from_string(topic),
                                    .payload = slice_from_string(payload),
+                                   .correlation_data = correlation,
                                    .qos = 1 };
 
         broker_tell(world, &message);
@@ -33,7 +37,7 @@ static struct sim_client *find_connection(struct world *world, struct slice text
         return NULL;
 }
 
-static void welcome(struct world *world) {
+static void welcome(struct world *world, struct slice hello) {
         char payload[256], number[24];
         int length = snprintf(payload, sizeof(payload), "%s\n", world->broker.seal);
 
@@ -41,7 +45,17 @@ static void welcome(struct world *world) {
                 if (world->clients[i].connection != 0 && world->clients[i].is_held)
                         length += snprintf(payload + length, sizeof(payload) - (size_t)length, "%s\n",
                                            number_text(world->clients[i].connection, number));
-        tell(world, BROKER_SIDE_WELCOME, payload);
+        tell(world, BROKER_SIDE_WELCOME, payload, hello);
+}
+
+static void take_up_run(struct sim_broker *broker, struct slice hello) {
+        uint64_t run, sequence;
+
+        ASSERT(broker_side_pair_read(hello, &run, &sequence) == 0);
+        if (run == broker->run)
+                return;
+        broker->run = run;
+        broker->last_sequence = sequence;
 }
 
 static void control(struct world *world, const struct message *message) {
@@ -51,7 +65,8 @@ static void control(struct world *world, const struct message *message) {
         snprintf(number, sizeof(number), "%.*s", (int)message->payload.length,
                  (const char *)message->payload.data);
         if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HELLO))) {
-                welcome(world);
+                take_up_run(&world->broker, message->correlation_data);
+                welcome(world, message->correlation_data);
                 return;
         }
         client = find_connection(world, message->payload);
@@ -59,10 +74,29 @@ static void control(struct world *world, const struct message *message) {
                 if (client)
                         client->is_held = true;
                 else
-                        tell(world, BROKER_SIDE_LEFT, number);
+                        tell(world, BROKER_SIDE_LEFT, number, NOTHING);
         } else if (client) {
                 client->is_held = false;
         }
+}
+
+/* To the client that has this connection, unless it was handed over before. */
+static bool hand_over(struct world *world, const struct message *message) {
+        struct sim_broker *broker = &world->broker;
+        struct slice number, rest;
+        struct sim_client *client;
+        uint64_t connection, sequence;
+
+        number = slice_split(message->correlation_data, ':', &rest);
+        client = find_connection(world, number);
+        ASSERT(broker_side_pair_read(message->correlation_data, &connection, &sequence) == 0);
+        if (sequence <= broker->last_sequence && !IS_PLANTED(PLANTED_REPEATED))
+                return true;
+
+        broker->last_sequence = sequence;
+        if (client)
+                truth_receive(&world->truth, message->response_topic, message);
+        return client;
 }
 
 /* To the client that is named behind "answers/". */
@@ -89,7 +123,7 @@ static bool answer(struct world *world, const struct message *message) {
 /* What a notification says was checked as it left: see broker_publish(). */
 bool broker_route(struct world *world, const struct message *message) {
         if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
-                return find_connection(world, message->correlation_data);
+                return hand_over(world, message);
         if (slice_starts_with(message->topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
                 control(world, message);
                 return true;
@@ -108,10 +142,10 @@ void broker_left(struct world *world, size_t client) {
         char text[24];
 
         if (world->broker.has_plugin && left->is_held)
-                tell(world, BROKER_SIDE_LEFT, number_text(left->connection, text));
+                tell(world, BROKER_SIDE_LEFT, number_text(left->connection, text), NOTHING);
         if (!world->broker.has_plugin && world->config.presence_topic) {
                 snprintf(text, sizeof(text), "gone/%s", truth_client(client));
-                tell(world, text, "");
+                tell(world, text, "", NOTHING);
         }
         left->connection = 0;
         left->is_held = false;

@@ -144,6 +144,7 @@ void store_start(struct world *world) {
         world->life++;
         world->is_lost = false;
         world->is_disk_stuck = false;
+        world->config.run = random_next(&world->random);
         truth_restart(&world->truth, &world->disk);
         ASSERT(daemon_new(&world->daemon, &world->config, &outlet, &callbacks, &world->disk.storage,
                           world_daemon_now(world)) == 0);

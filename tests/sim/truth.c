@@ -195,11 +195,17 @@ void truth_restart(struct truth *truth, const struct disk *disk) {
 
 /* 2. What leaves the daemon: see truth_answer.c for answers */
 
-void truth_notify(struct truth *truth, struct slice topic, const struct message *notification) {
-        struct slice words, client, key, rest;
-        CLEANUP(buf_deinit) struct buf client_name = { 0 }, key_name = { 0 };
-        size_t client_number, key_number;
+/* Whom a notification is for, and of what. */
+struct told {
+        size_t client, key;
         struct hlc hlc;
+        bool is_set;
+};
+
+static struct told told_of(struct slice topic, const struct message *notification) {
+        CLEANUP(buf_deinit) struct buf client_name = { 0 }, key_name = { 0 };
+        struct told told = { .is_set = slice_starts_with(notification->payload, SLICE_LITERAL("*4")) };
+        struct slice client, key, rest;
 
         for (int level = 0; level < 4; level++) /* clients/statestore/v1/... */
                 slice_split(topic, '/', &topic);
@@ -208,24 +214,47 @@ void truth_notify(struct truth *truth, struct slice topic, const struct message 
         slice_split(rest, '/', &key);
         ASSERT(base16_append_decoded(&client_name, client) == 0 &&
                base16_append_decoded(&key_name, key) == 0);
-        client_number = find_name(clients, N_CLIENTS, buf_slice(&client_name));
-        key_number = find_name(keys, N_KEYS, buf_slice(&key_name));
-        ASSERT(hlc_parse(message_property(notification, "__ts"), &hlc) == 0);
-        words = notification->payload;
+        told.client = find_name(clients, N_CLIENTS, buf_slice(&client_name));
+        told.key = find_name(keys, N_KEYS, buf_slice(&key_name));
+        ASSERT(hlc_parse(message_property(notification, "__ts"), &told.hlc) == 0);
+        return told;
+}
+
+static bool is_of(const struct told *told, const struct truth_change *change) {
+        return told->hlc.wall_ms == change->version.wall_ms &&
+               told->hlc.counter == change->version.counter && told->is_set == change->is_set;
+}
+
+void truth_notify(struct truth *truth, struct slice topic, const struct message *notification) {
+        struct told told = told_of(topic, notification);
 
         for (size_t i = 0; i < truth->n_dues; i++) {
                 struct due *due = &truth->dues[i];
-                const struct truth_change *change = &truth->changes[due->change];
 
-                if (due->is_over || due->client != client_number || due->key != key_number)
+                if (due->is_over || due->client != told.client || due->key != told.key)
                         continue;
                 due->is_over = true;
-                CHECK(hlc.wall_ms == change->version.wall_ms && hlc.counter == change->version.counter &&
-                              slice_starts_with(words, SLICE_LITERAL("*4")) == change->is_set,
+                CHECK(is_of(&told, &truth->changes[due->change]),
                       "notifications of a key are in the order of its changes");
                 return;
         }
         CHECK(false, "nobody is told of a change before it is safe, twice, or without having asked");
+}
+
+void truth_receive(struct truth *truth, struct slice topic, const struct message *notification) {
+        struct told told = told_of(topic, notification);
+
+        for (size_t i = 0; i < truth->n_dues; i++) {
+                struct due *due = &truth->dues[i];
+
+                if (due->client != told.client || due->key != told.key ||
+                    !is_of(&told, &truth->changes[due->change]))
+                        continue;
+                CHECK(!due->is_received, "nobody gets a notification twice");
+                due->is_received = true;
+                return;
+        }
+        CHECK(false, "nobody gets what has not left");
 }
 
 /* Deletions that nobody was told of must be somebody's who was never answered. */

@@ -49,7 +49,8 @@ struct truth_change {
 /* A notification that must leave. */
 struct due {
         size_t client, key, change;
-        bool is_over; /* it has left, or was lost with the process */
+        bool is_over;     /* it has left, or was lost with the process */
+        bool is_received; /* the plugin has handed it over */
 };
 
 struct truth {
@@ -85,6 +86,9 @@ void truth_restart(struct truth *truth, const struct disk *disk);
 /* What leaves the daemon. */
 void truth_answer(struct truth *truth, const struct message *answer, struct now now);
 void truth_notify(struct truth *truth, struct slice topic, const struct message *notification);
+
+/* What the plugin hands over to a client, of what has left. */
+void truth_receive(struct truth *truth, struct slice topic, const struct message *notification);
 
 /* Nothing is under way any more: who had to be told has been. */
 void truth_check_told(const struct truth *truth);

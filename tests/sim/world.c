@@ -60,9 +60,14 @@ static void kill_daemon(struct world *world, struct happening *happening) {
         world_plan(world, world_soon(world, 200), start_daemon, 0);
 }
 
+static void drop_again(struct world *world, struct happening *happening);
+
+/* A connection that breaks soon leaves unsaid what was to be said first. */
 static void connect_daemon(struct world *world, struct happening *happening) {
         (void)happening;
         broker_connect_daemon(world);
+        if (world->faults.link_drops && random_chance(&world->random, 40))
+                world_plan(world, world_soon(world, 10), drop_again, 0);
 }
 
 static void return_client(struct world *world, struct happening *happening) {
@@ -79,6 +84,12 @@ static void make_room(struct world *world, struct happening *happening) {
 static void drop_link(struct world *world) {
         broker_drop_daemon(world);
         world_plan(world, world_soon(world, 300), connect_daemon, 0);
+}
+
+static void drop_again(struct world *world, struct happening *happening) {
+        (void)happening;
+        if (!world->is_healed)
+                drop_link(world);
 }
 
 static void restart_broker(struct world *world) {

@@ -39,10 +39,11 @@ struct outgoing {
 /* The broker's own state, and what is on its way between it and the daemon. */
 struct sim_broker {
         bool has_plugin;
-        bool is_up;               /* the connection to the daemon */
-        uint64_t link;            /* counts connections to the daemon */
-        bool session_kept;        /* it still knows the daemon's */
-        char seal[33];            /* the plugin's */
+        bool is_up;        /* the connection to the daemon */
+        uint64_t link;     /* counts connections to the daemon */
+        bool session_kept; /* it still knows the daemon's */
+        char seal[33];     /* the plugin's, and what it knows of the daemon's runs */
+        uint64_t run, last_sequence;
         struct message **waiting; /* for the daemon, in order */
         size_t n_waiting, waiting_capacity;
         size_t n_unsure; /* of those, at the front: given to the daemon, acknowledgement not yet seen */

@@ -6,6 +6,7 @@ knows what has happened before what.
 """
 
 import os
+import random
 import re
 import signal
 import socket
@@ -28,6 +29,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
+VERSION = b"2"
 
 CONNECT, CONNACK, PUBLISH, PUBACK, SUBSCRIBE, SUBACK, PINGREQ, PINGRESP, DISCONNECT = 1, 2, 3, 4, 8, 9, 12, 13, 14
 
@@ -216,6 +218,10 @@ class Connection:
     def publish(self, topic, payload=b"", **more):
         """Returns the PUBACK's reason code."""
         self.send(self.encode_publish(topic, payload, **more))
+        return self.acknowledgement()
+
+    def acknowledgement(self):
+        """The next PUBACK's reason code."""
         body = self._wait_for(PUBACK)
         return body[2] if len(body) > 2 else SUCCESS
 
@@ -274,11 +280,22 @@ class Peer(Connection):
     def __init__(self, port, client_id="statestored", **more):
         super().__init__(port, client_id, **more)
         self.seal = None
+        self.run = random.getrandbits(64)
+        self.sequence = 0
+
+    def numbered(self, first):
+        """A pair of numbers, the second of which is the next in sequence."""
+        self.sequence += 1
+        return f"{first}:{self.sequence}".encode()
 
     def hello(self, instance="instance-1"):
         """Returns the numbers of those who are held."""
-        assert self.publish(CONTROL + "hello", instance.encode()) == SUCCESS
-        seal, *numbers, end = self.next_told("welcome").split("\n")
+        correlation = self.numbered(self.run)
+        assert self.publish(CONTROL + "hello", instance.encode(), CorrelationData=correlation) == SUCCESS
+        welcome = None
+        while not welcome or welcome.correlation != correlation:
+            welcome = self.message(SYS + "welcome")
+        seal, *numbers, end = welcome.payload.decode().split("\n")
         assert end == ""
         self.seal = seal
         return set(numbers)
@@ -302,10 +319,13 @@ class Peer(Connection):
     def release(self, connection):
         assert self.publish(CONTROL + "release", connection.encode()) == SUCCESS
 
-    def deliver(self, client_id, key, payload=b"a notification", connection=None, **more):
-        number = connection and connection.encode()
-        assert self.publish(CONTROL + "deliver", payload, ResponseTopic=notify_topic(client_id, key),
-                            CorrelationData=number, **more) == SUCCESS
+    def encode_delivery(self, client_id, key, payload, connection, **more):
+        return self.encode_publish(CONTROL + "deliver", payload, ResponseTopic=notify_topic(client_id, key),
+                                   CorrelationData=self.numbered(connection), **more)
+
+    def deliver(self, client_id, key, payload=b"a notification", *, connection, **more):
+        self.send(self.encode_delivery(client_id, key, payload, connection, **more))
+        assert self.acknowledgement() == SUCCESS
 
     def next_told(self, what):
         return self.message(SYS + what).payload.decode()
@@ -347,8 +367,7 @@ def leave_while_notified(site, peer, client, connection):
     client.ping()
     peer.ping()  # whom it has heard last it may hear first
     site.broker.pause()
-    peer.send(peer.encode_publish(CONTROL + "deliver", b"payload", ResponseTopic=notify_topic(client.id, "key"),
-                                  CorrelationData=connection.encode()))
+    peer.send(peer.encode_delivery(client.id, "key", b"payload", connection))
     client.send(packet(DISCONNECT << 4, b"\x00\x05\x11" + struct.pack("!I", 1000)))
     site.broker.resume()
     client.wait_until_closed()

@@ -24,6 +24,10 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
                      0);
         broker->sent[broker->n_sent] = message_copy(message);
         cr_assert_not_null(broker->sent[broker->n_sent++]);
+        if (slice_equal(message->topic, S(BROKER_SIDE_HELLO))) {
+                free(broker->hello);
+                broker->hello = message_copy(message);
+        }
         if (broker->room > 0)
                 broker->room--;
 
@@ -85,6 +89,7 @@ struct daemon_config broker_config(void) {
                 },
                 .dialect = DIALECT_SDK,
                 .node_id = "StateStore",
+                .run = BROKER_RUN,
         };
 }
 
@@ -110,6 +115,7 @@ void broker_deinit(struct broker *broker) {
         cr_expect_null(daemon_free(broker->daemon));
         broker_forget(broker);
         buf_deinit(&broker->text);
+        free(broker->hello);
         free(broker->sent);
 }
 
@@ -181,6 +187,8 @@ void broker_say(struct broker *broker, const char *topic, const char *payload) {
                                    .payload = slice_from_string(payload),
                                    .qos = 1 };
 
+        if (broker->hello && slice_equal(message.topic, S(BROKER_SIDE_WELCOME)))
+                message.correlation_data = broker->hello->correlation_data;
         daemon_receive(broker->daemon, &message, broker->now);
 }
 

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 
+#include "common/broker_side.h"
 #include "daemon.h"
 #include "unit/words.h"
 
@@ -11,6 +12,7 @@
 #define S SLICE_LITERAL
 
 #define BROKER_WALL_MS INT64_C(1696374425000)
+#define BROKER_RUN     42
 #define BROKER_TS      "1696374425000:0:Client1"
 
 struct broker {
@@ -23,6 +25,7 @@ struct broker {
         size_t room;                 /* has_room() says no after this many messages */
         int publish_result;          /* below 0: what publishing fails with */
         uint16_t last_id;            /* that a message was given */
+        struct message *hello;       /* the latest; NULL: none */
         enum broker_side side;       /* what serving() was last told */
         int n_serving;               /* how often */
         uint64_t n_timestamps_given; /* each request gets its own */
@@ -72,7 +75,7 @@ struct sending {
 
 void broker_send(struct broker *broker, struct sending sending);
 
-/* A message that is no request. */
+/* A message that is no request. Welcome answers the latest hello. */
 void broker_say(struct broker *broker, const char *topic, const char *payload);
 
 /* Sends, flushes, and gives what came back; there must be one answer. Borrowed until broker_forget(). */

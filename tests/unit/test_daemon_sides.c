@@ -26,7 +26,7 @@ static void teardown(void) {
 
 /* Up to hello. */
 static void meet_plugin(bool session_kept) {
-        broker_say(&broker, SYS "plugin", "1");
+        broker_say(&broker, SYS "plugin", BROKER_SIDE_VERSION);
         daemon_up(broker.daemon, session_kept, broker.now);
 }
 
@@ -156,7 +156,7 @@ Test(hello, is_said_where_the_plugin_is_and_nothing_is_served_until_it_has_answe
 
 Test(hello, is_not_said_to_a_plugin_of_another_version) {
         broker_init_down(&broker, broker_config());
-        broker_say(&broker, SYS "plugin", "2");
+        broker_say(&broker, SYS "plugin", "1");
         daemon_up(broker.daemon, false, broker.now);
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
         cr_expect_eq(broker.n_sent, 0);
@@ -205,7 +205,7 @@ Test(proven, delivers_to_the_connection_that_registered) {
         send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
         cr_expect_str_eq(told_after_set(), ANSWER CONTROL "deliver:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v ");
         message = broker_sent_message(&broker, 1);
-        cr_expect(slice_equal(message->correlation_data, S("7")));
+        cr_expect(slice_equal(message->correlation_data, S("7:2")), "hello was 1");
         cr_expect(slice_equal(
                 message->response_topic,
                 S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/63/command/notify/6B")));
@@ -263,6 +263,57 @@ Test(proven, keeps_after_a_break_what_the_plugin_says_is_alive) {
                 broker_say(&broker, SYS "welcome", returns[i].welcome);
                 told_after_set();
                 cr_expect_eq(broker.n_sent, 1 + returns[i].n_told, ROW(returns, i));
+        }
+}
+
+Test(proven, numbers_what_it_delivers_and_goes_on_after_a_break) {
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        for (size_t i = 0; i < 2; i++) {
+                told_after_set();
+                cr_expect(slice_equal(broker_sent_message(&broker, 1)->correlation_data,
+                                      i == 0 ? S("7:2") : S("7:3")));
+        }
+        daemon_down(broker.daemon);
+        meet_plugin(true);
+        cr_expect(slice_equal(broker.hello->correlation_data, S("42:4")));
+        broker_say(&broker, SYS "welcome", SEAL "\n7\n");
+        told_after_set();
+        cr_expect(slice_equal(broker_sent_message(&broker, 1)->correlation_data, S("7:5")));
+}
+
+static const struct {
+        const char *name;
+        struct slice correlation;
+} other_welcomes[] = {
+        { "to an earlier hello", S("42:1") },
+        { "to another run", S("41:2") },
+        { "to a hello that was not said", S("42:3") },
+        { "to nothing", { 0 } },
+        { "to what is no hello", S("42") },
+};
+
+/* It was on its way when the link broke, and comes late: what was registered since is not in it. */
+Test(proven, takes_no_welcome_but_the_answer_to_its_latest_hello) {
+        for (size_t i = 0; i < N_ROWS(other_welcomes); i++) {
+                struct message welcome = { .topic = S(BROKER_SIDE_WELCOME),
+                                           .payload = S(SEAL "\n"),
+                                           .correlation_data = other_welcomes[i].correlation,
+                                           .qos = 1 };
+
+                teardown();
+                setup_proven();
+                daemon_down(broker.daemon);
+                meet_plugin(true);
+                broker.side = BROKER_SIDE_UNKNOWN;
+                daemon_receive(broker.daemon, &welcome, broker.now);
+                cr_expect_eq(broker.side, BROKER_SIDE_UNKNOWN, ROW(other_welcomes, i));
+
+                broker_say(&broker, SYS "welcome", SEAL "\n");
+                cr_expect_eq(broker.side, BROKER_SIDE_PROVEN, ROW(other_welcomes, i));
+                send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+                daemon_receive(broker.daemon, &welcome, broker.now);
+                told_after_set();
+                cr_expect_eq(broker.n_sent, 2, ROW(other_welcomes, i));
         }
 }
 

@@ -84,8 +84,10 @@ static void forget(struct side *side) {
 }
 
 static void say(struct side *side, const char *topic, const char *payload, struct now now) {
+        struct broker_side_pair hello = broker_side_pair(BROKER_RUN, 1);
         struct message message = { .topic = slice_from_string(topic),
                                    .payload = slice_from_string(payload),
+                                   .correlation_data = slice_from_string(hello.text),
                                    .qos = 1 };
 
         daemon_receive(side->daemon, &message, now);
@@ -102,7 +104,7 @@ static void side_init(struct side *side, const struct script *script, bool is_pr
         config.engine.max_keys = script->max_keys;
         cr_assert_eq(daemon_new(&side->daemon, &config, &outlet, &callbacks, broker_storage(), now), 0);
         if (is_proven)
-                say(side, "$SYS/statestore/v1/plugin", "1", now);
+                say(side, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION, now);
         daemon_up(side->daemon, false, now);
         if (is_proven)
                 say(side, "$SYS/statestore/v1/welcome", SEAL "\n", now);

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two stores of one client id throw each other out at the broker, without end: each says so."""
+
+import pytest
+
+from support.fake_broker import CONNACK_ACCEPTED, SUBSCRIBE
+
+DISCONNECT_SESSION_TAKEN_OVER = bytes.fromhex("e0 02 8e 00")
+
+
+def test_a_broker_that_says_so(fake_broker, store_of):
+    store = store_of(fake_broker.port).launch()
+    fake_broker.accept()
+    fake_broker.send(CONNACK_ACCEPTED)
+    for body in fake_broker.receive_until(SUBSCRIBE):
+        fake_broker.confirm(body)
+
+    fake_broker.send(DISCONNECT_SESSION_TAKEN_OVER)
+
+    store.wait_for_log("warning no connection to .*: another client has connected with our client id: "
+                       "two statestored throw each other out")
+
+
+def test_mosquitto_that_says_nothing(make_site, store_of):
+    """2.0 closes the connection without a word; the plugin knows."""
+    site = make_site()
+    first = site.start_store()
+    second = store_of(site.broker.port).launch()
+
+    for store in (first, second):
+        store.wait_for_log("error another statestored has taken our place at this broker")
+    site.broker.wait_for_log("two statestored throw each other out")
+    second.kill()
+    assert site.connect().request("GET", "key").payload == b"$-1\r\n"
+
+
+@pytest.mark.parametrize("flags", [(), ("--data-dir",)], ids=["in memory", "with a data directory"])
+def test_a_store_in_the_place_of_one_that_has_ended_is_none_of_them(make_site, tmp_path, flags):
+    site = make_site()
+    store = site.start_store(*flags, *([tmp_path / "data"] if flags else []))
+
+    for _ in range(3):
+        store.kill()
+        store.start()
+
+    assert "another statestored" not in store.log()
+
+
+def test_a_store_that_lost_its_connection_is_none_of_them(make_site, proxy_of):
+    site = make_site()
+    proxy = proxy_of(site)
+    store = site.start_store("--port", proxy.port)
+
+    for _ in range(3):
+        seen = len(store.log())
+        proxy.cut()
+        store.wait_for_log("no connection", after=seen)
+        proxy.mend()
+        store.wait_for_log("ready", after=seen)
+
+    assert "another statestored" not in store.log()
