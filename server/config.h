@@ -12,6 +12,9 @@
 
 struct config_file_text;
 
+/* What we exit with where an option, or a file that it names, cannot be used. */
+#define EXIT_WRONG 2
+
 #define CONFIG_OPTIONS_MAX 64
 
 struct config {
@@ -44,6 +47,7 @@ struct config {
         const char *values[CONFIG_OPTIONS_MAX]; /* as they were given, by the option's place in the table */
         struct config_file_text *file_texts;    /* owned */
         struct endpoint *http_listen;           /* owned; NULL: none */
+        const char *seed_file;
         const char *ready_file;
         enum log_level log_level;
 };

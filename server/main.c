@@ -16,7 +16,7 @@ int main(int n_arguments, char **arguments) {
         case CONFIG_DONE:
                 break;
         case CONFIG_WRONG:
-                exit_code = 2;
+                exit_code = EXIT_WRONG;
                 break;
         }
 

@@ -13,6 +13,7 @@
 #include "io/service.h"
 #include "pages.h"
 #include "ready_file.h"
+#include "seeding.h"
 #include "server_state.h"
 
 #define NS_PER_MS 1000000
@@ -211,8 +212,14 @@ static int create_daemon(struct server *server) {
                              : storage_memory_new(&server->storage);
         if (r < 0)
                 return r;
-        return daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage,
-                          server_now());
+        r = daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage, server_now());
+        if (r < 0 || !config->seed_file)
+                return r;
+
+        r = seeding_run(server->daemon, server->storage, config->seed_file, server_now());
+        if (r == -EBADMSG)
+                server->exit_code = EXIT_WRONG;
+        return r;
 }
 
 static void open_http(struct server *server) {
@@ -288,5 +295,5 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
         config_deinit(&server.reloaded);
         if (r == -ENOMEM)
                 log_error("cannot start: out of memory");
-        return r < 0 ? EXIT_FAILURE : server.exit_code;
+        return r < 0 && server.exit_code == EXIT_SUCCESS ? EXIT_FAILURE : server.exit_code;
 }

@@ -86,6 +86,18 @@ struct reply *effects_reply(struct effects *effects) {
         return reply;
 }
 
+enum outcome effects_take_reply(struct effects *effects) {
+        struct reply *reply;
+        enum outcome outcome;
+
+        ASSERT(effects->n_replies > 0);
+
+        reply = &effects->replies[--effects->n_replies];
+        outcome = reply->outcome;
+        reset_reply(reply);
+        return outcome;
+}
+
 int effects_reserve_notify(struct effects *effects, const struct registration *watchers) {
         size_t n_watchers = 0;
         int r;

@@ -63,6 +63,9 @@ int effects_reserve_reply(struct effects *effects);
 /* The next reply, all zeros. There must be room: effects_reserve_reply(). */
 struct reply *effects_reply(struct effects *effects);
 
+/* Takes the last one away again, for who asked on nobody's behalf. Returns its outcome. */
+enum outcome effects_take_reply(struct effects *effects);
+
 /*
  * Makes room to tell everyone who watches the key, `watchers` and those after it. Returns 0 or -ENOMEM. After 0
  * the next effects_notify() for them cannot fail.

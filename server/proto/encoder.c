@@ -199,3 +199,10 @@ int encoder_notification(struct encoder *encoder, const struct change *change, s
         *ret_message = message;
         return 0;
 }
+
+struct slice encoder_error_text(enum outcome outcome) {
+        struct slice text = outcome_texts[outcome].sdk;
+
+        ASSERT(outcome >= OUTCOME_SYNTAX_ERROR && outcome < N_OUTCOMES);
+        return (struct slice){ text.data + strlen("-ERR "), text.length - strlen("-ERR \r\n") };
+}

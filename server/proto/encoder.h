@@ -34,3 +34,6 @@ int encoder_reply(struct encoder *encoder, const struct reply *reply, struct mes
 int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct slice value,
                   struct message *ret_message);
 int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message);
+
+/* What an error reads in the sdk dialect, without its frame: "syntax error". outcome must be an error. */
+struct slice encoder_error_text(enum outcome outcome);

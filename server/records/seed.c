@@ -66,6 +66,12 @@ static int fail(struct seed *seed, uint64_t line, const char *what) {
         return -EBADMSG;
 }
 
+int seed_refuse(struct seed *seed, struct slice what) {
+        struct log_text text = log_text(what);
+
+        return fail(seed, seed->record_line, text.text);
+}
+
 static bool at_end(const struct seed *seed) {
         return seed->position >= seed->text.length;
 }
@@ -96,6 +102,7 @@ static int next_line(struct seed *seed, struct record *record) {
         if (at_end(seed))
                 return 0;
 
+        seed->record_line = seed->line;
         rest = (struct slice){ seed->text.data + seed->position, seed->text.length - seed->position };
         line = slice_split(rest, '\n', &rest);
         r = record_read(record, line, &fault);
@@ -140,7 +147,7 @@ static int read_member(struct seed *seed, struct record *record) {
         if (*key == '\0')
                 fault = "a key was expected, not empty";
         if (fault)
-                return fail(seed, seed->object_line, fault);
+                return fail(seed, seed->record_line, fault);
         if (buf_failed(&record->key) || buf_failed(&record->value))
                 return -ENOMEM;
 
@@ -174,7 +181,7 @@ static int read_object(struct seed *seed) {
         if (!json_is_object(seed->object))
                 return fail(seed, seed->line, "a JSON object was expected");
 
-        seed->object_line = seed->line;
+        seed->record_line = seed->line;
         for (size_t i = 0; i < (size_t)error.position; i++)
                 seed->line += seed->text.data[seed->position + i] == '\n';
         seed->position += (size_t)error.position;
@@ -197,7 +204,7 @@ static int next_of_list(struct seed *seed, struct record *record) {
 
                 r = record_read_object(record, seed->object, &fault);
                 if (r < 0)
-                        return r == -EBADMSG ? fail(seed, seed->object_line, fault) : r;
+                        return r == -EBADMSG ? fail(seed, seed->record_line, fault) : r;
                 return 1;
         }
         return read_member(seed, record);

@@ -25,12 +25,11 @@ struct seed {
         struct slice text;
         struct buf file; /* the text where the seed has read it itself */
         size_t position;
-        uint64_t line;
+        uint64_t line, record_line;
         bool is_list, is_begun, is_ended;
         struct json_t *object; /* of a list: the one whose members are under way */
-        uint64_t object_line;
         void *member;
-        char fault[256]; /* after -EBADMSG and -errno: FILE:LINE: what is wrong with it */
+        char fault[320]; /* after -EBADMSG and -errno: FILE:LINE: what is wrong with it */
 };
 
 /* Bytes of a file that is read whole. */
@@ -52,3 +51,6 @@ void seed_deinit(struct seed *seed);
  * -EBADMSG with seed->fault, after which there is no going on.
  */
 int seed_next(struct seed *seed, struct record *record);
+
+/* For a key that came last and cannot be used: makes this the fault, with its line. Returns -EBADMSG. */
+int seed_refuse(struct seed *seed, struct slice what);

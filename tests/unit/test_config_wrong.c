@@ -133,6 +133,7 @@ static const struct {
         { "an empty protocol", { "--tls-alpn=" }, "--tls-alpn" },
         { "a presence topic without a client", { "--presence-topic=gone/+" }, "--presence-topic" },
         { "an empty presence topic", { "--presence-topic=" }, "--presence-topic" },
+        { "an empty seed", { "--seed=" }, "--seed" },
         { "an empty directory", { "--data-dir=" }, "--data-dir" },
         { "which keys to keep", { "--persist=some" }, "--persist" },
         { "an empty pattern", { "--persist-pattern=" }, "--persist-pattern" },

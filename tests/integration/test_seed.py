@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--seed FILE: what a store begins with."""
+
+import json
+import time
+
+import pytest
+
+from support.process import BUILD, PATIENCE
+
+
+@pytest.fixture
+def seed(tmp_path):
+    return tmp_path / "seed.json"
+
+
+def value(client, key):
+    return client.request("GET", key).payload
+
+
+def test_lines_of_an_export_are_there_when_the_store_is_ready(site, seed):
+    fence = "001696374425000:00000:Client1"
+    seed.write_text("\n".join(json.dumps(line) for line in (
+        {"key": "text", "value": "välue\n"},
+        {"key_base64": "Yv9i", "value_base64": "AP8="},
+        {"key": "locked", "value": "me", "token": fence, "version": "1:2:elsewhere"},
+        {"key": "going", "value": "v", "deadline": int(time.time() * 1000) + 3600000},
+        {"key": "gone", "value": "v", "deadline": 1},
+    )) + "\n")
+    store = site.start_store("--seed", str(seed))
+    client = site.connect()
+
+    assert value(client, "text") == b"$7\r\nv\xc3\xa4lue\n\r\n"
+    assert value(client, b"b\xffb") == b"$2\r\n\0\xff\r\n"
+    assert value(client, "going") == b"$1\r\nv\r\n"
+    assert value(client, "gone") == b"$-1\r\n"
+    assert b"a fencing token is required" in client.request("SET", "locked", "you").payload
+    assert client.request("SET", "locked", "you", ft=fence).payload == b"+OK\r\n"
+    store.wait_for_log(f"seeded from {seed}: 4 set, 0 there already, 1 left out")
+
+
+def test_a_list_of_objects_is_a_seed_too(site, seed):
+    seed.write_text('[\n  {\n    "factoryId": "factoryA"\n  },\n  {\n    "limits": { "max": 7 }\n  }\n]\n')
+    site.start_store("--seed", str(seed))
+    client = site.connect()
+
+    assert value(client, "factoryId") == b"$8\r\nfactoryA\r\n"
+    assert value(client, "limits") == b'$9\r\n{"max":7}\r\n'
+
+
+def test_what_was_written_since_stays_over_a_restart(site, seed, tmp_path):
+    seed.write_text('{"key":"kept","value":"seed"}\n{"key":"deleted","value":"seed"}\n')
+    flags = ("--seed", str(seed), "--data-dir", str(tmp_path / "data"))
+    store = site.start_store(*flags)
+    client = site.connect()
+    client.request("SET", "kept", "mine")
+    client.request("DEL", "deleted")
+
+    assert store.kill() < 0
+    store.start()
+    store.wait_for_log("1 set, 1 there already")
+    assert value(client, "kept") == b"$4\r\nmine\r\n"
+    assert value(client, "deleted") == b"$4\r\nseed\r\n"
+
+
+def test_a_seed_is_stored(site, seed, tmp_path):
+    seed.write_text('{"key":"k","value":"seed"}\n')
+    store = site.start_store("--seed", str(seed), "--data-dir", str(tmp_path / "data"))
+    version = site.connect().request("GET", "k").ts
+    assert store.kill() < 0
+
+    store.flags = ("--data-dir", str(tmp_path / "data"))
+    store.start()
+    answer = site.connect().request("GET", "k")
+    assert (answer.payload, answer.ts) == (b"$4\r\nseed\r\n", version)
+
+
+@pytest.mark.parametrize("text, flags, fault", [
+    ('{"key":"a","value":"b"}\n{"key":"b"}\n', (), ':2: "value" or "value_base64" was expected'),
+    ('[{"a":"b"},\n{"c":null}]', (), ":2: null is no value"),
+    ('{"key":"a","value":"b"}\n{"key":"b","value":"b"}\n', ("--max-keys", "1"), ":2: the quota has been exceeded"),
+    (None, (), ": No such file or directory"),
+])
+def test_a_seed_that_cannot_be_used_refuses_the_start_and_stores_nothing(site, seed, tmp_path, text, flags, fault):
+    if text is not None:
+        seed.write_text(text)
+    data = tmp_path / "data"
+    store = site.launch_store("--seed", str(seed), "--data-dir", str(data), *flags)
+
+    assert store.wait() == 2
+    assert f"cannot start: --seed {seed}{fault}" in store.log()
+    assert not store.is_ready()
+
+    store.flags = ("--data-dir", str(data))
+    store.start()
+    assert value(site.connect(), "a") == b"$-1\r\n"
