@@ -20,6 +20,7 @@ struct envelope {
         bool has_expiry;
         uint32_t expiry_s; /* what was left when it arrived */
         int64_t arrived_ns;
+        enum verb verb;
 };
 
 void batch_deinit(struct batch *batch) {
@@ -44,7 +45,8 @@ static size_t keep_text(struct batch *batch, struct slice text) {
         return offset;
 }
 
-int batch_expect_reply(struct batch *batch, const struct message *message, int64_t arrived_ns) {
+int batch_expect_reply(struct batch *batch, const struct message *message, int64_t arrived_ns,
+                       enum verb verb) {
         size_t n_bytes_before = batch->texts.length;
         struct envelope envelope;
         int r;
@@ -63,6 +65,7 @@ int batch_expect_reply(struct batch *batch, const struct message *message, int64
                 .has_expiry = message->has_expiry,
                 .expiry_s = message->expiry_s,
                 .arrived_ns = arrived_ns,
+                .verb = verb,
         };
         if (buf_failed(&batch->texts)) {
                 batch->texts.length = n_bytes_before;
@@ -108,15 +111,28 @@ static void address(const struct batch *batch, const struct envelope *envelope, 
 }
 
 void publisher_lost(struct publisher *publisher) {
-        publisher->counters->n_dropped++;
+        publisher->counters->n_drops[DROP_OUT_OF_MEMORY]++;
         log_limited(&publisher->memory_limit, LOG_ERROR, "out of memory: a message was dropped");
+}
+
+static enum drop drop_of(int error) {
+        switch (error) {
+        case -EAGAIN:
+                return DROP_CONNECTION_FULL;
+        case -EMSGSIZE:
+                return DROP_TOO_LARGE;
+        case -ENOMEM:
+                return DROP_OUT_OF_MEMORY;
+        default:
+                return DROP_NOT_SENDABLE;
+        }
 }
 
 int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id) {
         int r = publisher->outlet->publish(publisher->outlet->userdata, message, ret_id);
 
         if (r < 0) {
-                publisher->counters->n_dropped++;
+                publisher->counters->n_drops[drop_of(r)]++;
                 log_limited(&publisher->publish_limit, LOG_WARNING, "a message to \"%s\" was dropped: %s",
                             LOG_TEXT(message->topic),
                             r == -EMSGSIZE ? "it is larger than the broker accepts" : strerror(-r));
@@ -136,6 +152,25 @@ void batch_answer_fault(struct batch *batch, struct publisher *publisher, enum e
                 publisher_send(publisher, &answer, &id);
         }
         batch_forget_reply(batch);
+}
+
+void batch_count(const struct batch *batch, struct counters *counters) {
+        for (size_t i = 0; i < batch->effects.n_replies; i++) {
+                const struct reply *reply = &batch->effects.replies[i];
+                enum verb verb = batch->envelopes[i].verb;
+
+                if (verb == N_VERBS)
+                        continue;
+                counters->n_answers[verb][reply->outcome]++;
+                if (reply->is_repeated)
+                        counters->n_repeated++;
+                else if (reply->outcome == OUTCOME_DELETED)
+                        counters->n_deletions++;
+                else if (reply->outcome == OUTCOME_DONE && verb == VERB_SET && reply->is_insertion)
+                        counters->n_insertions++;
+                else if (reply->outcome == OUTCOME_DONE && verb == VERB_SET)
+                        counters->n_modifications++;
+        }
 }
 
 static bool has_room(const struct publisher *publisher) {
@@ -222,6 +257,27 @@ static void publish_notifications(struct batch *batch, struct publisher *publish
         }
 }
 
+/* One look at the clock for all of them. */
+static void count_times(const struct batch *batch, size_t first, struct publisher *publisher) {
+        struct histogram *whole = &publisher->counters->latencies[STAGE_WHOLE];
+        int64_t now_ns;
+
+        if (first == batch->n_replies_published || !publisher->outlet->clock_ns)
+                return;
+
+        now_ns = publisher->outlet->clock_ns(publisher->outlet->userdata);
+        for (; first < batch->n_replies_published; first++)
+                histogram_add(whole, now_ns - batch->envelopes[first].arrived_ns);
+}
+
+static void publish_replies(struct batch *batch, struct publisher *publisher, int64_t now_ns) {
+        size_t first = batch->n_replies_published;
+
+        while (batch->n_replies_published < batch->effects.n_replies && has_room(publisher))
+                publish_reply(batch, batch->n_replies_published++, publisher, now_ns);
+        count_times(batch, first, publisher);
+}
+
 bool batch_publish(struct batch *batch, struct publisher *publisher, struct now now) {
         const struct effects *effects = &batch->effects;
 
@@ -229,8 +285,7 @@ bool batch_publish(struct batch *batch, struct publisher *publisher, struct now 
         for (; batch->n_holds_published < effects->n_holds; batch->n_holds_published++)
                 publish_hold(publisher, &effects->holds[batch->n_holds_published]);
 
-        while (batch->n_replies_published < effects->n_replies && has_room(publisher))
-                publish_reply(batch, batch->n_replies_published++, publisher, now.mono_ns);
+        publish_replies(batch, publisher, now.mono_ns);
         if (batch->n_replies_published < effects->n_replies)
                 return false;
 

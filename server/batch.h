@@ -31,6 +31,9 @@ struct outlet {
          */
         int (*commit)(void *userdata, const struct storage_batch *batch);
         void *userdata;
+
+        /* Monotonic nanoseconds, for how long a step takes; NULL: that is not measured. */
+        int64_t (*clock_ns)(void *userdata);
 };
 
 /* What publishing needs, whichever batch it is. All borrowed. */
@@ -64,10 +67,11 @@ void batch_deinit(struct batch *batch);
 bool batch_is_empty(const struct batch *batch);
 
 /*
- * Keeps where the answer to this message goes: the next reply that is added to the effects is for it. Returns 0
- * or -ENOMEM.
+ * Keeps where the answer to this message goes: the next reply that is added to the effects is for it, and will be counted
+ * as this verb's. N_VERBS: it is not to be counted. Returns 0 or -ENOMEM.
  */
-int batch_expect_reply(struct batch *batch, const struct message *message, int64_t arrived_ns);
+int batch_expect_reply(struct batch *batch, const struct message *message, int64_t arrived_ns,
+                       enum verb verb);
 
 /* Forgets the last one: its reply will not be made. */
 void batch_forget_reply(struct batch *batch);
@@ -78,6 +82,9 @@ bool batch_is_over(const struct batch *batch, int64_t now_ns);
 /* Answers the last one at once, and forgets it. */
 void batch_answer_fault(struct batch *batch, struct publisher *publisher, enum envelope_fault fault,
                         struct slice value, int64_t now_ns);
+
+/* Counts what became of the requests: to be called once, when it is known whether the batch is stored. */
+void batch_count(const struct batch *batch, struct counters *counters);
 
 /*
  * Publishes what there is room for. True: all of it is, and the batch is empty; false: call again when there

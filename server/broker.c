@@ -127,12 +127,15 @@ void broker_greet(struct daemon *daemon, struct now now) {
 }
 
 void daemon_up(struct daemon *daemon, bool session_kept, struct now now) {
+        daemon->is_connected = true;
+        daemon->counters.n_connections++;
         daemon->is_greeting_due = true;
         daemon->is_session_kept = session_kept;
         daemon_flush(daemon, now);
 }
 
 void daemon_down(struct daemon *daemon) {
+        daemon->is_connected = false;
         daemon->side = BROKER_SIDE_UNKNOWN;
         daemon->is_plugin_seen = false;
         daemon->is_greeting_due = false;

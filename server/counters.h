@@ -5,30 +5,75 @@
 
 #include "core/outcome.h"
 #include "core/request.h"
+#include "histograms.h"
+#include "proto/invocation.h"
 
 /* What has been counted since the start. */
 
-/* Upper bounds of the commit times' histogram, in microseconds; one more counts the rest. */
-#define COMMIT_BOUNDS_US                                                                                    \
-        { 100, 250, 500, 1000, 2500, 5000, 10000, 50000, 250000, 1000000 }
-#define N_COMMIT_BOUNDS 10
+/* What a request's time is made of. */
+enum stage {
+        STAGE_QUEUE,  /* from its arrival until its turn */
+        STAGE_ENGINE, /* decoding and executing it */
+        STAGE_COMMIT, /* storing its batch; counted once a batch */
+        STAGE_WHOLE,  /* from its arrival until its answer is given to the connection */
+        N_STAGES,
+};
+
+/* Why a request, an answer or a notification was lost. */
+enum drop {
+        DROP_OUT_OF_MEMORY,
+        DROP_TOO_MANY_WAITING, /* more requests wait than DAEMON_INBOX_MAX lets */
+        DROP_CONNECTION_FULL,  /* the broker has not acknowledged what was sent before */
+        DROP_TOO_LARGE,        /* for the broker */
+        DROP_NOT_SENDABLE,     /* text that MQTT cannot carry */
+        N_DROPS,
+};
+
+/* The row of requests whose verb is not known. */
+#define VERB_UNKNOWN N_VERBS
 
 struct counters {
-        uint64_t n_answers[N_VERBS][N_OUTCOMES]; /* of requests that were executed */
-        uint64_t n_insertions;                   /* SETs of keys that were not there */
-        uint64_t n_refused;                      /* answered with an error before the engine saw them */
+        uint64_t n_answers[N_VERBS][N_OUTCOMES]; /* of requests that were executed, as it was stored */
+        uint64_t n_repeated; /* of these, requests that came again and were not executed */
+        uint64_t n_insertions, n_modifications,
+                n_deletions; /* keys that were not there; were; are no more */
+
+        uint64_t n_refused; /* answered with an error before the engine saw them: */
+        uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES];
+        uint64_t n_faults[N_ENVELOPE_FAULTS];
+
         uint64_t n_unanswerable; /* without a response topic, or with a forbidden one; not executed */
         uint64_t n_expired;      /* past their message expiry; not executed, or not answered */
         uint64_t n_notifications_set, n_notifications_deleted; /* sent */
-        uint64_t n_dropped; /* requests, answers and notifications lost for want of memory or room */
+        uint64_t n_drops[N_DROPS];
 
         uint64_t n_commits, n_failed_commits;
         uint64_t n_rows; /* committed */
-        uint64_t commit_ns;
-        uint64_t n_commits_within[N_COMMIT_BOUNDS + 1];
+        uint64_t n_connections;
+        uint64_t ahead_max_ms, behind_max_ms; /* of timestamps, against our wall clock */
+        struct histogram latencies[N_STAGES];
 };
 
 /* All that were sent. */
 static inline uint64_t counters_n_notifications(const struct counters *counters) {
         return counters->n_notifications_set + counters->n_notifications_deleted;
+}
+
+/* All that was lost. */
+static inline uint64_t counters_n_dropped(const struct counters *counters) {
+        uint64_t n = 0;
+
+        for (int i = 0; i < N_DROPS; i++)
+                n += counters->n_drops[i];
+        return n;
+}
+
+/* A request's timestamp was seen. */
+static inline void counters_add_skew(struct counters *counters, int64_t timestamp_ms, int64_t wall_ms) {
+        uint64_t *max = timestamp_ms > wall_ms ? &counters->ahead_max_ms : &counters->behind_max_ms;
+        uint64_t skew_ms = timestamp_ms > wall_ms ? (uint64_t)timestamp_ms - (uint64_t)wall_ms
+                                                  : (uint64_t)wall_ms - (uint64_t)timestamp_ms;
+
+        if (skew_ms > *max)
+                *max = skew_ms;
 }

@@ -96,11 +96,18 @@ static int answer_error(struct daemon *daemon, enum outcome outcome) {
         return 0;
 }
 
-static void count_answer(struct counters *counters, enum verb verb, const struct effects *effects) {
-        const struct reply *reply = &effects->replies[effects->n_replies - 1];
+/* Ends the turn of one request: the next one's begins, with the same look at the clock. */
+static void end_turn(struct daemon *daemon, int64_t arrived_ns) {
+        struct histogram *latencies = daemon->counters.latencies;
+        int64_t now_ns;
 
-        counters->n_answers[verb][reply->outcome]++;
-        counters->n_insertions += reply->is_insertion;
+        if (!daemon->outlet.clock_ns)
+                return;
+
+        now_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
+        histogram_add(&latencies[STAGE_QUEUE], daemon->turn_from_ns - arrived_ns);
+        histogram_add(&latencies[STAGE_ENGINE], now_ns - daemon->turn_from_ns);
+        daemon->turn_from_ns = now_ns;
 }
 
 static void execute_answerable(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
@@ -108,7 +115,8 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
         struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
         int r;
 
-        r = batch_expect_reply(&daemon->batch, message, arrived_ns);
+        r = batch_expect_reply(&daemon->batch, message, arrived_ns,
+                               invocation->outcome == OUTCOME_DONE ? invocation->request.verb : N_VERBS);
         if (r < 0) {
                 publisher_lost(&daemon->publisher);
                 return;
@@ -120,6 +128,7 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
         }
         if (invocation->fault != ENVELOPE_OK) {
                 daemon->counters.n_refused++;
+                daemon->counters.n_faults[invocation->fault]++;
                 batch_answer_fault(&daemon->batch, &daemon->publisher, invocation->fault,
                                    invocation->fault_value, now.mono_ns);
                 return;
@@ -127,10 +136,9 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
 
         if (invocation->outcome == OUTCOME_DONE) {
                 r = daemon_step(daemon, &event, now);
-                if (r == 0)
-                        count_answer(&daemon->counters, invocation->request.verb, &daemon->batch.effects);
         } else {
                 daemon->counters.n_refused++;
+                daemon->counters.n_refusals[invocation->request.verb][invocation->outcome]++;
                 r = answer_error(daemon, invocation->outcome);
         }
         if (r < 0) {
@@ -159,7 +167,11 @@ static void execute_request(struct daemon *daemon, const struct message *message
                 return;
         case INVOCATION_REFUSED:
         case INVOCATION_REQUEST:
+                if (invocation.request.has_timestamp)
+                        counters_add_skew(&daemon->counters, invocation.request.timestamp.wall_ms,
+                                          now.wall_ms);
                 execute_answerable(daemon, message, arrived_ns, &invocation, now);
+                end_turn(daemon, arrived_ns);
         }
 }
 
@@ -202,13 +214,14 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
                 return;
         }
         if (inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
+                daemon->turn_from_ns = now.mono_ns;
                 execute(daemon, message, now.mono_ns, now);
                 return;
         }
 
         r = inbox_add(&daemon->inbox, message, now.mono_ns, DAEMON_INBOX_MAX);
         if (r == -ENOBUFS) {
-                daemon->counters.n_dropped++;
+                daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
                 log_limited(&daemon->waiting_limit, LOG_ERROR,
                             "a request was dropped: %zu bytes of requests wait already",
                             daemon->inbox.n_bytes);
@@ -223,8 +236,10 @@ static void settle(struct daemon *daemon, int result, struct now now) {
         daemon->is_storing = false;
         daemon->batch.is_stored = true;
         daemon->is_storage_failing = result < 0;
-        if (result == 0)
+        if (result == 0) {
+                batch_count(&daemon->batch, &daemon->counters);
                 return;
+        }
 
         daemon->counters.n_failed_commits++;
 
@@ -236,6 +251,7 @@ static void settle(struct daemon *daemon, int result, struct now now) {
                 daemon->callbacks.lost(daemon->callbacks.userdata);
         }
         effects_fail(&daemon->batch.effects, result == -ENOSPC ? OUTCOME_DISK_FULL : OUTCOME_STORAGE_FAILED);
+        batch_count(&daemon->batch, &daemon->counters);
         daemon->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
 }
 
@@ -267,6 +283,8 @@ static bool store(struct daemon *daemon, struct now now) {
 
 /* The rest has its turn soon, after whatever else is due: see daemon_next_deadline(). */
 static void execute_waiting(struct daemon *daemon, struct now now) {
+        if (!inbox_is_empty(&daemon->inbox) && daemon->outlet.clock_ns) /* publishing has taken its time */
+                daemon->turn_from_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
         while (!inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
                 int64_t arrived_ns;
                 const struct message *message = inbox_first(&daemon->inbox, &arrived_ns);
@@ -302,17 +320,11 @@ void daemon_commit(struct daemon *daemon, struct now now) {
 }
 
 static void count_commit(struct daemon *daemon, struct now now) {
-        static const int64_t bounds_us[N_COMMIT_BOUNDS] = COMMIT_BOUNDS_US;
         struct counters *counters = &daemon->counters;
-        int64_t duration_ns = now.mono_ns - daemon->commit_from_ns;
-        size_t i = 0;
 
-        while (i < N_COMMIT_BOUNDS && duration_ns > bounds_us[i] * 1000)
-                i++;
         counters->n_commits++;
         counters->n_rows += daemon->stored.n_rows;
-        counters->commit_ns += (uint64_t)duration_ns;
-        counters->n_commits_within[i]++;
+        histogram_add(&counters->latencies[STAGE_COMMIT], now.mono_ns - daemon->commit_from_ns);
 }
 
 void daemon_committed(struct daemon *daemon, int result, struct now now) {
@@ -361,8 +373,9 @@ bool daemon_is_storing(const struct daemon *daemon) {
         return daemon->is_storing;
 }
 
-void daemon_read_gauges(const struct daemon *daemon, struct gauges *ret_gauges) {
+void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gauges *ret_gauges) {
         const struct engine *engine = daemon->engine;
+        int64_t ahead_ms = engine->clock.last.wall_ms - wall_ms;
 
         *ret_gauges = (struct gauges){
                 .n_keys = store_n_keys(&engine->store),
@@ -371,7 +384,13 @@ void daemon_read_gauges(const struct daemon *daemon, struct gauges *ret_gauges) 
                 .n_remembered_answers = dedup_n_answers(&engine->dedup),
                 .n_answers_dropped_early = engine->dedup.n_dropped_early,
                 .n_waiting_bytes = daemon->inbox.n_bytes,
+                .max_keys = engine->config.max_keys,
+                .max_bytes = engine->config.max_bytes,
+                .max_registrations = engine->config.max_registrations,
+                .max_waiting_bytes = DAEMON_INBOX_MAX,
+                .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
                 .side = daemon->side,
+                .is_connected = daemon->is_connected,
                 .is_storage_failing = daemon->is_storage_failing,
         };
 }

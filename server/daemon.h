@@ -107,7 +107,10 @@ struct gauges {
         uint64_t n_remembered_answers;
         uint64_t n_answers_dropped_early; /* since the start */
         uint64_t n_waiting_bytes;         /* of requests */
+        uint64_t max_keys, max_bytes, max_registrations, max_waiting_bytes;
+        uint64_t clock_ahead_ms; /* of the versions that are given, against the wall clock */
         enum broker_side side;
+        bool is_connected;
         bool is_storage_failing; /* the last commit had to be taken back */
 };
-void daemon_read_gauges(const struct daemon *daemon, struct gauges *ret_gauges);
+void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gauges *ret_gauges);

@@ -29,9 +29,11 @@ struct daemon {
         bool is_storage_failing; /* the last commit was taken back */
         int64_t commit_from_ns;  /* when the last commit was begun */
         int64_t tick_from_ns;
+        int64_t turn_from_ns; /* when the request that has its turn got it */
         uint64_t n_done; /* messages executed and batches settled: it grows as long as anything is done */
 
         enum broker_side side, last_side;
+        bool is_connected;
         bool is_plugin_seen;
         uint64_t run;
         struct broker_side_pair greeting; /* the Correlation Data of the latest hello */

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* One table of metrics: a row is a family's name, kind and help, and how its samples are written. */
+
 #include "metrics.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
-static const char *const verbs[N_VERBS] = {
+static const char *const verbs[N_VERBS + 1] = {
         [VERB_SET] = "set",
         [VERB_GET] = "get",
         [VERB_DEL] = "del",
         [VERB_VDEL] = "vdel",
         [VERB_KEYNOTIFY] = "keynotify",
         [VERB_SCAN] = "scan",
+        [VERB_UNKNOWN] = "unknown",
 };
 
 static const char *const outcomes[N_OUTCOMES] = {
@@ -41,131 +45,299 @@ static const char *const outcomes[N_OUTCOMES] = {
         [OUTCOME_STORAGE_FAILED] = "storage_failed",
 };
 
-static void append_head(struct buf *text, const char *name, const char *type, const char *help) {
-        const char *const parts[] = { "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n" };
+static const char *const faults[N_ENVELOPE_FAULTS] = {
+        [ENVELOPE_OK] = "done",
+        [ENVELOPE_QOS] = "wrong_qos",
+        [ENVELOPE_CORRELATION] = "no_correlation_data",
+        [ENVELOPE_VERSION] = "unsupported_version",
+};
 
-        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-                buf_append_string(text, parts[i]);
-}
+static const char *const drops[N_DROPS] = {
+        [DROP_OUT_OF_MEMORY] = "out_of_memory",     [DROP_TOO_MANY_WAITING] = "too_many_waiting",
+        [DROP_CONNECTION_FULL] = "connection_full", [DROP_TOO_LARGE] = "too_large",
+        [DROP_NOT_SENDABLE] = "not_sendable",
+};
 
-static void append_sample(struct buf *text, const char *name, const char *labels, uint64_t value) {
-        buf_append_string(text, name);
+struct metric {
+        const char *name;
+        const char *kind; /* Prometheus' word for it */
+        const char *help;
+        void (*append)(struct buf *text, const struct metric *metric, const struct metrics_source *source);
+        uint64_t (*read)(const struct metrics_source *source); /* where one number is all there is */
+        enum stage stage;                                      /* of a histogram */
+};
+
+#define LABELS_MAX 96
+
+/* labels: with their braces, or nothing. */
+static void append_sample(struct buf *text, const struct metric *metric, const char *labels,
+                          uint64_t value) {
+        buf_append_string(text, metric->name);
         buf_append_string(text, labels);
         buf_append_string(text, " ");
         buf_append_uint(text, value);
         buf_append_string(text, "\n");
 }
 
-static void append_counter(struct buf *text, const char *name, const char *help, uint64_t value) {
-        append_head(text, name, "counter", help);
-        append_sample(text, name, "", value);
+static void append_number(struct buf *text, const struct metric *metric,
+                          const struct metrics_source *source) {
+        append_sample(text, metric, "", metric->read(source));
 }
 
-static void append_gauge(struct buf *text, const char *name, const char *help, uint64_t value) {
-        append_head(text, name, "gauge", help);
-        append_sample(text, name, "", value);
+/* The number is milliseconds. */
+static void append_seconds(struct buf *text, const struct metric *metric,
+                           const struct metrics_source *source) {
+        uint64_t ms = metric->read(source);
+        char line[128];
+
+        snprintf(line, sizeof(line), "%s %" PRIu64 ".%03" PRIu64 "\n", metric->name, ms / 1000, ms % 1000);
+        buf_append_string(text, line);
 }
 
-static void append_requests(struct buf *text, const struct counters *counters) {
-        char labels[96];
+static void append_outcome(struct buf *text, const struct metric *metric, size_t verb, const char *outcome,
+                           uint64_t n) {
+        char labels[LABELS_MAX];
 
-        append_head(text, "statestore_requests_total", "counter", "Requests that were executed.");
-        for (size_t i = 0; i < N_VERBS * N_OUTCOMES; i++) {
-                uint64_t n_answers = counters->n_answers[i / N_OUTCOMES][i % N_OUTCOMES];
-
-                if (n_answers == 0)
-                        continue;
-                snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verbs[i / N_OUTCOMES],
-                         outcomes[i % N_OUTCOMES]);
-                append_sample(text, "statestore_requests_total", labels, n_answers);
-        }
+        if (n == 0)
+                return;
+        snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verbs[verb], outcome);
+        append_sample(text, metric, labels, n);
 }
 
-static void append_commits(struct buf *text, const struct counters *counters) {
-        static const unsigned int bounds_us[N_COMMIT_BOUNDS] = COMMIT_BOUNDS_US;
+static void append_requests(struct buf *text, const struct metric *metric,
+                            const struct metrics_source *source) {
+        const struct counters *counters = source->counters;
+
+        for (size_t verb = 0; verb <= N_VERBS; verb++)
+                for (size_t i = 0; i < N_OUTCOMES; i++)
+                        append_outcome(text, metric, verb, outcomes[i],
+                                       counters->n_refusals[verb][i] +
+                                               (verb < N_VERBS ? counters->n_answers[verb][i] : 0));
+        for (size_t i = 0; i < N_ENVELOPE_FAULTS; i++)
+                append_outcome(text, metric, VERB_UNKNOWN, faults[i], counters->n_faults[i]);
+}
+
+static void append_labelled(struct buf *text, const struct metric *metric, const char *label,
+                            const char *value, uint64_t n) {
+        char labels[LABELS_MAX];
+
+        snprintf(labels, sizeof(labels), "{%s=\"%s\"}", label, value);
+        append_sample(text, metric, labels, n);
+}
+
+static void append_drops(struct buf *text, const struct metric *metric,
+                         const struct metrics_source *source) {
+        for (size_t i = 0; i < N_DROPS; i++)
+                append_labelled(text, metric, "cause", drops[i], source->counters->n_drops[i]);
+}
+
+static void append_notifications(struct buf *text, const struct metric *metric,
+                                 const struct metrics_source *source) {
+        append_labelled(text, metric, "kind", "set", source->counters->n_notifications_set);
+        append_labelled(text, metric, "kind", "delete", source->counters->n_notifications_deleted);
+}
+
+static void append_skew(struct buf *text, const struct metric *metric, const struct metrics_source *source) {
+        const struct counters *counters = source->counters;
+        char line[256];
+
+        snprintf(line, sizeof(line),
+                 "%s{direction=\"ahead\"} %" PRIu64 ".%03" PRIu64 "\n"
+                 "%s{direction=\"behind\"} %" PRIu64 ".%03" PRIu64 "\n",
+                 metric->name, counters->ahead_max_ms / 1000, counters->ahead_max_ms % 1000, metric->name,
+                 counters->behind_max_ms / 1000, counters->behind_max_ms % 1000);
+        buf_append_string(text, line);
+}
+
+/* All three come with our plugin; another kind of broker may know one without the others. */
+static void append_abilities(struct buf *text, const struct metric *metric,
+                             const struct metrics_source *source) {
+        static const char *const abilities[] = { "verified_identity", "direct_delivery", "exact_presence" };
+
+        for (size_t i = 0; i < sizeof(abilities) / sizeof(abilities[0]); i++)
+                append_labelled(text, metric, "ability", abilities[i],
+                                source->gauges.side == BROKER_SIDE_PROVEN);
+}
+
+static void append_version(struct buf *text, const struct metric *metric,
+                           const struct metrics_source *source) {
+        (void)source;
+        append_labelled(text, metric, "version", STATESTORED_VERSION, 1);
+}
+
+static void append_histogram(struct buf *text, const struct metric *metric,
+                             const struct metrics_source *source) {
+        const struct histogram *histogram = &source->counters->latencies[metric->stage];
         uint64_t n_so_far = 0;
-        char part[64];
+        char line[160];
 
-        append_counter(text, "statestore_commit_rows_total", "Rows that were committed.", counters->n_rows);
-        append_counter(text, "statestore_failed_commits_total", "Commits that were taken back.",
-                       counters->n_failed_commits);
-
-        append_head(text, "statestore_commit_seconds", "histogram", "How long a commit took.");
-        for (size_t i = 0; i < N_COMMIT_BOUNDS; i++) {
-                n_so_far += counters->n_commits_within[i];
-                snprintf(part, sizeof(part), "{le=\"%g\"}", bounds_us[i] / 1e6);
-                append_sample(text, "statestore_commit_seconds_bucket", part, n_so_far);
+        for (unsigned int i = 0; i < HISTOGRAM_N_BOUNDS; i++) {
+                n_so_far += histogram->n_within[i];
+                snprintf(line, sizeof(line), "%s_bucket{le=\"%.9g\"} %" PRIu64 "\n", metric->name,
+                         (double)histogram_bound_us(i) / 1e6, n_so_far);
+                buf_append_string(text, line);
         }
-        append_sample(text, "statestore_commit_seconds_bucket", "{le=\"+Inf\"}", counters->n_commits);
-        snprintf(part, sizeof(part), "statestore_commit_seconds_sum %.9g\n",
-                 (double)counters->commit_ns / 1e9);
-        buf_append_string(text, part);
-        append_sample(text, "statestore_commit_seconds_count", "", counters->n_commits);
+        n_so_far += histogram->n_within[HISTOGRAM_N_BOUNDS];
+        snprintf(line, sizeof(line),
+                 "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n"
+                 "%s_sum %" PRIu64 ".%09" PRIu64 "\n",
+                 metric->name, n_so_far, metric->name, histogram->sum_ns / 1000000000,
+                 histogram->sum_ns % 1000000000);
+        buf_append_string(text, line);
+        snprintf(line, sizeof(line), "%s_count %" PRIu64 "\n", metric->name, n_so_far);
+        buf_append_string(text, line);
 }
 
-static void append_notifications(struct buf *text, const struct counters *counters) {
-        append_head(text, "statestore_notifications_total", "counter", "Notifications that were sent.");
-        append_sample(text, "statestore_notifications_total", "{kind=\"set\"}",
-                      counters->n_notifications_set);
-        append_sample(text, "statestore_notifications_total", "{kind=\"delete\"}",
-                      counters->n_notifications_deleted);
-}
-
-static uint64_t sum(const uint64_t *counts) {
+static uint64_t sum(const struct counters *counters, enum verb verb) {
         uint64_t total = 0;
 
         for (size_t i = 0; i < N_OUTCOMES; i++)
-                total += counts[i];
+                total += counters->n_answers[verb][i] + counters->n_refusals[verb][i];
         return total;
 }
 
-static void append_untyped(struct buf *text, const char *name, const char *help, uint64_t value) {
-        append_head(text, name, "untyped", help);
-        append_sample(text, name, "", value);
-}
+/* What a row reads: an expression of c, the counters, g, the gauges, or p, the process. */
+#define READER(name, expression)                                                                            \
+        static uint64_t read_##name(const struct metrics_source *source) {                                  \
+                const struct counters *c = source->counters;                                                \
+                const struct process_usage *p = &source->process;                                           \
+                const struct gauges *g = &source->gauges;                                                   \
+                                                                                                            \
+                (void)c;                                                                                    \
+                (void)g;                                                                                    \
+                (void)p;                                                                                    \
+                return expression;                                                                          \
+        }
+READER(refused, c->n_refused)
+READER(repeated, c->n_repeated)
+READER(unanswerable, c->n_unanswerable)
+READER(expired, c->n_expired)
+READER(commits, c->n_commits)
+READER(failed_commits, c->n_failed_commits)
+READER(rows, c->n_rows)
+READER(storage_failing, g->is_storage_failing)
+READER(keys, g->n_keys)
+READER(max_keys, g->max_keys)
+READER(bytes, g->n_bytes)
+READER(max_bytes, g->max_bytes)
+READER(registrations, g->n_registrations)
+READER(max_registrations, g->max_registrations)
+READER(remembered_answers, g->n_remembered_answers)
+READER(answers_dropped_early, g->n_answers_dropped_early)
+READER(waiting_bytes, g->n_waiting_bytes)
+READER(max_waiting_bytes, g->max_waiting_bytes)
+READER(clock_ahead, g->clock_ahead_ms)
+READER(serving, g->side != BROKER_SIDE_UNKNOWN)
+READER(connected, g->is_connected)
+READER(connections, c->n_connections)
+READER(cpu, p->cpu_ms)
+READER(resident, p->resident_bytes)
+READER(open_fds, p->n_open_fds)
+READER(max_fds, p->max_fds)
+READER(started_at, p->started_at_s)
+READER(insertions, c->n_insertions)
+READER(modifications, c->n_modifications)
+READER(retrievals, sum(c, VERB_GET))
+READER(deletions, c->n_deletions)
+READER(keynotify_requests, sum(c, VERB_KEYNOTIFY))
+READER(notifications, counters_n_notifications(c))
 
-/* Under the names that AIO's broker gives them, for its dashboards; as counters they would have to end in _total. */
-static void append_aio(struct buf *text, const struct counters *counters) {
-        append_untyped(text, "aio_broker_state_store_insertions", "Keys that were set and not there.",
-                       counters->n_insertions);
-        append_untyped(text, "aio_broker_state_store_modifications", "Keys that were set and there.",
-                       counters->n_answers[VERB_SET][OUTCOME_DONE] - counters->n_insertions);
-        append_untyped(text, "aio_broker_state_store_retrievals", "GET requests.",
-                       sum(counters->n_answers[VERB_GET]));
-        append_untyped(text, "aio_broker_state_store_deletions", "Keys that were deleted.",
-                       counters->n_answers[VERB_DEL][OUTCOME_DELETED] +
-                               counters->n_answers[VERB_VDEL][OUTCOME_DELETED]);
-        append_untyped(text, "aio_broker_state_store_keynotify_requests", "KEYNOTIFY requests.",
-                       sum(counters->n_answers[VERB_KEYNOTIFY]));
-        append_untyped(text, "aio_broker_state_store_notifications_sent", "Notifications that were sent.",
-                       counters_n_notifications(counters));
-}
+#define NUMBER(reader)   append_number, read_##reader, 0
+#define SECONDS(reader)  append_seconds, read_##reader, 0
+#define SAMPLES(append)  append, NULL, 0
+#define HISTOGRAM(stage) append_histogram, NULL, stage
 
-void metrics_append(struct buf *text, const struct counters *counters, const struct gauges *gauges) {
-        append_requests(text, counters);
-        append_counter(text, "statestore_refused_total", "Requests answered with an error unexecuted.",
-                       counters->n_refused);
-        append_counter(text, "statestore_unanswerable_total", "Requests without a valid response topic.",
-                       counters->n_unanswerable);
-        append_counter(text, "statestore_expired_total", "Requests or answers past their message expiry.",
-                       counters->n_expired);
-        append_counter(text, "statestore_dropped_total", "Messages lost for want of memory or room.",
-                       counters->n_dropped);
-        append_notifications(text, counters);
-        append_commits(text, counters);
+static const struct metric metrics[] = {
+        { "statestore_build_info", "gauge", "The version that runs, always 1.", SAMPLES(append_version) },
+        { "statestore_requests_total", "counter", "Requests by what was asked and what became of it.",
+          SAMPLES(append_requests) },
+        { "statestore_refused_total", "counter", "Of these, requests that were malformed and not executed.",
+          NUMBER(refused) },
+        { "statestore_repeated_total", "counter",
+          "Of these, requests that came twice and got the first one's answer.", NUMBER(repeated) },
+        { "statestore_unanswerable_total", "counter", "Requests without a valid response topic.",
+          NUMBER(unanswerable) },
+        { "statestore_expired_total", "counter", "Requests or answers past their message expiry.",
+          NUMBER(expired) },
+        { "statestore_dropped_total", "counter", "Requests, answers and notifications that were lost.",
+          SAMPLES(append_drops) },
+        { "statestore_notifications_total", "counter", "Notifications that were sent.",
+          SAMPLES(append_notifications) },
 
-        append_gauge(text, "statestore_keys", "Keys stored.", gauges->n_keys);
-        append_gauge(text, "statestore_bytes", "Memory of keys, values and registrations.", gauges->n_bytes);
-        append_gauge(text, "statestore_registrations", "KEYNOTIFY registrations.", gauges->n_registrations);
-        append_gauge(text, "statestore_remembered_answers", "Answers kept for requests that come twice.",
-                     gauges->n_remembered_answers);
-        append_counter(text, "statestore_answers_dropped_early_total",
-                       "Remembered answers forgotten before time.", gauges->n_answers_dropped_early);
-        append_gauge(text, "statestore_waiting_bytes", "Requests that wait for their turn.",
-                     gauges->n_waiting_bytes);
-        append_gauge(text, "statestore_serving", "Whether requests are served.",
-                     gauges->side != BROKER_SIDE_UNKNOWN);
-        append_gauge(text, "statestore_broker_proven", "Whether the broker has our plugin.",
-                     gauges->side == BROKER_SIDE_PROVEN);
-        append_aio(text, counters);
+        { "statestore_request_seconds", "histogram", "From a request's arrival until its answer was sent.",
+          HISTOGRAM(STAGE_WHOLE) },
+        { "statestore_queue_seconds", "histogram", "From a request's arrival until its turn.",
+          HISTOGRAM(STAGE_QUEUE) },
+        { "statestore_engine_seconds", "histogram", "How long decoding and executing a request took.",
+          HISTOGRAM(STAGE_ENGINE) },
+        { "statestore_commit_seconds", "histogram", "How long storing a batch of requests took.",
+          HISTOGRAM(STAGE_COMMIT) },
+
+        { "statestore_commits_total", "counter", "Batches that were stored.", NUMBER(commits) },
+        { "statestore_failed_commits_total", "counter", "Batches that could not be stored and were undone.",
+          NUMBER(failed_commits) },
+        { "statestore_commit_rows_total", "counter", "Rows that were stored.", NUMBER(rows) },
+        { "statestore_storage_failing", "gauge", "Whether the last batch could not be stored.",
+          NUMBER(storage_failing) },
+
+        { "statestore_keys", "gauge", "Keys stored.", NUMBER(keys) },
+        { "statestore_keys_limit", "gauge", "The option max-keys.", NUMBER(max_keys) },
+        { "statestore_bytes", "gauge", "Memory of keys, values and registrations.", NUMBER(bytes) },
+        { "statestore_bytes_limit", "gauge", "The option max-bytes.", NUMBER(max_bytes) },
+        { "statestore_registrations", "gauge", "KEYNOTIFY registrations.", NUMBER(registrations) },
+        { "statestore_registrations_limit", "gauge", "The option max-registrations.",
+          NUMBER(max_registrations) },
+        { "statestore_remembered_answers", "gauge", "Answers kept for requests that come twice.",
+          NUMBER(remembered_answers) },
+        { "statestore_answers_dropped_early_total", "counter", "Remembered answers forgotten before time.",
+          NUMBER(answers_dropped_early) },
+        { "statestore_waiting_bytes", "gauge", "Requests that wait for their turn.", NUMBER(waiting_bytes) },
+        { "statestore_waiting_bytes_limit", "gauge", "Past this, requests are dropped.",
+          NUMBER(max_waiting_bytes) },
+
+        { "statestore_clock_skew_max_seconds", "gauge",
+          "How far a request's timestamp was from our clock at most since the start.",
+          SAMPLES(append_skew) },
+        { "statestore_clock_ahead_seconds", "gauge",
+          "How far the versions that are given are ahead of our clock.", SECONDS(clock_ahead) },
+
+        { "statestore_serving", "gauge", "Whether requests are served.", NUMBER(serving) },
+        { "statestore_broker_connected", "gauge", "Whether there is a connection to the broker.",
+          NUMBER(connected) },
+        { "statestore_broker_connections_total", "counter", "Connections to the broker that came about.",
+          NUMBER(connections) },
+        { "statestore_broker_ability", "gauge", "What this broker lets us know and do.",
+          SAMPLES(append_abilities) },
+
+        { "process_cpu_seconds_total", "counter", "User and system time.", SECONDS(cpu) },
+        { "process_resident_memory_bytes", "gauge", "Resident memory.", NUMBER(resident) },
+        { "process_open_fds", "gauge", "Open file descriptors.", NUMBER(open_fds) },
+        { "process_max_fds", "gauge", "File descriptors that may be open.", NUMBER(max_fds) },
+        { "process_start_time_seconds", "gauge", "When we were started, since the Unix epoch.",
+          NUMBER(started_at) },
+
+        /* under the names that AIO's broker gives them, for its dashboards; counters would have to end in _total */
+        { "aio_broker_state_store_insertions", "untyped", "Keys that were set and not there.",
+          NUMBER(insertions) },
+        { "aio_broker_state_store_modifications", "untyped", "Keys that were set and there.",
+          NUMBER(modifications) },
+        { "aio_broker_state_store_retrievals", "untyped", "GET requests.", NUMBER(retrievals) },
+        { "aio_broker_state_store_deletions", "untyped", "Keys that were deleted.", NUMBER(deletions) },
+        { "aio_broker_state_store_keynotify_requests", "untyped", "KEYNOTIFY requests.",
+          NUMBER(keynotify_requests) },
+        { "aio_broker_state_store_notifications_sent", "untyped", "Notifications that were sent.",
+          NUMBER(notifications) },
+};
+
+void metrics_append(struct buf *text, const struct metrics_source *source) {
+        for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
+                const struct metric *metric = &metrics[i];
+                const char *const parts[] = { "# HELP ",    metric->name, " ",
+                                              metric->help, "\n# TYPE ",  metric->name,
+                                              " ",          metric->kind, "\n" };
+
+                for (size_t j = 0; j < sizeof(parts) / sizeof(parts[0]); j++)
+                        buf_append_string(text, parts[j]);
+                metric->append(text, metric, source);
+        }
 }

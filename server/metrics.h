@@ -2,6 +2,14 @@
 #pragma once
 
 #include "daemon.h"
+#include "process_usage.h"
 
-/* Counters and gauges in Prometheus' text format, version 0.0.4. Pure. */
-void metrics_append(struct buf *text, const struct counters *counters, const struct gauges *gauges);
+/* What is shown to those who watch over us. */
+struct metrics_source {
+        const struct counters *counters;
+        struct gauges gauges;
+        struct process_usage process;
+};
+
+/* All metrics, in Prometheus' text format, version 0.0.4. Pure. */
+void metrics_append(struct buf *text, const struct metrics_source *source);

@@ -186,6 +186,11 @@ static void on_reload(uv_signal_t *handle, int number) {
                 service_say_ready();
 }
 
+static int64_t clock_ns(void *userdata) {
+        (void)userdata;
+        return (int64_t)uv_hrtime();
+}
+
 static int create_daemon(struct server *server) {
         const struct config *config = &server->config;
         struct daemon_config daemon_config = {
@@ -199,7 +204,8 @@ static int create_daemon(struct server *server) {
         struct outlet outlet = { .publish = server_publish,
                                  .has_room = server_has_room,
                                  .commit = server_commit,
-                                 .userdata = server };
+                                 .userdata = server,
+                                 .clock_ns = clock_ns };
         struct daemon_callbacks callbacks = { .serving = on_serving, .lost = on_lost, .userdata = server };
         int r;
 

@@ -26,7 +26,7 @@ LIBRARIES = INI | HTTP | JSON | SERVICE | EVENT_LOOP | MQTT | PLUGIN | TABLES | 
 
 # What is in neither set is no header that anybody here may use.
 LIBC = {
-    "assert.h", "ctype.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "grp.h", "inttypes.h", "limits.h", "link.h",
+    "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "grp.h", "inttypes.h", "limits.h", "link.h",
     "malloc.h", "math.h", "netdb.h", "poll.h", "pwd.h", "signal.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h",
     "stdio.h", "stdlib.h", "string.h", "strings.h", "time.h", "unistd.h",
     "arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/file.h", "sys/mman.h", "sys/random.h", "sys/resource.h",

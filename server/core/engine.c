@@ -156,6 +156,7 @@ static struct remembered_answer answer_of(const struct reply *reply) {
 }
 
 static void reply_as_remembered(struct reply *reply, struct remembered_answer answer) {
+        reply->is_repeated = true;
         reply->outcome = answer.outcome;
         reply->has_version = answer.has_version;
         reply->version = (struct version){ answer.version_wall_ms, answer.version_counter };

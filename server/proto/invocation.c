@@ -222,6 +222,7 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         struct invocation invocation = { .outcome = OUTCOME_DONE };
         struct request *request = &invocation.request;
 
+        request->verb = N_VERBS;
         request->wants_persistence = decoder->persistence_name &&
                                      slice_equal(message_property(message, decoder->persistence_name),
                                                  decoder->persistence_value);

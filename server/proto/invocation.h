@@ -16,6 +16,7 @@ enum envelope_fault {
         ENVELOPE_QOS,         /* not 1: status 400 */
         ENVELOPE_CORRELATION, /* no Correlation Data: status 400 */
         ENVELOPE_VERSION,     /* a protocol version that is not served: status 505 */
+        N_ENVELOPE_FAULTS,
 };
 
 enum invocation_result {
@@ -29,7 +30,7 @@ struct invocation {
         enum envelope_fault fault;
         struct slice fault_value; /* of the property that is at fault */
         enum outcome outcome;     /* an error; OUTCOME_DONE: none */
-        struct request request;
+        struct request request;   /* where it is refused before its command is known, the verb is N_VERBS */
 };
 
 /* What decoding depends on beside the message. Borrowed. */

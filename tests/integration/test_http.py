@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 
 from support.broker import PORTS_TRIED, free_port
+from support.hlc import wall_ms
 
 
 class Pages:
@@ -79,21 +80,39 @@ def test_what_was_asked_is_counted(site, pages):
     client.request("GET", "b")
     client.request("DEL", "a")
     client.request("NOSUCH", "a")
+    client.request("GET", "a", "b")
+    again = dict(correlation=b"same", ts=client.clock.now())
+    client.request("SET", "c", 1, **again)
+    client.request("SET", "c", 1, **again)
+    client.request("SET", "d", 1, ts=None)
+    client.request("SET", "d", 1, ts=client.clock.now()._replace(wall_ms=wall_ms() + 3_600_000))
+    client.request("GET", "a", qos=0)
 
     metrics = pages.metrics()
-    assert metrics['statestore_requests_total{verb="set",outcome="done"}'] == 2
+    requests = {name: value for name, value in metrics.items() if name.startswith("statestore_requests_total")}
+    assert sum(requests.values()) == 14
+    assert metrics['statestore_requests_total{verb="set",outcome="done"}'] == 4
     assert metrics['statestore_requests_total{verb="set",outcome="condition_not_met"}'] == 1
     assert metrics['statestore_requests_total{verb="get",outcome="value"}'] == 1
     assert metrics['statestore_requests_total{verb="get",outcome="no_value"}'] == 1
-    assert metrics["statestore_refused_total"] == 1
+    assert metrics['statestore_requests_total{verb="get",outcome="wrong_number_of_arguments"}'] == 1
+    assert metrics['statestore_requests_total{verb="set",outcome="missing_timestamp"}'] == 1
+    assert metrics['statestore_requests_total{verb="set",outcome="timestamp_too_far"}'] == 1
+    assert metrics['statestore_requests_total{verb="unknown",outcome="unknown_command"}'] == 1
+    assert metrics['statestore_requests_total{verb="unknown",outcome="wrong_qos"}'] == 1
+    assert metrics["statestore_repeated_total"] == 1
+    assert metrics["statestore_refused_total"] == 4
+    assert 3590 < metrics['statestore_clock_skew_max_seconds{direction="ahead"}'] <= 3600
     assert metrics['statestore_notifications_total{kind="set"}'] == 2
     assert metrics['statestore_notifications_total{kind="delete"}'] == 1
     assert metrics["statestore_registrations"] == 1
-    assert metrics["statestore_keys"] == 0
+    assert metrics["statestore_keys"] == 1
+    assert metrics["statestore_broker_connected"] == 1
+    assert metrics["statestore_request_seconds_count"] == 13, "all that went through a batch"
     assert metrics["statestore_serving"] == 1
-    assert metrics["aio_broker_state_store_insertions"] == 1
+    assert metrics["aio_broker_state_store_insertions"] == 2
     assert metrics["aio_broker_state_store_modifications"] == 1
-    assert metrics["aio_broker_state_store_retrievals"] == 2
+    assert metrics["aio_broker_state_store_retrievals"] == 3
     assert metrics["aio_broker_state_store_deletions"] == 1
     assert metrics["aio_broker_state_store_keynotify_requests"] == 1
     assert metrics["aio_broker_state_store_notifications_sent"] == 3

@@ -136,7 +136,9 @@ static void forget(struct disk *disk) {
 }
 
 void store_start(struct world *world) {
-        struct outlet outlet = { broker_publish, broker_has_room, commit, world };
+        struct outlet outlet = {
+                .publish = broker_publish, .has_room = broker_has_room, .commit = commit, .userdata = world
+        };
         struct daemon_callbacks callbacks = { serving, lost, world };
 
         check_trace("started");

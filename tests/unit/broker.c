@@ -93,10 +93,18 @@ struct daemon_config broker_config(void) {
         };
 }
 
+static int64_t clock_ns(void *userdata) {
+        struct broker *broker = userdata;
+
+        return broker->clock_ns ? broker->clock_ns(broker) : broker->now.mono_ns;
+}
+
 void broker_init_down(struct broker *broker, struct daemon_config config) {
-        struct outlet outlet = {
-                .publish = publish, .has_room = has_room, .commit = commit, .userdata = broker
-        };
+        struct outlet outlet = { .publish = publish,
+                                 .has_room = has_room,
+                                 .commit = commit,
+                                 .userdata = broker,
+                                 .clock_ns = clock_ns };
         struct daemon_callbacks callbacks = { .serving = serving, .lost = lost, .userdata = broker };
 
         *broker = (struct broker){ .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },

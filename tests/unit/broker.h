@@ -32,7 +32,8 @@ struct broker {
 
         int commit_result; /* below 0: what storing fails with; 1: it ends with broker_committed() */
         size_t n_commits, n_rows_committed;
-        bool is_lost; /* what lost() said */
+        int64_t (*clock_ns)(void *userdata); /* of the broker; NULL: it stands still */
+        bool is_lost;                        /* what lost() said */
         struct buf text;
 };
 

@@ -177,9 +177,9 @@ Test(waiting, has_its_limit_past_which_requests_are_dropped_and_counted) {
         broker_init_down(&broker, broker_config());
         send_words("GET", "k", NULL);
         broker_send(&broker, large);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_dropped, 1);
+        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 1);
         send_words("GET", "k", NULL);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_dropped, 1);
+        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 1);
         daemon_up(broker.daemon, false, broker.now);
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 2);
@@ -229,5 +229,5 @@ Test(room, is_enough_when_it_is_a_little_at_a_time_for_many_notifications) {
         } while (!daemon_is_idle(broker.daemon));
         cr_expect_eq(broker.n_sent, 300 + 300 * 50);
         cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 300 * 50);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_dropped, 0);
+        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 0);
 }

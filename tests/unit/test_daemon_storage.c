@@ -76,7 +76,8 @@ Test(storage, has_one_batch_at_a_time_and_what_arrives_meanwhile_is_the_next) {
         send_words("SET", "k", "3");
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 1);
-        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 1);
+        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)),
+                     0); /* what became of it is not known yet */
 
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");

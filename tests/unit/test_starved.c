@@ -160,7 +160,7 @@ static void receive(struct side *side, const struct line *line, size_t number, s
 }
 
 static uint64_t n_dropped(const struct side *side) {
-        return daemon_counters(side->daemon)->n_dropped;
+        return counters_n_dropped(daemon_counters(side->daemon));
 }
 
 /* Whether each line of `part` is one of `whole`, in order. */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdint.h>
+
+/*
+ * How long things took: a fixed number of buckets, each twice as wide as the one before, from a microsecond to more than
+ * half a minute. Adding is a division by a constant and two additions: no memory is taken, nothing can fail. All zeros is
+ * an empty one.
+ */
+
+/* Upper bounds are 1 us, 2 us, 4 us ...; one more bucket counts the rest. */
+#define HISTOGRAM_N_BOUNDS 26
+
+struct histogram {
+        uint64_t n_within[HISTOGRAM_N_BOUNDS + 1]; /* each counts those above the bound before */
+        uint64_t sum_ns;
+};
+
+/* A duration below zero, after a clock was set, counts as none. */
+static inline void histogram_add(struct histogram *histogram, int64_t duration_ns) {
+        uint64_t ns = duration_ns > 0 ? (uint64_t)duration_ns : 0;
+        uint64_t us = (ns + 999) / 1000;
+        unsigned int i = us <= 1 ? 0 : 64 - (unsigned int)__builtin_clzll(us - 1);
+
+        histogram->n_within[i < HISTOGRAM_N_BOUNDS ? i : HISTOGRAM_N_BOUNDS]++;
+        histogram->sum_ns += ns;
+}
+
+/* The bucket's upper bound in microseconds; i below HISTOGRAM_N_BOUNDS. */
+static inline uint64_t histogram_bound_us(unsigned int i) {
+        return UINT64_C(1) << i;
+}
+
+static inline uint64_t histogram_n(const struct histogram *histogram) {
+        uint64_t n = 0;
+
+        for (unsigned int i = 0; i <= HISTOGRAM_N_BOUNDS; i++)
+                n += histogram->n_within[i];
+        return n;
+}
