@@ -17,11 +17,13 @@ port=${PORT:-1883}
 build=build/release
 
 case $port in
-'' | *[!0-9]*)
-        echo "run.sh: PORT is \"$port\"; a number was expected" >&2
-        exit 2
-        ;;
+'' | *[!0-9]* | ??????*) is_port=false ;;
+*) is_port=$([ "$port" -ge 1 ] && [ "$port" -le 65535 ] && echo true || echo false) ;;
 esac
+if ! $is_port; then
+        echo "run.sh: PORT is \"$port\"; a number from 1 to 65535 was expected" >&2
+        exit 2
+fi
 
 install_packages $packages_build $packages_run
 
