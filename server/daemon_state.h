@@ -52,6 +52,12 @@ bool daemon_is_open(const struct daemon *daemon);
 /* Adds what the event leads to to the batch, which is open. As engine_step(). */
 int daemon_step(struct daemon *daemon, const struct event *event, struct now now);
 
+/* requests.c */
+
+/* Executes a request, or refuses it; the batch is open. */
+void request_execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
+                     struct now now);
+
 /* broker.c: what the broker's side says. */
 
 /* A message that says who has left; the batch is open. */

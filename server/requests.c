@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A message on the invoke topic, from its decoding until the batch has its answer. */
+
+#include "daemon_state.h"
+
+static int answer_error(struct daemon *daemon, enum outcome outcome) {
+        int r;
+
+        r = effects_reserve_reply(&daemon->batch.effects);
+        if (r < 0)
+                return r;
+
+        effects_reply(&daemon->batch.effects)->outcome = outcome;
+        return 0;
+}
+
+/* Ends the turn of one request: the next one's begins, with the same look at the clock. */
+static void end_turn(struct daemon *daemon, int64_t arrived_ns) {
+        struct histogram *latencies = daemon->counters.latencies;
+        int64_t now_ns;
+
+        if (!daemon->outlet.clock_ns)
+                return;
+
+        now_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
+        histogram_add(&latencies[STAGE_QUEUE], daemon->turn_from_ns - arrived_ns);
+        histogram_add(&latencies[STAGE_ENGINE], now_ns - daemon->turn_from_ns);
+        daemon->turn_from_ns = now_ns;
+}
+
+static void execute_answerable(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
+                               const struct invocation *invocation, struct now now) {
+        struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
+        int r;
+
+        r = batch_expect_reply(&daemon->batch, message, arrived_ns,
+                               invocation->outcome == OUTCOME_DONE ? invocation->request.verb : N_VERBS);
+        if (r < 0) {
+                publisher_lost(&daemon->publisher);
+                return;
+        }
+        if (batch_is_over(&daemon->batch, now.mono_ns)) {
+                daemon->counters.n_expired++;
+                batch_forget_reply(&daemon->batch);
+                return;
+        }
+        if (invocation->fault != ENVELOPE_OK) {
+                daemon->counters.n_refused++;
+                daemon->counters.n_faults[invocation->fault]++;
+                batch_answer_fault(&daemon->batch, &daemon->publisher, invocation->fault,
+                                   invocation->fault_value, now.mono_ns);
+                return;
+        }
+
+        if (invocation->outcome == OUTCOME_DONE) {
+                r = daemon_step(daemon, &event, now);
+        } else {
+                daemon->counters.n_refused++;
+                daemon->counters.n_refusals[invocation->request.verb][invocation->outcome]++;
+                r = answer_error(daemon, invocation->outcome);
+        }
+        if (r < 0) {
+                batch_forget_reply(&daemon->batch);
+                publisher_lost(&daemon->publisher);
+        }
+}
+
+void request_execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
+                     struct now now) {
+        struct invocation invocation;
+
+        switch (invocation_decode(&daemon->decoder, message, &invocation)) {
+        case INVOCATION_NO_RESPONSE_TOPIC:
+                daemon->counters.n_unanswerable++;
+                log_limited(&daemon->refused_limit, LOG_WARNING,
+                            "a request from client \"%s\" has no response topic; not executed",
+                            LOG_TEXT(invocation.request.client));
+                return;
+        case INVOCATION_BAD_RESPONSE_TOPIC:
+                daemon->counters.n_unanswerable++;
+                log_limited(&daemon->refused_limit, LOG_WARNING,
+                            "a request from client \"%s\" has the response topic \"%s\", which is not "
+                            "allowed; not executed",
+                            LOG_TEXT(invocation.request.client), LOG_TEXT(message->response_topic));
+                return;
+        case INVOCATION_REFUSED:
+        case INVOCATION_REQUEST:
+                if (invocation.request.has_timestamp)
+                        counters_add_skew(&daemon->counters, invocation.request.timestamp.wall_ms,
+                                          now.wall_ms);
+                execute_answerable(daemon, message, arrived_ns, &invocation, now);
+                end_turn(daemon, arrived_ns);
+        }
+}
