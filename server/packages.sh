@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Which Debian packages it takes, and how they get here. Read by run.sh, tests/run.sh and tests/bench/run.sh.
+# Which Debian packages it takes, and how they get here. Read by run.sh and the scripts of tests/.
 
 packages_build="gcc libc6-dev libinih-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libsqlite3-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config scdoc uthash-dev"
 packages_run="mosquitto"
 packages_test="clang-format git libcriterion-dev man-db mandoc openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist sqlite3 systemd valgrind"
 packages_bench="python3 redis-server redis-tools strace"
+packages_soak="python3 python3-paho-mqtt python3-pytest"
 packages_fuzz="clang libclang-rt-14-dev"
 
 # install_packages NAME...: installs those that are missing.

@@ -169,7 +169,9 @@ class Connection:
 
     def _receive(self):
         """Takes one packet, keeps or confirms it where it is a message, and returns its type and body."""
-        kind, flags, body = self._next_packet()
+        return self._handle(*self._next_packet())
+
+    def _handle(self, kind, flags, body):
         if kind == PUBLISH:
             self._keep(flags, body)
         elif kind == DISCONNECT:
