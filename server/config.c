@@ -4,6 +4,7 @@
 
 #include "config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,10 +77,44 @@ static char *presence_filter(const char *presence_topic) {
         return NULL;
 }
 
+/* Whether the option says how to reach a broker, or what it is like. */
+static bool is_of_a_broker(const struct option *option) {
+        static const char *const flags[] = { "--host",    "--user",        "--password-file",
+                                             "--tls",     "--tls-ca-file", "--tls-certificate",
+                                             "--tls-key", "--tls-alpn",    "--presence-topic" };
+
+        for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+                if (strcmp(option->flag, flags[i]) == 0)
+                        return true;
+        return false;
+}
+
+/* What --dev leaves to be said of its broker. */
+static void check_dev(struct config_reading *reading) {
+        const struct config *config = reading->config;
+
+        if (!config->dev && config->port == 0)
+                config_wrong(reading, "--port", "0 is for --dev, which takes a port that is free");
+        if (!config->dev)
+                return;
+
+        for (size_t i = 0; i < n_config_options; i++)
+                if (is_of_a_broker(&options[i]) && config->values[i] != options[i].initial)
+                        config_wrong(reading, options[i].flag,
+                                     "--dev starts a broker of its own, which has none of this");
+        for (const char *at = config->client_id; *at; at++)
+                if (iscntrl((unsigned char)*at)) {
+                        config_wrong(reading, "--client-id",
+                                     "with --dev it may not have control characters");
+                        return;
+                }
+}
+
 /* What several options say together. */
 static void complete(struct config_reading *reading) {
         struct config *config = reading->config;
 
+        check_dev(reading);
         if (config->tls_ca_file)
                 config->tls = true;
         if (!config->tls_certificate != !config->tls_key)
@@ -96,8 +131,8 @@ static void complete(struct config_reading *reading) {
                 if (!config->presence_filter)
                         config_wrong(reading, "--presence-topic", "out of memory");
         }
-        if (endpoints_parse(slice_from_string(config->hosts), config->port, &config->endpoints,
-                            &config->n_endpoints) < 0)
+        if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
+                                            &config->endpoints, &config->n_endpoints) < 0)
                 config_wrong(reading, "--host", "out of memory");
 }
 

@@ -19,9 +19,10 @@ struct config_file_text;
 
 struct config {
         const char *hosts;          /* as --host gives them */
-        uint16_t port;              /* of those that name none */
+        uint16_t port;              /* of those that name none; 0: with dev, any that is free */
         struct endpoint *endpoints; /* owned: config_deinit() */
         size_t n_endpoints;
+        bool dev; /* a broker of our own; then there are no endpoints */
         const char *client_id;
         uint16_t keepalive_s;
         const char *user; /* NULL: none, here and below */
@@ -49,6 +50,7 @@ struct config {
         struct endpoint *http_listen;           /* owned; NULL: none */
         const char *seed_file;
         const char *ready_file;
+        bool exit_with_parent;
         enum log_level log_level;
 };
 

@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "config.h"
 #include "server.h"
+
+/* A file that took one of their numbers would get what is written there. */
+static void occupy_standard_files(void) {
+        int fd;
+
+        do
+                fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        if (fd >= 0)
+                close(fd);
+}
 
 int main(int n_arguments, char **arguments) {
         struct config config;
         int exit_code = EXIT_SUCCESS;
 
+        occupy_standard_files();
         switch (config_read(n_arguments, arguments, &config)) {
         case CONFIG_RUN:
                 exit_code = server_run(&config, n_arguments, arguments);

@@ -55,7 +55,7 @@ int set_port(struct config *config, const struct option *option, const char *val
         uint64_t port;
 
         (void)option;
-        if (parse_uint64(slice_from_string(value), &port) < 0 || port < 1 || port > UINT16_MAX)
+        if (parse_uint64(slice_from_string(value), &port) < 0 || port > UINT16_MAX)
                 return -EINVAL;
         config->port = (uint16_t)port;
         return 0;

@@ -9,4 +9,5 @@
 /* At start: one that was left behind must not say that we are ready. */
 void ready_file_remove(const char *name);
 
-void ready_file_write(const char *name);
+/* Whoever sees it sees all of the text. */
+void ready_file_write(const char *name, const char *text);

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -62,6 +64,7 @@ static void closed(void *userdata) {
 
         server->link = NULL;
         http_close(take_ptr(&server->http));
+        server_stop_broker(server);
         uv_close((uv_handle_t *)&server->deadline_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         uv_close((uv_handle_t *)&server->clock_timer, NULL);
@@ -69,6 +72,8 @@ static void closed(void *userdata) {
         uv_close((uv_handle_t *)&server->sigterm, NULL);
         uv_close((uv_handle_t *)&server->sigint, NULL);
         uv_close((uv_handle_t *)&server->sighup, NULL);
+        uv_close((uv_handle_t *)&server->parent_signal, NULL);
+        uv_close((uv_handle_t *)&server->input, NULL);
 }
 
 static void close_link(uv_timer_t *timer) {
@@ -76,7 +81,10 @@ static void close_link(uv_timer_t *timer) {
 
         uv_timer_stop(&server->deadline_timer);
         uv_timer_stop(&server->stop_timer);
-        link_close(server->link, closed);
+        if (server->link)
+                link_close(server->link, closed);
+        else
+                closed(server);
 }
 
 /* What is in hand is finished first, for a while: see server_update(). */
@@ -97,6 +105,19 @@ static void on_signal(uv_signal_t *handle, int number) {
         server_stop(handle->data, EXIT_SUCCESS);
 }
 
+/* To whoever waits for it: that we serve, and where, if that is ours to say. */
+static void tell_ready(const struct server *server) {
+        char text[300] = "ready\n";
+
+        if (server->dev)
+                snprintf(text, sizeof(text), "mqtt://%s\n",
+                         endpoint_text(server_broker_endpoint(server)).text);
+        ready_file_write(server->config.ready_file, text);
+        if (server->dev && write(STDOUT_FILENO, text, strlen(text)) < 0)
+                log_warning("cannot write to stdout: %s", strerror(errno));
+        service_say_ready();
+}
+
 static void on_serving(void *userdata, enum broker_side side) {
         static const char *const abilities[] = {
                 [BROKER_SIDE_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
@@ -113,10 +134,8 @@ static void on_serving(void *userdata, enum broker_side side) {
                            abilities[side]);
         server->is_down_logged = false;
         server->is_refusal_logged = false;
-        if (!server->has_served) {
-                ready_file_write(server->config.ready_file);
-                service_say_ready();
-        }
+        if (!server->has_served)
+                tell_ready(server);
         server->has_served = true;
 }
 
@@ -274,13 +293,15 @@ static int run(struct server *server) {
 
         r = create_daemon(server);
         if (r == 0)
-                r = server_open_link(server);
+                r = server->config.dev ? server_start_broker(server) : server_open_link(server);
         if (r == 0) {
                 start_handles(server);
+                server_watch_parent(server);
                 open_http(server);
                 uv_run(&server->loop, UV_RUN_DEFAULT);
         }
         uv_loop_close(&server->loop);
+        server_free_broker(server);
         return r;
 }
 
@@ -288,6 +309,7 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
         struct server server = { .config = *config,
                                  .n_arguments = n_arguments,
                                  .arguments = arguments,
+                                 .parent = getppid(),
                                  .exit_code = EXIT_SUCCESS };
         int r;
 

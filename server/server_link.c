@@ -85,8 +85,8 @@ int server_open_link(struct server *server) {
         };
         struct decoder decoder = { .persistence_name = config->persist_property };
         struct link_config link_config = {
-                .endpoints = config->endpoints,
-                .n_endpoints = config->n_endpoints,
+                .endpoints = server->dev ? server_broker_endpoint(server) : config->endpoints,
+                .n_endpoints = server->dev ? 1 : config->n_endpoints,
                 .client_id = config->client_id,
                 .keepalive_s = config->keepalive_s,
                 .credentials = {

@@ -20,14 +20,17 @@ struct server {
         char *const *arguments;
         struct config reloaded; /* what the config borrows from since the last reload */
         uv_loop_t loop;
-        uv_signal_t sigterm, sigint, sighup;
+        uv_signal_t sigterm, sigint, sighup, parent_signal;
         uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer;
+        uv_pipe_t input; /* stdin, where its end is to be ours */
+        pid_t parent;
         struct storage *storage;
         uv_work_t commit_work;
         const struct storage_batch *commit_batch; /* NULL: none is under way */
         int commit_result;
         struct daemon *daemon;
-        struct link *link;
+        struct dev *dev;   /* NULL: none */
+        struct link *link; /* NULL until the broker is there */
         struct http *http; /* NULL: none */
         const char *user_properties[INVOCATION_PROPERTIES_MAX];
         bool has_served;
@@ -62,6 +65,20 @@ bool server_has_room(void *userdata);
 /* server_service.c: what the service manager watches. */
 
 void server_start_watchdog(struct server *server);
+
+/* server_dev.c: a broker of our own. */
+
+/*
+ * Starts it; the link is opened once it serves, and when it ends, we do. Returns 0 or -errno; why it cannot has been
+ * logged.
+ */
+int server_start_broker(struct server *server);
+void server_stop_broker(struct server *server);
+void server_free_broker(struct server *server);
+const struct endpoint *server_broker_endpoint(const struct server *server);
+
+/* server_parent.c: stops with our parent, or with stdin, where the configuration says so. */
+void server_watch_parent(struct server *server);
 
 /* server_commit.c: storing, on a worker thread, where it may wait for the disk. */
 

@@ -29,7 +29,7 @@ LIBC = {
     "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "grp.h", "inttypes.h", "limits.h", "link.h",
     "malloc.h", "math.h", "netdb.h", "poll.h", "pwd.h", "signal.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h",
     "stdio.h", "stdlib.h", "string.h", "strings.h", "time.h", "unistd.h",
-    "arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/file.h", "sys/mman.h", "sys/random.h", "sys/resource.h",
+    "arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/file.h", "sys/mman.h", "sys/prctl.h", "sys/random.h", "sys/resource.h",
     "sys/socket.h", "sys/stat.h", "sys/statvfs.h", "sys/time.h", "sys/types.h", "sys/uio.h", "sys/un.h",
     "sys/wait.h",
 }
@@ -50,7 +50,8 @@ RULES = {
 # The shell around it all: the only files that see both what is pure and the event loop.
 SHELL = ({"common", "core", "proto", "records", "storage", "io", ""}, EVENT_LOOP | MQTT)
 CONFIG_FILE = ({"common", ""}, INI)
-SHELL_FILES = {"main.c", "pages.c", "pages.h", "server.c", "server_commit.c", "server_link.c", "server_service.c", "server_state.h"}
+SHELL_FILES = {"main.c", "pages.c", "pages.h", "server.c", "server_commit.c", "server_dev.c", "server_link.c",
+               "server_parent.c", "server_service.c", "server_state.h"}
 EXCEPTIONS = {"server/config_file.c": CONFIG_FILE, **{f"server/{name}": SHELL for name in SHELL_FILES}}
 
 # What a folder takes of another for a reason.

@@ -30,13 +30,14 @@ def write(tmp_path, *lines):
 
 
 def help_defaults():
-    """Flag -> the default that --help says, None where it says none."""
+    """Flag -> the default that --help says, None where it says none; a switch, which has no value there, is off."""
     defaults = {}
     text = subprocess.run([STATESTORED, "--help"], capture_output=True, text=True, check=True).stdout
     for line in text.splitlines():
-        option = re.match(r"  --([a-z-]+) \S+ +.*?(?:\(([^()]*)\))?$", line)
-        if option and option[1] != "config":
-            defaults[option[1]] = option[2]
+        option = re.match(r"  --([a-z-]+)( \S+)? +.*?(?:\(([^()]*)\))?$", line)
+        if option and option[1] not in ("config", "check-config", "version"):
+            is_switch = not option[2] or re.match(r"  --[a-z-]+  ", line)
+            defaults[option[1]] = "off" if is_switch else option[3]
     return defaults
 
 
@@ -58,9 +59,9 @@ def test_the_shipped_file_can_be_used():
 
 
 FAULTS = [
-    ("[broker]\nport = 0", ":2: a port from 1 to 65535 was expected, not \"0\""),
-    ("[broker]\nport = 65536", ":2: a port from 1 to 65535 was expected, not \"65536\""),
-    ("[broker]\nport =", ":2: a port from 1 to 65535 was expected, not \"\""),
+    ("[broker]\nport = -1", ":2: a port from 0 to 65535 was expected, not \"-1\""),
+    ("[broker]\nport = 65536", ":2: a port from 0 to 65535 was expected, not \"65536\""),
+    ("[broker]\nport =", ":2: a port from 0 to 65535 was expected, not \"\""),
     ("[broker]\nhost = a,,b", ":2: names, addresses or socket paths, each with :PORT or without was expected"),
     ("[broker]\nkeepalive = 1s", ":2: whole seconds from 5s to 65535s was expected"),
     ("[broker]\ntls = yes", ":2: on or off was expected, not \"yes\""),

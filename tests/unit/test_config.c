@@ -182,6 +182,30 @@ Test(config, asks_for_no_property_where_it_is_switched_off) {
         config_deinit(&config);
 }
 
+Test(config, takes_a_broker_of_our_own_with_any_port) {
+        static const char *const arguments[][4] = {
+                { "--dev", "--port=0" },
+                { "--port=0", "--dev" },
+                { "--port", "0", "--dev=on" },
+        };
+        struct config config;
+
+        for (size_t i = 0; i < N_ROWS(arguments); i++) {
+                const char *const *row = arguments[i];
+
+                cr_assert_eq(
+                        read_config((const char *const[]){ row[0], row[1], row[2], row[3], NULL }, &config),
+                        CONFIG_RUN, "%zu", i);
+                cr_expect(config.dev);
+                cr_expect_eq(config.port, 0);
+                cr_expect_eq(config.n_endpoints, 0);
+                config_deinit(&config);
+        }
+        cr_assert_eq(read_config((const char *const[]){ "--dev=off", NULL }, &config), CONFIG_RUN);
+        cr_expect_not(config.dev);
+        config_deinit(&config);
+}
+
 Test(config, lists_every_option_in_its_help) {
         char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
 

@@ -86,8 +86,8 @@ static const struct {
         const char *value;
         const char *line;
 } wrong_variables[] = {
-        { "STATESTORE_BROKER_PORT", "0",
-          "statestored: STATESTORE_BROKER_PORT: a port from 1 to 65535 was expected, not \"0\"\n" },
+        { "STATESTORE_BROKER_PORT", "-1",
+          "statestored: STATESTORE_BROKER_PORT: a port from 0 to 65535 was expected, not \"-1\"\n" },
         { "STATESTORE_LOG_LEVEL", "loud",
           "statestored: STATESTORE_LOG_LEVEL: error, warning, info or debug was expected, not \"loud\"\n" },
         { "STATESTORE_STORE_MAX_KEYS", "many",
@@ -198,7 +198,7 @@ static const struct {
         { "an option of no section", "port = 1\n", ":1: no such option" },
         { "no such section", "\n[brokers]\nport = 1\n", ":3: no such option: [brokers] port" },
         { "a wrong value", "# a comment\n\n[broker]\nport = x\n",
-          ":4: a port from 1 to 65535 was expected, not \"x\"" },
+          ":4: a port from 0 to 65535 was expected, not \"x\"" },
         { "an empty value", "[broker]\nclient-id =\n", ":2: 1 to 65535 bytes of UTF-8 was expected" },
         { "twice", "[broker]\nport = 1\nkeepalive = 5s\nport = 2\n",
           ":4: [broker] port is given twice, first in line 2" },

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestored --dev: up in a blink, on a port that nobody else has, and gone without a trace."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.broker import free_port
+from support.double import Double, environment_of_doubles, is_gone
+from support.process import PATIENCE, STATESTORED, wait_until
+
+
+@pytest.fixture
+def double_of(tmp_path):
+    """Makes doubles; what is left of them is ended after the test. Each is at home in the test's directory."""
+    made = []
+
+    def make(*flags, **more):
+        made.append(Double(tmp_path, *flags, **more))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for double in made:
+            double.close()
+
+
+@pytest.fixture
+def double(double_of):
+    return double_of().start()
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_it_says_where_it_serves_and_serves_there(double_of, tmp_path):
+    ready = tmp_path / "ready"
+    double = double_of("--ready-file", ready).start()
+
+    assert ready.read_text() == double.url + "\n"
+    client = double.connect("client-1")
+    assert client.request("SET", "key", "value").payload == b"+OK\r\n"
+    assert client.request("GET", "key").payload == b"$5\r\nvalue\r\n"
+
+
+def test_its_broker_has_the_plugin(double):
+    assert "identity verified, delivery direct, presence exact" in double.log()
+
+
+def test_a_burst_loses_nothing(double):
+    client = double.connect("client-1")
+
+    answers = client.request_all(("SET", f"key-{n}", "value") for n in range(3000))
+
+    assert all(answer.payload == b"+OK\r\n" for answer in answers)
+
+
+def test_it_takes_the_port_that_it_is_given(double_of):
+    port = free_port()
+
+    assert double_of(port=port).start().port == port
+
+
+def test_a_port_that_is_in_use_is_said_so(double, double_of):
+    second = double_of(port=double.port)
+
+    assert second.first_line() == ""
+    assert second.child.wait(PATIENCE) == 1
+    assert f"port {double.port} is in use" in second.log()
+    assert "--port 0" in second.log()
+
+
+def end_by_stdin(double):
+    double.child.stdin.close()
+    return 0
+
+
+def end_by(number, exit_code):
+    def end(double):
+        double.child.send_signal(number)
+        return exit_code
+
+    return end
+
+
+WAYS = {"stdin": end_by_stdin, "SIGTERM": end_by(signal.SIGTERM, 0), "SIGINT": end_by(signal.SIGINT, 0),
+        "SIGKILL": end_by(signal.SIGKILL, -9), "SIGSEGV": end_by(signal.SIGSEGV, None)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_however_it_ends_its_broker_ends_and_nothing_is_left(double_of, tmp_path, way):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    double = double_of(environment={"TMPDIR": str(temporary)}).start()
+    double.connect("client-1").request("SET", "key", "value")
+    double.close_clients()
+
+    expected = WAYS[way](double)
+
+    exit_code = double.wait()
+    assert expected in (None, exit_code), double.log()
+    assert is_free(double.port)
+    assert list(temporary.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["double.log", "temporary"]
+
+
+def test_a_broker_that_ends_takes_the_store_with_it(double):
+    os.kill(double.broker_pid, signal.SIGKILL)
+
+    assert double.wait() == 1
+    assert "mosquitto has ended" in double.log()
+
+
+# Starts a double as a child of its own, says which, and waits for its stdin.
+PARENT = """
+import subprocess, sys
+double = subprocess.Popen([*sys.argv[1:], "--dev", "--port", "0", "--exit-with-parent"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+double.stdout.readline()
+print(double.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def children_of(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_it_ends_with_its_parent():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, STATESTORED], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, env=environment_of_doubles())
+    try:
+        pid = int(parent.stdout.readline())
+        [broker] = children_of(pid)
+        assert not is_gone(pid) and not is_gone(broker)
+    finally:
+        parent.kill()
+        parent.wait()
+
+    wait_until(lambda: is_gone(pid), "the double has followed its parent")
+    wait_until(lambda: is_gone(broker), "and its broker")
+
+
+# The same in a thread of its own, which has ended when it says so. Then two requests' time, at the double's side.
+PARENT_WITH_THREAD = """
+import os, subprocess, sys, threading
+def start():
+    global double, thread
+    double = subprocess.Popen([*sys.argv[1:], "--dev", "--port", "0", "--exit-with-parent"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    thread = threading.get_native_id()
+starter = threading.Thread(target=start)
+starter.start()
+starter.join()
+while os.path.exists(f"/proc/self/task/{thread}"):
+    pass
+print(double.stdout.readline().decode(), end="", flush=True)
+sys.stdin.read()
+double.terminate()
+sys.exit(double.wait())
+"""
+
+
+def test_a_thread_that_started_it_may_end():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT_WITH_THREAD, STATESTORED], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, env=environment_of_doubles())
+    try:
+        port = parent.stdout.readline().strip().rpartition(b":")[2]
+        for _ in range(2):
+            answer = subprocess.run([STATESTORED.with_name("statestorectl"), "--port", port, "set", "key", "value"],
+                                    capture_output=True, text=True, check=False)
+            assert answer.stdout.startswith("OK"), answer
+        parent.stdin.close()
+        assert parent.wait(PATIENCE) == 0
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+def test_without_the_switch_the_end_of_stdin_is_none(double_of):
+    double = double_of("--exit-with-parent=off").start()
+    double.child.stdin.close()
+
+    assert double.connect("client-1").request("SET", "key", "value").payload == b"+OK\r\n"
+    double.child.send_signal(signal.SIGTERM)
+    assert double.wait() == 0
+
+
+def test_it_starts_though_stdin_is_closed(double_of):
+    double = double_of(wrapper=["sh", "-c", 'exec "$@" <&-', "sh"]).start()
+
+    assert double.connect("client-1").request("SET", "key", "value").payload == b"+OK\r\n"
+
+
+def test_without_mosquitto_it_says_how_to_get_it(double_of, tmp_path):
+    double = double_of(environment={"PATH": str(tmp_path)})
+
+    assert double.first_line() == ""
+    assert double.child.wait(PATIENCE) == 1
+    assert "apt-get install mosquitto" in double.log()
+
+
+def test_mosquitto_is_found_in_the_sbin_beside_a_bin(double_of):
+    double_of(environment={"PATH": "/usr/bin"}).start()
+
+
+def test_fifty_at_once_come_up_and_go_away(tmp_path):
+    directories = [tmp_path / str(n) for n in range(50)]
+    for directory in directories:
+        directory.mkdir()
+    doubles = [Double(directory) for directory in directories]
+    try:
+        for double in doubles:
+            double.start()
+        assert len({double.port for double in doubles}) == len(doubles)
+        for n, double in enumerate(doubles):
+            client = double.connect("client-1")
+            assert client.request("SET", "key", f"value-{n}").payload == b"+OK\r\n"
+        for n, double in enumerate(doubles):
+            assert double.clients[0].request("GET", "key").payload.endswith(f"value-{n}\r\n".encode())
+
+        for double in doubles:
+            double.close_clients()
+            double.child.stdin.close()
+        for double in doubles:
+            assert double.wait() == 0, double.log()
+            assert is_free(double.port)
+    finally:
+        for double in doubles:
+            double.close()
+
+
+def started_alone(tmp_path):
+    """How long the broker takes to start by itself, and the store's program to do nothing."""
+    configuration = tmp_path / "mosquitto.conf"
+    configuration.write_text(f"user root\nlistener {free_port()} 127.0.0.1\nlog_dest stderr\n")
+    before = time.monotonic()
+    broker = subprocess.Popen(["mosquitto", "-c", configuration], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        for line in broker.stdout:
+            if b"running" in line:
+                break
+        subprocess.run([STATESTORED, "--version"], check=True, stdout=subprocess.DEVNULL)
+        return time.monotonic() - before
+    finally:
+        broker.kill()
+        broker.wait()
+        broker.stdout.close()
+
+
+def test_it_serves_hardly_later_than_its_parts_take_to_start(double_of, tmp_path):
+    alone, together = [], []
+    for _ in range(10):
+        alone.append(started_alone(tmp_path))
+        double = double_of().start()
+        together.append(double.served_at - double.started_at)
+        double.stop()
+
+    assert min(together) < min(alone) + 0.05, (alone, together)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestored --dev: a store with a broker of its own."""
+
+import os
+import selectors
+import subprocess
+import time
+from pathlib import Path
+
+from support.client import Client
+from support.plugin import runtime_of_sanitizers
+from support.process import PATIENCE, STATESTORED, wait_until
+
+
+def environment_of_doubles():
+    """Their broker was built without sanitizers, so it has to be told of those that its plugin needs."""
+    runtime = runtime_of_sanitizers()
+    return {**os.environ, **({"LD_PRELOAD": ":".join(runtime)} if runtime else {})}
+
+
+def is_gone(pid):
+    """Whether it has ended, though perhaps nobody has asked how."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+class Double:
+    """Lives until stop(), and no longer than the test run: its stdin is ours. What it logs is in its directory."""
+
+    def __init__(self, directory, *flags, port=0, environment=None, wrapper=(), **more):
+        self.log_path = Path(directory) / "double.log"
+        with open(self.log_path, "ab") as log:
+            self.started_at = time.monotonic()
+            more.setdefault("stdin", subprocess.PIPE)
+            self.child = subprocess.Popen(
+                [*wrapper, STATESTORED, "--dev", "--port", str(port), "--exit-with-parent", *map(str, flags)],
+                stdout=subprocess.PIPE, stderr=log, cwd=directory,
+                env={**environment_of_doubles(), **(environment or {})}, **more)
+        self.clients = []
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def first_line(self):
+        """Waits for it; empty where it ended without one."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.child.stdout, selectors.EVENT_READ)
+            assert selector.select(PATIENCE), f"nothing was printed\n{self.log()}"
+        return self.child.stdout.readline().decode()
+
+    def start(self):
+        """Returns when it serves."""
+        line = self.first_line()
+        self.served_at = time.monotonic()
+        assert line.startswith("mqtt://127.0.0.1:"), f"{line!r}\n{self.log()}"
+        self.url = line.rstrip("\n")
+        self.port = int(self.url.rpartition(":")[2])
+        [self.broker_pid] = map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split())
+        return self
+
+    def connect(self, client_id):
+        self.clients.append(Client(self.port, client_id))
+        return self.clients[-1]
+
+    def close_clients(self):
+        while self.clients:
+            self.clients.pop().close()
+
+    def wait(self):
+        """Waits until it has ended by itself, with its broker, and returns the exit code."""
+        exit_code = self.child.wait(PATIENCE)
+        wait_until(lambda: is_gone(self.broker_pid), "the broker is gone")
+        return exit_code
+
+    def stop(self):
+        """By closing its stdin."""
+        self.close_clients()
+        self.child.stdin.close()
+        return self.wait()
+
+    def close(self):
+        """Whatever has become of it."""
+        self.close_clients()
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+        self.child.stdout.close()
+        if self.child.stdin:
+            self.child.stdin.close()
