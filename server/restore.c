@@ -8,10 +8,14 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 
+/* Longer than that no answer is remembered, wherever the system clock has gone since it was given. */
+#define REMEMBERED_MAX_NS ((ENGINE_REMEMBERED_MAX_S + 1) * INT64_C(1000000000))
+
 struct restore {
         const struct engine_config *config;
         struct storage_header header;
         struct engine *engine;
+        struct now now;
 };
 
 static void restore_deinit(struct restore *restore) {
@@ -63,6 +67,8 @@ static int take_answer(void *userdata, uint32_t slot, const struct digest *diges
                        struct remembered_answer answer, int64_t deadline_ns) {
         struct restore *restore = userdata;
 
+        if (deadline_ns > restore->now.mono_ns + REMEMBERED_MAX_NS)
+                deadline_ns = restore->now.mono_ns + REMEMBERED_MAX_NS;
         return dedup_restore(&restore->engine->dedup, slot, digest, answer, deadline_ns);
 }
 
@@ -73,7 +79,7 @@ static void say_progress(void *userdata, uint64_t n_rows) {
 
 int restore_engine(struct engine **ret_engine, struct storage_header *ret_header, struct storage *storage,
                    const struct engine_config *config, struct now now) {
-        CLEANUP(restore_deinit) struct restore restore = { .config = config };
+        CLEANUP(restore_deinit) struct restore restore = { .config = config, .now = now };
         struct storage_sink sink = {
                 .header = take_header,
                 .entry = take_entry,

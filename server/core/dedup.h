@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/heap.h"
+#include "core/slots.h"
 #include "core/table.h"
 
 /*
@@ -23,16 +23,23 @@ struct remembered_answer {
         bool has_version;
 };
 
-struct dedup_slab;
-struct dedup_record;
+/*
+ * Deadlines are kept in whole seconds, rounded up, and lie within a span of one another: longer than any answer is
+ * remembered.
+ */
+#define DEDUP_SPAN_S 1024
+
+/* Those that are forgotten in one second, as a list of slots. */
+struct dedup_second {
+        uint32_t first, last;
+};
 
 struct dedup {
         struct table table;
-        struct heap deadlines; /* monotonic nanoseconds */
-        struct dedup_slab *slabs;
-        uint32_t n_slots;
-        struct dedup_record *free_records;
-        struct dedup_record *skipped_records; /* free, of slots below the last one restored */
+        struct slots records;
+        struct dedup_second seconds[DEDUP_SPAN_S]; /* by their number, modulo the span */
+        int64_t first_s;                           /* the first one that is not empty */
+        int64_t last_s;                            /* at or after the last one that is not */
         uint64_t n_records_max;
         uint64_t n_dropped_early;
 };
@@ -50,6 +57,9 @@ struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_pa
 /* False where it is not remembered, or no longer. */
 bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t now_ns,
                 struct remembered_answer *ret_answer);
+
+/* This one will be looked for soon: what that reads is brought near. */
+void dedup_expect(const struct dedup *dedup, const struct digest *digest);
 
 /*
  * Remembers the answer until deadline_ns, in the place of one that is remembered under this digest. *ret_slot is

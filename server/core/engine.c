@@ -12,7 +12,6 @@
 
 /* How long an answer is remembered: the request's expiry, within bounds (protocol section 11). */
 #define REMEMBER_MIN_S     60
-#define REMEMBER_MAX_S     600
 #define REMEMBER_DEFAULT_S 120
 
 /* A Correlation Data as long as a UUID is taken to be unique by itself. */
@@ -139,8 +138,8 @@ static int64_t remember_until(const struct request *request, int64_t now_ns) {
 
         if (lifetime_s < REMEMBER_MIN_S)
                 lifetime_s = REMEMBER_MIN_S;
-        if (lifetime_s > REMEMBER_MAX_S)
-                lifetime_s = REMEMBER_MAX_S;
+        if (lifetime_s > ENGINE_REMEMBERED_MAX_S)
+                lifetime_s = ENGINE_REMEMBERED_MAX_S;
 
         /* in whole seconds, so that forgetting wakes us once a second and not once an answer */
         return ((now_ns / NS_PER_S) + lifetime_s + 1) * NS_PER_S;

@@ -64,6 +64,9 @@ struct event {
 /* What one tick expires at most, so that many keys of one deadline do not hold up requests. */
 #define ENGINE_EXPIRED_MAX 1000
 
+/* How long an answer is remembered at most, to the end of that second. */
+#define ENGINE_REMEMBERED_MAX_S 600
+
 struct engine {
         struct engine_config config;
         struct clock clock;

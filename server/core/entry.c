@@ -3,7 +3,6 @@
 #include "core/entry.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "common/assert.h"
@@ -14,11 +13,8 @@
 /* What an allocation takes beside what was asked for: its header, and on average half of its rounding. */
 #define ALLOCATION_OVERHEAD 16
 
-/* What of it comes before its bytes, which use up what would be padding. */
-#define ENTRY_HEADER offsetof(struct entry, bytes)
-
 #define KEY_LENGTH_MAX ((UINT32_C(1) << 28) - 1)
-#define PART_MAX       (UINT32_MAX - 64) /* other lengths are kept in 32 bits */
+#define PART_MAX       UINT32_MAX /* of the rest: so that no sum overflows */
 
 /* A fencing token inside an entry; its node id follows. */
 struct fence_header {
@@ -33,7 +29,7 @@ static size_t fence_size(const struct hlc *fence) {
 
 /* Where it begins; not aligned. */
 static const uint8_t *fence_of(const struct entry *entry) {
-        return entry->bytes + entry->key_length + entry->blob_length;
+        return entry_value(entry).data + entry_value(entry).length + 2;
 }
 
 static struct fence_header fence_header_of(const struct entry *entry) {
@@ -72,7 +68,7 @@ int entry_new(struct entry **ret_entry, struct slice key, struct slice value, st
         if (key.length > KEY_LENGTH_MAX || blob_length > PART_MAX || fence_size(fence) > PART_MAX)
                 return -ENOMEM;
 
-        entry = malloc(ENTRY_HEADER + key.length + blob_length + fence_size(fence));
+        entry = malloc(sizeof(struct entry) + key.length + blob_length + fence_size(fence));
         if (!entry)
                 return -ENOMEM;
 
@@ -81,7 +77,6 @@ int entry_new(struct entry **ret_entry, struct slice key, struct slice value, st
         entry->n_references = 1;
         entry->is_persistent = false;
         entry->expiry_position = HEAP_NONE;
-        entry->blob_length = (uint32_t)blob_length;
         entry->key_length = key.length & KEY_LENGTH_MAX;
         entry->has_fence = fence;
 
@@ -117,15 +112,19 @@ struct slice entry_key(const struct entry *entry) {
 }
 
 struct slice entry_blob(const struct entry *entry) {
-        return (struct slice){ entry->bytes + entry->key_length, entry->blob_length };
+        const uint8_t *begin = entry->bytes + entry->key_length;
+        struct slice value = entry_value(entry);
+
+        return (struct slice){ begin, (size_t)(value.data - begin) + value.length + 2 };
 }
 
 struct slice entry_value(const struct entry *entry) {
-        struct slice blob = entry_blob(entry);
-        const uint8_t *line_end = memchr(blob.data, '\n', blob.length);
-        size_t header_length = (size_t)(line_end - blob.data) + 1;
+        const uint8_t *at = entry->bytes + entry->key_length + 1;
+        size_t length = 0;
 
-        return (struct slice){ line_end + 1, blob.length - header_length - 2 };
+        for (; *at != '\r'; at++)
+                length = 10 * length + (size_t)(*at - '0');
+        return (struct slice){ at + 2, length };
 }
 
 struct version entry_version(const struct entry *entry) {
@@ -150,14 +149,14 @@ bool entry_fence(const struct entry *entry, struct hlc *ret_fence) {
 uint64_t entry_cost(size_t key_length, size_t value_length, const struct hlc *fence) {
         char header[PARSE_UINT64_DIGITS_MAX + 3];
 
-        return ENTRY_HEADER + key_length + format_blob_header(header, value_length) + value_length + 2 +
-               fence_size(fence) + ALLOCATION_OVERHEAD + TABLE_ITEM_OVERHEAD;
+        return sizeof(struct entry) + key_length + format_blob_header(header, value_length) + value_length +
+               2 + fence_size(fence) + ALLOCATION_OVERHEAD + TABLE_ITEM_OVERHEAD;
 }
 
 uint64_t entry_cost_of(const struct entry *entry) {
         size_t fence_length =
                 entry->has_fence ? sizeof(struct fence_header) + fence_header_of(entry).node_length : 0;
 
-        return ENTRY_HEADER + entry->key_length + entry->blob_length + fence_length + ALLOCATION_OVERHEAD +
-               TABLE_ITEM_OVERHEAD;
+        return sizeof(struct entry) + entry->key_length + entry_blob(entry).length + fence_length +
+               ALLOCATION_OVERHEAD + TABLE_ITEM_OVERHEAD;
 }

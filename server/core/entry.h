@@ -22,11 +22,10 @@ struct entry {
         uint32_t version_counter;
         uint32_t n_references;
         uint32_t expiry_position; /* in the store's heap of deadlines */
-        uint32_t blob_length;
         uint32_t key_length : 28; /* as long as an MQTT packet can be */
         bool has_fence : 1;
         bool is_persistent : 1; /* whether storage keeps it */
-        uint8_t bytes[];        /* key, value as a RESP3 blob, fencing token */
+        uint8_t bytes[];        /* key, value as a RESP3 blob, whose header has its length, fencing token */
 };
 
 /*

@@ -238,6 +238,8 @@ static void compare_registrations(const struct disk *disk, const struct watch *w
 
 static void compare_answers(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
         size_t n_kept = 0, n_remembered = 0;
+        struct table_cursor cursor = { 0 };
+        const void *item;
 
         for (size_t i = 0; i < disk->n_slots; i++) {
                 const struct disk_answer *kept = &disk->answers[i];
@@ -252,8 +254,13 @@ static void compare_answers(const struct disk *disk, const struct dedup *dedup, 
                        answer.version_wall_ms == kept->answer.version_wall_ms &&
                        answer.version_counter == kept->answer.version_counter);
         }
-        for (uint32_t i = 0; i < dedup->deadlines.n_nodes; i++)
-                n_remembered += dedup->deadlines.nodes[i].deadline > now_ns;
+        while ((item = table_each(&dedup->table, &cursor))) {
+                struct remembered_answer answer;
+                struct digest digest;
+
+                memcpy(&digest, dedup->table.key(item).data, sizeof(digest));
+                n_remembered += dedup_find(dedup, &digest, now_ns, &answer);
+        }
         ASSERT(n_kept == n_remembered);
 }
 

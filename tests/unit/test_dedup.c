@@ -11,6 +11,8 @@
 #define N_PARTS 3
 #define ENOUGH  (64 << 20)
 
+#define NS_PER_S INT64_C(1000000000)
+
 static struct digest digest_of(uint64_t number) {
         struct slice part = { (const uint8_t *)&number, sizeof(number) };
 
@@ -20,19 +22,19 @@ static struct digest digest_of(uint64_t number) {
 #define NO_SLOT UINT32_MAX
 
 /* The slot, or NO_SLOT. */
-static uint32_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_ns) {
+static uint32_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_s) {
         struct digest digest = digest_of(number);
         struct remembered_answer answer = { .version_wall_ms = (int64_t)number };
         uint32_t slot;
 
-        return dedup_remember(dedup, &digest, answer, deadline_ns, &slot) ? slot : NO_SLOT;
+        return dedup_remember(dedup, &digest, answer, deadline_s * NS_PER_S, &slot) ? slot : NO_SLOT;
 }
 
-static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t now_ns) {
+static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t now_s) {
         struct digest digest = digest_of(number);
         struct remembered_answer answer;
 
-        if (!dedup_find(dedup, &digest, now_ns, &answer))
+        if (!dedup_find(dedup, &digest, now_s * NS_PER_S, &answer))
                 return false;
         cr_expect_eq(answer.version_wall_ms, (int64_t)number);
         return true;
@@ -134,11 +136,11 @@ Test(dedup, forgets_what_is_past_its_deadline_and_nothing_else) {
         cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
         for (uint64_t i = 1; i <= 5; i++)
                 remember(&dedup, i, (int64_t)i * 10);
-        cr_expect_eq(dedup_next_deadline(&dedup), 10);
+        cr_expect_eq(dedup_next_deadline(&dedup), 10 * NS_PER_S);
 
-        dedup_forget_expired(&dedup, 30, 100);
+        dedup_forget_expired(&dedup, 30 * NS_PER_S, 100);
         cr_expect_eq(dedup_n_answers(&dedup), 2);
-        cr_expect_eq(dedup_next_deadline(&dedup), 40);
+        cr_expect_eq(dedup_next_deadline(&dedup), 40 * NS_PER_S);
         cr_expect(is_remembered(&dedup, 4, 0));
         cr_expect_not(is_remembered(&dedup, 3, 0));
         cr_expect_eq(dedup.n_dropped_early, 0);
@@ -151,9 +153,9 @@ Test(dedup, forgets_no_more_at_a_time_than_it_is_told) {
         cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
         for (uint64_t i = 1; i <= 10; i++)
                 remember(&dedup, i, 10);
-        dedup_forget_expired(&dedup, 10, 3);
+        dedup_forget_expired(&dedup, 10 * NS_PER_S, 3);
         cr_expect_eq(dedup_n_answers(&dedup), 7);
-        dedup_forget_expired(&dedup, 10, 100);
+        dedup_forget_expired(&dedup, 10 * NS_PER_S, 100);
         cr_expect_eq(dedup_n_answers(&dedup), 0);
         dedup_deinit(&dedup);
 }
@@ -165,10 +167,12 @@ Test(dedup, remembers_the_last_answer_to_a_request) {
         uint32_t slot;
 
         cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
-        cr_assert(dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 1 }, 10, &slot));
-        cr_assert(dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 2 }, 20, &slot));
+        cr_assert(dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 1 }, 10 * NS_PER_S,
+                                 &slot));
+        cr_assert(dedup_remember(&dedup, &digest, (struct remembered_answer){ .outcome = 2 }, 20 * NS_PER_S,
+                                 &slot));
         cr_expect_eq(dedup_n_answers(&dedup), 1);
-        cr_assert(dedup_find(&dedup, &digest, 15, &answer));
+        cr_assert(dedup_find(&dedup, &digest, 15 * NS_PER_S, &answer));
         cr_expect_eq(answer.outcome, 2);
         cr_expect_eq(dedup.n_dropped_early, 0);
         dedup_deinit(&dedup);
@@ -178,9 +182,9 @@ Test(dedup, drops_what_would_be_forgotten_first_at_its_limit_and_counts_it) {
         struct dedup dedup;
         uint64_t n_max;
 
-        cr_assert_eq(dedup_init(&dedup, 100000), 0);
+        cr_assert_eq(dedup_init(&dedup, 50000), 0);
         n_max = dedup.n_records_max;
-        cr_assert(n_max > 10 && n_max < 100000 / (2 * sizeof(struct digest)), "%lu records", n_max);
+        cr_assert(n_max > 10 && n_max < 50000 / (2 * sizeof(struct digest)), "%lu records", n_max);
 
         /* the later it comes, the sooner it goes */
         for (uint64_t i = 0; i < n_max; i++)
@@ -188,7 +192,7 @@ Test(dedup, drops_what_would_be_forgotten_first_at_its_limit_and_counts_it) {
         cr_expect_eq(dedup_n_answers(&dedup), n_max);
         cr_expect_eq(dedup.n_dropped_early, 0);
 
-        remember(&dedup, n_max, 2000000);
+        remember(&dedup, n_max, 1000001);
         cr_expect_eq(dedup_n_answers(&dedup), n_max);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect_not(is_remembered(&dedup, n_max - 1, 0));
@@ -216,16 +220,74 @@ Test(dedup, uses_again_what_it_forgot) {
         cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
         for (uint64_t i = 0; i < 1000; i++)
                 remember(&dedup, i, 10);
-        n_slabs_bytes = heap_bytes(&dedup.deadlines);
+        n_slabs_bytes = slots_bytes(&dedup.records);
         for (int64_t round = 1; round <= 100; round++) {
-                dedup_forget_expired(&dedup, round * 10, 1000);
+                dedup_forget_expired(&dedup, round * 10 * NS_PER_S, 1000);
                 for (uint64_t i = 0; i < 1000; i++)
                         remember(&dedup, i, round * 10 + 10);
                 cr_assert_eq(dedup_n_answers(&dedup), 1000);
         }
-        cr_expect_eq(heap_bytes(&dedup.deadlines), n_slabs_bytes);
+        cr_expect_eq(slots_bytes(&dedup.records), n_slabs_bytes);
         for (uint64_t i = 0; i < 1000; i++)
                 cr_assert(is_remembered(&dedup, i, 1005));
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, gives_back_the_memory_of_what_it_forgot) {
+        struct dedup dedup;
+        uint64_t n_bytes_of_one;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        remember(&dedup, 0, 10);
+        n_bytes_of_one = slots_bytes(&dedup.records);
+        for (uint64_t i = 1; i < 100000; i++)
+                remember(&dedup, i, 10 + (int64_t)i / 1000);
+        cr_expect_gt(slots_bytes(&dedup.records), 20 * n_bytes_of_one);
+        dedup_forget_expired(&dedup, 100 * NS_PER_S, UINT32_MAX);
+        cr_expect_eq(dedup_n_answers(&dedup), 9000);
+        cr_expect_leq(slots_bytes(&dedup.records), 4 * n_bytes_of_one);
+        dedup_forget_expired(&dedup, INT64_MAX, UINT32_MAX);
+        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        cr_expect_leq(slots_bytes(&dedup.records), n_bytes_of_one);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, counts_a_deadline_to_the_end_of_its_second) {
+        struct digest digest = digest_of(1);
+        struct remembered_answer answer;
+        struct dedup dedup;
+        uint32_t slot;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        cr_assert(dedup_remember(&dedup, &digest, (struct remembered_answer){ 0 }, NS_PER_S + 1, &slot));
+        cr_expect(dedup_find(&dedup, &digest, 2 * NS_PER_S - 1, &answer));
+        cr_expect_not(dedup_find(&dedup, &digest, 2 * NS_PER_S, &answer));
+        dedup_deinit(&dedup);
+}
+
+/* Nobody forgot anything for long, or what was kept of an earlier run is of a time that has not come. */
+Test(dedup, keeps_its_order_where_deadlines_lie_far_from_each_other) {
+        struct dedup dedup;
+
+        cr_assert_eq(dedup_init(&dedup, ENOUGH), 0);
+        for (uint64_t i = 0; i < 100; i++)
+                remember(&dedup, i, 10 + (int64_t)i);
+        remember(&dedup, 1000, 10 + DEDUP_SPAN_S - 1);
+        cr_expect_eq(dedup_n_answers(&dedup), 101);
+        remember(&dedup, 1001, 10 + DEDUP_SPAN_S);
+        cr_expect_eq(dedup_n_answers(&dedup), 101);
+        cr_expect_not(is_remembered(&dedup, 0, 0));
+        remember(&dedup, 1002, INT64_MAX / NS_PER_S);
+        cr_expect_eq(dedup_n_answers(&dedup), 1);
+
+        remember(&dedup, 1003, 5);
+        cr_expect(is_remembered(&dedup, 1003, 5));
+        cr_expect_eq(dedup_next_deadline(&dedup), (INT64_MAX / NS_PER_S - DEDUP_SPAN_S + 1) * NS_PER_S);
+        remember(&dedup, 1004, -5);
+        dedup_forget_expired(&dedup, INT64_MAX, 1000);
+        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        remember(&dedup, 1005, 5);
+        cr_expect_eq(dedup_next_deadline(&dedup), 5 * NS_PER_S);
         dedup_deinit(&dedup);
 }
 
@@ -241,7 +303,7 @@ Test(dedup, forgets_what_it_is_told_to) {
         dedup_forget(&dedup, &three);
         cr_expect_not(is_remembered(&dedup, 1, 0));
         cr_expect(is_remembered(&dedup, 2, 0));
-        cr_expect_eq(dedup_next_deadline(&dedup), 20);
+        cr_expect_eq(dedup_next_deadline(&dedup), 20 * NS_PER_S);
         dedup_deinit(&dedup);
 }
 
@@ -255,13 +317,13 @@ Test(dedup, keeps_each_answer_in_a_slot_of_its_own) {
         n_max = dedup.n_records_max;
         cr_assert_leq(n_max, 1000);
         for (uint64_t i = 1; i < 10000; i++) {
-                uint32_t slot = remember(&dedup, i, (int64_t)(10 * i));
+                uint32_t slot = remember(&dedup, i, (int64_t)i);
 
                 cr_assert_lt(slot, 1000, "answer %lu", i);
                 cr_assert(held_by[slot] == 0 || !is_remembered(&dedup, held_by[slot], 0), "answer %lu", i);
                 held_by[slot] = i;
                 if (i % 3 == 0)
-                        dedup_forget_expired(&dedup, (int64_t)(10 * i - 500), 10);
+                        dedup_forget_expired(&dedup, (int64_t)(i - 50) * NS_PER_S, 10);
         }
         dedup_deinit(&dedup);
 }
@@ -276,7 +338,7 @@ Test(dedup, remembers_again_what_was_kept_and_fills_the_slots_between) {
                 struct digest digest = digest_of(kept[i]);
                 struct remembered_answer answer = { .version_wall_ms = kept[i] };
 
-                cr_assert_eq(dedup_restore(&dedup, kept[i], &digest, answer, 1000), 0);
+                cr_assert_eq(dedup_restore(&dedup, kept[i], &digest, answer, 1000 * NS_PER_S), 0);
                 is_used[kept[i]] = true;
         }
         cr_expect_eq(dedup_n_answers(&dedup), 5);
@@ -304,9 +366,7 @@ Test(dedup, drops_of_what_was_kept_what_is_past_its_limit_and_counts_it) {
         cr_assert_eq(dedup_init(&dedup, 10000), 0);
         cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_answer){ .version_wall_ms = 1 }, 10),
                      0);
-        cr_assert_eq(dedup_restore(&dedup, (uint32_t)dedup.n_records_max, &two,
-                                   (struct remembered_answer){ 0 }, 10),
-                     0);
+        cr_assert_eq(dedup_restore(&dedup, SLOTS_A_SLAB, &two, (struct remembered_answer){ 0 }, 10), 0);
         cr_expect_eq(dedup_n_answers(&dedup), 1);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect(is_remembered(&dedup, 1, 0));
@@ -327,7 +387,7 @@ Test(dedup, comes_down_to_a_lower_limit_with_what_it_remembers_next) {
         cr_expect(is_remembered(&dedup, 0, 0));
         do {
                 n_before = dedup_n_answers(&dedup);
-                remember(&dedup, 5000 + n_steps, 9000);
+                remember(&dedup, 5000 + n_steps, 2000);
                 cr_assert_leq(n_before, dedup_n_answers(&dedup) + 100, "too many at once");
                 cr_assert_lt(n_steps++, 1000);
         } while (dedup_n_answers(&dedup) != n_before);
@@ -336,7 +396,7 @@ Test(dedup, comes_down_to_a_lower_limit_with_what_it_remembers_next) {
         cr_expect_not(is_remembered(&dedup, 0, 0));
 
         dedup_set_limit(&dedup, 1 << 20);
-        remember(&dedup, 1, 9000);
+        remember(&dedup, 1, 2000);
         cr_expect_eq(dedup_n_answers(&dedup), n_before + 1);
         dedup_deinit(&dedup);
 }
