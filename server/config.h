@@ -49,6 +49,7 @@ struct config {
         struct config_file_text *file_texts;    /* owned */
         struct endpoint *http_listen;           /* owned; NULL: none */
         const char *seed_file;
+        const char *record_file;
         const char *ready_file;
         bool exit_with_parent;
         enum log_level log_level;

@@ -74,6 +74,8 @@ const struct option options[] = {
           RESTART },
         { "http", "listen", "--http-listen", "ADDRESS:PORT", NULL, "ADDRESS:PORT, such as 127.0.0.1:9464,",
           "serve /metrics, /healthz, /readyz and /version here", set_http_listen, 0, RESTART },
+        { "process", "record", "--record", "FILE", NULL, "a file name",
+          "append every request and its answer, as lines of JSON", set_text, FIELD(record_file), RESTART },
         { "process", "ready-file", "--ready-file", "FILE", NULL, "a file name",
           "is written when requests are served", set_text, FIELD(ready_file), RESTART },
         { "process", "exit-with-parent", "--exit-with-parent", NULL, "off", "on or off",

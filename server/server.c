@@ -142,6 +142,7 @@ static void on_serving(void *userdata, enum broker_side side) {
 void server_update(struct server *server) {
         enum link_reading reading = LINK_READS;
 
+        recorder_flush(server->recorder);
         if (!server->link)
                 return;
 
@@ -210,6 +211,18 @@ static int64_t clock_ns(void *userdata) {
         return (int64_t)uv_hrtime();
 }
 
+static int open_recorder(struct server *server) {
+        int r;
+
+        if (!server->config.record_file)
+                return 0;
+
+        r = recorder_open(&server->recorder, server->config.record_file, server_now().wall_ms);
+        if (r < 0 && r != -ENOMEM)
+                server->exit_code = EXIT_WRONG;
+        return r;
+}
+
 static int create_daemon(struct server *server) {
         const struct config *config = &server->config;
         struct daemon_config daemon_config = {
@@ -235,6 +248,9 @@ static int create_daemon(struct server *server) {
         /* either says itself why it cannot be used */
         r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
                              : storage_memory_new(&server->storage);
+        if (r < 0)
+                return r;
+        r = open_recorder(server);
         if (r < 0)
                 return r;
         r = daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage, server_now());
@@ -319,6 +335,7 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
 
         r = run(&server);
         daemon_free(server.daemon);
+        recorder_close(server.recorder);
         storage_close(server.storage);
         config_deinit(&server.reloaded);
         if (r == -ENOMEM)

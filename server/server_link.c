@@ -46,7 +46,10 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
 static void on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
 
-        daemon_receive(server->daemon, message, server_now());
+        struct now now = server_now();
+
+        recorder_received(server->recorder, message, now.wall_ms);
+        daemon_receive(server->daemon, message, now);
 }
 
 static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
@@ -58,14 +61,19 @@ static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
 static void on_batch_end(void *userdata) {
         struct server *server = userdata;
 
+        recorder_flush(server->recorder);
         daemon_flush(server->daemon, server_now());
         server_update(server);
 }
 
 int server_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         struct server *server = userdata;
+        int r;
 
-        return link_publish(server->link, message, ret_id);
+        r = link_publish(server->link, message, ret_id);
+        if (r == 0)
+                recorder_sent(server->recorder, message, server_now().wall_ms);
+        return r;
 }
 
 bool server_has_room(void *userdata) {

@@ -8,6 +8,7 @@
 #include "io/link.h"
 #include "progress.h"
 #include "proto/invocation.h"
+#include "recorder.h"
 #include "server.h"
 #include "storage/storage.h"
 
@@ -31,6 +32,7 @@ struct server {
         struct daemon *daemon;
         struct dev *dev;   /* NULL: none */
         struct link *link; /* NULL until the broker is there */
+        struct recorder *recorder; /* NULL: none */
         struct http *http; /* NULL: none */
         const char *user_properties[INVOCATION_PROPERTIES_MAX];
         bool has_served;

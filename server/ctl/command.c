@@ -122,6 +122,31 @@ const struct command commands[N_COMMANDS] = {
                              "\n"
                              "  statestorectl backup /var/lib/statestored monday.db\n",
                              2, 2 },
+        [COMMAND_REPLAY] = { "replay", "FILE",
+                             "send recorded requests again, and see what is answered otherwise",
+                             "FILE is what statestored --record has written; - is stdin. Each request is "
+                             "sent "
+                             "as it was, under the\n"
+                             "client id that it bears, once the one before is answered. Prints those that "
+                             "are "
+                             "answered otherwise,\n"
+                             "with both answers; versions and times differ by nature and are not compared, "
+                             "nor "
+                             "are notifications.\n"
+                             "Exit status 1 where any differs.\n"
+                             "\n"
+                             "  statestorectl replay session.jsonl          at a store that begins as the "
+                             "recorded one did\n"
+                             "  statestorectl replay session.jsonl --pace   keys expire between requests as "
+                             "they did\n"
+                             "\n"
+                             "Left out are requests that the broker or the store must refuse by their "
+                             "envelope, and later pages of\n"
+                             "a SCAN. With the plugin, or a policy, all requests are this client's own: "
+                             "what "
+                             "hangs on who asks\n"
+                             "may differ.\n",
+                             1, 1 },
 };
 
 const struct command *command_find(const char *name) {

@@ -18,6 +18,7 @@ enum command_id {
         COMMAND_IMPORT,
         COMMAND_CHECK,
         COMMAND_BACKUP,
+        COMMAND_REPLAY,
         N_COMMANDS,
 };
 

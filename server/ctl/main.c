@@ -8,6 +8,7 @@
 #include "ctl/exit.h"
 #include "ctl/options.h"
 #include "ctl/output.h"
+#include "ctl/replay.h"
 #include "ctl/task.h"
 #include "ctl/watch.h"
 
@@ -27,6 +28,8 @@ static void fill_standard_descriptors(void) {
 static enum exit_code run(const struct options *options) {
         if (options->command == &commands[COMMAND_WATCH])
                 return watch_run(options);
+        if (options->command == &commands[COMMAND_REPLAY])
+                return replay_run(options);
         if (options->data_dir || options->command == &commands[COMMAND_CHECK] ||
             options->command == &commands[COMMAND_BACKUP])
                 return directory_run(options);

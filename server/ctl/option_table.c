@@ -131,6 +131,12 @@ static int set_persist(struct options *options, const char *value) {
         return 0;
 }
 
+static int set_pace(struct options *options, const char *value) {
+        (void)value;
+        options->pace = true;
+        return 0;
+}
+
 static int set_data_dir(struct options *options, const char *value) {
         return set_text(&options->data_dir, value);
 }
@@ -171,6 +177,9 @@ const struct option option_table[] = {
         { "data-dir", 0, "DIR", NULL, NULL, "a directory",
           "not through the broker, but the data directory of a stopped store",
           OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT), set_data_dir },
+        { "pace", 0, NULL, NULL, NULL, NULL,
+          "wait between requests as long as it was when they were recorded", OPTION_FOR(COMMAND_REPLAY),
+          set_pace },
         { "verbose", 'v', NULL, NULL, NULL, NULL, "print the version on stderr", OPTION_FOR(COMMAND_GET),
           set_verbose },
         { "json", 0, NULL, NULL, NULL, NULL, "print JSON", OPTION_FOR_ALL, set_json },

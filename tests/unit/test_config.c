@@ -36,6 +36,7 @@ Test(config, has_a_default_for_everything) {
         cr_expect_null(config.presence_topic);
         cr_expect_null(config.ready_file);
         cr_expect_null(config.seed_file);
+        cr_expect_null(config.record_file);
         cr_expect_null(config.data_dir);
         cr_expect_eq(config.persist, PERSIST_ALL);
         cr_expect_null(config.persist_pattern);
@@ -79,6 +80,7 @@ static const struct {
         { "max-registrations", "7", FIELD(max_registrations), UINT64, NULL, 7 },
         { "max-remembered-bytes", "5MiB", FIELD(max_remembered_bytes), UINT64, NULL, 5 << 20 },
         { "seed", "keys.jsonl", FIELD(seed_file), TEXT, "keys.jsonl", 0 },
+        { "record", "keys.jsonl", FIELD(record_file), TEXT, "keys.jsonl", 0 },
         { "data-dir", "/var/lib/s", FIELD(data_dir), TEXT, "/var/lib/s", 0 },
         { "persist", "all", FIELD(persist), ENUM, NULL, PERSIST_ALL },
         { "persist", "none", FIELD(persist), ENUM, NULL, PERSIST_NONE },

@@ -140,6 +140,7 @@ static const struct {
         { "a presence topic without a client", { "--presence-topic=gone/+" }, "--presence-topic" },
         { "an empty presence topic", { "--presence-topic=" }, "--presence-topic" },
         { "an empty seed", { "--seed=" }, "--seed" },
+        { "an empty recording", { "--record=" }, "--record" },
         { "an empty directory", { "--data-dir=" }, "--data-dir" },
         { "which keys to keep", { "--persist=some" }, "--persist" },
         { "an empty pattern", { "--persist-pattern=" }, "--persist-pattern" },

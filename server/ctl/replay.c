@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Requests are sent as they were but for the response topic: each one that was recorded has one of ours. So a request
+ * that came twice is one that comes twice again, and none is taken for the one that was recorded.
+ */
+
+#include "ctl/replay.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <mqtt_protocol.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/resp3.h"
+#include "common/topics.h"
+#include "ctl/connection.h"
+#include "ctl/input.h"
+#include "ctl/output.h"
+#include "ctl/pages.h"
+#include "ctl/tape.h"
+#include "io/mqtt.h"
+#include "proto/properties.h"
+
+struct replay {
+        const struct options *options;
+        struct tape tape;
+        struct connection *connection;
+        struct buf filter; /* with its NUL, as the topic */
+        const char *topics[2];
+
+        const struct tape_request *request; /* under way */
+        struct buf topic;
+        bool is_answered, has_version;
+        struct buf payload, status;
+
+        uint64_t n_same, n_different, n_unknown, n_left_out;
+};
+
+static const char *const answer_properties[] = { PROPERTY_TIMESTAMP, PROPERTY_STATUS, NULL };
+
+static void on_message(void *userdata, const struct message *message) {
+        struct replay *replay = userdata;
+
+        if (!replay->request ||
+            !slice_equal(message->topic, slice_from_string((char *)replay->topic.data)) ||
+            !slice_equal(message->correlation_data, replay->request->request.message.correlation_data))
+                return;
+
+        buf_reset(&replay->payload);
+        buf_reset(&replay->status);
+        buf_append_slice(&replay->payload, message->payload);
+        buf_append_slice(&replay->status, message_property(message, PROPERTY_STATUS));
+        replay->has_version = message_property(message, PROPERTY_TIMESTAMP).data;
+        replay->is_answered = true;
+}
+
+static void on_acknowledged(void *userdata, int packet_id, int reason) {
+        (void)userdata;
+        (void)packet_id;
+        (void)reason;
+}
+
+/* What it was to the store when it was recorded cannot be made again. */
+static bool can_be_sent(const struct tape_request *request) {
+        const struct message *message = &request->request.message;
+
+        return message->qos == 1 && topic_is_valid_response(message->response_topic) &&
+               slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_SERVICE "/")) &&
+               !strpbrk((const char *)message->topic.data, "+#") &&
+               !page_is_continued(request->request.verb, message->payload);
+}
+
+static void make_topic(struct replay *replay, struct buf *topic, const char *last) {
+        buf_reset(topic);
+        buf_append_string(topic, "clients/");
+        buf_append_string(topic, replay->options->client_id);
+        buf_append_string(topic, "/statestorectl/replay/");
+        buf_append_string(topic, last);
+        buf_append(topic, "", 1);
+}
+
+static int make_properties(struct replay *replay, mosquitto_property **ret_properties) {
+        struct message message = replay->request->request.message;
+        char sender[24];
+        int r;
+
+        snprintf(sender, sizeof(sender), "%zu", replay->request->sender);
+        make_topic(replay, &replay->topic, sender);
+        if (buf_failed(&replay->topic))
+                return -ENOMEM;
+
+        message.response_topic = (struct slice){ 0 };
+        message.has_expiry = true;
+        message.expiry_s = (uint32_t)((replay->options->timeout_ms + 999) / 1000);
+        r = mqtt_properties_new(ret_properties, &message);
+        if (r < 0)
+                return r;
+        return mqtt_error(mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC,
+                                                        (const char *)replay->topic.data));
+}
+
+static enum connection_result ask(struct replay *replay) {
+        const struct message *message = &replay->request->request.message;
+        mosquitto_property *properties = NULL;
+        enum connection_result result;
+        int packet_id, r;
+
+        replay->is_answered = false;
+        r = make_properties(replay, &properties);
+        if (r < 0) {
+                mosquitto_property_free_all(&properties);
+                return connection_fail(replay->connection, "%s", strerror(-r));
+        }
+        result = connection_publish(replay->connection, (const char *)message->topic.data, message->payload,
+                                    properties, &packet_id);
+        if (result == CONNECTION_OK)
+                result = connection_wait(replay->connection, &replay->is_answered,
+                                         replay->options->timeout_ms);
+        return result;
+}
+
+static bool is_same(const struct replay *replay) {
+        const struct message *recorded = &replay->request->answer.message;
+        struct slice status = message_property(recorded, PROPERTY_STATUS);
+
+        return replay->is_answered && slice_equal(buf_slice(&replay->status), status) &&
+               replay->has_version == (message_property(recorded, PROPERTY_TIMESTAMP).data != NULL) &&
+               pages_are_same(replay->request->request.verb, recorded->payload, buf_slice(&replay->payload));
+}
+
+static void append_answer(struct buf *text, const char *name, struct slice payload, struct slice status) {
+        buf_append_string(text, name);
+        append_printable(text, (struct slice){ payload.data, payload.length < 200 ? payload.length : 200 },
+                         false);
+        buf_append_string(text, payload.length > 200 ? " and so on" : "");
+        if (!slice_equal(status, SLICE_LITERAL("200"))) {
+                buf_append_string(text, ", status ");
+                append_printable(text, status, false);
+        }
+        buf_append_string(text, "\n");
+}
+
+static void print_difference(const struct replay *replay) {
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+        const struct recorded *request = &replay->request->request;
+        const struct message *answer = &replay->request->answer.message;
+
+        buf_append_string(&text, LOG_TEXT(slice_from_string(replay->options->words[0])));
+        buf_append_string(&text, ":");
+        buf_append_uint(&text, replay->request->line);
+        buf_append_string(&text, ": ");
+        append_printable(&text, request->verb.data ? request->verb : SLICE_LITERAL("a request"), false);
+        buf_append_string(&text, " \"");
+        append_printable(&text, request->key, false);
+        buf_append_string(&text, "\" of client \"");
+        append_printable(&text, request->client, false);
+        buf_append_string(&text, "\"\n");
+        append_answer(&text, "  recorded  ", answer->payload, message_property(answer, PROPERTY_STATUS));
+        if (replay->is_answered)
+                append_answer(&text, "  replayed  ", buf_slice(&replay->payload),
+                              buf_slice(&replay->status));
+        else
+                buf_append_string(&text, "  replayed  no answer\n");
+        output_write(&text);
+}
+
+static enum exit_code count_answer(struct replay *replay) {
+        if (!replay->request->is_answered) {
+                replay->n_unknown++;
+        } else if (is_same(replay)) {
+                replay->n_same++;
+        } else if (!replay->is_answered && replay->n_same + replay->n_different == 0) {
+                complain("no answer within %s: is statestored running there?",
+                         duration_text(replay->options->timeout_ms).text);
+                return EXIT_NO_ANSWER;
+        } else {
+                replay->n_different++;
+                print_difference(replay);
+        }
+        return EXIT_DONE;
+}
+
+/* As long as it was until the next one came. */
+static enum connection_result keep_pace(struct replay *replay, size_t i) {
+        static const bool never = false;
+        int64_t pause_ms = 0;
+
+        if (replay->options->pace && i > 0)
+                pause_ms = replay->tape.requests[i].request.time_ms -
+                           replay->tape.requests[i - 1].request.time_ms;
+        if (pause_ms <= 0)
+                return CONNECTION_OK;
+        replay->request = NULL;
+        return connection_wait(replay->connection, &never, pause_ms) == CONNECTION_TIME_OVER
+                       ? CONNECTION_OK
+                       : CONNECTION_FAILED;
+}
+
+static enum exit_code send_all(struct replay *replay) {
+        enum connection_result result = CONNECTION_OK;
+        enum exit_code code = EXIT_DONE;
+
+        for (size_t i = 0; i < replay->tape.n_requests && code == EXIT_DONE; i++) {
+                if (!can_be_sent(&replay->tape.requests[i])) {
+                        replay->n_left_out++;
+                        continue;
+                }
+                result = keep_pace(replay, i);
+                replay->request = &replay->tape.requests[i];
+                if (result == CONNECTION_OK)
+                        result = ask(replay);
+                if (result != CONNECTION_OK && result != CONNECTION_TIME_OVER) {
+                        complain("%s", connection_problem(replay->connection));
+                        return EXIT_NO_ANSWER;
+                }
+                code = count_answer(replay);
+        }
+        return code;
+}
+
+static enum exit_code report(const struct replay *replay) {
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+        char line[200];
+
+        if (replay->tape.n_starts > 1)
+                complain("the recording has %" PRIu64
+                         " starts of the store in it; only the first began with what "
+                         "was there then",
+                         replay->tape.n_starts);
+        snprintf(line, sizeof(line),
+                 "%" PRIu64 " answered as recorded, %" PRIu64 " otherwise, %" PRIu64
+                 " had no answer in the recording, %" PRIu64 " left out\n",
+                 replay->n_same, replay->n_different, replay->n_unknown, replay->n_left_out);
+        buf_append_string(&text, line);
+        output_write(&text);
+        return replay->n_different > 0 ? EXIT_NOT_MET : EXIT_DONE;
+}
+
+static enum exit_code connect_and_send(struct replay *replay) {
+        const struct options *options = replay->options;
+        struct connection_config config = {
+                .host = options->host,
+                .port = options->port,
+                .user = options->user,
+                .password = options->password,
+                .client_id = options->client_id,
+                .timeout_ms = options->timeout_ms,
+                .topics = replay->topics,
+                .user_properties = answer_properties,
+                .message = on_message,
+                .acknowledged = on_acknowledged,
+                .userdata = replay,
+                .hangup_fd = -1,
+        };
+        enum exit_code code;
+
+        make_topic(replay, &replay->filter, "+");
+        replay->topics[0] = (const char *)replay->filter.data;
+        if (buf_failed(&replay->filter) || connection_new(&replay->connection, &config) < 0) {
+                complain("out of memory");
+                return EXIT_NO_ANSWER;
+        }
+        if (connection_open(replay->connection) != CONNECTION_OK) {
+                complain("%s", connection_problem(replay->connection));
+                return EXIT_NO_ANSWER;
+        }
+        code = send_all(replay);
+        return code == EXIT_DONE ? report(replay) : code;
+}
+
+enum exit_code replay_run(const struct options *options) {
+        struct replay replay = { .options = options };
+        enum exit_code code = EXIT_USAGE;
+
+        if (tape_read(&replay.tape, options->words[0]) == 0)
+                code = connect_and_send(&replay);
+
+        connection_free(replay.connection);
+        tape_deinit(&replay.tape);
+        buf_deinit(&replay.filter);
+        buf_deinit(&replay.topic);
+        buf_deinit(&replay.payload);
+        buf_deinit(&replay.status);
+        return code;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "records/recording.h"
+
+/* A recording, read whole: the requests in their order, each with the answer that it got. */
+struct tape_request {
+        struct recorded request;
+        uint64_t line;
+        bool is_answered;
+        struct recorded answer; /* where it is */
+        size_t sender;          /* the same number for the same response topic, from 0 */
+};
+
+struct tape {
+        struct buf text;
+        struct tape_request *requests;
+        size_t n_requests, requests_capacity;
+        size_t *waiting; /* requests whose answer has not come yet, oldest first */
+        size_t n_waiting, waiting_capacity;
+        struct slice *senders; /* response topics */
+        size_t n_senders, senders_capacity;
+        uint64_t n_starts;
+};
+
+/* What is wrong has been told to stderr. To be given back with tape_deinit() whatever is returned. */
+int tape_read(struct tape *tape, const char *file);
+void tape_deinit(struct tape *tape);

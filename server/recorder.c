@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/broker_side.h"
+#include "common/log.h"
+#include "common/topics.h"
+#include "records/recording.h"
+
+/* Lines that are written though nobody has asked for it yet. */
+#define GATHERED_MAX ((size_t)1 << 20)
+
+struct recorder {
+        char *name;
+        int fd;
+        struct buf lines; /* whole ones */
+        uint64_t n_gathered;
+        bool is_failing; /* and logged */
+        uint64_t n_left_out;
+};
+
+int recorder_open(struct recorder **ret_recorder, const char *file, int64_t time_ms) {
+        struct recorder *recorder = calloc(1, sizeof(*recorder));
+        int r;
+
+        if (!recorder)
+                return -ENOMEM;
+
+        recorder->name = strdup(file);
+        /* a pipe that nobody reads is refused, not waited for */
+        recorder->fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR);
+        if (!recorder->name || recorder->fd < 0) {
+                r = recorder->name ? -errno : -ENOMEM;
+                log_error("cannot start: --record %s: %s", LOG_TEXT(slice_from_string(file)), strerror(-r));
+                recorder_close(recorder);
+                return r;
+        }
+
+        recording_append(&recorder->lines, RECORDED_START, NULL, time_ms);
+        recorder->n_gathered = 1;
+        log_info("requests and answers, with all keys and values, are recorded in %s",
+                 LOG_TEXT(slice_from_string(file)));
+        *ret_recorder = recorder;
+        return 0;
+}
+
+struct recorder *recorder_close(struct recorder *recorder) {
+        if (!recorder)
+                return NULL;
+
+        recorder_flush(recorder);
+        if (recorder->fd >= 0)
+                close(recorder->fd);
+        buf_deinit(&recorder->lines);
+        free(recorder->name);
+        free(recorder);
+        return NULL;
+}
+
+/* What was gathered goes to the file as a whole, or not at all. */
+static int write_lines(struct recorder *recorder) {
+        size_t n_written = 0;
+        int r;
+
+        if (buf_failed(&recorder->lines))
+                return -ENOMEM;
+        while (n_written < recorder->lines.length) {
+                ssize_t n = write(recorder->fd, recorder->lines.data + n_written,
+                                  recorder->lines.length - n_written);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0) {
+                        r = -errno;
+                        if (n_written > 0 &&
+                            ftruncate(recorder->fd, lseek(recorder->fd, 0, SEEK_END) - (off_t)n_written) < 0)
+                                log_error("%s may have half a line in it: %s",
+                                          LOG_TEXT(slice_from_string(recorder->name)), strerror(errno));
+                        return r;
+                }
+                n_written += (size_t)n;
+        }
+        return 0;
+}
+
+void recorder_flush(struct recorder *recorder) {
+        int r;
+
+        if (!recorder || recorder->n_gathered == 0)
+                return;
+
+        r = write_lines(recorder);
+        if (r < 0) {
+                if (!recorder->is_failing)
+                        log_error("cannot record in %s: %s; requests are served, and lines left out",
+                                  LOG_TEXT(slice_from_string(recorder->name)), strerror(-r));
+                recorder->n_left_out += recorder->n_gathered;
+        } else if (recorder->is_failing) {
+                log_warning("recording in %s goes on; %" PRIu64 " lines were left out",
+                            LOG_TEXT(slice_from_string(recorder->name)), recorder->n_left_out);
+                recorder->n_left_out = 0;
+        }
+        recorder->is_failing = r < 0;
+        recorder->n_gathered = 0;
+        buf_reset(&recorder->lines);
+}
+
+static void gather(struct recorder *recorder, enum recorded_type type, const struct message *message,
+                   int64_t time_ms) {
+        recording_append(&recorder->lines, type, message, time_ms);
+        recorder->n_gathered++;
+        if (recorder->lines.length > GATHERED_MAX)
+                recorder_flush(recorder);
+}
+
+void recorder_received(struct recorder *recorder, const struct message *message, int64_t time_ms) {
+        if (recorder && slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_SERVICE "/")))
+                gather(recorder, RECORDED_REQUEST, message, time_ms);
+}
+
+void recorder_sent(struct recorder *recorder, const struct message *message, int64_t time_ms) {
+        struct message notification = *message;
+
+        if (!recorder)
+                return;
+        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_DELIVER))) {
+                notification.topic = message->response_topic;
+                notification.response_topic = (struct slice){ 0 };
+                notification.correlation_data = (struct slice){ 0 };
+                gather(recorder, RECORDED_NOTIFICATION, &notification, time_ms);
+        } else if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
+                gather(recorder, RECORDED_NOTIFICATION, message, time_ms);
+        } else if (!slice_starts_with(message->topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
+                gather(recorder, RECORDED_ANSWER, message, time_ms);
+        }
+}

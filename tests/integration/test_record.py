@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--record FILE, and statestorectl replay."""
+
+import base64
+import json
+import os
+import subprocess
+
+import pytest
+
+from support.client import INVOKE, notify_topic
+from support.hlc import Hlc
+from support.process import BUILD
+from support.site import Site
+
+CTL = BUILD / "server" / "statestorectl"
+FENCE = "001696374425000:00000:Client1"
+
+
+def replay(site, *arguments):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")}
+    return subprocess.run([CTL, "replay", "--port", str(site.broker.port), *map(str, arguments)], env=environment,
+                          capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def recording(tmp_path):
+    return tmp_path / "recording.jsonl"
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """Another store, with nothing in it."""
+    directory = tmp_path / "fresh"
+    directory.mkdir()
+    site = Site(directory)
+    try:
+        site.start_store()
+        yield site
+    finally:
+        site.close()
+
+
+def read(recording, kind=None):
+    """All of the recording's lines; it ends with a line's end."""
+    text = recording.read_text()
+    assert text.endswith("\n")
+    lines = [json.loads(line) for line in text.splitlines()]
+    return [line for line in lines if kind in (None, line["type"])]
+
+
+def correlation(line):
+    if "correlation_data" in line:
+        return line["correlation_data"].encode()
+    return base64.b64decode(line["correlation_data_base64"])
+
+
+def ask_everything(site):
+    """Every verb and outcome that a store begins without; returns how many requests that were."""
+    client, other = site.connect("client-1"), site.connect("client-2")
+    asked = [
+        client.request("SET", "k", "v"),
+        client.request("SET", "k", "w", "NX"),
+        client.request("GET", "k"),
+        client.request("GET", "nothing"),
+        client.request("SET", b"by\xfftes", b"\0\xff\r\n"),
+        client.request("GET", b"by\xfftes"),
+        client.request("SET", "empty", ""),
+        client.request("SCAN", "*"),
+        client.request("KEYNOTIFY", "k"),
+        other.request("KEYNOTIFY", "k", "STOP"),
+        other.request("SET", "k", "x"),
+        client.request("KEYNOTIFY", "k", "STOP"),
+        client.request("SET", "locked", "me", "PX", 3600000, ft=FENCE),
+        other.request("SET", "locked", "you"),
+        other.request("SET", "locked", "you", ft="1:0:Client2"),
+        client.request("VDEL", "locked", "you", ft=FENCE),
+        client.request("DEL", "locked", ft=FENCE),
+        client.request("get", "k"),
+        client.request(payload=b"\xff\xfe nothing"),
+        client.request("GET", "k", correlation=None),
+        client.request("GET", "k", protocol="7.0"),
+        client.request("SET", "k", "v", ts=None),
+    ]
+    twice = {"ts": client.clock.now(), "correlation": b"twice"}
+    first, second = (client.send("SET", "once", "v", "NX", **twice) for _ in range(2))
+    assert first.result(30).payload == second.result(30).payload == b"+OK\r\n"
+    return len(asked) + 2
+
+
+def test_what_is_recorded_is_what_was_asked_and_answered(site, recording):
+    site.start_store("--record", str(recording))
+    client = site.connect("client-1")
+    client.request("KEYNOTIFY", "k")
+    answer = client.request("SET", "k", b"\0\xff", "PX", 3600000, expiry=30)
+    client.request("GET", "k")
+
+    start, asked, _, set_line, *rest = read(recording)
+    assert start["type"] == "start"
+    assert (asked["verb"], asked["key"], asked["client"]) == ("KEYNOTIFY", "k", "client-1")
+    assert (set_line["type"], set_line["verb"], set_line["expiry"]) == ("request", "SET", 30)
+    assert b"\0\xff" in base64.b64decode(set_line["payload_base64"])
+    assert {"name": "__srcId", "value": "client-1"} in set_line["properties"]
+    [set_answer] = [line for line in rest if line["type"] == "answer" and correlation(line) == correlation(set_line)]
+    assert set_answer["payload"] == "+OK\r\n"
+    [version] = [entry["value"] for entry in set_answer["properties"] if entry["name"] == "__ts"]
+    assert Hlc.parse(version) == answer.ts
+    assert [line["type"] for line in rest].count("notification") == 1
+
+
+def test_a_store_that_begins_the_same_answers_the_same(site, recording, fresh):
+    site.start_store("--record", str(recording))
+    n_asked = ask_everything(site)
+    assert site.store.stop() == 0  # the last answer may be on its way before its line is written
+
+    # the last two have no correlation data and another protocol version: answered all the same
+    result = replay(fresh, recording)
+    assert result.stdout == f"{n_asked} answered as recorded, 0 otherwise, 0 had no answer in the recording, 0 left out\n"
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_replay_can_be_replayed_at_the_store_that_it_has_filled(site, recording, fresh):
+    """What was asked a minute ago is not taken for the same request."""
+    site.start_store("--record", str(recording))
+    client = site.connect("client-1")
+    client.request("SET", "k", "v", "NX")
+    client.request("SET", "k", "w")
+    assert site.store.stop() == 0
+    assert replay(fresh, recording).returncode == 0
+
+    result = replay(fresh, recording)
+    assert result.returncode == 1
+    assert result.stdout == (
+        f'{recording}:2: SET "k" of client "client-1"\n'
+        "  recorded  +OK\\r\\n\n"
+        "  replayed  :-1\\r\\n\n"
+        "1 answered as recorded, 1 otherwise, 0 had no answer in the recording, 0 left out\n")
+
+
+def test_what_hangs_on_time_is_the_same_at_the_recorded_pace(site, recording, fresh):
+    site.start_store("--record", str(recording))
+    client = site.connect("client-1")
+    client.request("KEYNOTIFY", "k")
+    client.subscribe(notify_topic("client-1", "k"))
+    client.request("SET", "k", "v", "PX", 200)
+    client.notifications.get(timeout=30)
+    client.notifications.get(timeout=30)
+    assert client.request("GET", "k").payload == b"$-1\r\n"
+    assert site.store.stop() == 0
+
+    assert replay(fresh, recording).returncode == 1
+    assert replay(fresh, recording, "--pace").returncode == 0
+
+
+def test_every_request_that_was_answered_is_in_the_file_after_kill_9(site, recording):
+    store = site.start_store("--record", str(recording))
+    client = site.connect("client-1")
+    futures = [client.send("SET", f"k{i}", "v" * 300) for i in range(5000)]
+    futures[1000].result(30)
+    assert store.kill() == -9
+
+    n_answered = sum(future.done() for future in futures)
+    assert n_answered > 1000
+    assert len(read(recording, "request")) >= n_answered
+    site.store = None
+
+
+def test_a_recording_goes_on_over_a_restart(site, recording):
+    store = site.start_store("--record", str(recording))
+    site.connect().request("SET", "k", "v")
+    assert store.stop() == 0
+    store.start()
+    site.connect().request("GET", "k")
+
+    assert [line["type"] for line in read(recording)] == ["start", "request", "answer"] * 2
+
+
+def test_a_full_disk_is_said_once_and_requests_are_served(site):
+    store = site.start_store("--record", "/dev/full")
+    client = site.connect()
+    for i in range(20):
+        assert client.request("SET", f"k{i}", "v").payload == b"+OK\r\n"
+
+    assert store.log().count("cannot record in /dev/full: No space left on device") == 1
+
+
+def test_a_file_that_cannot_be_written_refuses_the_start(site, tmp_path):
+    store = site.launch_store("--record", str(tmp_path / "nowhere" / "recording"))
+
+    assert store.wait() == 2
+    assert f"cannot start: --record {tmp_path}/nowhere/recording: No such file or directory" in store.log()
+
+
+@pytest.mark.parametrize("text, said", [
+    ('{"type":"start","time":1}\nnonsense\n', ":2: a JSON object was expected"),
+    ('{"type":"start"}\n', ':1: "time" was expected: milliseconds'),
+])
+def test_a_file_that_is_no_recording_is_not_replayed(fresh, recording, text, said):
+    recording.write_text(text)
+    result = replay(fresh, recording)
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"statestorectl: {recording}{said}\n"
+
+
+def test_a_last_line_that_is_cut_is_left_out(fresh, recording):
+    recording.write_text('{"type":"start","time":1}\n{"type":"requ')
+    result = replay(fresh, recording)
+
+    assert result.returncode == 0
+    assert f"{recording}:2: the last line does not end; it is left out" in result.stderr
+
+
+def test_only_what_a_client_may_ask_is_sent(fresh, recording):
+    """A recording that somebody else wrote cannot make us publish anywhere."""
+    line = {"type": "request", "time": 1, "qos": 1, "properties": [], "correlation_data": "1",
+            "payload": "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"}
+    watcher = fresh.connect()
+    watcher.subscribe("elsewhere")
+    recording.write_text("".join(json.dumps(line | more) + "\n" for more in (
+        {"topic": "elsewhere", "response_topic": "r"},
+        {"topic": INVOKE},
+        {"topic": INVOKE, "response_topic": INVOKE},
+        {"topic": INVOKE, "response_topic": "r", "qos": 0},
+        {"topic": INVOKE, "response_topic": "r"},
+    )))
+    result = replay(fresh, recording)
+
+    assert result.stdout == "0 answered as recorded, 0 otherwise, 1 had no answer in the recording, 4 left out\n"
+    assert result.returncode == 0
+    assert watcher.others.empty()
+
+
+def test_nobody_answers(site, recording):
+    recording.write_text('{"type":"start","time":1}\n')
+    assert replay(site, recording).returncode == 0
+    site.broker.kill()
+    result = replay(site, recording)
+    site.broker.start_again()
+
+    assert result.returncode == 3
+    assert "cannot connect" in result.stderr
