@@ -21,7 +21,7 @@ void broker_conf_append(struct buf *buf, const struct broker_conf *conf) {
                 if (begins_with(lines[i], "listener ")) {
                         buf_append_string(buf, "listener ");
                         buf_append_uint(buf, conf->port);
-                        buf_append_string(buf, " 127.0.0.1\n");
+                        append_line(buf, " ", conf->address);
                 } else if (begins_with(lines[i], "plugin ")) {
                         append_line(buf, "plugin ", conf->plugin);
                 } else if (begins_with(lines[i], "plugin_opt_statestored_client_id ")) {

@@ -8,7 +8,8 @@
 /* What a mosquitto of our own is told: conf/mosquitto.conf, at another place. */
 
 struct broker_conf {
-        uint16_t port;         /* on 127.0.0.1 */
+        const char *address; /* an IPv4 one, on which it listens */
+        uint16_t port;
         const char *plugin;    /* the file */
         const char *client_id; /* statestored's */
         bool is_root;          /* who starts it */

@@ -77,6 +77,10 @@ static char *presence_filter(const char *presence_topic) {
         return NULL;
 }
 
+static bool is_same(const char *a, const char *b) {
+        return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 /* Whether the option says how to reach a broker, or what it is like. */
 static bool is_of_a_broker(const struct option *option) {
         static const char *const flags[] = { "--host",    "--user",        "--password-file",
@@ -95,13 +99,18 @@ static void check_dev(struct config_reading *reading) {
 
         if (!config->dev && config->port == 0)
                 config_wrong(reading, "--port", "0 is for --dev, which takes a port that is free");
+        for (size_t i = 0; i < n_config_options; i++) {
+                if (is_same(config->values[i], options[i].initial))
+                        continue;
+                if (config->dev && is_of_a_broker(&options[i]))
+                        config_wrong(reading, options[i].flag,
+                                     "--dev starts a broker of its own, which has none of this");
+                if (!config->dev && strcmp(options[i].flag, "--dev-listen") == 0)
+                        config_wrong(reading, options[i].flag, "it is for the broker that --dev starts");
+        }
         if (!config->dev)
                 return;
 
-        for (size_t i = 0; i < n_config_options; i++)
-                if (is_of_a_broker(&options[i]) && config->values[i] != options[i].initial)
-                        config_wrong(reading, options[i].flag,
-                                     "--dev starts a broker of its own, which has none of this");
         for (const char *at = config->client_id; *at; at++)
                 if (iscntrl((unsigned char)*at)) {
                         config_wrong(reading, "--client-id",
@@ -166,10 +175,6 @@ void config_deinit(struct config *config) {
         free(config->persist_property);
         config_file_texts_free(config->file_texts);
         *config = (struct config){ 0 };
-}
-
-static bool is_same(const char *a, const char *b) {
-        return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
 void config_reload(struct config *config, const struct config *next) {

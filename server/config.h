@@ -22,7 +22,8 @@ struct config {
         uint16_t port;              /* of those that name none; 0: with dev, any that is free */
         struct endpoint *endpoints; /* owned: config_deinit() */
         size_t n_endpoints;
-        bool dev; /* a broker of our own; then there are no endpoints */
+        bool dev;               /* a broker of our own; then there are no endpoints */
+        const char *dev_listen; /* an IPv4 address */
         const char *client_id;
         uint16_t keepalive_s;
         const char *user; /* NULL: none, here and below */

@@ -2,6 +2,7 @@
 
 #include "option_values.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -59,6 +60,14 @@ int set_port(struct config *config, const struct option *option, const char *val
                 return -EINVAL;
         config->port = (uint16_t)port;
         return 0;
+}
+
+int set_dev_listen(struct config *config, const struct option *option, const char *value) {
+        struct in_addr address;
+
+        (void)option;
+        config->dev_listen = value;
+        return inet_pton(AF_INET, value, &address) == 1 ? 0 : -EINVAL;
 }
 
 int set_client_id(struct config *config, const struct option *option, const char *value) {

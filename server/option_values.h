@@ -16,6 +16,7 @@ int set_switch(struct config *config, const struct option *option, const char *v
 /* Those of one option each. */
 int set_host(struct config *config, const struct option *option, const char *value);
 int set_port(struct config *config, const struct option *option, const char *value);
+int set_dev_listen(struct config *config, const struct option *option, const char *value);
 int set_client_id(struct config *config, const struct option *option, const char *value);
 int set_keepalive(struct config *config, const struct option *option, const char *value);
 int set_presence_topic(struct config *config, const struct option *option, const char *value);

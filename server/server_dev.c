@@ -5,6 +5,7 @@
  * stdin, and what it would log is a pipe. So there is nothing to clean up, whoever is killed.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 struct dev {
         struct child *child;
         struct endpoint endpoint;
-        char host[sizeof("127.0.0.1")];
+        char host[INET_ADDRSTRLEN];
         char mosquitto[PATH_MAX];
         char plugin[PATH_MAX];
         int reserved_fd; /* -1: none */
@@ -89,6 +90,7 @@ static int find_plugin(char ret_path[PATH_MAX]) {
 static int write_configuration(const struct server *server, const struct dev *dev) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct broker_conf conf = {
+                .address = server->config.dev_listen,
                 .port = dev->endpoint.port,
                 .plugin = dev->plugin,
                 .client_id = server->config.client_id,
@@ -192,7 +194,9 @@ int server_start_broker(struct server *server) {
 
         server->dev = dev;
         dev->reserved_fd = -1;
-        strcpy(dev->host, "127.0.0.1");
+        snprintf(dev->host, sizeof(dev->host), "%s",
+                 strcmp(server->config.dev_listen, "0.0.0.0") == 0 ? "127.0.0.1"
+                                                                   : server->config.dev_listen);
         dev->endpoint.host = dev->host;
 
         r = find_mosquitto(dev->mosquitto);
@@ -201,6 +205,9 @@ int server_start_broker(struct server *server) {
         if (r < 0)
                 return r;
 
+        if (strncmp(server->config.dev_listen, "127.", strlen("127.")) != 0)
+                log_warning("--dev-listen %s: whoever reaches this machine may read and write every key",
+                            server->config.dev_listen);
         r = start_child(server);
         if (r < 0)
                 log_error("cannot start mosquitto: %s", strerror(-r));

@@ -70,6 +70,17 @@ def test_it_takes_the_port_that_it_is_given(double_of):
     assert double_of(port=port).start().port == port
 
 
+def test_it_listens_where_it_is_told(double_of):
+    double = double_of("--dev-listen", "127.0.0.2")
+    line = double.first_line().strip()
+    assert line.startswith("mqtt://127.0.0.2:"), double.log()
+
+    port = int(line.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.2", port)):
+        pass
+    assert is_free(port)
+
+
 def test_a_port_that_is_in_use_is_said_so(double, double_of):
     second = double_of(port=double.port)
 

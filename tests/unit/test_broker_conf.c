@@ -4,7 +4,9 @@
 
 #include "broker_conf.h"
 
-static const struct broker_conf usual = { .port = 4711, .plugin = "/a folder/x.so", .client_id = "store-1" };
+static const struct broker_conf usual = {
+        .address = "127.0.0.1", .port = 4711, .plugin = "/a folder/x.so", .client_id = "store-1"
+};
 
 /* Freed by the caller. */
 static char *text_of(const struct broker_conf *conf) {
@@ -25,6 +27,17 @@ Test(broker_conf, listens_where_it_is_told_with_the_plugin_that_it_is_told) {
                 strstr(text, "\nplugin /a folder/x.so\nplugin_opt_statestored_client_id store-1\n"));
         cr_expect_null(strstr(text, "1883"));
         cr_expect_null(strstr(text, "/usr/local"));
+        free(text);
+}
+
+Test(broker_conf, listens_at_another_address) {
+        struct broker_conf open_to_all = usual;
+        char *text;
+
+        open_to_all.address = "0.0.0.0";
+        text = text_of(&open_to_all);
+        cr_expect_not_null(strstr(text, "\nlistener 4711 0.0.0.0\n"));
+        cr_expect_null(strstr(text, "127.0.0.1"));
         free(text);
 }
 

@@ -208,6 +208,19 @@ Test(config, takes_a_broker_of_our_own_with_any_port) {
         config_deinit(&config);
 }
 
+/* The file of all defaults names them too. */
+Test(config, takes_the_usual_broker_beside_one_of_our_own_for_not_said) {
+        struct config config;
+
+        cr_assert_eq(read_config((const char *const[]){ "--dev", "--host=127.0.0.1", NULL }, &config),
+                     CONFIG_RUN);
+        cr_expect_str_eq(config.dev_listen, "127.0.0.1");
+        config_deinit(&config);
+        cr_assert_eq(read_config((const char *const[]){ "--dev-listen=127.0.0.1", NULL }, &config),
+                     CONFIG_RUN);
+        config_deinit(&config);
+}
+
 Test(config, lists_every_option_in_its_help) {
         char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
 

@@ -103,6 +103,13 @@ static const struct {
         { "a broker beside the one of --dev",
           { "--dev", "--host=a" },
           "statestored: --host: --dev starts a broker of its own, which has none of this; see --help\n" },
+        { "where that one listens, by a name",
+          { "--dev", "--dev-listen=localhost" },
+          "statestored: --dev-listen=localhost: an IPv4 address, or 0.0.0.0 for all of this machine's was "
+          "expected, not \"localhost\"; see --help\n" },
+        { "where it listens, though there is none",
+          { "--dev-listen=0.0.0.0" },
+          "statestored: --dev-listen: it is for the broker that --dev starts; see --help\n" },
         { "two are wrong: each has its line",
           { "--port=1", "--tls=", "--port=x" },
           "statestored: --tls=: on or off was expected, not \"\"; see --help\n"
