@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store with a data directory ends and is started again: registrations stay with those of their holders who did."""
 
+import sqlite3
+
 import pytest
 
 from support import leaving
 from support.plugin import KICKED
+from support.process import wait_until
 from support.wire_client import WireClient, was_set
 
 NOT_REGISTERED = b":0\r\n"
@@ -85,6 +88,37 @@ def test_who_stopped_and_registered_again_is_held_once_more(make_site, data):
 
     leaving.by_cut(site, client)
 
+    assert site.connect(client.id, WireClient).stop("key") == NOT_REGISTERED
+
+
+def n_registrations(data):
+    with sqlite3.connect(f"file:{data}/statestored.db?mode=ro", uri=True) as database:
+        return database.execute("SELECT count(*) FROM registrations").fetchone()[0]
+
+
+@pytest.mark.parametrize("n_before", [0, 1], ids=["its first", "its second"])
+def test_a_registration_that_is_safe_and_was_never_answered_is_answered_by_the_next_store(make_site, data, proxy_of,
+                                                                                          n_before):
+    """The plugin never heard of it, and does not list it: the answer that was remembered must not be given again."""
+    site = make_site()
+    proxy = proxy_of(site)
+    store = site.start_store("--data-dir", data, "--port", proxy.port)
+    client, writer = wire_clients(site, 2)
+    client.register(*["before"] * n_before)
+
+    proxy.hold()  # what the store says arrives nowhere any more
+    registration = client.begin("KEYNOTIFY", "key")
+    wait_until(lambda: n_registrations(data) == n_before + 1, "it is safe")
+    store.kill()
+    proxy.cut()
+    proxy.mend()
+    store.start()
+
+    assert client.answer_to(registration).payload == b"+OK\r\n"
+    for key in ["key"] + ["before"] * n_before:
+        writer.ask("SET", key, "value")
+    assert client.changes() == [was_set("value")] * (1 + n_before)
+    leaving.by_cut(site, client)
     assert site.connect(client.id, WireClient).stop("key") == NOT_REGISTERED
 
 
