@@ -13,8 +13,12 @@
 #include "daemon_state.h"
 #include "proto/broker_messages.h"
 
-/* How long the plugin may take to welcome us. */
-#define WELCOME_TIMEOUT_NS INT64_C(2000000000)
+/*
+ * How long the plugin may take to welcome us after the last thing that we heard, for what waited for us comes before it;
+ * and how long at most. It is there: a broker that is slow is why it does not answer.
+ */
+#define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
+#define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
 
 static void remember_notified(void *userdata, struct registration *registration, uint16_t id) {
         struct daemon *daemon = userdata;
@@ -52,19 +56,26 @@ static void serve(struct daemon *daemon, enum broker_side side) {
         daemon->callbacks.serving(daemon->callbacks.userdata, side);
 }
 
-static void serve_plain(struct daemon *daemon, bool session_kept, struct now now) {
+static void serve_plain(struct daemon *daemon, bool all_have_left, struct now now) {
         struct event all_left = { .type = EVENT_ALL_LEFT };
 
-        /* without our session the broker was started anew, and with its connections ended what hung on them */
-        if (!session_kept || daemon->last_side == BROKER_SIDE_PROVEN)
+        if (all_have_left)
                 daemon_step(daemon, &all_left, now);
         serve(daemon, BROKER_SIDE_PLAIN);
 }
 
+/* What is registered stays: the plugin may still say who is there. */
 void broker_give_up_welcome(struct daemon *daemon, struct now now) {
-        log_warning("the plugin in the broker does not answer us: see its option statestored_client_id or "
-                    "statestored_username; going on without it");
-        serve_plain(daemon, false, now);
+        log_warning("the plugin in the broker does not answer: going on without it until it does");
+        serve_plain(daemon, !daemon->is_session_kept, now);
+}
+
+void broker_wait_on(struct daemon *daemon, struct now now) {
+        int64_t until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+
+        if (daemon->welcome_until_ns != INT64_MAX)
+                daemon->welcome_until_ns =
+                        until_ns < daemon->welcome_latest_ns ? until_ns : daemon->welcome_latest_ns;
 }
 
 void broker_receive_sign(struct daemon *daemon, const struct message *message) {
@@ -120,10 +131,14 @@ void broker_greet(struct daemon *daemon, struct now now) {
         daemon->is_greeting_due = false;
         daemon->greeting = broker_side_pair(daemon->run, ++daemon->publisher.last_sequence);
         hello.correlation_data = greeting(daemon);
-        if (daemon->is_plugin_seen && publisher_send(&daemon->publisher, &hello, &id) == 0)
+        if (daemon->is_plugin_seen && publisher_send(&daemon->publisher, &hello, &id) == 0) {
                 daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
-        else
-                serve_plain(daemon, daemon->is_session_kept, now);
+                daemon->welcome_latest_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
+                return;
+        }
+
+        /* without our session the broker was started anew, and with its connections ended what hung on them */
+        serve_plain(daemon, !daemon->is_session_kept || daemon->last_side == BROKER_SIDE_PROVEN, now);
 }
 
 void daemon_up(struct daemon *daemon, bool session_kept, struct now now) {

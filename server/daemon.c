@@ -121,6 +121,7 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
                 broker_receive_rival(daemon);
                 return;
         }
+        broker_wait_on(daemon, now);
         if (inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
                 daemon->turn_from_ns = now.mono_ns;
                 execute(daemon, message, now.mono_ns, now);

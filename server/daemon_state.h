@@ -38,6 +38,7 @@ struct daemon {
         uint64_t run;
         struct broker_side_pair greeting; /* the Correlation Data of the latest hello */
         int64_t welcome_until_ns;         /* INT64_MAX: not asked */
+        int64_t welcome_latest_ns;
         char seal[BROKER_SIDE_SEAL_LENGTH];
         char instance_id[BROKER_SIDE_INSTANCE_MAX + 1];
         const char *presence_topic;
@@ -70,6 +71,9 @@ void broker_receive_sign(struct daemon *daemon, const struct message *message);
 void broker_receive_rival(struct daemon *daemon);
 
 void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now);
+
+/* Something has been heard: welcome may still be behind it. */
+void broker_wait_on(struct daemon *daemon, struct now now);
 
 /* The plugin was greeted and has not answered in time. */
 void broker_give_up_welcome(struct daemon *daemon, struct now now);

@@ -180,6 +180,50 @@ Test(hello, that_is_not_answered_in_time_is_answered_by_none) {
         broker_deinit(&broker);
 }
 
+Test(hello, is_waited_for_as_long_as_anything_comes_before_its_answer) {
+        broker_init_down(&broker, broker_config());
+        meet_plugin(false);
+        for (int i = 0; i < 5; i++) {
+                int64_t deadline_ns = daemon_next_deadline(broker.daemon);
+
+                broker.now.mono_ns = deadline_ns - 1;
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker.now.mono_ns = deadline_ns;
+                broker_tick(&broker);
+                cr_expect_eq(broker.n_serving, 0);
+        }
+        for (int i = 0; i < 100 && broker.n_serving == 0; i++) {
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_pass_ms(&broker, 1000);
+                broker_tick(&broker);
+        }
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN, "not for ever");
+        broker_deinit(&broker);
+}
+
+Test(proven, keeps_what_is_registered_while_the_plugin_does_not_answer) {
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        daemon_down(broker.daemon);
+        meet_plugin(true);
+        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
+        broker_tick(&broker);
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        broker_say(&broker, SYS "welcome", SEAL "\n7\n");
+        cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
+        told_after_set();
+        cr_expect_eq(broker.n_sent, 2);
+}
+
+Test(proven, ends_all_where_the_plugin_of_a_broker_that_was_started_anew_does_not_answer) {
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        daemon_down(broker.daemon);
+        meet_plugin(false);
+        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
+        broker_tick(&broker);
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_str_eq(told_after_set(), ANSWER);
+}
+
 Test(hello, that_is_answered_with_what_cannot_be_read_counts_as_not_answered) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
