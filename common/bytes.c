@@ -76,12 +76,25 @@ static size_t utf8_sequence(const uint8_t *data, size_t available) {
         return length;
 }
 
+/* The length of a word of ASCII at data, 0 where it is none: most text has no other. */
+static size_t ascii_word(const uint8_t *data, size_t available) {
+        uint64_t word;
+
+        if (available < sizeof(word))
+                return 0;
+
+        memcpy(&word, data, sizeof(word));
+        return word & UINT64_C(0x8080808080808080) ? 0 : sizeof(word);
+}
+
 bool slice_is_utf8(struct slice text) {
         size_t at = 0;
 
         while (at < text.length) {
-                size_t length = utf8_sequence(text.data + at, text.length - at);
+                size_t length = ascii_word(text.data + at, text.length - at);
 
+                if (length == 0)
+                        length = utf8_sequence(text.data + at, text.length - at);
                 if (length == 0)
                         return false;
                 at += length;

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 
 struct slice message_property(const struct message *message, const char *name) {
+        struct slice wanted = slice_from_string(name);
+
         for (size_t i = 0; i < message->n_user_properties; i++)
-                if (slice_equal(message->user_properties[i].name, slice_from_string(name)))
+                if (slice_equal(message->user_properties[i].name, wanted))
                         return message->user_properties[i].value;
         return (struct slice){ 0 };
 }

@@ -11,19 +11,20 @@ static bool is_digit(uint8_t byte) {
 }
 
 int parse_uint64(struct slice text, uint64_t *ret_value) {
+        bool is_out_of_range = false;
         uint64_t value = 0;
 
         if (text.length == 0)
                 return -EINVAL;
 
-        for (size_t i = 0; i < text.length; i++)
+        for (size_t i = 0; i < text.length; i++) {
                 if (!is_digit(text.data[i]))
                         return -EINVAL;
-
-        for (size_t i = 0; i < text.length; i++)
-                if (__builtin_mul_overflow(value, 10, &value) ||
-                    __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value))
-                        return -ERANGE;
+                is_out_of_range |= __builtin_mul_overflow(value, 10, &value) ||
+                                   __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value);
+        }
+        if (is_out_of_range)
+                return -ERANGE;
 
         *ret_value = value;
         return 0;
@@ -91,10 +92,12 @@ size_t format_uint64(char *text, uint64_t value, size_t width) {
 
         ASSERT(width >= 1 && width <= sizeof(digits));
 
-        while (value > 0) {
+        for (; value >= 100; value /= 100) {
                 digits[--at] = (char)('0' + value % 10);
-                value /= 10;
+                digits[--at] = (char)('0' + value % 100 / 10);
         }
+        for (; value > 0; value /= 10)
+                digits[--at] = (char)('0' + value % 10);
         while (sizeof(digits) - at < width)
                 digits[--at] = '0';
 

@@ -23,11 +23,8 @@ bool topic_is_valid_response(struct slice topic) {
         if (topic.length == 0 || topic.length > TOPIC_LENGTH_MAX || topic.data[0] == '$')
                 return false;
 
-        for (size_t i = 0; i < topic.length; i++)
-                if (topic.data[i] == '+' || topic.data[i] == '#' || topic.data[i] == '\0')
-                        return false;
-
-        return !slice_equal(topic, SLICE_LITERAL(TOPIC_INVOKE)) &&
+        return !memchr(topic.data, '+', topic.length) && !memchr(topic.data, '#', topic.length) &&
+               !memchr(topic.data, '\0', topic.length) && !slice_equal(topic, SLICE_LITERAL(TOPIC_INVOKE)) &&
                !slice_starts_with(topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)) && slice_is_utf8(topic);
 }
 

@@ -27,7 +27,7 @@ fi
 
 install_packages $packages_build $packages_run
 
-[ -f $build/build.ninja ] || meson setup $build --buildtype=release -Dtests=false >/dev/null
+[ -f $build/build.ninja ] || meson setup $build --buildtype=release -Db_lto=true -Dtests=false >/dev/null
 ninja -C $build --quiet
 
 directory=$(mktemp -d)

@@ -20,7 +20,7 @@ STATESTORE_BUILD=$PWD/build/release
 export STATESTORE_BUILD
 
 [ -f "$STATESTORE_BUILD/build.ninja" ] ||
-        meson setup "$STATESTORE_BUILD" --buildtype=release -Dtests=false >/dev/null
+        meson setup "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false >/dev/null
 ninja -C "$STATESTORE_BUILD" --quiet
 
 ulimit -n "$(ulimit -H -n)"

@@ -168,6 +168,8 @@ static void execute_once(struct step *step) {
         struct row row = { .type = ROW_ANSWER, .answer = { .digest = digest } };
         struct remembered_answer answer;
 
+        dedup_expect(dedup, &digest);
+        store_expect_entry(&step->engine->store, step->request->key);
         if (dedup_find(dedup, &digest, step->now.mono_ns, &answer)) {
                 reply_as_remembered(step->reply, answer);
                 return;
@@ -189,6 +191,7 @@ static int step_request(struct engine *engine, const struct request *request, st
         struct step step = { .engine = engine, .request = request, .now = now, .effects = effects };
         int r;
 
+        store_expect(&engine->store, request->key);
         r = effects_reserve_reply(effects);
         if (r < 0)
                 return r;

@@ -38,6 +38,14 @@ struct entry *store_find(const struct store *store, struct slice key) {
         return table_find(&store->table, table_hash(store->seed, key), key);
 }
 
+void store_expect(const struct store *store, struct slice key) {
+        table_expect(&store->table, table_hash(store->seed, key));
+}
+
+void store_expect_entry(const struct store *store, struct slice key) {
+        table_expect_item(&store->table, table_hash(store->seed, key));
+}
+
 /* What of an entry is not in the table. */
 static void forget(struct store *store, struct entry *entry) {
         if (entry->expiry_position != HEAP_NONE)

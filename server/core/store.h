@@ -27,6 +27,10 @@ void store_deinit(struct store *store);
 /* Borrowed; NULL where there is none. Knows no time: an entry whose deadline has passed is still here. */
 struct entry *store_find(const struct store *store, struct slice key);
 
+/* This key's entry will be looked for soon: what that reads is brought near, first its place, then it. */
+void store_expect(const struct store *store, struct slice key);
+void store_expect_entry(const struct store *store, struct slice key);
+
 /*
  * Puts the entry in the place of `replaced`, the one its key has now, or NULL where it has none. The
  * store takes over the caller's reference; the reference to what was replaced becomes the caller's.

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#define XXH_INLINE_ALL /* most keys are short */
 #include <xxhash.h>
 
 #include "common/assert.h"

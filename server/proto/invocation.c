@@ -14,19 +14,19 @@
 #define N_ARGUMENTS_ANY SIZE_MAX
 
 struct command {
-        const char *name;
+        struct slice name;
         enum verb verb;
         size_t n_arguments_min;
         size_t n_arguments_max;
 };
 
 static const struct command commands[] = {
-        { "SET", VERB_SET, 2, N_ARGUMENTS_ANY }, /* its options are looked at one by one */
-        { "GET", VERB_GET, 1, 1 },
-        { "DEL", VERB_DEL, 1, 1 },
-        { "VDEL", VERB_VDEL, 2, 2 },
-        { "KEYNOTIFY", VERB_KEYNOTIFY, 1, 2 },
-        { "SCAN", VERB_SCAN, 1, 2 },
+        { SLICE_LITERAL("SET"), VERB_SET, 2, N_ARGUMENTS_ANY }, /* its options are looked at one by one */
+        { SLICE_LITERAL("GET"), VERB_GET, 1, 1 },
+        { SLICE_LITERAL("DEL"), VERB_DEL, 1, 1 },
+        { SLICE_LITERAL("VDEL"), VERB_VDEL, 2, 2 },
+        { SLICE_LITERAL("KEYNOTIFY"), VERB_KEYNOTIFY, 1, 2 },
+        { SLICE_LITERAL("SCAN"), VERB_SCAN, 1, 2 },
 };
 
 void invocation_properties(const struct decoder *decoder, const char *ret_names[INVOCATION_PROPERTIES_MAX]) {
@@ -42,7 +42,7 @@ void invocation_properties(const struct decoder *decoder, const char *ret_names[
 
 static const struct command *find_command(struct slice name) {
         for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-                if (slice_equal(name, slice_from_string(commands[i].name)))
+                if (slice_equal(name, commands[i].name))
                         return &commands[i];
         return NULL;
 }

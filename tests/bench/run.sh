@@ -18,7 +18,7 @@ STATESTORE_BUILD=$PWD/build/release-bench
 export STATESTORE_BUILD
 
 [ -f "$STATESTORE_BUILD/build.ninja" ] ||
-        meson setup "$STATESTORE_BUILD" --buildtype=release -Dtests=false -Dbench=true >/dev/null
+        meson setup "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false -Dbench=true >/dev/null
 ninja -C "$STATESTORE_BUILD" --quiet
 
 # a thousand watchers have a thousand connections, twice: theirs and the broker's
