@@ -3,15 +3,33 @@
 #include "common/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-static const char *const level_names[] = { "error", "warning", "info", "debug" };
-#define N_LEVELS (sizeof(level_names) / sizeof(level_names[0]))
+#include "common/log_line.h"
+
+static const struct {
+        const char *name;
+        char priority; /* syslog's */
+} levels[] = {
+        [LOG_ERROR] = { "error", '3' },
+        [LOG_WARNING] = { "warning", '4' },
+        [LOG_INFO] = { "info", '6' },
+        [LOG_DEBUG] = { "debug", '7' },
+};
+#define N_LEVELS (sizeof(levels) / sizeof(levels[0]))
+
+static const char *const format_names[] = { [LOG_FORMAT_TEXT] = "text", [LOG_FORMAT_JSON] = "json" };
+#define N_FORMATS (sizeof(format_names) / sizeof(format_names[0]))
 
 static enum log_level log_level = LOG_INFO;
+static enum log_format log_format = LOG_FORMAT_TEXT;
+static bool is_journal;
 
 void log_set_level(enum log_level level) {
         log_level = level;
@@ -19,36 +37,81 @@ void log_set_level(enum log_level level) {
 
 int log_level_from_string(const char *name, enum log_level *ret_level) {
         for (size_t i = 0; i < N_LEVELS; i++)
-                if (strcmp(name, level_names[i]) == 0) {
+                if (strcmp(name, levels[i].name) == 0) {
                         *ret_level = (enum log_level)i;
                         return 0;
                 }
         return -EINVAL;
 }
 
-__attribute__((format(printf, 2, 0))) static void log_va(enum log_level level, const char *format,
-                                                         va_list arguments) {
-        char line[LOG_LINE_MAX];
+void log_set_format(enum log_format format) {
+        log_format = format;
+}
+
+int log_format_from_string(const char *name, enum log_format *ret_format) {
+        for (size_t i = 0; i < N_FORMATS; i++)
+                if (strcmp(name, format_names[i]) == 0) {
+                        *ret_format = (enum log_format)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* The variable is inherited by whoever is started from a service, with another stderr: so device and inode count. */
+void log_find_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        char expected[64];
+        struct stat status;
+
+        is_journal = false;
+        if (!stream || fstat(STDERR_FILENO, &status) < 0)
+                return;
+        snprintf(expected, sizeof(expected), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+        is_journal = strcmp(stream, expected) == 0;
+}
+
+static void add_time(struct log_line *line) {
         struct timespec now;
         struct tm utc;
+        char text[64];
         size_t length;
-        int n;
 
         clock_gettime(CLOCK_REALTIME, &now);
         gmtime_r(&now.tv_sec, &utc);
-        length = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &utc);
-        length += (size_t)snprintf(line + length, sizeof(line) - length, ".%03ldZ %s ",
-                                   now.tv_nsec / 1000000, level_names[level]);
+        length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+        snprintf(text + length, sizeof(text) - length, ".%03ldZ", now.tv_nsec / 1000000);
+        log_line_add_text(line, "time", slice_from_string(text));
+}
 
-        n = vsnprintf(line + length, sizeof(line) - length, format, arguments);
-        if (n < 0)
-                return;
-        length = (size_t)n < sizeof(line) - length ? length + (size_t)n : sizeof(line) - 1;
-        line[length++] = '\n';
+static void print(enum log_level level, const char *message, const struct log_field *fields,
+                  uint64_t n_withheld) {
+        struct log_line line;
+
+        log_line_begin(&line, is_journal ? levels[level].priority : 0, log_format == LOG_FORMAT_JSON);
+        if (!is_journal)
+                add_time(&line);
+        log_line_add_text(&line, "level", slice_from_string(levels[level].name));
+        log_line_add_message(&line, "msg", slice_from_string(message));
+        for (; fields && fields->name; fields++)
+                if (fields->is_number)
+                        log_line_add_number(&line, fields->name, fields->number);
+                else
+                        log_line_add_text(&line, fields->name, fields->text);
+        if (n_withheld > 0)
+                log_line_add_number(&line, "withheld", n_withheld);
+        log_line_end(&line);
 
         /* one write a line, so that lines of several processes do not mix; a log that is gone stops nobody */
-        if (write(STDERR_FILENO, line, length) < 0)
+        if (write(STDERR_FILENO, line.text, line.length) < 0)
                 return;
+}
+
+__attribute__((format(printf, 2, 0))) static void print_va(enum log_level level, const char *format,
+                                                           va_list arguments, uint64_t n_withheld) {
+        char message[LOG_LINE_MAX];
+
+        if (vsnprintf(message, sizeof(message), format, arguments) >= 0)
+                print(level, message, NULL, n_withheld);
 }
 
 void log_event(enum log_level level, const char *format, ...) {
@@ -58,7 +121,7 @@ void log_event(enum log_level level, const char *format, ...) {
                 return;
 
         va_start(arguments, format);
-        log_va(level, format, arguments);
+        print_va(level, format, arguments, 0);
         va_end(arguments);
 }
 
@@ -98,12 +161,12 @@ struct log_text log_text(struct slice bytes) {
         return printable;
 }
 
-void log_limited(struct log_limit *limit, enum log_level level, const char *format, ...) {
+/* True: the event is to be printed, with how many were withheld before it. */
+static bool may_print(struct log_limit *limit, enum log_level level, uint64_t *ret_n_withheld) {
         struct timespec now;
-        va_list arguments;
 
         if (level > log_level)
-                return;
+                return false;
 
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (now.tv_sec != limit->second) {
@@ -111,17 +174,32 @@ void log_limited(struct log_limit *limit, enum log_level level, const char *form
                 limit->n_printed = 0;
         }
         if (limit->n_printed >= LOG_LIMIT_BURST) {
-                limit->n_dropped++;
-                return;
+                limit->n_withheld++;
+                return false;
         }
 
-        if (limit->n_dropped > 0)
-                log_event(level, "%llu more of the next kind were not logged",
-                          (unsigned long long)limit->n_dropped);
-        limit->n_dropped = 0;
+        *ret_n_withheld = limit->n_withheld;
+        limit->n_withheld = 0;
         limit->n_printed++;
+        return true;
+}
+
+void log_limited(struct log_limit *limit, enum log_level level, const char *format, ...) {
+        uint64_t n_withheld;
+        va_list arguments;
+
+        if (!may_print(limit, level, &n_withheld))
+                return;
 
         va_start(arguments, format);
-        log_va(level, format, arguments);
+        print_va(level, format, arguments, n_withheld);
         va_end(arguments);
+}
+
+void log_limited_fields(struct log_limit *limit, enum log_level level, const char *message,
+                        const struct log_field *fields) {
+        uint64_t n_withheld;
+
+        if (may_print(limit, level, &n_withheld))
+                print(level, message, fields, n_withheld);
 }

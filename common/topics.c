@@ -12,6 +12,14 @@ size_t topic_notify_length(size_t client_length, size_t key_length) {
         return strlen(TOPIC_NOTIFY_PREFIX "/" NOTIFY_VERB) + 2 * client_length + 2 * key_length;
 }
 
+struct slice topic_without_key(struct slice topic) {
+        if (!slice_starts_with(topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)))
+                return topic;
+        while (topic.length > 0 && topic.data[topic.length - 1] != '/')
+                topic.length--;
+        return topic;
+}
+
 void topic_append_notify(struct buf *buf, struct slice client, struct slice key) {
         buf_append_string(buf, TOPIC_NOTIFY_PREFIX "/");
         base16_append(buf, client);

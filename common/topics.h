@@ -15,6 +15,9 @@
 /* Bytes of the topic on which this client is told of this key; may exceed TOPIC_LENGTH_MAX. */
 size_t topic_notify_length(size_t client_length, size_t key_length);
 
+/* A notify topic less its last level, which is the key, in hex; another topic as it stands. */
+struct slice topic_without_key(struct slice topic);
+
 void topic_append_notify(struct buf *buf, struct slice client, struct slice key);
 
 /*

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/topics.h"
 #include "proto/broker_messages.h"
 
 #define NS_PER_S INT64_C(1000000000)
@@ -128,14 +129,28 @@ static enum drop drop_of(int error) {
         }
 }
 
+static const char *drop_reason(int error) {
+        switch (error) {
+        case -EAGAIN:
+                return "too many are not acknowledged yet";
+        case -EMSGSIZE:
+                return "it is larger than the broker accepts";
+        default:
+                return strerror(-error);
+        }
+}
+
 int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id) {
         int r = publisher->outlet->publish(publisher->outlet->userdata, message, ret_id);
 
         if (r < 0) {
                 publisher->counters->n_drops[drop_of(r)]++;
-                log_limited(&publisher->publish_limit, LOG_WARNING, "a message to \"%s\" was dropped: %s",
-                            LOG_TEXT(message->topic),
-                            r == -EMSGSIZE ? "it is larger than the broker accepts" : strerror(-r));
+                log_limited_fields(
+                        &publisher->publish_limit, LOG_WARNING, "a message was dropped",
+                        (struct log_field[]){ LOG_FIELD_TEXT("topic", topic_without_key(message->topic)),
+                                              LOG_FIELD_TEXT("reason", slice_from_string(drop_reason(r))),
+                                              LOG_FIELD_NUMBER("message_bytes", message->payload.length),
+                                              { 0 } });
         }
         return r;
 }

@@ -54,6 +54,7 @@ struct config {
         const char *ready_file;
         bool exit_with_parent;
         enum log_level log_level;
+        enum log_format log_format;
 };
 
 enum config_result {

@@ -29,9 +29,6 @@ enum drop {
         N_DROPS,
 };
 
-/* The row of requests whose verb is not known. */
-#define VERB_UNKNOWN N_VERBS
-
 struct counters {
         uint64_t n_answers[N_VERBS][N_OUTCOMES]; /* of requests that were executed, as it was stored */
         uint64_t n_repeated; /* of these, requests that came again and were not executed */
@@ -39,7 +36,7 @@ struct counters {
                 n_deletions; /* keys that were not there; were; are no more */
 
         uint64_t n_refused; /* answered with an error before the engine saw them: */
-        uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES];
+        uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES]; /* the last row: their verb is not known */
         uint64_t n_faults[N_ENVELOPE_FAULTS];
 
         uint64_t n_unanswerable; /* without a response topic, or with a forbidden one; not executed */

@@ -131,9 +131,12 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
         r = inbox_add(&daemon->inbox, message, now.mono_ns, DAEMON_INBOX_MAX);
         if (r == -ENOBUFS) {
                 daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
-                log_limited(&daemon->waiting_limit, LOG_ERROR,
-                            "a request was dropped: %zu bytes of requests wait already",
-                            daemon->inbox.n_bytes);
+                log_limited_fields(
+                        &daemon->waiting_limit, LOG_ERROR, "a request was dropped: too many wait already",
+                        (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", message->payload.length),
+                                              LOG_FIELD_NUMBER("waiting_bytes", daemon->inbox.n_bytes),
+                                              LOG_FIELD_NUMBER("max_waiting_bytes", DAEMON_INBOX_MAX),
+                                              { 0 } });
         } else if (r < 0) {
                 publisher_lost(&daemon->publisher);
         }

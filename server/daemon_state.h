@@ -6,6 +6,7 @@
 #include "inbox.h"
 #include "notified.h"
 #include "proto/invocation.h"
+#include "refusal_log.h"
 
 /* What daemon.c, broker.c and progress.c share. Internal to them. */
 
@@ -18,7 +19,8 @@ struct daemon {
         struct counters counters;
         struct publisher publisher;
         struct notified notified; /* plain brokers */
-        struct log_limit refused_limit, waiting_limit, storage_limit, rival_limit;
+        struct refusal_log refusal_log;
+        struct log_limit waiting_limit, storage_limit, rival_limit;
 
         struct inbox inbox;
         struct batch batch;

@@ -8,49 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-static const char *const verbs[N_VERBS + 1] = {
-        [VERB_SET] = "set",
-        [VERB_GET] = "get",
-        [VERB_DEL] = "del",
-        [VERB_VDEL] = "vdel",
-        [VERB_KEYNOTIFY] = "keynotify",
-        [VERB_SCAN] = "scan",
-        [VERB_UNKNOWN] = "unknown",
-};
-
-static const char *const outcomes[N_OUTCOMES] = {
-        [OUTCOME_DONE] = "done",
-        [OUTCOME_VALUE] = "value",
-        [OUTCOME_NO_VALUE] = "no_value",
-        [OUTCOME_DELETED] = "deleted",
-        [OUTCOME_NOTHING] = "nothing",
-        [OUTCOME_CONDITION_NOT_MET] = "condition_not_met",
-        [OUTCOME_PAGE] = "page",
-        [OUTCOME_SYNTAX_ERROR] = "syntax_error",
-        [OUTCOME_UNKNOWN_COMMAND] = "unknown_command",
-        [OUTCOME_WRONG_NUMBER_OF_ARGUMENTS] = "wrong_number_of_arguments",
-        [OUTCOME_EMPTY_KEY] = "empty_key",
-        [OUTCOME_MISSING_TIMESTAMP] = "missing_timestamp",
-        [OUTCOME_MALFORMED_TIMESTAMP] = "malformed_timestamp",
-        [OUTCOME_TIMESTAMP_TOO_FAR] = "timestamp_too_far",
-        [OUTCOME_FENCE_TOO_FAR] = "fence_too_far",
-        [OUTCOME_NOT_AUTHORIZED] = "not_authorized",
-        [OUTCOME_FENCE_REQUIRED] = "fence_required",
-        [OUTCOME_FENCE_TOO_OLD] = "fence_too_old",
-        [OUTCOME_KEY_TOO_LONG_TO_NOTIFY] = "key_too_long_to_notify",
-        [OUTCOME_CLIENT_UNKNOWN] = "client_unknown",
-        [OUTCOME_QUOTA_EXCEEDED] = "quota_exceeded",
-        [OUTCOME_OUT_OF_MEMORY] = "out_of_memory",
-        [OUTCOME_DISK_FULL] = "disk_full",
-        [OUTCOME_STORAGE_FAILED] = "storage_failed",
-};
-
-static const char *const faults[N_ENVELOPE_FAULTS] = {
-        [ENVELOPE_OK] = "done",
-        [ENVELOPE_QOS] = "wrong_qos",
-        [ENVELOPE_CORRELATION] = "no_correlation_data",
-        [ENVELOPE_VERSION] = "unsupported_version",
-};
+#include "names.h"
+#include "storage/outcome_names.h"
 
 static const char *const drops[N_DROPS] = {
         [DROP_OUT_OF_MEMORY] = "out_of_memory",     [DROP_TOO_MANY_WAITING] = "too_many_waiting",
@@ -94,13 +53,16 @@ static void append_seconds(struct buf *text, const struct metric *metric,
         buf_append_string(text, line);
 }
 
-static void append_outcome(struct buf *text, const struct metric *metric, size_t verb, const char *outcome,
-                           uint64_t n) {
+/* outcome: its name, whose blanks no query would like. */
+static void append_outcome(struct buf *text, const struct metric *metric, enum verb verb,
+                           const char *outcome, uint64_t n) {
         char labels[LABELS_MAX];
 
         if (n == 0)
                 return;
-        snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verbs[verb], outcome);
+        snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verb_name(verb), outcome);
+        for (char *at = labels; *at; at++)
+                *at = *at == ' ' ? '_' : *at;
         append_sample(text, metric, labels, n);
 }
 
@@ -108,13 +70,13 @@ static void append_requests(struct buf *text, const struct metric *metric,
                             const struct metrics_source *source) {
         const struct counters *counters = source->counters;
 
-        for (size_t verb = 0; verb <= N_VERBS; verb++)
-                for (size_t i = 0; i < N_OUTCOMES; i++)
-                        append_outcome(text, metric, verb, outcomes[i],
+        for (enum verb verb = 0; verb <= N_VERBS; verb++)
+                for (enum outcome i = 0; i < N_OUTCOMES; i++)
+                        append_outcome(text, metric, verb, outcome_name(i),
                                        counters->n_refusals[verb][i] +
                                                (verb < N_VERBS ? counters->n_answers[verb][i] : 0));
-        for (size_t i = 0; i < N_ENVELOPE_FAULTS; i++)
-                append_outcome(text, metric, VERB_UNKNOWN, faults[i], counters->n_faults[i]);
+        for (enum envelope_fault i = 0; i < N_ENVELOPE_FAULTS; i++)
+                append_outcome(text, metric, N_VERBS, fault_name(i), counters->n_faults[i]);
 }
 
 static void append_labelled(struct buf *text, const struct metric *metric, const char *label,

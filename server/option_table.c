@@ -86,6 +86,8 @@ const struct option options[] = {
           RESTART },
         { "log", "level", "--log-level", "LEVEL", "info", "error, warning, info or debug",
           "what is logged on stderr", set_log_level, 0, LIVE },
+        { "log", "format", "--log-format", "text|json", "text", "text or json",
+          "how: key=value, or an object of JSON a line", set_log_format, 0, LIVE },
 };
 #define N_OPTIONS (sizeof(options) / sizeof(options[0]))
 _Static_assert(N_OPTIONS <= CONFIG_OPTIONS_MAX, "struct config keeps a value for each");

@@ -164,6 +164,11 @@ int set_http_listen(struct config *config, const struct option *option, const ch
         return 0;
 }
 
+int set_log_format(struct config *config, const struct option *option, const char *value) {
+        (void)option;
+        return log_format_from_string(value, &config->log_format);
+}
+
 int set_log_level(struct config *config, const struct option *option, const char *value) {
         (void)option;
         return log_level_from_string(value, &config->log_level);

@@ -25,4 +25,5 @@ int set_dialect(struct config *config, const struct option *option, const char *
 int set_persist(struct config *config, const struct option *option, const char *value);
 int set_persist_property(struct config *config, const struct option *option, const char *value);
 int set_http_listen(struct config *config, const struct option *option, const char *value);
+int set_log_format(struct config *config, const struct option *option, const char *value);
 int set_log_level(struct config *config, const struct option *option, const char *value);

@@ -32,6 +32,7 @@ static void end_turn(struct daemon *daemon, int64_t arrived_ns) {
 static void execute_answerable(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
                                const struct invocation *invocation, struct now now) {
         struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
+        const struct effects *effects = &daemon->batch.effects;
         int r;
 
         r = batch_expect_reply(&daemon->batch, message, arrived_ns,
@@ -48,6 +49,7 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
         if (invocation->fault != ENVELOPE_OK) {
                 daemon->counters.n_refused++;
                 daemon->counters.n_faults[invocation->fault]++;
+                refusal_log_fault(&daemon->refusal_log, invocation);
                 batch_answer_fault(&daemon->batch, &daemon->publisher, invocation->fault,
                                    invocation->fault_value, now.mono_ns);
                 return;
@@ -63,7 +65,10 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
         if (r < 0) {
                 batch_forget_reply(&daemon->batch);
                 publisher_lost(&daemon->publisher);
+                return;
         }
+        refusal_log_outcome(&daemon->refusal_log, daemon->engine, &invocation->request,
+                            effects->replies[effects->n_replies - 1].outcome, now);
 }
 
 void request_execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
@@ -72,21 +77,13 @@ void request_execute(struct daemon *daemon, const struct message *message, int64
 
         switch (invocation_decode(&daemon->decoder, message, &invocation)) {
         case INVOCATION_NO_RESPONSE_TOPIC:
-                daemon->counters.n_unanswerable++;
-                log_limited(&daemon->refused_limit, LOG_WARNING,
-                            "a request from client \"%s\" has no response topic; not executed",
-                            LOG_TEXT(invocation.request.client));
-                return;
         case INVOCATION_BAD_RESPONSE_TOPIC:
                 daemon->counters.n_unanswerable++;
-                log_limited(&daemon->refused_limit, LOG_WARNING,
-                            "a request from client \"%s\" has the response topic \"%s\", which is not "
-                            "allowed; not executed",
-                            LOG_TEXT(invocation.request.client), LOG_TEXT(message->response_topic));
+                refusal_log_unanswerable(&daemon->refusal_log, &invocation.request);
                 return;
         case INVOCATION_REFUSED:
         case INVOCATION_REQUEST:
-                if (invocation.request.has_timestamp)
+                if (invocation.outcome == OUTCOME_DONE && invocation.request.has_timestamp)
                         counters_add_skew(&daemon->counters, invocation.request.timestamp.wall_ms,
                                           now.wall_ms);
                 execute_answerable(daemon, message, arrived_ns, &invocation, now);

@@ -192,6 +192,7 @@ static void reload(struct server *server) {
         server->reloaded = next;
 
         log_set_level(server->config.log_level);
+        log_set_format(server->config.log_format);
         limits = engine_config(&server->config);
         daemon_set_limits(server->daemon, &limits);
 }
@@ -329,7 +330,9 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
                                  .exit_code = EXIT_SUCCESS };
         int r;
 
+        log_find_journal();
         log_set_level(server.config.log_level);
+        log_set_format(server.config.log_format);
         signal(SIGPIPE, SIG_IGN);
         ready_file_remove(server.config.ready_file);
 

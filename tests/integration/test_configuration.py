@@ -126,7 +126,7 @@ def test_a_flag_beats_the_environment_and_that_the_file(site, tmp_path, flag, en
     arguments = ["--config", str(file)] + (["--node-id", flag] if flag else [])
     store = site.start_store(*arguments, environment={"STATESTORE_STORE_NODE_ID": environment or ""})
 
-    assert f'node id "{node_id}"' in store.log()
+    assert f'node id \\"{node_id}\\"' in store.log()
 
 
 def test_a_reload_changes_what_can_change_and_says_what_cannot(site, tmp_path):

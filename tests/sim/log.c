@@ -19,6 +19,14 @@ void log_limited(struct log_limit *limit, enum log_level level, const char *form
         (void)format;
 }
 
+void log_limited_fields(struct log_limit *limit, enum log_level level, const char *message,
+                        const struct log_field *fields) {
+        (void)limit;
+        (void)level;
+        (void)message;
+        (void)fields;
+}
+
 struct log_text log_text(struct slice bytes) {
         struct log_text text;
 

@@ -309,10 +309,10 @@ Test(reload, takes_over_what_may_change_and_says_what_needs_a_restart) {
         cr_expect_eq(config.max_bytes, 5);
         cr_expect_eq(config.port, 1);
         cr_expect_null(config.user);
-        cr_expect_not_null(strstr(printed, "[store] max-keys has changed\n"));
-        cr_expect_not_null(strstr(printed, "[store] max-bytes has changed\n"));
-        cr_expect_not_null(strstr(printed, "[broker] port has changed: this needs a restart\n"));
-        cr_expect_not_null(strstr(printed, "[broker] user has changed: this needs a restart\n"));
+        cr_expect_not_null(strstr(printed, "[store] max-keys has changed\"\n"));
+        cr_expect_not_null(strstr(printed, "[store] max-bytes has changed\"\n"));
+        cr_expect_not_null(strstr(printed, "[broker] port has changed: this needs a restart\"\n"));
+        cr_expect_not_null(strstr(printed, "[broker] user has changed: this needs a restart\"\n"));
         cr_expect_null(strstr(printed, "dialect"));
         free(printed);
         config_deinit(&config);

@@ -94,6 +94,10 @@ static const struct {
           { "--log-level", "trace" },
           "statestored: --log-level: error, warning, info or debug was expected, not \"trace\"; see "
           "--help\n" },
+        { "a log format",
+          { "--log-format", "xml" },
+          "statestored: --log-format: text or json was expected, not \"xml\"; see "
+          "--help\n" },
         { "TLS",
           { "--tls", "yes" },
           "statestored: --tls: on or off was expected, not \"yes\"; see --help\n" },

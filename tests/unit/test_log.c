@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -131,11 +132,11 @@ Test(log, drops_what_is_above_its_level_and_starts_at_info) {
         printed = capture_end(&capture);
 
         cr_expect_eq(count(printed, "\n"), 5);
-        cr_expect_not_null(strstr(printed, " error one\n"));
-        cr_expect_not_null(strstr(printed, " warning two\n"));
-        cr_expect_not_null(strstr(printed, " info three\n"));
-        cr_expect_not_null(strstr(printed, " error five\n"));
-        cr_expect_not_null(strstr(printed, " debug seven\n"));
+        cr_expect_not_null(strstr(printed, " level=error msg=\"one\"\n"));
+        cr_expect_not_null(strstr(printed, " level=warning msg=\"two\"\n"));
+        cr_expect_not_null(strstr(printed, " level=info msg=\"three\"\n"));
+        cr_expect_not_null(strstr(printed, " level=error msg=\"five\"\n"));
+        cr_expect_not_null(strstr(printed, " level=debug msg=\"seven\"\n"));
         free(printed);
 }
 
@@ -151,13 +152,13 @@ Test(log, begins_a_line_with_the_time_in_utc) {
         log_info("%s", "an event");
         printed = capture_end(&capture);
 
-        end = strptime(printed, "%Y-%m-%dT%H:%M:%S", &utc);
+        end = strptime(printed, "time=%Y-%m-%dT%H:%M:%S", &utc);
         cr_assert_not_null(end, "%s", printed);
         then = timegm(&utc);
         cr_expect(then >= before && then <= before + 60, "%s", printed);
         cr_expect_eq(end[0], '.');
         cr_expect_eq(strspn(end + 1, "0123456789"), 3);
-        cr_expect_str_eq(end + 4, "Z info an event\n");
+        cr_expect_str_eq(end + 4, "Z level=info msg=\"an event\"\n");
         free(printed);
 }
 
@@ -208,8 +209,8 @@ Test(log_limited, prints_a_few_a_second_and_says_how_many_it_left_out) {
         log_limited(&limit, LOG_WARNING, "event again");
         printed = capture_end(&capture);
         cr_expect_eq(count(printed, "event again"), 2);
-        cr_expect_eq(count(printed, "7 more"), 1);
-        cr_expect_eq(count(printed, "\n"), 3);
+        cr_expect_eq(count(printed, " withheld=7\n"), 1);
+        cr_expect_eq(count(printed, "\n"), 2);
         free(printed);
 }
 
@@ -223,6 +224,138 @@ Test(log_limited, counts_nothing_that_is_above_the_level) {
                 log_limited(&limit, LOG_DEBUG, "event");
         printed = capture_end(&capture);
         cr_expect_str_eq(printed, "");
-        cr_expect_eq(limit.n_dropped, 0);
+        cr_expect_eq(limit.n_withheld, 0);
+        free(printed);
+}
+
+/* What a line looks like without its time. */
+static char *print_fields(enum log_format format, const char *message, const struct log_field *fields) {
+        struct log_limit limit = { 0 };
+        struct capture capture;
+        char *printed, *level;
+
+        log_set_format(format);
+        capture_start(&capture, STDERR_FILENO);
+        log_limited_fields(&limit, LOG_INFO, message, fields);
+        printed = capture_end(&capture);
+        level = strstr(printed, "level");
+        cr_assert_not_null(level, "%s", printed);
+        memmove(printed, level, strlen(level) + 1);
+        return printed;
+}
+
+static const struct {
+        const char *name;
+        struct slice value;
+        const char *text, *json;
+} values[] = {
+        { "a word", S("client-1"), "client-1", "\"client-1\"" },
+        { "nothing", S(""), "\"\"", "\"\"" },
+        { "absent", { NULL, 0 }, "\"\"", "\"\"" },
+        { "a blank", S("a b"), "\"a b\"", "\"a b\"" },
+        { "what would be a field", S("a level=error"), "\"a level=error\"", "\"a level=error\"" },
+        { "an equals sign", S("a=b"), "\"a=b\"", "\"a=b\"" },
+        { "a quote", S("\""), "\"\\\"\"", "\"\\\"\"" },
+        { "a backslash", S("\\"), "\"\\\\\"", "\"\\\\\"" },
+        { "a line's end", S("a\nb"), "\"a\\nb\"", "\"a\\nb\"" },
+        { "an escape sequence", S("\x1B[2J"), "\"\\u001B[2J\"", "\"\\u001B[2J\"" },
+        { "NUL", S("a\0b"), "\"a\\u0000b\"", "\"a\\u0000b\"" },
+        { "DEL", S("\x7F"), "\"\\u007F\"", "\"\\u007F\"" },
+        { "a control character of two bytes", S("\xC2\x9B"), "\"\\u009B\"", "\"\\u009B\"" },
+        { "UTF-8", S("\xC3\xA4\xF0\x9F\x98\x80"), "\"\xC3\xA4\xF0\x9F\x98\x80\"",
+          "\"\xC3\xA4\xF0\x9F\x98\x80\"" },
+        { "not UTF-8", S("a\xFF\xC3"), "\"a\\\\xFF\\\\xC3\"", "\"a\\\\xFF\\\\xC3\"" },
+};
+
+Test(log_fields, keep_strangers_bytes_within_their_value) {
+        for (size_t i = 0; i < N_ROWS(values); i++) {
+                const struct log_field fields[] = { LOG_FIELD_TEXT("client", values[i].value),
+                                                    LOG_FIELD_NUMBER("limit", 18446744073709551615u),
+                                                    { 0 } };
+                char expected[256], *printed;
+
+                snprintf(expected, sizeof(expected),
+                         "level=info msg=\"an event\" client=%s limit=18446744073709551615\n",
+                         values[i].text);
+                printed = print_fields(LOG_FORMAT_TEXT, "an event", fields);
+                cr_expect_str_eq(printed, expected, ROW(values, i));
+                free(printed);
+
+                snprintf(expected, sizeof(expected),
+                         "level\":\"info\",\"msg\":\"an "
+                         "event\",\"client\":%s,\"limit\":18446744073709551615}\n",
+                         values[i].json);
+                printed = print_fields(LOG_FORMAT_JSON, "an event", fields);
+                cr_expect_str_eq(printed, expected, ROW(values, i));
+                free(printed);
+        }
+}
+
+/* Each length of message and value, of bytes that grow most: always one line, always whole. */
+Test(log_fields, fit_whatever_they_hold) {
+        static char long_text[2 * LOG_LINE_MAX];
+
+        memset(long_text, '\n', sizeof(long_text) - 1);
+        for (size_t length = 0; length < sizeof(long_text) - 1; length += length < 1100 ? 7 : 401)
+                for (int format = LOG_FORMAT_TEXT; format <= LOG_FORMAT_JSON; format++) {
+                        struct slice text = { (const uint8_t *)long_text, length };
+                        struct log_field fields[16] = { { 0 } };
+                        char *printed;
+
+                        for (size_t i = 0; i < 15; i++)
+                                fields[i] = i % 2 ? LOG_FIELD_TEXT("name", text)
+                                                  : LOG_FIELD_NUMBER("n", UINT64_MAX);
+                        printed = print_fields((enum log_format)format,
+                                               long_text + sizeof(long_text) - 1 - length, fields);
+                        cr_expect_leq(strlen(printed), LOG_LINE_MAX, "%zu", length);
+                        cr_expect_eq(count(printed, "\n"), 1, "%zu", length);
+                        cr_expect_geq(count(printed, "name"), 1, "%zu", length);
+                        if (format == LOG_FORMAT_JSON)
+                                cr_expect_str_eq(printed + strlen(printed) - 2, "}\n", "%zu", length);
+                        free(printed);
+                }
+}
+
+/* What the journal says of the stream that it gives a service. */
+static void set_journal_stream(const char *change) {
+        struct stat status;
+        char stream[64];
+
+        cr_assert_eq(fstat(STDERR_FILENO, &status), 0);
+        snprintf(stream, sizeof(stream), "%ju:%ju%s", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino,
+                 change);
+        setenv("JOURNAL_STREAM", stream, 1);
+}
+
+Test(log, begins_a_line_with_its_priority_in_the_journal_alone) {
+        struct capture capture;
+        char *printed;
+
+        capture_start(&capture, STDERR_FILENO);
+        set_journal_stream("");
+        log_find_journal();
+        log_error("one");
+        log_warning("two");
+        log_info("three");
+        log_set_level(LOG_DEBUG);
+        log_set_format(LOG_FORMAT_JSON);
+        log_debug("four");
+        log_set_format(LOG_FORMAT_TEXT);
+        set_journal_stream("0"); /* of whoever started us: our stderr is another one */
+        log_find_journal();
+        log_error("five");
+        printed = capture_end(&capture);
+        cr_expect_eq(strncmp(printed,
+                             "<3>level=error msg=\"one\"\n"
+                             "<4>level=warning msg=\"two\"\n"
+                             "<6>level=info msg=\"three\"\n"
+                             "<7>{\"level\":\"debug\",\"msg\":\"four\"}\n"
+                             "time=",
+                             strlen("<3>level=error msg=\"one\"\n"
+                                    "<4>level=warning msg=\"two\"\n"
+                                    "<6>level=info msg=\"three\"\n"
+                                    "<7>{\"level\":\"debug\",\"msg\":\"four\"}\n"
+                                    "time=")),
+                     0, "%s", printed);
         free(printed);
 }

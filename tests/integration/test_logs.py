@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the store says on stderr: one event a line, that can be parsed whatever clients send, and without what they store."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from support.hlc import wall_ms
+from support.process import STATESTORED, wait_until
+
+FIELD = re.compile(r'(?:^| )([a-z_]+)=(?:"((?:[^"\\]|\\.)*)"|([^" =]+))(?= |$)')
+
+
+def parse_text(line):
+    """Every byte of the line must belong to a field."""
+    assert FIELD.sub("", line) == "", line
+    return {name: quoted.encode().decode("unicode_escape") if quoted else bare
+            for name, quoted, bare in FIELD.findall(line)}
+
+
+def parse_json(line):
+    return {name: str(value) for name, value in json.loads(line).items()}
+
+
+@pytest.fixture(params=["text", "json"])
+def events(request, site):
+    """What a store has logged, as dictionaries; the store is at site.store."""
+    parse = {"text": parse_text, "json": parse_json}[request.param]
+    site.start_store("--log-format", request.param, "--max-keys", "1")
+    return lambda: [parse(line) for line in site.store.log().splitlines()]
+
+
+def event(events, **wanted):
+    found = [event for event in events() if wanted.items() <= event.items()]
+    assert len(found) == 1, events()
+    return found[0]
+
+
+def test_each_line_has_a_time_a_level_and_a_message(site, events):
+    for line in events():
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+        assert line["level"] in ("error", "warning", "info")
+    assert event(events, level="info")["msg"].startswith("ready: serving 127.0.0.1:")
+
+
+def test_a_refusal_says_who_what_limit_and_present_value(site, events):
+    client = site.connect("greedy")
+    client.request("SET", "first", 1)
+    client.request("SET", "second", 2)
+    client.request("SET", "first", 1, ts=client.clock.now()._replace(wall_ms=wall_ms() + 3_600_000))
+    client.request("GET", "first", qos=0)
+
+    quota = event(events, reason="quota exceeded")
+    assert (quota["level"], quota["msg"], quota["client"], quota["verb"]) == ("warning", "request refused", "greedy", "set")
+    assert (quota["keys"], quota["max_keys"]) == ("1", "1")
+    assert int(quota["bytes"]) < int(quota["max_bytes"]) == 1 << 30
+    far = event(events, reason="timestamp too far")
+    assert 3_590_000 < int(far["ahead_ms"]) <= 3_600_000 and far["max_ahead_ms"] == "60000"
+    assert event(events, reason="wrong qos")["value"] == "0"
+
+
+def test_what_a_client_calls_itself_stays_within_its_field(site, events):
+    client = site.connect()
+    hostile = 'x" level=error msg="forged\\'  # control characters are the broker's to refuse
+    client.request("NOSUCH", "key", source=hostile)
+
+    refused = event(events, reason="unknown command")
+    assert refused["client"] == hostile
+    assert refused["level"] == "info" and refused["msg"] == "request refused"
+
+
+def test_neither_keys_nor_values_are_printed(site, events):
+    key, value = "secret-key", "secret-value"
+    client = site.connect()
+    client.watch(key)
+    client.request("SET", key, value)
+    client.request("SET", "other", value)
+    client.request("SET", key, value, ts="malformed")
+    client.request("SET", key, value, ft=client.clock.now()._replace(wall_ms=wall_ms() + 3_600_000))
+    client.request("VDEL", key)
+    client.request("NOSUCH", key, value)
+    client.request("GET", key, qos=0)
+    client.send("GET", key, response_topic=None)
+    site.store.wait_for_log("no response topic")
+
+    assert len(events()) >= 7
+    for text in (key, value, key.encode().hex().upper()):
+        assert text not in site.store.log()
+
+
+def test_a_flood_is_withheld_and_counted(site, events):
+    client = site.connect()
+    answers = [client.send("NOSUCH", n) for n in range(3000)]
+    for answer in answers:
+        answer.result(60)
+
+    def n_withheld():
+        client.request("NOSUCH")
+        refusals = [event for event in events() if event["msg"] == "request refused"]
+        assert len(refusals) < 1000
+        return sum(int(event.get("withheld", 0)) for event in refusals)
+
+    wait_until(lambda: n_withheld() > 2000, "what was withheld is said")
+
+
+def test_the_journal_gets_priorities(site, tmp_path):
+    log = tmp_path / "journal"
+    with log.open("wb") as stderr:
+        status = log.stat()
+        ended = subprocess.run(
+            [STATESTORED, "--port", "1", "--http-listen", "192.0.2.1:1"], stderr=stderr, timeout=20,
+            env={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
+    assert ended.returncode == 1
+    lines = log.read_text().splitlines()
+    assert [line for line in lines if line.startswith("<3>level=error msg=\"cannot start")]
+    assert all(re.match(r"<[3-7]>level=", line) for line in lines)
