@@ -147,6 +147,27 @@ const struct command commands[N_COMMANDS] = {
                              "hangs on who asks\n"
                              "may differ.\n",
                              1, 1 },
+        [COMMAND_DOCTOR] = { "doctor", "",
+                             "see what at a broker loses or slows requests, and what to change",
+                             "Measures, and prints a line for each finding: ok, warn or fail, what was "
+                             "measured, "
+                             "what to change. Exit\n"
+                             "status 0 where all is ok, 1 where there is a warn, 4 where there is a fail.\n"
+                             "\n"
+                             "Safe at a broker in use: it publishes about 1600 messages, mostly of 16 bytes "
+                             "and "
+                             "one of 256 KiB, to\n"
+                             "topics of its own, sends some 50 requests for a key of its own, and leaves "
+                             "nothing "
+                             "behind. It takes\n"
+                             "three seconds where all is ok, and less than a minute in any case at the "
+                             "default "
+                             "--timeout.\n"
+                             "\n"
+                             "  statestorectl doctor\n"
+                             "  statestorectl doctor -u mqtt://gateway --json | jq 'select(.severity == "
+                             "\"fail\")'\n",
+                             0, 0 },
 };
 
 const struct command *command_find(const char *name) {

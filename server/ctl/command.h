@@ -19,6 +19,7 @@ enum command_id {
         COMMAND_CHECK,
         COMMAND_BACKUP,
         COMMAND_REPLAY,
+        COMMAND_DOCTOR,
         N_COMMANDS,
 };
 

@@ -5,7 +5,7 @@
  * connection, where whoever turns looks for it.
  */
 
-#include "ctl/connection.h"
+#include "ctl/connection_state.h"
 
 #include <errno.h>
 #include <mqtt_protocol.h>
@@ -18,19 +18,10 @@
 #include <time.h>
 
 #include "common/cleanup.h"
-#include "io/mqtt.h"
 
 #define KEEPALIVE_S     20
 #define TURN_MS         1000 /* the library's own timers count in seconds */
 #define RECEIVE_MAXIMUM 65535
-
-struct connection {
-        struct connection_config config;
-        struct mosquitto *client; /* NULL: not connected */
-        bool is_ready;            /* connected and subscribed */
-        bool has_failed;
-        char problem[512];
-};
 
 int64_t monotonic_ms(void) {
         struct timespec now;
@@ -64,116 +55,7 @@ const char *connection_problem(const struct connection *connection) {
         return connection->problem;
 }
 
-#define BROKER                "the broker at %s:%u"
-#define BROKER_OF(connection) (connection)->config.host, (connection)->config.port
-
-/* 1. What the library tells. */
-
-static const char *refusal_advice(int reason) {
-        switch (reason) {
-        case MQTT_RC_BAD_USERNAME_OR_PASSWORD:
-        case MQTT_RC_NOT_AUTHORIZED:
-                return "; it wants --user and --password-file, or other ones";
-        case MQTT_RC_CLIENTID_NOT_VALID:
-                return "; choose another --client-id";
-        default:
-                return "";
-        }
-}
-
-static void on_connect(struct mosquitto *client, void *userdata, int reason, int flags,
-                       const mosquitto_property *properties) {
-        struct connection *connection = userdata;
-        const char *const *topics = connection->config.topics;
-        int n_topics = 0;
-
-        (void)flags;
-        (void)properties;
-        /* below 0x80 it is MQTT 3's, which has five of them */
-        if (reason == CONNACK_REFUSED_PROTOCOL_VERSION || reason == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION) {
-                connection_fail(connection, BROKER " does not speak MQTT 5", BROKER_OF(connection));
-                return;
-        }
-        if (reason != 0) {
-                connection_fail(connection, BROKER " refuses us: %s%s", BROKER_OF(connection),
-                                reason < 0x80 ? mosquitto_connack_string(reason)
-                                              : mosquitto_reason_string(reason),
-                                refusal_advice(reason));
-                return;
-        }
-
-        while (topics[n_topics])
-                n_topics++;
-        mosquitto_subscribe_multiple(client, NULL, n_topics, (char *const *)topics, 1,
-                                     MQTT_SUB_OPT_SEND_RETAIN_NEVER, NULL);
-}
-
-static void on_subscribe(struct mosquitto *client, void *userdata, int packet_id, int n_granted,
-                         const int *granted) {
-        struct connection *connection = userdata;
-
-        (void)client;
-        (void)packet_id;
-        for (int i = 0; i < n_granted && connection->config.topics[i]; i++)
-                if (granted[i] != 1)
-                        connection_fail(connection,
-                                        BROKER
-                                        " refuses the subscription to %s at QoS 1; let this client read it",
-                                        BROKER_OF(connection), connection->config.topics[i]);
-        connection->is_ready = true;
-}
-
-/* reason: MQTT's where the broker said why, else the library's. */
-static void lose(struct connection *connection, int reason) {
-        if (reason >= 0x80)
-                connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
-                                mosquitto_reason_string(reason));
-        else if (reason == MOSQ_ERR_CONN_LOST)
-                connection_fail(connection, "lost the connection to " BROKER, BROKER_OF(connection));
-        else
-                connection_fail(connection, "lost the connection to " BROKER ": %s", BROKER_OF(connection),
-                                mosquitto_strerror(reason));
-}
-
-static void on_disconnect(struct mosquitto *client, void *userdata, int reason,
-                          const mosquitto_property *properties) {
-        (void)client;
-        (void)properties;
-        lose(userdata, reason);
-}
-
-static void on_message(struct mosquitto *client, void *userdata, const struct mosquitto_message *message,
-                       const mosquitto_property *properties) {
-        CLEANUP(mqtt_incoming_deinit) struct mqtt_incoming incoming;
-        struct connection *connection = userdata;
-
-        (void)client;
-        if (mqtt_incoming_init(&incoming, message, properties, connection->config.user_properties) < 0)
-                connection_fail(connection, "%s", strerror(ENOMEM));
-        else
-                connection->config.message(connection->config.userdata, &incoming.message);
-
-        /* an EAGAIN left here would end the library's reading early */
-        errno = 0;
-}
-
-static void on_publish(struct mosquitto *client, void *userdata, int packet_id, int reason,
-                       const mosquitto_property *properties) {
-        struct connection *connection = userdata;
-
-        (void)client;
-        (void)properties;
-        if (reason >= 0x80)
-                connection_fail(connection, BROKER " refuses the request: %s%s", BROKER_OF(connection),
-                                mosquitto_reason_string(reason),
-                                reason == MQTT_RC_NOT_AUTHORIZED
-                                        ? "; it must let this client write statestore/# and read clients/#"
-                                        : "");
-        else
-                connection->config.acknowledged(connection->config.userdata, packet_id, reason);
-}
-
-/* 2. Waiting. */
+/* 1. Waiting. */
 
 static bool is_interrupted(const struct connection *connection) {
         return connection->config.interrupted && *connection->config.interrupted;
@@ -226,7 +108,7 @@ static enum connection_result turn(struct connection *connection, int64_t durati
         if (r == MOSQ_ERR_SUCCESS)
                 r = mosquitto_loop_misc(client);
         if (r != MOSQ_ERR_SUCCESS)
-                lose(connection, r); /* on_disconnect has mostly said it already */
+                connection_lose(connection, r); /* on_disconnect has mostly said it already */
         return connection->has_failed ? CONNECTION_FAILED : CONNECTION_OK;
 }
 
@@ -246,7 +128,7 @@ enum connection_result connection_wait(struct connection *connection, const bool
         return *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
 }
 
-/* 3. Connecting. */
+/* 2. Connecting. */
 
 static void on_alarm(int number) {
         (void)number;
@@ -257,17 +139,25 @@ static void on_alarm(int number) {
  * soon after, out of the next address's.
  */
 static int connect_in_time(struct connection *connection) {
+        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
         const struct connection_config *config = &connection->config;
         struct itimerval never = { 0 }, timer = { .it_interval.tv_usec = 50000 };
         struct sigaction action = { .sa_handler = on_alarm }, before;
         int r;
+
+        if (config->session_expiry_s > 0) {
+                r = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL,
+                                                 config->session_expiry_s);
+                if (r != MOSQ_ERR_SUCCESS)
+                        return r;
+        }
 
         timer.it_value.tv_sec = config->timeout_ms / 1000;
         timer.it_value.tv_usec = config->timeout_ms % 1000 * 1000;
         sigaction(SIGALRM, &action, &before);
         setitimer(ITIMER_REAL, &timer, NULL);
         r = mosquitto_connect_bind_v5(connection->client, config->host, config->port, KEEPALIVE_S, NULL,
-                                      NULL);
+                                      properties);
         setitimer(ITIMER_REAL, &never, NULL);
         sigaction(SIGALRM, &before, NULL);
         return r;
@@ -294,7 +184,8 @@ static int make_client(struct connection *connection) {
         struct mosquitto *client;
         int r;
 
-        client = connection->client = mosquitto_new(config->client_id, true, connection);
+        client = connection->client =
+                mosquitto_new(config->client_id, config->session_expiry_s == 0, connection);
         if (!client)
                 return MOSQ_ERR_NOMEM;
 
@@ -302,14 +193,12 @@ static int make_client(struct connection *connection) {
         if (r == MOSQ_ERR_SUCCESS)
                 r = mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);
         if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_int_option(client, MOSQ_OPT_RECEIVE_MAXIMUM, RECEIVE_MAXIMUM);
+                r = mosquitto_int_option(client, MOSQ_OPT_RECEIVE_MAXIMUM,
+                                         config->receive_maximum ? config->receive_maximum
+                                                                 : RECEIVE_MAXIMUM);
         if (r == MOSQ_ERR_SUCCESS && config->user)
                 r = mosquitto_username_pw_set(client, config->user, config->password);
-        mosquitto_connect_v5_callback_set(client, on_connect);
-        mosquitto_subscribe_callback_set(client, on_subscribe);
-        mosquitto_disconnect_v5_callback_set(client, on_disconnect);
-        mosquitto_message_v5_callback_set(client, on_message);
-        mosquitto_publish_v5_callback_set(client, on_publish);
+        connection_listen(client);
         return r;
 }
 
@@ -341,11 +230,25 @@ enum connection_result connection_open(struct connection *connection) {
 }
 
 void connection_close(struct connection *connection) {
+        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
+
         if (!connection->client)
                 return;
+        if (connection->ends_session)
+                mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL, 0);
         if (!connection->has_failed)
-                mosquitto_disconnect_v5(connection->client, 0, NULL);
+                mosquitto_disconnect_v5(connection->client, 0, properties);
         mosquitto_destroy(take_ptr(&connection->client));
+}
+
+void connection_end(struct connection *connection) {
+        connection->ends_session = connection->config.session_expiry_s > 0;
+        connection_close(connection);
+        connection->ends_session = false;
+}
+
+struct connection_limits connection_limits(const struct connection *connection) {
+        return connection->limits;
 }
 
 int connection_new(struct connection **ret_connection, const struct connection_config *config) {

@@ -34,9 +34,18 @@ struct connection_config {
         /* A message arrived, valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
-        /* The broker has a message of ours. reason is MQTT's and below 0x80: otherwise the connection fails. */
+        /*
+         * The broker has a message of ours. reason is MQTT's and below 0x80: otherwise the connection fails, unless
+         * refusals are wanted.
+         */
         void (*acknowledged)(void *userdata, int packet_id, int reason);
         void *userdata;
+        bool wants_refusals;
+
+        /* what other clients may have otherwise than we have it */
+        uint16_t receive_maximum;  /* 0: as much as there is */
+        uint32_t session_expiry_s; /* 0: a new session each time, which ends with the connection */
+        bool wants_retained;
 
         const volatile sig_atomic_t
                 *interrupted; /* set by a handler of SIGINT or SIGTERM; NULL: there is none */
@@ -52,6 +61,17 @@ struct connection *connection_free(struct connection *connection);
 /* Connects, anew where it is connected, and subscribes. */
 enum connection_result connection_open(struct connection *connection);
 void connection_close(struct connection *connection);
+
+/* As connection_close(); the session ends, whatever its expiry is. */
+void connection_end(struct connection *connection);
+
+/* What the broker said when it was connected to. */
+struct connection_limits {
+        bool is_session_kept;
+        uint16_t receive_maximum; /* UINT16_MAX: none was said */
+        uint32_t packet_size_max; /* UINT32_MAX */
+};
+struct connection_limits connection_limits(const struct connection *connection);
 
 /* Takes the properties, whatever comes of it. *ret_packet_id is written on CONNECTION_OK only. */
 enum connection_result connection_publish(struct connection *connection, const char *topic,

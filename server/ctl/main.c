@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "ctl/directory.h"
+#include "ctl/doctor.h"
 #include "ctl/exit.h"
 #include "ctl/options.h"
 #include "ctl/output.h"
@@ -28,6 +29,8 @@ static void fill_standard_descriptors(void) {
 static enum exit_code run(const struct options *options) {
         if (options->command == &commands[COMMAND_WATCH])
                 return watch_run(options);
+        if (options->command == &commands[COMMAND_DOCTOR])
+                return doctor_run(options);
         if (options->command == &commands[COMMAND_REPLAY])
                 return replay_run(options);
         if (options->data_dir || options->command == &commands[COMMAND_CHECK] ||

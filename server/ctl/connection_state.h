@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "ctl/connection.h"
+
+/* What connection.c and connection_events.c share. Internal to them. */
+
+struct connection {
+        struct connection_config config;
+        struct mosquitto *client; /* NULL: not connected */
+        bool is_ready;            /* connected and subscribed */
+        bool has_failed;
+        bool ends_session;
+        struct connection_limits limits;
+        char problem[512];
+};
+
+#define BROKER                "the broker at %s:%u"
+#define BROKER_OF(connection) (connection)->config.host, (connection)->config.port
+
+/* Sets the client's callbacks; its userdata is the connection. */
+void connection_listen(struct mosquitto *client);
+
+/* The connection has ended. reason: MQTT's where the broker said why, else the library's. */
+void connection_lose(struct connection *connection, int reason);

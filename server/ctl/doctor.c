@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ctl/doctor.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/cleanup.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/topics.h"
+#include "ctl/doctor_state.h"
+#include "ctl/output.h"
+#include "proto/properties.h"
+
+static const char *const severities[N_SEVERITIES] = {
+        [SEVERITY_OK] = "ok", [SEVERITY_WARN] = "warn", [SEVERITY_FAIL] = "fail"
+};
+
+/* In this order: what is found wrong early explains what is found later. */
+static void (*const checks[])(struct doctor *doctor) = {
+        doctor_check_limits,  doctor_check_plugin,  doctor_check_own_topics,    doctor_check_queue,
+        doctor_check_size,    doctor_check_session, doctor_check_store,         doctor_check_clock,
+        doctor_check_latency, doctor_check_single,  doctor_check_notifications,
+};
+
+int64_t doctor_now_ns(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+void doctor_say(struct doctor *doctor, enum severity severity, const char *check, const char *change,
+                const char *format, ...) {
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+        char measured[512];
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(measured, sizeof(measured), format, arguments);
+        va_end(arguments);
+        doctor->n_findings[severity]++;
+
+        if (doctor->options->json) {
+                json_begin(&line);
+                json_add_bytes(&line, "severity", slice_from_string(severities[severity]), false);
+                json_add_bytes(&line, "check", slice_from_string(check), false);
+                json_add_bytes(&line, "measured", slice_from_string(measured), false);
+                json_add_bytes(&line, "change", slice_from_string(change), false);
+                json_end(&line);
+        } else {
+                char head[64];
+
+                snprintf(head, sizeof(head), "%-4s  %s: ", severities[severity], check);
+                buf_append_string(&line, head);
+                append_printable(&line, slice_from_string(measured), false);
+                if (change) {
+                        buf_append_string(&line, "  change: ");
+                        append_printable(&line, slice_from_string(change), false);
+                }
+                buf_append_string(&line, "\n");
+        }
+        output_write(&line);
+}
+
+/* 1. What arrives */
+
+static void keep(struct buf *buf, struct slice bytes) {
+        buf_reset(buf);
+        buf_append_slice(buf, bytes);
+}
+
+static void take_answer(struct doctor *doctor, const struct message *message) {
+        struct slice correlation = { doctor->correlation, sizeof(doctor->correlation) };
+
+        if (!slice_equal(message->correlation_data, correlation) || doctor->n_answers++ > 0) {
+                doctor->n_more_answers++;
+                keep(&doctor->other_source, message_property(message, PROPERTY_SOURCE_ID));
+                return;
+        }
+
+        doctor->answered_ns = doctor_now_ns();
+        keep(&doctor->payload, message->payload);
+        keep(&doctor->version, message_property(message, PROPERTY_TIMESTAMP));
+        keep(&doctor->source, message_property(message, PROPERTY_SOURCE_ID));
+        doctor->is_over = true;
+}
+
+static void on_message(void *userdata, const struct message *message) {
+        struct doctor *doctor = userdata;
+
+        if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
+                doctor->is_notified = true;
+        } else if (slice_equal(message->topic, slice_from_string(doctor->topics[0]))) {
+                take_answer(doctor, message);
+        } else {
+                doctor->n_echoes++;
+                doctor->is_echoed = true;
+        }
+}
+
+static void on_acknowledged(void *userdata, int packet_id, int reason) {
+        struct doctor *doctor = userdata;
+
+        (void)packet_id;
+        doctor->n_acknowledged++;
+        doctor->n_refused += reason >= 0x80;
+        doctor->acknowledged_ns = doctor_now_ns();
+        doctor->reason = reason;
+        if (reason >= 0x80)
+                doctor->is_over = true;
+}
+
+static void on_peer_message(void *userdata, const struct message *message) {
+        struct doctor_peer *peer = userdata;
+
+        keep(&peer->payload, message->payload);
+        peer->n_messages++;
+        peer->is_done = peer->n_messages >= peer->n_expected;
+}
+
+static void on_peer_acknowledged(void *userdata, int packet_id, int reason) {
+        (void)userdata;
+        (void)packet_id;
+        (void)reason;
+}
+
+/* 2. Connections */
+
+static const char *const answer_properties[] = { PROPERTY_TIMESTAMP, PROPERTY_SOURCE_ID, NULL };
+
+static struct connection_config config_of(const struct doctor *doctor) {
+        const struct options *options = doctor->options;
+
+        return (struct connection_config){
+                .host = options->host,
+                .port = options->port,
+                .user = options->user,
+                .password = options->password,
+                .client_id = options->client_id,
+                .timeout_ms = options->timeout_ms,
+                .user_properties = answer_properties,
+                .wants_refusals = true,
+                .hangup_fd = -1,
+        };
+}
+
+int doctor_peer_init(struct doctor_peer *peer, const struct doctor *doctor, const char *suffix,
+                     const char *topic, struct connection_config *ret_config) {
+        *peer = (struct doctor_peer){ .topics = { topic }, .n_expected = 1 };
+        buf_append_string(&peer->client_id, doctor->options->client_id);
+        buf_append_string(&peer->client_id, suffix);
+        buf_append(&peer->client_id, "", 1);
+        if (buf_failed(&peer->client_id))
+                return -ENOMEM;
+
+        *ret_config = config_of(doctor);
+        ret_config->client_id = (const char *)peer->client_id.data;
+        ret_config->topics = peer->topics;
+        ret_config->message = on_peer_message;
+        ret_config->acknowledged = on_peer_acknowledged;
+        ret_config->userdata = peer;
+        return 0;
+}
+
+void doctor_peer_deinit(struct doctor_peer *peer) {
+        connection_free(peer->connection);
+        buf_deinit(&peer->client_id);
+        buf_deinit(&peer->payload);
+}
+
+static void make_text(struct buf *text, const char *prefix, const char *client_id, const char *suffix) {
+        buf_append_string(text, prefix);
+        buf_append_string(text, client_id);
+        buf_append_string(text, suffix);
+        buf_append(text, "", 1);
+}
+
+static int connect(struct doctor *doctor) {
+        const char *client_id = doctor->options->client_id;
+        struct connection_config config = config_of(doctor);
+
+        make_text(&doctor->answer_topic, "clients/", client_id, "/statestorectl/doctor/answers");
+        make_text(&doctor->echo_topic, "clients/", client_id, "/statestorectl/doctor/echo");
+        make_text(&doctor->key, "statestorectl/doctor/", client_id, "");
+        topic_append_notify(&doctor->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
+        buf_append(&doctor->notify_filter, "+", 2);
+        if (buf_failed(&doctor->answer_topic) || buf_failed(&doctor->echo_topic) ||
+            buf_failed(&doctor->key) || buf_failed(&doctor->notify_filter))
+                return -ENOMEM;
+
+        doctor->topics[0] = (const char *)doctor->answer_topic.data;
+        doctor->topics[1] = (const char *)doctor->echo_topic.data;
+        doctor->topics[2] = (const char *)doctor->notify_filter.data;
+        config.topics = doctor->topics;
+        config.message = on_message;
+        config.acknowledged = on_acknowledged;
+        config.userdata = doctor;
+        return connection_new(&doctor->connection, &config);
+}
+
+/* 3. All of it */
+
+static enum exit_code conclude(struct doctor *doctor, enum exit_code code) {
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+        const unsigned *n = doctor->n_findings;
+        char text[64];
+
+        snprintf(text, sizeof(text), "%u fail, %u warn, %u ok\n", n[SEVERITY_FAIL], n[SEVERITY_WARN],
+                 n[SEVERITY_OK]);
+        buf_append_string(&line, text);
+        if (!doctor->options->json)
+                output_write(&line);
+
+        if (code != EXIT_DONE)
+                return code;
+        return n[SEVERITY_FAIL] > 0 ? EXIT_STORE_ERROR : n[SEVERITY_WARN] > 0 ? EXIT_NOT_MET : EXIT_DONE;
+}
+
+static enum exit_code examine(struct doctor *doctor) {
+        if (connect(doctor) < 0) {
+                complain("out of memory");
+                return EXIT_NO_ANSWER;
+        }
+        if (connection_open(doctor->connection) != CONNECTION_OK) {
+                doctor_say(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
+                           connection_problem(doctor->connection));
+                return conclude(doctor, EXIT_NO_ANSWER);
+        }
+
+        doctor_say(doctor, SEVERITY_OK, "broker", NULL, "%s:%u speaks MQTT 5", doctor->options->host,
+                   doctor->options->port);
+        for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+                checks[i](doctor);
+        return conclude(doctor, EXIT_DONE);
+}
+
+enum exit_code doctor_run(const struct options *options) {
+        struct doctor doctor = { .options = options, .reason = NO_REASON };
+        enum exit_code code = examine(&doctor);
+
+        connection_free(doctor.connection);
+        buf_deinit(&doctor.answer_topic);
+        buf_deinit(&doctor.echo_topic);
+        buf_deinit(&doctor.notify_filter);
+        buf_deinit(&doctor.key);
+        buf_deinit(&doctor.payload);
+        buf_deinit(&doctor.version);
+        buf_deinit(&doctor.source);
+        buf_deinit(&doctor.other_source);
+        return code;
+}

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestorectl doctor, at a mosquitto that is misconfigured in each way: it finds that, and nothing else."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from support.process import BUILD
+from support.stepped_clock import SteppedClock
+from support.store import Store
+
+CTL = BUILD / "server" / "statestorectl"
+OK, WARN, FAIL = 0, 1, 4
+
+GOOD = {"broker", "receive maximum", "plugin", "own topics", "queue", "size", "session", "store", "clock", "latency",
+        "one store", "notifications"}
+
+
+def doctor(site, *arguments):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")}
+    return subprocess.run([CTL, "doctor", "--port", str(site.broker.port), *map(str, arguments)], env=environment,
+                          capture_output=True, text=True, timeout=120)
+
+
+def findings(site, *arguments):
+    """By check: its severity and all that is said; the exit status, checked against the final line."""
+    result = doctor(site, *arguments)
+    assert result.stderr == ""
+    *lines, last = result.stdout.splitlines()
+    found = {}
+    for line in lines:
+        severity, text = line[:6].strip(), line[6:]
+        check, said = text.split(": ", 1)
+        assert check not in found
+        assert ("  change: " in said) == (severity != "ok") or check == "broker"
+        found[check] = severity, said
+    count = {severity: sum(entry[0] == severity for entry in found.values()) for severity in ("fail", "warn", "ok")}
+    assert last == "{fail} fail, {warn} warn, {ok} ok".format(**count)
+    assert result.returncode == (FAIL if count["fail"] else WARN if count["warn"] else OK)
+    return found
+
+
+def wrong(found):
+    return {check: severity for check, (severity, _) in found.items() if severity != "ok"}
+
+
+def test_nothing_is_found_where_all_is_well_and_nothing_is_left(make_site):
+    site = make_site()
+    site.start_store()
+    found = findings(site)
+
+    assert (wrong(found), set(found)) == ({}, GOOD)
+    keys = site.connect().request("SCAN", "*").payload
+    assert keys == b"*1\r\n*0\r\n"
+
+
+def test_each_finding_is_an_object_in_json(make_site):
+    site = make_site()
+    site.start_store()
+    result = doctor(site, "--json")
+
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {line["check"] for line in lines} == GOOD
+    assert {line["severity"] for line in lines} == {"ok"}
+
+
+@pytest.mark.parametrize("lines, expected, change", [
+    (["set_tcp_nodelay false"], {"latency": "fail"}, "set_tcp_nodelay true"),
+    (["max_queued_messages 100"], {"queue": "fail"}, "max_queued_messages 1000000"),
+    (["max_queued_messages 1000"], {"queue": "fail"}, "max_queued_messages 1000000"),
+    (["max_inflight_messages 20"], {"receive maximum": "warn"}, "max_inflight_messages 0"),
+    (["max_packet_size 100000"], {"packet size": "warn", "size": "warn"}, "max_packet_size"),
+    (["message_size_limit 100000"], {"size": "warn"}, "message_size_limit"),
+])
+def test_what_the_configuration_does_is_measured(make_site, lines, expected, change):
+    site = make_site(*lines)
+    site.start_store()
+    found = findings(site)
+
+    assert wrong(found) == expected
+    assert all(change in found[check][1] for check in expected)
+
+
+def test_a_broker_without_qos_1(make_site):
+    result = doctor(make_site("max_qos 0"))
+
+    assert result.returncode == 3
+    assert "fail  broker: the broker at 127.0.0.1:" in result.stdout and "at QoS 1" in result.stdout
+
+
+def test_no_plugin(site):
+    site.start_store()
+    assert wrong(findings(site)) == {"plugin": "warn"}
+
+
+def test_no_store(make_site):
+    found = findings(make_site(), "--timeout", "1s")
+
+    assert wrong(found) == {"store": "fail"}
+    assert "no store is connected" in found["store"][1]
+
+
+def test_no_broker(site):
+    site.broker.kill()
+    result = doctor(site)
+    site.broker.start_again()
+
+    assert result.returncode == 3
+    assert result.stdout.startswith("fail  broker: cannot connect to the broker at 127.0.0.1:")
+
+
+def test_two_stores(site, tmp_path):
+    site.start_store()
+    (tmp_path / "second").mkdir()
+    second = Store(tmp_path / "second", site.broker.port, ("--client-id", "second", "--node-id", "Second"))
+    try:
+        second.start()
+        found = findings(site)
+    finally:
+        second.kill()
+
+    assert wrong(found) == {"plugin": "warn", "one store": "fail"}
+    assert '"StateStore"' in found["one store"][1] and '"Second"' in found["one store"][1]
+
+
+@pytest.mark.parametrize("ahead_s, severity, said", [
+    (-3600, "fail", "behind this machine's; more than a minute is refused"),
+    (-30, "warn", "s behind this machine's"),
+    (30, "warn", "s ahead of this machine's"),
+    (3600, "fail", "ahead of this machine's; more than a minute is refused"),
+])
+def test_a_clock_that_is_wrong(make_site, tmp_path, ahead_s, severity, said):
+    site = make_site()
+    clock = SteppedClock(tmp_path)
+    clock.step_to(ahead_s * 1000)
+    site.start_store(environment=clock.environment())
+    found = findings(site)
+
+    assert found["clock"][0] == severity and said in found["clock"][1]
+    # a request of ours is from the future for a store that is an hour behind
+    assert set(wrong(found)) == ({"clock", "notifications"} if ahead_s == -3600 else {"clock"})
+
+
+@pytest.fixture
+def guarded(make_site, tmp_path):
+    """A site whose broker has these access rules for clients without a name; the store may do all but what is denied."""
+
+    def make(*rules, store=("topic readwrite #",)):
+        (tmp_path / "acl").write_text("\n".join([*rules, "user statestored", *store, ""]))
+        (tmp_path / "password").write_text("secret\n")
+        subprocess.run(["mosquitto_passwd", "-b", "-c", tmp_path / "passwords", "statestored", "secret"], check=True)
+        site = make_site(f"acl_file {tmp_path}/acl", f"password_file {tmp_path}/passwords", plugin=False)
+        site.start_store("--user", "statestored", "--password-file", str(tmp_path / "password"))
+        return site
+
+    return make
+
+
+INVOKE = "topic write statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"
+OWN = "topic readwrite clients/#"
+NO_PLUGIN = {"plugin": "warn"}
+
+
+@pytest.mark.parametrize("rules, store, expected, said", [
+    ([INVOKE, OWN], None, {}, None),
+    ([OWN], None, {"store": "fail"}, "this client may not send requests"),
+    ([INVOKE, "topic read clients/#"], None, {"own topics": "warn"}, "may not write there"),
+    ([INVOKE, "topic write clients/#"], None, {"own topics": "fail", "store": "fail"}, "does not arrive"),
+    ([INVOKE, OWN], ["topic read statestore/#"], {"store": "fail"}, "no answer comes"),
+    ([INVOKE, OWN], ["topic write clients/#"], {"store": "fail"}, "no answer comes"),
+    ([INVOKE, OWN], ["topic read statestore/#", "topic write clients/+/statestorectl/#"], {"notifications": "fail"},
+     "nothing came"),
+])
+def test_access_rules_that_keep_something_back(guarded, rules, store, expected, said):
+    site = guarded(*rules, **({"store": store} if store else {}))
+    found = findings(site, "--timeout", "1s")
+
+    assert wrong(found) == NO_PLUGIN | expected
+    if said:
+        assert any(said in found[check][1] for check in expected)
