@@ -97,9 +97,10 @@ def test_requests_that_came_meanwhile_are_served_in_order(clients, away):
     stops.register("key")
 
     with away():
-        requests = [(stops, stops.begin("KEYNOTIFY", "key", "STOP")), (stops, stops.begin("SET", "key", "1")),
-                    (registers, registers.begin("KEYNOTIFY", "key")), (stops, stops.begin("SET", "key", "2"))]
-        for client, _ in requests:
+        requests = []
+        for client, words in ((stops, ("KEYNOTIFY", "key", "STOP")), (stops, ("SET", "key", "1")),
+                              (registers, ("KEYNOTIFY", "key")), (stops, ("SET", "key", "2"))):
+            requests.append((client, client.begin(*words)))
             client.ping()
 
     assert {client.answer_to(request).payload for client, request in requests} == {b"+OK\r\n"}
