@@ -124,49 +124,37 @@ const struct command commands[N_COMMANDS] = {
                              2, 2 },
         [COMMAND_REPLAY] = { "replay", "FILE",
                              "send recorded requests again, and see what is answered otherwise",
-                             "FILE is what statestored --record has written; - is stdin. Each request is "
-                             "sent "
-                             "as it was, under the\n"
-                             "client id that it bears, once the one before is answered. Prints those that "
-                             "are "
-                             "answered otherwise,\n"
-                             "with both answers; versions and times differ by nature and are not compared, "
-                             "nor "
-                             "are notifications.\n"
-                             "Exit status 1 where any differs.\n"
+                             "FILE is what statestored --record has written; - is stdin. Each request is\n"
+                             "sent as it was, under the client id that it bears, once the one before is\n"
+                             "answered. Prints those that are answered otherwise, with both answers;\n"
+                             "versions and times differ by nature and are not compared, nor are\n"
+                             "notifications. Exit status 1 where any differs.\n"
                              "\n"
-                             "  statestorectl replay session.jsonl          at a store that begins as the "
-                             "recorded one did\n"
-                             "  statestorectl replay session.jsonl --pace   keys expire between requests as "
-                             "they did\n"
+                             "  statestorectl replay a.jsonl          at a store that begins as the "
+                             "recorded one\n"
+                             "  statestorectl replay a.jsonl --pace   keys expire between requests as they "
+                             "did\n"
                              "\n"
-                             "Left out are requests that the broker or the store must refuse by their "
-                             "envelope, and later pages of\n"
-                             "a SCAN. With the plugin, or a policy, all requests are this client's own: "
-                             "what "
-                             "hangs on who asks\n"
-                             "may differ.\n",
+                             "Left out are requests that the broker or the store must refuse by their\n"
+                             "envelope, and later pages of a SCAN. With the plugin, or a policy, all "
+                             "requests\n"
+                             "are this client's own: what hangs on who asks may differ.\n",
                              1, 1 },
         [COMMAND_DOCTOR] = { "doctor", "",
                              "see what at a broker loses or slows requests, and what to change",
-                             "Measures, and prints a line for each finding: ok, warn or fail, what was "
-                             "measured, "
-                             "what to change. Exit\n"
-                             "status 0 where all is ok, 1 where there is a warn, 4 where there is a fail.\n"
+                             "Measures, and prints a line for each finding: ok, warn or fail, what was\n"
+                             "measured, what to change. Exit status 0 where all is ok, 1 where there is a\n"
+                             "warn, 4 where there is a fail.\n"
                              "\n"
-                             "Safe at a broker in use: it publishes about 1600 messages, mostly of 16 bytes "
-                             "and "
-                             "one of 256 KiB, to\n"
-                             "topics of its own, sends some 50 requests for a key of its own, and leaves "
-                             "nothing "
-                             "behind. It takes\n"
-                             "three seconds where all is ok, and less than a minute in any case at the "
-                             "default "
-                             "--timeout.\n"
+                             "Safe at a broker in use: it publishes about 1600 messages, mostly of 16 "
+                             "bytes\n"
+                             "and one of 256 KiB, to topics of its own, sends some 50 requests for a key "
+                             "of\n"
+                             "its own, and leaves nothing behind. It takes seconds where all is ok, and\n"
+                             "less than two minutes in any case at the default --timeout.\n"
                              "\n"
                              "  statestorectl doctor\n"
-                             "  statestorectl doctor -u mqtt://gateway --json | jq 'select(.severity == "
-                             "\"fail\")'\n",
+                             "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n",
                              0, 0 },
 };
 
