@@ -14,6 +14,7 @@
 #include "common/topics.h"
 #include "ctl/doctor_state.h"
 #include "ctl/output.h"
+#include "ctl/session.h"
 #include "proto/properties.h"
 
 static const char *const severities[N_SEVERITIES] = {
@@ -134,19 +135,11 @@ static void on_peer_acknowledged(void *userdata, int packet_id, int reason) {
 static const char *const answer_properties[] = { PROPERTY_TIMESTAMP, PROPERTY_SOURCE_ID, NULL };
 
 static struct connection_config config_of(const struct doctor *doctor) {
-        const struct options *options = doctor->options;
+        struct connection_config config = connection_config_of(doctor->options);
 
-        return (struct connection_config){
-                .host = options->host,
-                .port = options->port,
-                .user = options->user,
-                .password = options->password,
-                .client_id = options->client_id,
-                .timeout_ms = options->timeout_ms,
-                .user_properties = answer_properties,
-                .wants_refusals = true,
-                .hangup_fd = -1,
-        };
+        config.user_properties = answer_properties;
+        config.wants_refusals = true;
+        return config;
 }
 
 int doctor_peer_init(struct doctor_peer *peer, const struct doctor *doctor, const char *suffix,

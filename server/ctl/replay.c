@@ -17,10 +17,10 @@
 #include "common/log.h"
 #include "common/resp3.h"
 #include "common/topics.h"
-#include "ctl/connection.h"
 #include "ctl/input.h"
 #include "ctl/output.h"
 #include "ctl/pages.h"
+#include "ctl/session.h"
 #include "ctl/tape.h"
 #include "io/mqtt.h"
 #include "proto/properties.h"
@@ -241,23 +241,14 @@ static enum exit_code report(const struct replay *replay) {
 }
 
 static enum exit_code connect_and_send(struct replay *replay) {
-        const struct options *options = replay->options;
-        struct connection_config config = {
-                .host = options->host,
-                .port = options->port,
-                .user = options->user,
-                .password = options->password,
-                .client_id = options->client_id,
-                .timeout_ms = options->timeout_ms,
-                .topics = replay->topics,
-                .user_properties = answer_properties,
-                .message = on_message,
-                .acknowledged = on_acknowledged,
-                .userdata = replay,
-                .hangup_fd = -1,
-        };
+        struct connection_config config = connection_config_of(replay->options);
         enum exit_code code;
 
+        config.topics = replay->topics;
+        config.user_properties = answer_properties;
+        config.message = on_message;
+        config.acknowledged = on_acknowledged;
+        config.userdata = replay;
         make_topic(replay, &replay->filter, "+");
         replay->topics[0] = (const char *)replay->filter.data;
         if (buf_failed(&replay->filter) || connection_new(&replay->connection, &config) < 0) {

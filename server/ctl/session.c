@@ -283,6 +283,18 @@ static int make_topics(struct session *session) {
         return 0;
 }
 
+struct connection_config connection_config_of(const struct options *options) {
+        return (struct connection_config){
+                .host = options->host,
+                .port = options->port,
+                .user = options->user,
+                .password = options->password,
+                .client_id = options->client_id,
+                .timeout_ms = options->timeout_ms,
+                .hangup_fd = -1,
+        };
+}
+
 int session_new(struct session **ret_session, const struct session_config *config) {
         const struct options *options = config->options;
         struct session *session = calloc(1, sizeof(*session));
@@ -294,21 +306,15 @@ int session_new(struct session **ret_session, const struct session_config *confi
 
         session->config = *config;
         session->clock.node = slice_from_string(options->client_id);
-        connection_config = (struct connection_config){
-                .host = options->host,
-                .port = options->port,
-                .user = options->user,
-                .password = options->password,
-                .client_id = options->client_id,
-                .timeout_ms = options->timeout_ms,
-                .topics = session->topics,
-                .user_properties = reply_properties,
-                .message = on_message,
-                .acknowledged = on_acknowledged,
-                .userdata = session,
-                .interrupted = config->interrupted,
-                .hangup_fd = config->notification ? STDOUT_FILENO : -1,
-        };
+        connection_config = connection_config_of(options);
+        connection_config.topics = session->topics;
+        connection_config.user_properties = reply_properties;
+        connection_config.message = on_message;
+        connection_config.acknowledged = on_acknowledged;
+        connection_config.userdata = session;
+        connection_config.interrupted = config->interrupted;
+        if (config->notification)
+                connection_config.hangup_fd = STDOUT_FILENO;
         r = make_topics(session);
         if (r == 0)
                 r = connection_new(&session->connection, &connection_config);

@@ -32,6 +32,9 @@ struct session_reply {
         struct slice fault; /* the status, where it is not 200, and what is said of it */
 };
 
+/* Broker, credentials, client id and timeout as the options say; the rest is the caller's. */
+struct connection_config connection_config_of(const struct options *options);
+
 struct session_config {
         const struct options *options; /* borrowed: broker, credentials, client id, timeout */
 
