@@ -67,6 +67,9 @@
  */
 #define BROKER_SIDE_DELIVER BROKER_SIDE_CONTROL "deliver"
 
+/* Payload: the number of a connection that is to end, with its client's will. A test double's way to misbehave. */
+#define BROKER_SIDE_KICK BROKER_SIDE_CONTROL "kick"
+
 /* From the plugin to statestored */
 
 #define BROKER_SIDE_SYS "$SYS/statestore/v1/"

@@ -87,3 +87,8 @@ void json_add_raw(struct buf *line, const char *name, const char *value) {
         add_name(line, name, "");
         buf_append_string(line, value);
 }
+
+void json_add_uint(struct buf *line, const char *name, uint64_t value) {
+        add_name(line, name, "");
+        buf_append_uint(line, value);
+}

@@ -21,6 +21,8 @@ void json_add_bytes(struct buf *line, const char *name, struct slice bytes, bool
 
 void json_add_bool(struct buf *line, const char *name, bool value);
 
+void json_add_uint(struct buf *line, const char *name, uint64_t value);
+
 /* For a value that is JSON already. */
 void json_add_raw(struct buf *line, const char *name, const char *value);
 

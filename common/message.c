@@ -13,7 +13,7 @@ struct slice message_property(const struct message *message, const char *name) {
         return (struct slice){ 0 };
 }
 
-/* Absent stays absent, empty stays empty. */
+/* Absent stays absent, empty stays empty. A NUL follows: MQTT libraries want topics and properties so. */
 static struct slice move(uint8_t **at, struct slice text) {
         struct slice moved = { *at, text.length };
 
@@ -23,6 +23,7 @@ static struct slice move(uint8_t **at, struct slice text) {
         if (text.length > 0)
                 memcpy(*at, text.data, text.length);
         *at += text.length;
+        *(*at)++ = '\0';
         return moved;
 }
 
@@ -36,7 +37,8 @@ size_t message_size(const struct message *message) {
 }
 
 struct message *message_copy(const struct message *message) {
-        struct message *copy = malloc(message_size(message));
+        size_t n_texts = 4 + 2 * message->n_user_properties;
+        struct message *copy = malloc(message_size(message) + n_texts);
         uint8_t *at = (uint8_t *)(copy + 1);
 
         if (!copy)

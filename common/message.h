@@ -36,5 +36,5 @@ struct slice message_property(const struct message *message, const char *name);
 /* All the message's bytes. */
 size_t message_size(const struct message *message);
 
-/* A copy in one allocation that borrows nothing; freed with free(). NULL: out of memory. */
+/* A copy in one allocation that borrows nothing, with a NUL behind each text; freed with free(). NULL: out of memory. */
 struct message *message_copy(const struct message *message);

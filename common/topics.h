@@ -7,6 +7,7 @@
 
 #define TOPIC_SERVICE       "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 #define TOPIC_INVOKE        TOPIC_SERVICE "/command/invoke"
+#define TOPIC_CONTROL       TOPIC_SERVICE "/control/invoke" /* a test double's, of the same shape */
 #define TOPIC_NOTIFY_PREFIX "clients/" TOPIC_SERVICE
 
 /* An MQTT topic's limit in bytes. */

@@ -22,6 +22,7 @@ struct envelope {
         uint32_t expiry_s; /* what was left when it arrived */
         int64_t arrived_ns;
         enum verb verb;
+        uint64_t number; /* for the hooks */
 };
 
 void batch_deinit(struct batch *batch) {
@@ -80,6 +81,10 @@ int batch_expect_reply(struct batch *batch, const struct message *message, int64
 
 static const struct envelope *last_envelope(const struct batch *batch) {
         return &batch->envelopes[batch->n_envelopes - 1];
+}
+
+void batch_number_reply(struct batch *batch, uint64_t number) {
+        batch->envelopes[batch->n_envelopes - 1].number = number;
 }
 
 void batch_forget_reply(struct batch *batch) {
@@ -155,17 +160,25 @@ int publisher_send(struct publisher *publisher, const struct message *message, u
         return r;
 }
 
-void batch_answer_fault(struct batch *batch, struct publisher *publisher, enum envelope_fault fault,
-                        struct slice value, int64_t now_ns) {
-        struct message answer;
+static void send_answer(const struct batch *batch, const struct envelope *envelope,
+                        struct publisher *publisher, struct message *answer, struct now now) {
         uint16_t id;
 
-        if (encoder_fault(publisher->encoder, fault, value, &answer) < 0) {
+        address(batch, envelope, now.mono_ns, answer);
+        if (publisher->hooks)
+                publisher->hooks->answer(publisher->hooks->userdata, envelope->number, answer, now);
+        else
+                publisher_send(publisher, answer, &id);
+}
+
+void batch_answer_fault(struct batch *batch, struct publisher *publisher, enum envelope_fault fault,
+                        struct slice value, struct now now) {
+        struct message answer;
+
+        if (encoder_fault(publisher->encoder, fault, value, &answer) < 0)
                 publisher_lost(publisher);
-        } else {
-                address(batch, last_envelope(batch), now_ns, &answer);
-                publisher_send(publisher, &answer, &id);
-        }
+        else
+                send_answer(batch, last_envelope(batch), publisher, &answer, now);
         batch_forget_reply(batch);
 }
 
@@ -205,22 +218,16 @@ static void publish_hold(struct publisher *publisher, const struct hold *hold) {
         publisher_send(publisher, &message, &id);
 }
 
-static void publish_reply(const struct batch *batch, size_t i, struct publisher *publisher, int64_t now_ns) {
+static void publish_reply(const struct batch *batch, size_t i, struct publisher *publisher, struct now now) {
         const struct envelope *envelope = &batch->envelopes[i];
         struct message answer;
-        uint16_t id;
 
-        if (is_over(envelope, now_ns)) {
+        if (is_over(envelope, now.mono_ns))
                 publisher->counters->n_expired++;
-                return;
-        }
-        if (encoder_reply(publisher->encoder, &batch->effects.replies[i], &answer) < 0) {
+        else if (encoder_reply(publisher->encoder, &batch->effects.replies[i], &answer) < 0)
                 publisher_lost(publisher);
-                return;
-        }
-
-        address(batch, envelope, now_ns, &answer);
-        publisher_send(publisher, &answer, &id);
+        else
+                send_answer(batch, envelope, publisher, &answer, now);
 }
 
 /* message: what all notifications of this change have in common. */
@@ -249,6 +256,12 @@ static void publish_notification(struct publisher *publisher, struct registratio
                 publisher->notified(publisher->userdata, registration, id);
 }
 
+static int n_deliveries(const struct publisher *publisher, const struct registration *registration) {
+        const struct hooks *hooks = publisher->hooks;
+
+        return hooks ? hooks->notification(hooks->userdata, registration) : 1;
+}
+
 /* Notifications of one change follow each other: what they have in common is encoded once. */
 static void publish_notifications(struct batch *batch, struct publisher *publisher) {
         const struct effects *effects = &batch->effects;
@@ -267,8 +280,9 @@ static void publish_notifications(struct batch *batch, struct publisher *publish
                         continue;
                 }
                 encoded = notification->change;
-                publish_notification(publisher, notification->registration,
-                                     effects->changes[notification->change].entry, message);
+                for (int n = n_deliveries(publisher, notification->registration); n > 0; n--)
+                        publish_notification(publisher, notification->registration,
+                                             effects->changes[notification->change].entry, message);
         }
 }
 
@@ -285,11 +299,11 @@ static void count_times(const struct batch *batch, size_t first, struct publishe
                 histogram_add(whole, now_ns - batch->envelopes[first].arrived_ns);
 }
 
-static void publish_replies(struct batch *batch, struct publisher *publisher, int64_t now_ns) {
+static void publish_replies(struct batch *batch, struct publisher *publisher, struct now now) {
         size_t first = batch->n_replies_published;
 
         while (batch->n_replies_published < batch->effects.n_replies && has_room(publisher))
-                publish_reply(batch, batch->n_replies_published++, publisher, now_ns);
+                publish_reply(batch, batch->n_replies_published++, publisher, now);
         count_times(batch, first, publisher);
 }
 
@@ -300,7 +314,7 @@ bool batch_publish(struct batch *batch, struct publisher *publisher, struct now 
         for (; batch->n_holds_published < effects->n_holds; batch->n_holds_published++)
                 publish_hold(publisher, &effects->holds[batch->n_holds_published]);
 
-        publish_replies(batch, publisher, now.mono_ns);
+        publish_replies(batch, publisher, now);
         if (batch->n_replies_published < effects->n_replies)
                 return false;
 

@@ -6,6 +6,7 @@
 #include "core/effects.h"
 #include "core/engine.h"
 #include "counters.h"
+#include "hooks.h"
 #include "proto/encoder.h"
 #include "storage/storage.h"
 
@@ -42,8 +43,9 @@ struct publisher {
         struct encoder *encoder;
         struct counters *counters;
         struct log_limit publish_limit, memory_limit;
-        bool direct;            /* the broker's plugin hands notifications to their clients itself */
-        uint64_t last_sequence; /* as common/broker_side.h has it */
+        bool direct;               /* the broker's plugin hands notifications to their clients itself */
+        uint64_t last_sequence;    /* as common/broker_side.h has it */
+        const struct hooks *hooks; /* NULL: none */
 
         /* Called for each notification that was published with its message id; NULL: not wanted. */
         void (*notified)(void *userdata, struct registration *registration, uint16_t id);
@@ -73,6 +75,9 @@ bool batch_is_empty(const struct batch *batch);
 int batch_expect_reply(struct batch *batch, const struct message *message, int64_t arrived_ns,
                        enum verb verb);
 
+/* The number under which the hooks are given the last one's answer. */
+void batch_number_reply(struct batch *batch, uint64_t number);
+
 /* Forgets the last one: its reply will not be made. */
 void batch_forget_reply(struct batch *batch);
 
@@ -81,7 +86,7 @@ bool batch_is_over(const struct batch *batch, int64_t now_ns);
 
 /* Answers the last one at once, and forgets it. */
 void batch_answer_fault(struct batch *batch, struct publisher *publisher, enum envelope_fault fault,
-                        struct slice value, int64_t now_ns);
+                        struct slice value, struct now now);
 
 /* Counts what became of the requests: to be called once, when it is known whether the batch is stored. */
 void batch_count(const struct batch *batch, struct counters *counters);

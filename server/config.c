@@ -124,6 +124,9 @@ static void complete(struct config_reading *reading) {
         struct config *config = reading->config;
 
         check_dev(reading);
+        if (config->control && config->data_dir)
+                config_wrong(reading, "--control",
+                             "not with --data-dir: whoever reaches the broker could wipe what is kept");
         if (config->tls_ca_file)
                 config->tls = true;
         if (!config->tls_certificate != !config->tls_key)

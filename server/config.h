@@ -53,6 +53,7 @@ struct config {
         const char *record_file;
         const char *ready_file;
         bool exit_with_parent;
+        bool control;
         enum log_level log_level;
         enum log_format log_format;
 };

@@ -97,10 +97,22 @@ static bool can_execute(const struct daemon *daemon) {
                daemon->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX;
 }
 
+/* Without hooks it is a message like any other that nobody has asked for. */
+static bool is_control(const struct daemon *daemon, const struct message *message) {
+        return daemon->publisher.hooks && is_topic(message, TOPIC_CONTROL);
+}
+
+/* Whether it is this message's turn: what changes the store under its requests has to wait for their answers. */
+static bool has_turn(const struct daemon *daemon, const struct message *message) {
+        return can_execute(daemon) && (!is_control(daemon, message) || batch_is_empty(&daemon->batch));
+}
+
 static void execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
                     struct now now) {
         daemon->n_done++;
-        if (is_topic(message, TOPIC_INVOKE))
+        if (is_control(daemon, message))
+                daemon->publisher.hooks->control(daemon->publisher.hooks->userdata, message, now);
+        else if (is_topic(message, TOPIC_INVOKE))
                 request_execute(daemon, message, arrived_ns, now);
         else
                 broker_execute_departure(daemon, message, now);
@@ -122,7 +134,7 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
                 return;
         }
         broker_wait_on(daemon, now);
-        if (inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
+        if (inbox_is_empty(&daemon->inbox) && has_turn(daemon, message)) {
                 daemon->turn_from_ns = now.mono_ns;
                 execute(daemon, message, now.mono_ns, now);
                 return;
@@ -197,12 +209,17 @@ static bool store(struct daemon *daemon, struct now now) {
 static void execute_waiting(struct daemon *daemon, struct now now) {
         if (!inbox_is_empty(&daemon->inbox) && daemon->outlet.clock_ns) /* publishing has taken its time */
                 daemon->turn_from_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
-        while (!inbox_is_empty(&daemon->inbox) && can_execute(daemon)) {
+        while (!inbox_is_empty(&daemon->inbox)) {
                 int64_t arrived_ns;
                 const struct message *message = inbox_first(&daemon->inbox, &arrived_ns);
+                bool is_last = is_control(daemon, message); /* it may change what time it is */
 
+                if (!has_turn(daemon, message))
+                        return;
                 execute(daemon, message, arrived_ns, now);
                 inbox_drop(&daemon->inbox);
+                if (is_last)
+                        return;
         }
 }
 
@@ -258,6 +275,8 @@ void daemon_tick(struct daemon *daemon, struct now now) {
 
         if (now.mono_ns >= daemon->welcome_until_ns)
                 broker_give_up_welcome(daemon, now);
+        if (daemon->publisher.hooks)
+                daemon->publisher.hooks->tick(daemon->publisher.hooks->userdata, now);
         if (can_tick(daemon) && now.mono_ns >= daemon->tick_from_ns && daemon_step(daemon, &tick, now) < 0)
                 daemon->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
         daemon_flush(daemon, now);
@@ -266,8 +285,14 @@ void daemon_tick(struct daemon *daemon, struct now now) {
 int64_t daemon_next_deadline(const struct daemon *daemon) {
         int64_t engine = can_tick(daemon) ? engine_next_deadline(daemon->engine) : INT64_MAX;
 
+        int64_t hooks = INT64_MAX;
+
         if (engine < daemon->tick_from_ns)
                 engine = daemon->tick_from_ns;
+        if (daemon->publisher.hooks)
+                hooks = daemon->publisher.hooks->next_deadline(daemon->publisher.hooks->userdata);
+        if (hooks < engine)
+                engine = hooks;
         if (!inbox_is_empty(&daemon->inbox) && can_execute(daemon))
                 return 0;
         return engine < daemon->welcome_until_ns ? engine : daemon->welcome_until_ns;
@@ -309,6 +334,10 @@ void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gau
 
 const struct counters *daemon_counters(const struct daemon *daemon) {
         return &daemon->counters;
+}
+
+void daemon_set_hooks(struct daemon *daemon, const struct hooks *hooks) {
+        daemon->publisher.hooks = hooks;
 }
 
 void daemon_set_limits(struct daemon *daemon, const struct engine_config *config) {

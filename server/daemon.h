@@ -79,6 +79,9 @@ void daemon_tick(struct daemon *daemon, struct now now);
 /* Ends the batch: what its steps led to is stored, then published; requests that had to wait have their turn. */
 void daemon_flush(struct daemon *daemon, struct now now);
 
+/* Before the first message. Borrowed. */
+void daemon_set_hooks(struct daemon *daemon, const struct hooks *hooks);
+
 /* As engine_set_limits(). */
 void daemon_set_limits(struct daemon *daemon, const struct engine_config *config);
 

@@ -29,8 +29,9 @@ static void end_turn(struct daemon *daemon, int64_t arrived_ns) {
         daemon->turn_from_ns = now_ns;
 }
 
+/* number: as batch_number_reply(). */
 static void execute_answerable(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
-                               const struct invocation *invocation, struct now now) {
+                               const struct invocation *invocation, uint64_t number, struct now now) {
         struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
         const struct effects *effects = &daemon->batch.effects;
         int r;
@@ -41,6 +42,7 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
                 publisher_lost(&daemon->publisher);
                 return;
         }
+        batch_number_reply(&daemon->batch, number);
         if (batch_is_over(&daemon->batch, now.mono_ns)) {
                 daemon->counters.n_expired++;
                 batch_forget_reply(&daemon->batch);
@@ -51,7 +53,7 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
                 daemon->counters.n_faults[invocation->fault]++;
                 refusal_log_fault(&daemon->refusal_log, invocation);
                 batch_answer_fault(&daemon->batch, &daemon->publisher, invocation->fault,
-                                   invocation->fault_value, now.mono_ns);
+                                   invocation->fault_value, now);
                 return;
         }
 
@@ -73,9 +75,16 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
 
 void request_execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
                      struct now now) {
+        const struct hooks *hooks = daemon->publisher.hooks;
         struct invocation invocation;
+        enum invocation_result result = invocation_decode(&daemon->decoder, message, &invocation);
+        uint64_t number = 0;
 
-        switch (invocation_decode(&daemon->decoder, message, &invocation)) {
+        if (hooks)
+                number = hooks->request(hooks->userdata, &invocation,
+                                        result == INVOCATION_REQUEST || result == INVOCATION_REFUSED, now);
+
+        switch (result) {
         case INVOCATION_NO_RESPONSE_TOPIC:
         case INVOCATION_BAD_RESPONSE_TOPIC:
                 daemon->counters.n_unanswerable++;
@@ -86,7 +95,7 @@ void request_execute(struct daemon *daemon, const struct message *message, int64
                 if (invocation.outcome == OUTCOME_DONE && invocation.request.has_timestamp)
                         counters_add_skew(&daemon->counters, invocation.request.timestamp.wall_ms,
                                           now.wall_ms);
-                execute_answerable(daemon, message, arrived_ns, &invocation, now);
+                execute_answerable(daemon, message, arrived_ns, &invocation, number, now);
                 end_turn(daemon, arrived_ns);
         }
 }

@@ -26,7 +26,7 @@
 /* How soon a step of the system clock is noticed while nothing else is stored. */
 #define CLOCK_INTERVAL_MS 1000
 
-struct now server_now(void) {
+static struct now real_now(void) {
         struct timespec wall;
 
         clock_gettime(CLOCK_REALTIME, &wall);
@@ -37,23 +37,30 @@ struct now server_now(void) {
         };
 }
 
+struct now server_now(const struct server *server) {
+        return server->control ? control_read_clock(server->control, real_now()) : real_now();
+}
+
 static void tick(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        daemon_tick(server->daemon, server_now());
+        daemon_tick(server->daemon, server_now(server));
         server_update(server);
 }
 
 void server_set_deadline_timer(struct server *server) {
         int64_t deadline_ns = daemon_next_deadline(server->daemon);
-        int64_t left_ns;
+        int64_t left_ns = deadline_ns;
 
-        if (deadline_ns == INT64_MAX || server->is_stopping) {
+        if (server->control)
+                left_ns = control_left_ns(server->control, deadline_ns, real_now());
+        else if (deadline_ns != INT64_MAX)
+                left_ns = deadline_ns - (int64_t)uv_hrtime();
+        if (left_ns == INT64_MAX || server->is_stopping) {
                 uv_timer_stop(&server->deadline_timer);
                 return;
         }
 
-        left_ns = deadline_ns - (int64_t)uv_hrtime();
         uv_update_time(&server->loop);
         uv_timer_start(&server->deadline_timer, tick,
                        left_ns > 0 ? (uint64_t)(left_ns + NS_PER_MS - 1) / NS_PER_MS : 0, 0);
@@ -207,9 +214,18 @@ static void on_reload(uv_signal_t *handle, int number) {
                 service_say_ready();
 }
 
+/* With --control, so does what a request takes: by the clock that it arrived by. */
 static int64_t clock_ns(void *userdata) {
-        (void)userdata;
-        return (int64_t)uv_hrtime();
+        struct server *server = userdata;
+
+        return server->control ? server_now(server).mono_ns : (int64_t)uv_hrtime();
+}
+
+static int open_control(struct server *server) {
+        log_warning(
+                "--control: whoever reaches the broker can wipe this store, move its clock and falsify its "
+                "answers; for tests only");
+        return control_new(&server->control, server->daemon);
 }
 
 static int open_recorder(struct server *server) {
@@ -218,7 +234,7 @@ static int open_recorder(struct server *server) {
         if (!server->config.record_file)
                 return 0;
 
-        r = recorder_open(&server->recorder, server->config.record_file, server_now().wall_ms);
+        r = recorder_open(&server->recorder, server->config.record_file, server_now(server).wall_ms);
         if (r < 0 && r != -ENOMEM)
                 server->exit_code = EXIT_WRONG;
         return r;
@@ -254,11 +270,14 @@ static int create_daemon(struct server *server) {
         r = open_recorder(server);
         if (r < 0)
                 return r;
-        r = daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage, server_now());
+        r = daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage,
+                       server_now(server));
+        if (r == 0 && config->control)
+                r = open_control(server);
         if (r < 0 || !config->seed_file)
                 return r;
 
-        r = seeding_run(server->daemon, server->storage, config->seed_file, server_now());
+        r = seeding_run(server->daemon, server->storage, config->seed_file, server_now(server));
         if (r == -EBADMSG)
                 server->exit_code = EXIT_WRONG;
         return r;
@@ -337,6 +356,7 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
         ready_file_remove(server.config.ready_file);
 
         r = run(&server);
+        control_free(server.control);
         daemon_free(server.daemon);
         recorder_close(server.recorder);
         storage_close(server.storage);

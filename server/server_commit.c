@@ -16,7 +16,7 @@ static void commit_ended(uv_work_t *work, int status) {
         server->commit_batch = NULL;
         if (!server->link) /* it took longer than stopping may: nobody can be told any more */
                 return;
-        daemon_committed(server->daemon, status < 0 ? status : server->commit_result, server_now());
+        daemon_committed(server->daemon, status < 0 ? status : server->commit_result, server_now(server));
         server_update(server);
 }
 
@@ -38,6 +38,6 @@ int server_commit(void *userdata, const struct storage_batch *batch) {
 void server_check_clock(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        if (!server->commit_batch && storage_needs_commit(server->storage, server_now()))
-                daemon_commit(server->daemon, server_now());
+        if (!server->commit_batch && storage_needs_commit(server->storage, server_now(server)))
+                daemon_commit(server->daemon, server_now(server));
 }

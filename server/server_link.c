@@ -13,7 +13,7 @@ static void on_up(void *userdata, bool session_kept) {
 
         if (server->has_served && !session_kept)
                 log_warning("the broker has lost our session: what was sent to us meanwhile is lost");
-        daemon_up(server->daemon, session_kept, server_now());
+        daemon_up(server->daemon, session_kept, server_now(server));
         server_set_deadline_timer(server);
 }
 
@@ -46,7 +46,7 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
 static void on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
 
-        struct now now = server_now();
+        struct now now = server_now(server);
 
         recorder_received(server->recorder, message, now.wall_ms);
         daemon_receive(server->daemon, message, now);
@@ -55,14 +55,14 @@ static void on_message(void *userdata, const struct message *message) {
 static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
         struct server *server = userdata;
 
-        daemon_acknowledged(server->daemon, id, no_subscriber, server_now());
+        daemon_acknowledged(server->daemon, id, no_subscriber, server_now(server));
 }
 
 static void on_batch_end(void *userdata) {
         struct server *server = userdata;
 
         recorder_flush(server->recorder);
-        daemon_flush(server->daemon, server_now());
+        daemon_flush(server->daemon, server_now(server));
         server_update(server);
 }
 
@@ -72,7 +72,7 @@ int server_publish(void *userdata, const struct message *message, uint16_t *ret_
 
         r = link_publish(server->link, message, ret_id);
         if (r == 0)
-                recorder_sent(server->recorder, message, server_now().wall_ms);
+                recorder_sent(server->recorder, message, server_now(server).wall_ms);
         return r;
 }
 
@@ -90,6 +90,7 @@ int server_open_link(struct server *server) {
                 { .filter = config->presence_filter, .qos = 1 },
                 /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
+                { .filter = config->control ? TOPIC_CONTROL : NULL, .qos = 2, .required = true },
         };
         struct decoder decoder = { .persistence_name = config->persist_property };
         struct link_config link_config = {

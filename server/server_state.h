@@ -3,6 +3,7 @@
 
 #include <uv.h>
 
+#include "control.h"
 #include "daemon.h"
 #include "io/http.h"
 #include "io/link.h"
@@ -30,10 +31,11 @@ struct server {
         const struct storage_batch *commit_batch; /* NULL: none is under way */
         int commit_result;
         struct daemon *daemon;
-        struct dev *dev;   /* NULL: none */
-        struct link *link; /* NULL until the broker is there */
+        struct control *control;   /* NULL: none */
+        struct dev *dev;           /* NULL: none */
+        struct link *link;         /* NULL until the broker is there */
+        struct http *http;         /* NULL: none */
         struct recorder *recorder; /* NULL: none */
-        struct http *http; /* NULL: none */
         const char *user_properties[INVOCATION_PROPERTIES_MAX];
         bool has_served;
         bool is_down_logged, is_refusal_logged; /* since it last served */
@@ -43,8 +45,8 @@ struct server {
         int exit_code;
 };
 
-/* The time of a step. */
-struct now server_now(void);
+/* The time of a step: the real one, unless a test has changed it. */
+struct now server_now(const struct server *server);
 
 /* Ends once what is in hand is finished, or has had its time. exit_code other than EXIT_SUCCESS stays. */
 void server_stop(struct server *server, int exit_code);

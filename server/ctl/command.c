@@ -156,6 +156,34 @@ const struct command commands[N_COMMANDS] = {
                              "  statestorectl doctor\n"
                              "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n",
                              0, 0 },
+        [COMMAND_TEST] = { "test", "WHAT [WORD]...", "steer a store that was started with --control",
+                           "reset                       empty, as just started: keys, clock, rules, "
+                           "requests\n"
+                           "seed FILE                   set keys, exported or a list of objects; - is "
+                           "stdin\n"
+                           "clock advance DURATION      keys expire, versions grow, answers are forgotten\n"
+                           "clock freeze | resume       stop the clock, go on from there\n"
+                           "clock skew CLIENT DURATION  take its timestamps for so far ahead, behind with "
+                           "-\n"
+                           "fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] "
+                           "[seed N]\n"
+                           "                            delay DURATION, no-answer, answer-twice, error "
+                           "TEXT, quota,\n"
+                           "                            wrong-correlation, malformed, disconnect;\n"
+                           "                            drop-notification, notify-twice\n"
+                           "fault list | clear\n"
+                           "requests [client ID] [verb VERB] [key PATTERN] [after N]\n"
+                           "                            print what was asked, a line of JSON each\n"
+                           "wait-for [client ID] [verb VERB] [key PATTERN] [after N] [count N] [timeout "
+                           "DURATION]\n"
+                           "                            until it was asked; exit status 1 where it was not\n"
+                           "\n"
+                           "  statestorectl test clock advance 1h\n"
+                           "  statestorectl test clock skew client-1 -- -90s\n"
+                           "  statestorectl test fault error 'the disk is full' verb SET key 'log/*' count "
+                           "1\n"
+                           "  statestorectl test wait-for key lock verb SET timeout 10s\n",
+                           1, SESSION_WORDS_MAX },
 };
 
 const struct command *command_find(const char *name) {

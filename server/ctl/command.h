@@ -20,8 +20,12 @@ enum command_id {
         COMMAND_BACKUP,
         COMMAND_REPLAY,
         COMMAND_DOCTOR,
+        COMMAND_TEST,
         N_COMMANDS,
 };
+
+/* Those of a request, at most: of a rule with all its options. */
+#define SESSION_WORDS_MAX 20
 
 struct command {
         const char *name;

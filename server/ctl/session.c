@@ -199,8 +199,8 @@ static enum connection_result send(struct session *session, const struct session
                 mosquitto_property_free_all(&properties);
                 return connection_fail(session->connection, "%s", strerror(-r));
         }
-        return connection_publish(session->connection, TOPIC_INVOKE, buf_slice(&session->request),
-                                  properties, &session->packet_id);
+        return connection_publish(session->connection, request->topic ? request->topic : TOPIC_INVOKE,
+                                  buf_slice(&session->request), properties, &session->packet_id);
 }
 
 /* 3. The interface. */

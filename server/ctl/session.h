@@ -10,15 +10,13 @@
  */
 struct session;
 
-/* SET key value NEX value PX ms */
-#define SESSION_WORDS_MAX 7
-
 struct session_request {
         struct slice words[SESSION_WORDS_MAX];
         size_t n_words;
         const char *fence; /* NULL: none */
         bool persist;
         int64_t timeout_ms; /* 0: the options' */
+        const char *topic;  /* NULL: the store's */
 };
 
 /* word is borrowed until the request was made. */

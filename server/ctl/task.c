@@ -9,7 +9,7 @@
 static enum exit_code (*const functions[N_COMMANDS])(struct task *task) = {
         [COMMAND_GET] = command_get,       [COMMAND_SET] = command_set,       [COMMAND_DEL] = command_del,
         [COMMAND_VDEL] = command_vdel,     [COMMAND_SCAN] = command_scan,     [COMMAND_PING] = command_ping,
-        [COMMAND_EXPORT] = command_export, [COMMAND_IMPORT] = command_import,
+        [COMMAND_EXPORT] = command_export, [COMMAND_IMPORT] = command_import, [COMMAND_TEST] = command_test,
 };
 
 enum exit_code task_ask(struct task *task, const struct session_request *request) {

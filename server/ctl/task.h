@@ -29,7 +29,7 @@ enum exit_code task_ask(struct task *task, const struct session_request *request
 typedef enum exit_code scan_key_function(struct task *task, struct slice key);
 enum exit_code scan_each(struct task *task, struct slice pattern, scan_key_function *each);
 
-/* commands.c, scan.c, ping.c, transfer.c */
+/* commands.c, scan.c, ping.c, transfer.c, test.c */
 enum exit_code command_get(struct task *task);
 enum exit_code command_set(struct task *task);
 enum exit_code command_del(struct task *task);
@@ -38,3 +38,4 @@ enum exit_code command_scan(struct task *task);
 enum exit_code command_ping(struct task *task);
 enum exit_code command_export(struct task *task);
 enum exit_code command_import(struct task *task);
+enum exit_code command_test(struct task *task);

@@ -122,15 +122,26 @@ static int release(struct plugin *plugin, const struct mosquitto_evt_control *me
         return 0;
 }
 
+static int kick(struct plugin *plugin, const struct mosquitto_evt_control *message) {
+        struct connection *connection;
+        int r;
+
+        r = find(plugin, message, &connection);
+        if (r < 0)
+                return r;
+        if (connection && connection->client != message->client)
+                mosquitto_kick_client_by_clientid(connection->client_id, true);
+        return 0;
+}
+
 static const struct control {
         const char *topic;
         int (*handle)(struct plugin *plugin, const struct mosquitto_evt_control *message);
         bool is_first; /* may be said by another one than who spoke last */
 } controls[] = {
-        { BROKER_SIDE_HELLO, hello, true },
-        { BROKER_SIDE_HOLD, hold, false },
-        { BROKER_SIDE_RELEASE, release, false },
-        { BROKER_SIDE_DELIVER, deliver_take, false },
+        { BROKER_SIDE_HELLO, hello, true },      { BROKER_SIDE_HOLD, hold, false },
+        { BROKER_SIDE_RELEASE, release, false }, { BROKER_SIDE_DELIVER, deliver_take, false },
+        { BROKER_SIDE_KICK, kick, false },
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))

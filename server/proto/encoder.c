@@ -151,6 +151,14 @@ int encoder_reply(struct encoder *encoder, const struct reply *reply, struct mes
         return 0;
 }
 
+void encoder_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message) {
+        struct message message = message_new(encoder);
+
+        add_property(&message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
+        message.payload = payload;
+        *ret_message = message;
+}
+
 int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct slice value,
                   struct message *ret_message) {
         const struct fault_text *text = &fault_texts[fault];

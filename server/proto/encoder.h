@@ -35,5 +35,8 @@ int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct sli
                   struct message *ret_message);
 int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message);
 
+/* The same for any payload, with status 200 and no version. */
+void encoder_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message);
+
 /* What an error reads in the sdk dialect, without its frame: "syntax error". outcome must be an error. */
 struct slice encoder_error_text(enum outcome outcome);

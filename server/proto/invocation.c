@@ -47,6 +47,21 @@ static const struct command *find_command(struct slice name) {
         return NULL;
 }
 
+struct slice verb_text(enum verb verb) {
+        for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+                if (commands[i].verb == verb)
+                        return commands[i].name;
+        return (struct slice){ 0 };
+}
+
+bool verb_from_text(struct slice text, enum verb *ret_verb) {
+        const struct command *command = find_command(text);
+
+        if (command)
+                *ret_verb = command->verb;
+        return command;
+}
+
 static bool is_word(struct slice word, const char *text) {
         return slice_equal(word, slice_from_string(text));
 }

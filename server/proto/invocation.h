@@ -43,6 +43,10 @@ struct decoder {
         struct slice persistence_value;
 };
 
+/* A verb as requests have it, upper case; absent for N_VERBS. */
+struct slice verb_text(enum verb verb);
+bool verb_from_text(struct slice text, enum verb *ret_verb);
+
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
                                          struct invocation *ret_invocation);
 

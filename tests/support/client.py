@@ -115,7 +115,7 @@ class Client:
         return [future.result(PATIENCE) for future in [self.send(*words) for words in requests]]
 
     def send(self, *words, payload=None, ts=USUAL, ft=None, source=USUAL, correlation=USUAL, response_topic=USUAL,
-             qos=1, expiry=None, protocol=None, user=()):
+             qos=1, expiry=None, protocol=None, user=(), topic=INVOKE):
         """Sends a request and returns the future of its answer.
 
         The payload is made of the words unless given. ts, ft, source and protocol become __ts, __ft, __srcId and
@@ -138,7 +138,7 @@ class Client:
         answer = Future()
         with self._lock:
             self._waiting[response_topic, correlation].append(answer)
-        self._paho.publish(INVOKE, resp.request(*words) if payload is None else payload, qos, properties=properties)
+        self._paho.publish(topic, resp.request(*words) if payload is None else payload, qos, properties=properties)
         return answer
 
     def wait_until_sent(self):

@@ -64,8 +64,8 @@ class Double:
         [self.broker_pid] = map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split())
         return self
 
-    def connect(self, client_id):
-        self.clients.append(Client(self.port, client_id))
+    def connect(self, client_id, kind=Client):
+        self.clients.append(kind(self.port, client_id))
         return self.clients[-1]
 
     def close_clients(self):

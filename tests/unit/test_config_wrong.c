@@ -165,6 +165,8 @@ static const struct {
         { "whether to start a broker", { "--dev=" }, "--dev" },
         { "encryption of a broker of our own", { "--tls", "--dev" }, "--tls" },
         { "a client id that its configuration cannot hold", { "--dev", "--client-id=a\nb" }, "--client-id" },
+        { "whether tests may steer it", { "--control=yes" }, "--control" },
+        { "tests that may wipe what is kept", { "--control", "--data-dir=d" }, "--control" },
         { "whether to end with our parent", { "--exit-with-parent=yes" }, "--exit-with-parent" },
         { "a password without a user", { "--password-file=p" }, "--password-file" },
 };

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "control/journal.h"
+
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/json.h"
+#include "common/resp3.h"
+#include "proto/invocation.h"
+
+/* Words of a request that are shown one by one. */
+#define WORDS_MAX 16
+
+struct exchange {
+        struct journal_request request; /* its slices point into the bytes */
+        struct buf bytes;
+        struct buf answer, version;
+        bool is_answered;
+};
+
+static size_t exchange_size(const struct exchange *exchange) {
+        return sizeof(*exchange) + exchange->bytes.length + exchange->answer.length +
+               exchange->version.length;
+}
+
+static void exchange_free(struct exchange *exchange) {
+        buf_deinit(&exchange->bytes);
+        buf_deinit(&exchange->answer);
+        buf_deinit(&exchange->version);
+        free(exchange);
+}
+
+static void exchange_cleanup(struct exchange **exchange) {
+        if (*exchange)
+                exchange_free(*exchange);
+}
+
+static struct exchange **slot(const struct journal *journal, uint64_t number) {
+        return &journal->exchanges[number % JOURNAL_EXCHANGES_MAX];
+}
+
+static void forget_first(struct journal *journal) {
+        struct exchange **exchange = slot(journal, journal->first++);
+
+        journal->n_bytes -= exchange_size(*exchange);
+        exchange_free(*exchange);
+        *exchange = NULL;
+}
+
+/* The newest stays, however long it is. */
+static void keep_bounds(struct journal *journal) {
+        while (journal->next - journal->first > JOURNAL_EXCHANGES_MAX - 1 ||
+               (journal->n_bytes > JOURNAL_BYTES_MAX && journal->next - journal->first > 1))
+                forget_first(journal);
+}
+
+void journal_clear(struct journal *journal) {
+        while (journal->first < journal->next)
+                forget_first(journal);
+        journal->first = 0;
+        journal->next = 0;
+}
+
+void journal_deinit(struct journal *journal) {
+        journal_clear(journal);
+        free(journal->exchanges);
+        journal->exchanges = NULL;
+}
+
+static struct slice part(const struct exchange *exchange, size_t *offset, struct slice original) {
+        struct slice copy = { exchange->bytes.data + *offset, original.length };
+
+        *offset += original.length;
+        return original.data ? copy : original;
+}
+
+static struct exchange *exchange_new(const struct journal_request *request) {
+        CLEANUP(exchange_cleanup) struct exchange *exchange = calloc(1, sizeof(*exchange));
+        size_t offset = 0;
+
+        if (!exchange)
+                return NULL;
+
+        buf_append_slice(&exchange->bytes, request->client);
+        buf_append_slice(&exchange->bytes, request->key);
+        buf_append_slice(&exchange->bytes, request->payload);
+        buf_append(&exchange->bytes, "", 1); /* so that there are bytes to point to */
+        if (buf_failed(&exchange->bytes))
+                return NULL;
+
+        exchange->request = *request;
+        exchange->request.client = part(exchange, &offset, request->client);
+        exchange->request.key = part(exchange, &offset, request->key);
+        exchange->request.payload = part(exchange, &offset, request->payload);
+        return take_ptr(&exchange);
+}
+
+uint64_t journal_add(struct journal *journal, const struct journal_request *request) {
+        struct exchange *exchange;
+
+        if (!journal->exchanges)
+                journal->exchanges = calloc(JOURNAL_EXCHANGES_MAX, sizeof(struct exchange *));
+        exchange = journal->exchanges ? exchange_new(request) : NULL;
+        if (!exchange)
+                return 0;
+
+        *slot(journal, journal->next++) = exchange;
+        journal->n_bytes += exchange_size(exchange);
+        keep_bounds(journal);
+        return journal->next;
+}
+
+static struct exchange *find(const struct journal *journal, uint64_t number) {
+        return number > journal->first && number <= journal->next ? *slot(journal, number - 1) : NULL;
+}
+
+void journal_answer(struct journal *journal, uint64_t number, struct slice payload, struct slice version) {
+        struct exchange *exchange = find(journal, number);
+
+        if (!exchange || exchange->is_answered)
+                return;
+
+        journal->n_bytes -= exchange_size(exchange);
+        buf_append_slice(&exchange->answer, payload);
+        buf_append_slice(&exchange->version, version);
+        exchange->is_answered = !buf_failed(&exchange->answer) && !buf_failed(&exchange->version);
+        journal->n_bytes += exchange_size(exchange);
+        keep_bounds(journal);
+}
+
+static bool is_selected(const struct exchange *exchange, const struct selection *selection) {
+        const struct journal_request *request = &exchange->request;
+
+        return selection_matches(selection, request->client, request->verb, request->key);
+}
+
+static uint64_t first_after(const struct journal *journal, uint64_t after) {
+        return after > journal->first ? after : journal->first;
+}
+
+uint64_t journal_count(const struct journal *journal, const struct selection *selection, uint64_t after) {
+        uint64_t n = 0;
+
+        for (uint64_t i = first_after(journal, after); i < journal->next; i++)
+                n += is_selected(*slot(journal, i), selection);
+        return n;
+}
+
+static bool are_text(const struct slice *words, size_t n_words) {
+        for (size_t i = 0; i < n_words; i++)
+                if (!slice_is_utf8(words[i]))
+                        return false;
+        return n_words <= WORDS_MAX;
+}
+
+static void add_request(struct buf *line, struct slice payload) {
+        struct slice words[WORDS_MAX];
+        size_t n_words;
+
+        if (resp3_read_request(payload, words, WORDS_MAX, &n_words) < 0 || n_words > WORDS_MAX ||
+            !are_text(words, n_words)) {
+                json_add_bytes(line, "payload", payload, false);
+                return;
+        }
+        json_add_raw(line, "request", "[");
+        for (size_t i = 0; i < n_words; i++) {
+                buf_append_string(line, i > 0 ? "," : "");
+                json_append_string(line, words[i]);
+        }
+        buf_append_string(line, "]");
+}
+
+static void write_exchange(const struct exchange *exchange, uint64_t number, struct buf *line) {
+        const struct journal_request *request = &exchange->request;
+
+        json_begin(line);
+        json_add_uint(line, "number", number);
+        json_add_uint(line, "time", (uint64_t)request->wall_ms);
+        json_add_bytes(line, "client", request->client, false);
+        json_add_bytes(line, "verb", verb_text(request->verb), false);
+        json_add_bytes(line, "key", request->key, false);
+        add_request(line, request->payload);
+        json_add_bytes(line, "answer",
+                       exchange->is_answered ? buf_slice(&exchange->answer) : (struct slice){ 0 }, false);
+        json_add_bytes(line, "version",
+                       exchange->version.length > 0 ? buf_slice(&exchange->version) : (struct slice){ 0 },
+                       false);
+        json_add_bytes(line, "fault", slice_from_string(request->fault), false);
+        json_end(line);
+}
+
+void journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
+                   struct buf *lines) {
+        for (uint64_t i = first_after(journal, after); i < journal->next; i++)
+                if (is_selected(*slot(journal, i), selection))
+                        write_exchange(*slot(journal, i), i + 1, lines);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "control/selection.h"
+
+#include <errno.h>
+
+#include "common/glob.h"
+#include "proto/invocation.h"
+
+/* Steps of one match: of the usual patterns, more than any key is long. */
+#define GLOB_BUDGET (UINT64_C(1) << 20)
+
+void selection_deinit(struct selection *selection) {
+        buf_deinit(&selection->client);
+        buf_deinit(&selection->key);
+        *selection = (struct selection){ 0 };
+}
+
+static int refuse(const char **ret_fault, const char *fault) {
+        *ret_fault = fault;
+        return -EINVAL;
+}
+
+static int keep(struct buf *buf, struct slice value) {
+        buf_append_slice(buf, value);
+        return buf_failed(buf) ? -ENOMEM : 1;
+}
+
+int selection_set(struct selection *selection, struct slice name, struct slice value,
+                  const char **ret_fault) {
+        if (slice_equal(name, SLICE_LITERAL("client"))) {
+                if (selection->has_client)
+                        return refuse(ret_fault, "the client is given twice");
+                selection->has_client = true;
+                return keep(&selection->client, value);
+        }
+        if (slice_equal(name, SLICE_LITERAL("key"))) {
+                if (selection->has_key)
+                        return refuse(ret_fault, "the key is given twice");
+                if (value.length == 0)
+                        return refuse(ret_fault, "a pattern was expected behind key");
+                selection->has_key = true;
+                return keep(&selection->key, value);
+        }
+        if (slice_equal(name, SLICE_LITERAL("verb"))) {
+                if (selection->has_verb)
+                        return refuse(ret_fault, "the verb is given twice");
+                if (!verb_from_text(value, &selection->verb))
+                        return refuse(ret_fault,
+                                      "SET, GET, DEL, VDEL, KEYNOTIFY or SCAN was expected behind verb");
+                selection->has_verb = true;
+                return 1;
+        }
+        return 0;
+}
+
+bool selection_matches(const struct selection *selection, struct slice client, enum verb verb,
+                       struct slice key) {
+        uint64_t budget = GLOB_BUDGET;
+
+        return (!selection->has_client || slice_equal(buf_slice(&selection->client), client)) &&
+               (!selection->has_verb || selection->verb == verb) &&
+               (!selection->has_key || glob_match(buf_slice(&selection->key), key, &budget));
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "control/test_clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/array.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+struct skew {
+        struct buf client;
+        int64_t ahead_ms;
+};
+
+static void forget_skews(struct test_clock *clock) {
+        for (size_t i = 0; i < clock->n_skews; i++)
+                buf_deinit(&clock->skews[i].client);
+        clock->n_skews = 0;
+}
+
+void test_clock_deinit(struct test_clock *clock) {
+        forget_skews(clock);
+        free(clock->skews);
+        clock->skews = NULL;
+        clock->skews_capacity = 0;
+}
+
+struct now test_clock_read(const struct test_clock *clock, struct now real) {
+        if (clock->is_frozen)
+                return clock->frozen;
+
+        /* the system clock may be set back further than the test has gone ahead */
+        real.wall_ms = real.wall_ms > -clock->wall_offset_ms ? real.wall_ms + clock->wall_offset_ms : 0;
+        real.mono_ns += clock->mono_offset_ns;
+        return real;
+}
+
+int64_t test_clock_left_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real) {
+        int64_t left_ns;
+
+        if (deadline_ns == INT64_MAX)
+                return INT64_MAX;
+
+        left_ns = deadline_ns - test_clock_read(clock, real).mono_ns;
+        return clock->is_frozen && left_ns > 0 ? INT64_MAX : left_ns;
+}
+
+int test_clock_advance(struct test_clock *clock, int64_t duration_ms) {
+        int64_t advanced_ns = clock->mono_offset_ns > 0 ? clock->mono_offset_ns : 0;
+
+        if (duration_ms > TEST_CLOCK_ADVANCE_MAX_MS - advanced_ns / NS_PER_MS)
+                return -ERANGE;
+
+        clock->wall_offset_ms += duration_ms;
+        clock->mono_offset_ns += duration_ms * NS_PER_MS;
+        clock->frozen.wall_ms += duration_ms;
+        clock->frozen.mono_ns += duration_ms * NS_PER_MS;
+        return 0;
+}
+
+void test_clock_freeze(struct test_clock *clock, struct now real) {
+        clock->frozen = test_clock_read(clock, real);
+        clock->is_frozen = true;
+}
+
+void test_clock_resume(struct test_clock *clock, struct now real) {
+        if (!clock->is_frozen)
+                return;
+
+        clock->wall_offset_ms = clock->frozen.wall_ms - real.wall_ms;
+        clock->mono_offset_ns = clock->frozen.mono_ns - real.mono_ns;
+        clock->is_frozen = false;
+}
+
+void test_clock_reset(struct test_clock *clock, struct now real) {
+        test_clock_resume(clock, real);
+        clock->wall_offset_ms = 0;
+        forget_skews(clock);
+}
+
+static struct skew *find_skew(const struct test_clock *clock, struct slice client) {
+        for (size_t i = 0; i < clock->n_skews; i++)
+                if (slice_equal(buf_slice(&clock->skews[i].client), client))
+                        return &clock->skews[i];
+        return NULL;
+}
+
+int test_clock_skew(struct test_clock *clock, struct slice client, int64_t ahead_ms) {
+        struct skew *skew = find_skew(clock, client);
+        struct skew added = { .ahead_ms = ahead_ms };
+        int r;
+
+        if (skew) {
+                skew->ahead_ms = ahead_ms;
+                return 0;
+        }
+        if (clock->n_skews == TEST_CLOCK_SKEWS_MAX)
+                return -ENOSPC;
+        r = array_reserve((void **)&clock->skews, &clock->skews_capacity, clock->n_skews + 1,
+                          sizeof(*clock->skews));
+        if (r < 0)
+                return r;
+
+        buf_append_slice(&added.client, client);
+        if (buf_failed(&added.client))
+                return -ENOMEM;
+        clock->skews[clock->n_skews++] = added;
+        return 0;
+}
+
+int64_t test_clock_skewed_ms(const struct test_clock *clock, struct slice client, int64_t wall_ms) {
+        const struct skew *skew = find_skew(clock, client);
+        int64_t skewed_ms;
+
+        if (!skew)
+                return wall_ms;
+        if (__builtin_add_overflow(wall_ms, skew->ahead_ms, &skewed_ms))
+                return INT64_MAX;
+        return skewed_ms < 0 ? 0 : skewed_ms;
+}

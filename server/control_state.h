@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "control.h"
+#include "control/faults.h"
+#include "control/journal.h"
+#include "control/test_clock.h"
+#include "daemon_state.h"
+
+/* What control.c, control_waits.c and control_requests.c share. Internal to them. */
+
+/* A fault that a request was struck by, until its answer leaves. */
+struct struck {
+        uint64_t number;
+        const struct fault *fault; /* the rules do not change while an answer is owed */
+        uint64_t connection;
+};
+
+/* More than a batch has answers. */
+#define STRUCK_MAX 4096
+
+/* An answer whose time has not come. */
+struct delayed {
+        struct delayed *next;
+        struct message *message;
+        int64_t due_ns; /* by the test clock */
+};
+
+#define DELAYED_MAX 10000
+
+/* Somebody who waits for a request that matches. */
+struct wait {
+        struct wait *next;
+        struct selection selection;
+        uint64_t n_left;
+        int64_t until_ns; /* real: a test that waits for what never comes ends though its clock stands */
+        struct message *message;
+};
+
+#define WAITS_MAX 100
+
+struct control {
+        struct daemon *daemon;
+        struct hooks hooks;
+        struct test_clock clock;
+        struct now real; /* at this wake-up */
+        struct faults faults;
+        struct journal journal;
+        struct struck struck[STRUCK_MAX]; /* by number */
+        struct delayed *delayed;
+        size_t n_delayed;
+        struct wait *waits;
+        size_t n_waits;
+};
+
+/* Sends what is not the store's own answer to anything. */
+void control_send(struct control *control, const struct message *message);
+
+/* Answers a control request. */
+void control_answer(struct control *control, const struct message *request, struct slice payload);
+
+void control_forget_delayed(struct control *control);
+
+/* control_requests.c: the hook of that name. */
+void control_execute(void *userdata, const struct message *message, struct now now);
+
+/* control_waits.c */
+
+/* Waits for n_left requests; the selection is taken over. Returns 0, -ENOSPC or -ENOMEM. */
+int control_wait(struct control *control, const struct message *message, struct selection *selection,
+                 uint64_t n_left, int64_t timeout_ms);
+
+/* A request has come. */
+void control_tell_waits(struct control *control, struct slice client, enum verb verb, struct slice key);
+
+/* Those whose time is over are told so. */
+void control_end_waits(struct control *control, int64_t real_ns);
+
+/* Monotonic and real; INT64_MAX: never. */
+int64_t control_next_wait(const struct control *control);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "control_state.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+/* Takes it out of the list and answers it: 1 where what it waited for has come, else 0. */
+static void end_wait(struct control *control, struct wait **place) {
+        struct wait *wait = *place;
+
+        *place = wait->next;
+        control->n_waits--;
+        control_answer(control, wait->message,
+                       wait->n_left == 0 ? SLICE_LITERAL(":1\r\n") : SLICE_LITERAL(":0\r\n"));
+        selection_deinit(&wait->selection);
+        free(wait->message);
+        free(wait);
+}
+
+int control_wait(struct control *control, const struct message *message, struct selection *selection,
+                 uint64_t n_left, int64_t timeout_ms) {
+        struct wait *wait;
+
+        if (control->n_waits == WAITS_MAX)
+                return -ENOSPC;
+
+        wait = calloc(1, sizeof(*wait));
+        if (!wait)
+                return -ENOMEM;
+        wait->message = message_copy(message);
+        if (!wait->message) {
+                free(wait);
+                return -ENOMEM;
+        }
+
+        wait->selection = *selection;
+        *selection = (struct selection){ 0 };
+        wait->n_left = n_left;
+        wait->until_ns = control->real.mono_ns + timeout_ms * NS_PER_MS;
+        wait->next = control->waits;
+        control->waits = wait;
+        control->n_waits++;
+        return 0;
+}
+
+void control_tell_waits(struct control *control, struct slice client, enum verb verb, struct slice key) {
+        for (struct wait **place = &control->waits; *place;) {
+                struct wait *wait = *place;
+
+                if (selection_matches(&wait->selection, client, verb, key) && --wait->n_left == 0)
+                        end_wait(control, place);
+                else
+                        place = &wait->next;
+        }
+}
+
+void control_end_waits(struct control *control, int64_t real_ns) {
+        for (struct wait **place = &control->waits; *place;)
+                if ((*place)->until_ns <= real_ns)
+                        end_wait(control, place);
+                else
+                        place = &(*place)->next;
+}
+
+int64_t control_next_wait(const struct control *control) {
+        int64_t next_ns = INT64_MAX;
+
+        for (const struct wait *wait = control->waits; wait; wait = wait->next)
+                if (wait->until_ns < next_ns)
+                        next_ns = wait->until_ns;
+        return next_ns;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a test tells its double. The words go as they stand to the topic where a store with --control takes them, so they are
+ * read in one place, there.
+ */
+
+#include "common/parse.h"
+#include "common/topics.h"
+#include "ctl/input.h"
+#include "ctl/output.h"
+#include "ctl/task.h"
+
+/* So that who waits for a request hears of the store's timeout and not of ours. */
+static int64_t timeout_of(const struct options *options) {
+        int64_t timeout_ms = 0;
+
+        for (size_t i = 1; i + 1 < options->n_words; i++)
+                if (strcmp(options->words[0], "wait-for") == 0 &&
+                    strcmp(options->words[i], "timeout") == 0 &&
+                    parse_duration(slice_from_string(options->words[i + 1]), &timeout_ms) == 0 &&
+                    timeout_ms < INT32_MAX)
+                        return timeout_ms + options->timeout_ms;
+        return 2 * options->timeout_ms;
+}
+
+static enum exit_code print_answer(struct task *task) {
+        switch (task->item.type) {
+        case RESP3_BLOB:
+                buf_append_slice(&task->output, task->item.text);
+                break;
+        case RESP3_STRING:
+                buf_append_slice(&task->output, task->item.text);
+                buf_append_string(&task->output, "\n");
+                break;
+        case RESP3_NUMBER:
+                if (task->item.number <= 0) {
+                        complain("no such request has come");
+                        return EXIT_NOT_MET;
+                }
+                buf_append_uint(&task->output, (uint64_t)task->item.number);
+                buf_append_string(&task->output, "\n");
+                break;
+        default:
+                return answer_is_unexpected(&task->reply);
+        }
+        output_write(&task->output);
+        return EXIT_DONE;
+}
+
+enum exit_code command_test(struct task *task) {
+        const struct options *options = task->options;
+        struct session_request request = { .topic = TOPIC_CONTROL, .timeout_ms = timeout_of(options) };
+        bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
+        enum exit_code code;
+
+        if (is_seed && input_read_file(options->words[1], INPUT_LENGTH_MAX, &task->value) < 0)
+                return EXIT_USAGE;
+
+        for (size_t i = 0; i < options->n_words; i++)
+                session_request_add(&request, is_seed && i == 1 ? buf_slice(&task->value)
+                                                                : slice_from_string(options->words[i]));
+        code = task_ask(task, &request);
+        if (code == EXIT_NO_ANSWER)
+                complain("a store answers this only where it was started with --control");
+        return code == EXIT_DONE ? print_answer(task) : code;
+}
