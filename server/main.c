@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/allocator.h"
 #include "config.h"
 #include "server.h"
 
@@ -22,6 +23,7 @@ int main(int n_arguments, char **arguments) {
         struct config config;
         int exit_code = EXIT_SUCCESS;
 
+        allocator_init();
         occupy_standard_files();
         switch (config_read(n_arguments, arguments, &config)) {
         case CONFIG_RUN:

@@ -60,7 +60,7 @@ const struct option options[] = {
           "memory for keys, values and registrations", set_size, FIELD(max_bytes), LIVE },
         { "store", "max-registrations", "--max-registrations", "N", "100000", NUMBER,
           "KEYNOTIFY registrations at most", set_number, FIELD(max_registrations), LIVE },
-        { "store", "max-remembered-bytes", "--max-remembered-bytes", "SIZE", "64MiB", SIZE,
+        { "store", "max-remembered-bytes", "--max-remembered-bytes", "SIZE", "32MiB", SIZE,
           "memory for answers to requests that may come twice", set_size, FIELD(max_remembered_bytes),
           LIVE },
         { "store", "seed", "--seed", "FILE", NULL, "a file name",

@@ -13,7 +13,7 @@
 #define BARE_VALUE_LENGTH 100
 
 /* A store that remembers answers as statestored does unless told otherwise. */
-#define BARE_REMEMBERED_BYTES (UINT64_C(64) << 20)
+#define BARE_REMEMBERED_BYTES (UINT64_C(32) << 20)
 
 struct bare_store {
         struct engine *engine;

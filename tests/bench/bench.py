@@ -38,10 +38,11 @@ class Effort:
     n_resident: int = 1_000_000
     n_stored: int = 1_000_000
     n_watcher_sizes: int = 3
+    waits_for_answers: bool = True  # until the store has forgotten those to its load
     disk: Path = BUILD
 
 
-QUICK = Effort(3, 250, 2000, 5000, 100_000, 100_000, 50_000, 2)
+QUICK = Effort(3, 250, 2000, 5000, 100_000, 100_000, 50_000, 2, False)
 
 SECTIONS = {
     "responders": through_broker.responders,

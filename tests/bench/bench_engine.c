@@ -7,6 +7,7 @@
 
 #include "bench/arguments.h"
 #include "bench/fail.h"
+#include "common/allocator.h"
 
 static const struct {
         const char *name;
@@ -30,6 +31,7 @@ int main(int n_arguments, char **arguments) {
                                { 0 },
                        });
 
+        allocator_init();
         for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
                 if (strcmp(part, parts[i].name) == 0) {
                         parts[i].run(n_keys, n_rounds);

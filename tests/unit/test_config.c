@@ -24,7 +24,7 @@ Test(config, has_a_default_for_everything) {
         cr_expect_eq(config.max_keys, 1000000);
         cr_expect_eq(config.max_bytes, UINT64_C(1) << 30);
         cr_expect_eq(config.max_registrations, 100000);
-        cr_expect_eq(config.max_remembered_bytes, UINT64_C(64) << 20);
+        cr_expect_eq(config.max_remembered_bytes, UINT64_C(32) << 20);
         cr_expect_eq(config.log_level, LOG_INFO);
         cr_expect_not(config.tls);
         cr_expect_null(config.user);
