@@ -2,7 +2,7 @@
 #
 # Which Debian packages it takes, and how they get here. Read by run.sh and the scripts of tests/.
 
-packages_build="gcc libc6-dev libinih-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libsqlite3-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config scdoc uthash-dev"
+packages_build="gcc libc6-dev libcurl4-openssl-dev libinih-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libsqlite3-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config scdoc uthash-dev"
 packages_run="mosquitto"
 packages_test="clang-format git libcriterion-dev man-db mandoc openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist sqlite3 systemd valgrind"
 packages_bench="python3 redis-server redis-tools strace"

@@ -184,6 +184,23 @@ const struct command commands[N_COMMANDS] = {
                            "1\n"
                            "  statestorectl test wait-for key lock verb SET timeout 10s\n",
                            1, SESSION_WORDS_MAX },
+        [COMMAND_STAT] = { "stat", "", "print the numbers that one asks for first",
+                           "Reads /metrics, which statestored serves with --http-listen, at --url\n"
+                           "http://HOST:PORT, by default http://127.0.0.1:9464. Times are of all requests\n"
+                           "since the store was started.\n"
+                           "\n"
+                           "  statestorectl stat\n"
+                           "  statestorectl stat --json | jq .keys\n"
+                           "  statestorectl stat --url http://gateway:9464\n",
+                           0, 0 },
+        [COMMAND_TOP] = { "top", "", "show them again and again, with what happens a second",
+                          "As stat, every --interval, until q, Ctrl-C or the end of its input. Times are\n"
+                          "of the requests since the table before. Where stdout is no terminal the\n"
+                          "tables follow each other.\n"
+                          "\n"
+                          "  statestorectl top\n"
+                          "  statestorectl top --interval 10s > figures.txt\n",
+                          0, 0 },
 };
 
 const struct command *command_find(const char *name) {

@@ -21,6 +21,8 @@ enum command_id {
         COMMAND_REPLAY,
         COMMAND_DOCTOR,
         COMMAND_TEST,
+        COMMAND_STAT,
+        COMMAND_TOP,
         N_COMMANDS,
 };
 

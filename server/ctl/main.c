@@ -10,6 +10,7 @@
 #include "ctl/options.h"
 #include "ctl/output.h"
 #include "ctl/replay.h"
+#include "ctl/stat.h"
 #include "ctl/task.h"
 #include "ctl/watch.h"
 
@@ -31,6 +32,10 @@ static enum exit_code run(const struct options *options) {
                 return watch_run(options);
         if (options->command == &commands[COMMAND_DOCTOR])
                 return doctor_run(options);
+        if (options->command == &commands[COMMAND_STAT])
+                return stat_run(options);
+        if (options->command == &commands[COMMAND_TOP])
+                return top_run(options);
         if (options->command == &commands[COMMAND_REPLAY])
                 return replay_run(options);
         if (options->data_dir || options->command == &commands[COMMAND_CHECK] ||

@@ -10,9 +10,21 @@
 #define CLIENT_ID_LENGTH_MAX 256
 #define TIMEOUT_MAX_MS       86400000
 
+static bool is_http(const char *url) {
+        return strncmp(url, "http://", strlen("http://")) == 0 ||
+               strncmp(url, "https://", strlen("https://")) == 0;
+}
+
 static int set_url(struct options *options, const char *value) {
         struct url url;
         int r;
+
+        /* which of the two a command takes is looked at when it is known which command it is */
+        options->is_http_url_given = is_http(value);
+        if (is_http(value)) {
+                options->http_url = value;
+                return 0;
+        }
 
         r = url_init(&url, value);
         if (r < 0)
@@ -69,6 +81,12 @@ static int set_timeout(struct options *options, const char *value) {
                 return -EINVAL;
         options->timeout_ms = timeout_ms;
         return 0;
+}
+
+static int set_interval(struct options *options, const char *value) {
+        if (parse_duration(slice_from_string(value), &options->interval_ms) < 0)
+                return -EINVAL;
+        return options->interval_ms >= 100 && options->interval_ms <= TIMEOUT_MAX_MS ? 0 : -EINVAL;
 }
 
 static int set_json(struct options *options, const char *value) {
@@ -180,6 +198,8 @@ const struct option option_table[] = {
         { "pace", 0, NULL, NULL, NULL, NULL,
           "wait between requests as long as it was when they were recorded", OPTION_FOR(COMMAND_REPLAY),
           set_pace },
+        { "interval", 0, "DURATION", NULL, "2s", "a duration of at least 100ms, such as 2s,",
+          "how often the numbers are read", OPTION_FOR(COMMAND_TOP), set_interval },
         { "verbose", 'v', NULL, NULL, NULL, NULL, "print the version on stderr", OPTION_FOR(COMMAND_GET),
           set_verbose },
         { "json", 0, NULL, NULL, NULL, NULL, "print JSON", OPTION_FOR_ALL, set_json },
@@ -187,7 +207,8 @@ const struct option option_table[] = {
           "keys and values are hex digits, as arguments and in what is printed", FOR_BYTES, set_hex },
 
         { "url", 'u', "URL", "STATESTORE_URL", "mqtt://127.0.0.1:1883", NULL,
-          "the broker, mqtt://[USER[:PASSWORD]@]HOST[:PORT]", OPTION_FOR_ALL, set_url },
+          "the broker, mqtt://[USER[:PASSWORD]@]HOST[:PORT]; for stat and top http://HOST[:PORT]",
+          OPTION_FOR_ALL, set_url },
         { "host", 0, "HOST", "STATESTORE_HOST", NULL, "a name or an address",
           "the broker, in place of --url's", OPTION_FOR_ALL, set_host },
         { "port", 0, "PORT", "STATESTORE_PORT", NULL, "a port from 1 to 65535",

@@ -140,6 +140,23 @@ static enum options_result read_argument(struct parser *parser) {
 
 /* What goes with what. */
 
+/* The environment's URL may be another command's, and is left alone. */
+static enum options_result check_url(const struct parser *parser) {
+        const struct options *options = parser->options;
+        bool is_for_pages =
+                options->command == &commands[COMMAND_STAT] || options->command == &commands[COMMAND_TOP];
+        bool is_on_command_line =
+                parser->seen & UINT64_C(1) << (option_find(SLICE_LITERAL("url")) - option_table);
+
+        if (!is_on_command_line || is_for_pages == options->is_http_url_given)
+                return OPTIONS_RUN;
+        return wrong(options, "--url",
+                     is_for_pages
+                             ? "http://HOST:PORT was expected, where statestored serves its pages"
+                             : "mqtt://[USER[:PASSWORD]@]HOST[:PORT] was expected: this command asks the "
+                               "broker");
+}
+
 static enum options_result check_options(const struct parser *parser) {
         const struct options *options = parser->options;
         uint32_t command = OPTION_FOR(options->command - commands);
@@ -238,10 +255,12 @@ static enum options_result settle(struct parser *parser) {
 
         if (!options->command)
                 return options->n_words == 0 ? wrong(options, "no command",
-                                                     "get, set, del, vdel, scan, watch or ping was expected")
+                                                     "get, set, scan, watch, stat or another was expected")
                                              : wrong(options, options->words[0], "no such command");
 
         result = check_options(parser);
+        if (result == OPTIONS_RUN)
+                result = check_url(parser);
         if (result == OPTIONS_RUN)
                 result = check_words(parser);
         if (result == OPTIONS_RUN)
@@ -274,7 +293,7 @@ enum options_result options_init(struct options *options, int n_arguments, char 
         struct parser parser = { .options = options, .arguments = arguments + (n_arguments > 0) };
         enum options_result result;
 
-        *options = (struct options){ 0 };
+        *options = (struct options){ .http_url = "http://127.0.0.1:9464" };
         options->words = calloc((size_t)n_arguments + 1, sizeof(*options->words));
         if (!options->words)
                 return wrong(options, "memory", "out of it");

@@ -27,6 +27,10 @@ struct options {
         char client_id_space[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
+        const char *http_url;   /* of the store's pages, for stat and top */
+        bool is_http_url_given; /* the last URL that was given is one */
+        int64_t interval_ms;
+
         const char *key_file; /* NULL: the key is the first word */
         const char *value_file;
         bool json;

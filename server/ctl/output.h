@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/bytes.h"
+#include "ctl/printable.h"
 
 /*
  * stdout has results and nothing else, so that $(statestorectl get KEY) is the value; whatever is meant for a
@@ -10,14 +10,6 @@
 
 /* One line on stderr. Text from strangers goes through LOG_TEXT (common/log.h). */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
-
-/*
- * Keeps the text on its line and a terminal as it is: text that is UTF-8 without control characters stays as
- * it is, in other text every control character, every byte outside ASCII and every backslash is escaped
- * (\n, \\, \x1B). keep_lines: line ends and tabs count as plain.
- */
-void append_printable(struct buf *buf, struct slice text, bool keep_lines);
-bool is_printable(struct slice text, bool keep_lines);
 
 /*
  * Writes to stdout at once. A failure, out of memory in buf included, is remembered and makes later writes

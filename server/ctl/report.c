@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ctl/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/json.h"
+#include "ctl/printable.h"
+
+enum unit {
+        UNIT_COUNT,  /* of what happens: with how often a second */
+        UNIT_AMOUNT, /* of what is there */
+        UNIT_BYTES,
+        UNIT_SECONDS, /* a histogram's quantiles */
+        UNIT_CPU,     /* seconds of it: a share of a second */
+};
+
+/* What is no error, whatever the verb. */
+static const char *const good_outcomes[] = {
+        "outcome=\"done\"",    "outcome=\"value\"", "outcome=\"no_value\"",          "outcome=\"deleted\"",
+        "outcome=\"nothing\"", "outcome=\"page\"",  "outcome=\"condition_not_met\"",
+};
+#define N_GOOD_OUTCOMES (sizeof(good_outcomes) / sizeof(good_outcomes[0]))
+
+static double read_errors(const struct samples *samples) {
+        double n = samples_sum(samples, "statestore_requests_total", NULL);
+
+        for (size_t i = 0; i < N_GOOD_OUTCOMES; i++) {
+                double n_good = samples_sum(samples, "statestore_requests_total", good_outcomes[i]);
+
+                n -= isnan(n_good) ? 0 : n_good;
+        }
+        return n;
+}
+
+struct row {
+        const char *label;
+        const char *json; /* its name there */
+        enum unit unit;
+        const char *metric;
+        const char *labels_part;
+        const char *limit;                             /* the metric of what it may be at most; NULL: none */
+        double (*read)(const struct samples *samples); /* in the place of the metric */
+};
+
+#define REQUESTS   "statestore_requests_total"
+#define VERB(name) "  " name, "requests_" name, UNIT_COUNT, REQUESTS, "verb=\"" name "\"", NULL, NULL
+
+static const struct row rows[] = {
+        { "requests", "requests", UNIT_COUNT, REQUESTS, NULL, NULL, NULL },
+        { VERB("set") },
+        { VERB("get") },
+        { VERB("del") },
+        { VERB("vdel") },
+        { VERB("keynotify") },
+        { VERB("scan") },
+        { "  of these errors", "errors", UNIT_COUNT, NULL, NULL, NULL, read_errors },
+        { "notifications", "notifications", UNIT_COUNT, "statestore_notifications_total", NULL, NULL, NULL },
+        { "commits", "commits", UNIT_COUNT, "statestore_commits_total", NULL, NULL, NULL },
+        { "dropped", "dropped", UNIT_COUNT, "statestore_dropped_total", NULL, NULL, NULL },
+        { "connections to the broker", "connections", UNIT_COUNT, "statestore_broker_connections_total",
+          NULL, NULL, NULL },
+
+        { "keys", "keys", UNIT_AMOUNT, "statestore_keys", NULL, "statestore_keys_limit", NULL },
+        { "their memory", "bytes", UNIT_BYTES, "statestore_bytes", NULL, "statestore_bytes_limit", NULL },
+        { "registrations", "registrations", UNIT_AMOUNT, "statestore_registrations", NULL,
+          "statestore_registrations_limit", NULL },
+        { "remembered answers", "remembered_answers", UNIT_AMOUNT, "statestore_remembered_answers", NULL,
+          NULL, NULL },
+        { "requests that wait", "waiting_bytes", UNIT_BYTES, "statestore_waiting_bytes", NULL,
+          "statestore_waiting_bytes_limit", NULL },
+        { "memory of the process", "process_bytes", UNIT_BYTES, "process_resident_memory_bytes", NULL, NULL,
+          NULL },
+        { "processor", "cpu_seconds", UNIT_CPU, "process_cpu_seconds_total", NULL, NULL, NULL },
+
+        { "request time", "request_seconds", UNIT_SECONDS, "statestore_request_seconds_bucket", NULL, NULL,
+          NULL },
+        { "  waiting its turn", "queue_seconds", UNIT_SECONDS, "statestore_queue_seconds_bucket", NULL, NULL,
+          NULL },
+        { "  execution", "engine_seconds", UNIT_SECONDS, "statestore_engine_seconds_bucket", NULL, NULL,
+          NULL },
+        { "  commit", "commit_seconds", UNIT_SECONDS, "statestore_commit_seconds_bucket", NULL, NULL, NULL },
+};
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+struct cell {
+        char text[64];
+};
+
+/* 1234567 as 1,234,567. */
+static struct cell count_text(double count) {
+        struct cell plain, grouped;
+        size_t length, at = 0;
+
+        snprintf(plain.text, sizeof(plain.text), "%.0f", count);
+        length = strlen(plain.text);
+        if (!isfinite(count) || length > 24)
+                return plain;
+        for (size_t i = 0; i < length; i++) {
+                if (i > 0 && (length - i) % 3 == 0 && plain.text[i - 1] != '-')
+                        grouped.text[at++] = ',';
+                grouped.text[at++] = plain.text[i];
+        }
+        grouped.text[at] = '\0';
+        return grouped;
+}
+
+static struct cell bytes_text(double n_bytes) {
+        static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+        struct cell cell;
+        size_t i = 0;
+
+        for (; fabs(n_bytes) >= 1024 && i + 1 < sizeof(units) / sizeof(units[0]); i++)
+                n_bytes /= 1024;
+        snprintf(cell.text, sizeof(cell.text), "%.*f %s", i == 0 || n_bytes >= 100 ? 0 : 1, n_bytes,
+                 units[i]);
+        return cell;
+}
+
+static struct cell seconds_text(double seconds) {
+        struct cell cell;
+
+        if (seconds < 1e-3)
+                snprintf(cell.text, sizeof(cell.text), "%.*f us", seconds < 1e-5 ? 1 : 0, seconds * 1e6);
+        else if (seconds < 1)
+                snprintf(cell.text, sizeof(cell.text), "%.*f ms", seconds < 0.1 ? 1 : 0, seconds * 1e3);
+        else
+                snprintf(cell.text, sizeof(cell.text), "%.1f s", seconds);
+        return cell;
+}
+
+/* How long, in the two largest units that it has. */
+static struct cell age_text(double seconds) {
+        static const struct {
+                const char *name;
+                double seconds;
+        } units[] = { { "d", 86400 }, { "h", 3600 }, { "min", 60 }, { "s", 1 } };
+        struct cell cell;
+        size_t i = 0;
+
+        if (!(seconds >= 1) || seconds > 1e11) {
+                snprintf(cell.text, sizeof(cell.text), "0 s");
+                return cell;
+        }
+        while (seconds < units[i].seconds)
+                i++;
+        if (units[i].seconds == 1)
+                snprintf(cell.text, sizeof(cell.text), "%.0f s", seconds);
+        else
+                snprintf(cell.text, sizeof(cell.text), "%.0f %s %.0f %s", floor(seconds / units[i].seconds),
+                         units[i].name, floor(fmod(seconds, units[i].seconds) / units[i + 1].seconds),
+                         units[i + 1].name);
+        return cell;
+}
+
+__attribute__((format(printf, 2, 3))) static void append(struct buf *text, const char *format, ...) {
+        va_list arguments;
+        char line[256];
+
+        va_start(arguments, format);
+        vsnprintf(line, sizeof(line), format, arguments);
+        va_end(arguments);
+        buf_append_string(text, line);
+}
+
+/* Without any sample of its kind nothing has been counted. */
+static double value_of(const struct row *row, const struct samples *samples) {
+        double value = row->read ? row->read(samples) : samples_sum(samples, row->metric, row->labels_part);
+
+        return isnan(value) ? 0 : value;
+}
+
+static void append_quantiles(struct buf *text, const struct row *row, const struct samples *samples,
+                             const struct samples *before) {
+        static const double shares[] = { 0.5, 0.99 };
+
+        for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+                double seconds = samples_quantile(samples, before, row->metric, shares[i]);
+
+                append(text, "%s%.0f %% within %s", i > 0 ? ", " : "", shares[i] * 100,
+                       isnan(seconds) ? "-" : seconds_text(seconds).text);
+        }
+}
+
+static void append_row(struct buf *text, const struct row *row, const struct samples *samples,
+                       const struct samples *before, double seconds) {
+        double value = value_of(row, samples);
+        double rate = before ? (value - value_of(row, before)) / seconds : NAN;
+        double limit = row->limit ? samples_sum(samples, row->limit, NULL) : NAN;
+
+        append(text, "%-26s ", row->label);
+        switch (row->unit) {
+        case UNIT_COUNT:
+                append(text, "%14s", count_text(value).text);
+                if (rate >= 0) /* below, it was started anew meanwhile */
+                        append(text, " %12s/s", count_text(rate).text);
+                break;
+        case UNIT_CPU:
+                append(text, "%14s", seconds_text(value).text);
+                if (rate >= 0)
+                        append(text, " %11.0f %%", rate * 100);
+                break;
+        case UNIT_AMOUNT:
+                append(text, "%14s", count_text(value).text);
+                if (!isnan(limit))
+                        append(text, " of %s", count_text(limit).text);
+                break;
+        case UNIT_BYTES:
+                append(text, "%14s", bytes_text(value).text);
+                if (!isnan(limit))
+                        append(text, " of %s", bytes_text(limit).text);
+                break;
+        case UNIT_SECONDS:
+                append_quantiles(text, row, samples, before);
+                break;
+        }
+        buf_append_string(text, "\n");
+}
+
+static bool is_set(const struct samples *samples, const char *metric, const char *labels_part) {
+        return samples_sum(samples, metric, labels_part) == 1;
+}
+
+/* What somebody should look at stands first. */
+static void append_state(struct buf *text, const struct samples *samples, double now_s) {
+        double started_s = samples_sum(samples, "process_start_time_seconds", NULL);
+        const char *ability = "statestore_broker_ability";
+
+        buf_append_string(text, "statestored ");
+        append_printable(text, samples_label(samples, "statestore_build_info", "version"), false);
+        append(text, ", up %s: ", age_text(now_s - started_s).text);
+        if (!is_set(samples, "statestore_broker_connected", NULL))
+                buf_append_string(text, "NOT CONNECTED to a broker");
+        else if (!is_set(samples, "statestore_serving", NULL))
+                buf_append_string(text, "connected, NOT SERVING yet");
+        else
+                append(text, "serving; identity %s, delivery %s, presence %s",
+                       is_set(samples, ability, "verified_identity") ? "verified" : "claimed",
+                       is_set(samples, ability, "direct_delivery") ? "direct" : "by subscription",
+                       is_set(samples, ability, "exact_presence") ? "exact" : "guessed");
+        if (is_set(samples, "statestore_storage_failing", NULL))
+                buf_append_string(text, "; WHAT IS WRITTEN CANNOT BE STORED");
+        buf_append_string(text, "\n\n");
+}
+
+void report_append(struct buf *text, const struct samples *samples, const struct samples *before,
+                   double seconds, double now_s) {
+        append_state(text, samples, now_s);
+        append(text, "%-26s %14s%s\n", "", "since start", before ? "       a second" : "");
+        for (size_t i = 0; i < N_ROWS; i++)
+                append_row(text, &rows[i], samples, before, seconds);
+}
+
+static void add_number(struct buf *text, const char *name, double value) {
+        char number[64];
+
+        snprintf(number, sizeof(number), isfinite(value) ? "%.9g" : "null", value);
+        if (value == floor(value) && fabs(value) < 1e15)
+                snprintf(number, sizeof(number), "%.0f", value);
+        json_add_raw(text, name, number);
+}
+
+void report_append_json(struct buf *text, const struct samples *samples, double now_s) {
+        json_begin(text);
+        json_add_bytes(text, "version", samples_label(samples, "statestore_build_info", "version"), false);
+        add_number(text, "up_seconds", now_s - samples_sum(samples, "process_start_time_seconds", NULL));
+        json_add_bool(text, "connected", is_set(samples, "statestore_broker_connected", NULL));
+        json_add_bool(text, "serving", is_set(samples, "statestore_serving", NULL));
+        json_add_bool(text, "storage_failing", is_set(samples, "statestore_storage_failing", NULL));
+        for (size_t i = 0; i < N_ROWS; i++) {
+                const struct row *row = &rows[i];
+                char name[64];
+
+                if (row->unit != UNIT_SECONDS) {
+                        add_number(text, row->json, value_of(row, samples));
+                        continue;
+                }
+                snprintf(name, sizeof(name), "%s_p50", row->json);
+                add_number(text, name, samples_quantile(samples, NULL, row->metric, 0.5));
+                snprintf(name, sizeof(name), "%s_p99", row->json);
+                add_number(text, name, samples_quantile(samples, NULL, row->metric, 0.99));
+        }
+        json_end(text);
+}

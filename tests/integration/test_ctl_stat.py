@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestorectl stat and top: the numbers that a person asks for first, read from the store's pages."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from support.broker import PORTS_TRIED, free_port
+from support.process import BUILD, PATIENCE, wait_until
+
+CTL = BUILD / "server" / "statestorectl"
+CLEAR = b"\x1b[H\x1b[2J"
+
+
+@pytest.fixture
+def url(site):
+    """Of the pages of a store at this site, in which two keys are."""
+    for _ in range(PORTS_TRIED):
+        port = free_port()
+        try:
+            site.start_store("--http-listen", f"127.0.0.1:{port}")
+            break
+        except AssertionError:
+            site.store = None
+    client = site.connect()
+    client.request("SET", "a", 1)
+    client.request("SET", "b", 1)
+    client.request("GET", "c")
+    client.request("NOSUCH")
+    return f"http://127.0.0.1:{port}"
+
+
+def ctl(*arguments, **more):
+    return subprocess.run([CTL, *arguments], capture_output=True, text=True, timeout=PATIENCE, **more)
+
+
+def row(report, label):
+    return next(line.split() for line in report.splitlines() if line.strip().startswith(label))
+
+
+def test_stat_prints_what_is_and_what_has_been(site, url):
+    ended = ctl("stat", "--url", url)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "serving; identity claimed" in ended.stdout
+    assert row(ended.stdout, "requests")[1] == "4"
+    assert row(ended.stdout, "set")[1] == "2"
+    assert row(ended.stdout, "of these errors")[3] == "1"
+    assert row(ended.stdout, "keys")[1:] == ["2", "of", "1,000,000"]
+
+    site.broker.kill()
+    wait_until(lambda: "NOT CONNECTED" in ctl("stat", "--url", url).stdout, "stat says that the broker is gone")
+    site.broker.start_again()
+
+
+def test_stat_prints_json(url):
+    figures = json.loads(ctl("stat", "--json", "--url", url + "/").stdout)
+
+    assert (figures["keys"], figures["requests"], figures["errors"], figures["serving"]) == (2, 4, 1, True)
+    assert 0 < figures["request_seconds_p50"] <= figures["request_seconds_p99"] < 30
+
+
+def test_stat_says_what_to_do_where_nobody_listens():
+    ended = ctl("stat", "--url", "http://127.0.0.1:1")
+
+    assert ended.returncode == 3 and ended.stdout == ""
+    assert "http://127.0.0.1:1/metrics" in ended.stderr and "--http-listen" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_proxy_of_the_environment_is_not_asked(url):
+    ended = ctl("stat", "--url", url, env={"http_proxy": "http://127.0.0.1:1", "STATESTORE_URL": "mqtt://elsewhere"})
+
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [("stat", "--url", "mqtt://127.0.0.1"), ("get", "a", "--url", "http://127.0.0.1"),
+                                       ("stat", "more"), ("top", "--interval", "1ms"), ("stat", "--interval", "1s")])
+def test_what_does_not_go_together_is_said(arguments):
+    ended = ctl(*arguments)
+
+    assert ended.returncode == 2 and ended.stderr.count("\n") == 1
+
+
+def serve_once(text):
+    """A server of one answer; its port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        peer, _ = listener.accept()
+        with peer, listener:
+            peer.recv(65536)
+            try:
+                peer.sendall(text)
+            except OSError:
+                pass
+
+    threading.Thread(target=answer, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+STRANGERS = {
+    "a page": b"HTTP/1.1 200 OK\r\n\r\n<html>\n",
+    "metrics of another": b"HTTP/1.1 200 OK\r\n\r\nup 1\n",
+    "a redirection": b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
+    "less than it says": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
+    "without end": b"HTTP/1.1 200 OK\r\n\r\n" + b"a 1\n" * (2 << 20),
+    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_whatever_answers_there_is_told_from_a_store(stranger):
+    ended = ctl("stat", "--url", f"http://127.0.0.1:{serve_once(STRANGERS[stranger])}")
+
+    assert ended.returncode == 3 and ended.stdout == ""
+    assert ended.stderr.startswith("statestorectl: http://127.0.0.1:") and ended.stderr.count("\n") == 1
+
+
+def test_top_prints_tables_where_there_is_no_terminal(site, url):
+    child = subprocess.Popen([CTL, "top", "--interval", "200ms", "--url", url], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+    lines = iter(child.stdout.readline, "")
+    try:
+        first, second = (next(line for line in lines if re.match(r"requests +\d", line)) for _ in range(2))
+        assert first.split() == ["requests", "4"]
+        assert re.fullmatch(r"requests +4 +0/s\n", second), second
+    finally:
+        child.stdin.close()
+    assert "\x1b" not in "".join(lines)
+    assert child.wait(PATIENCE) == 0
+
+
+def test_top_goes_on_though_its_input_is_empty_from_the_start(url):
+    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, text=True)
+    for _ in range(3):
+        assert next(line for line in child.stdout if line.startswith("statestored "))
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=PATIENCE)
+    assert child.returncode == 0
+
+
+@pytest.mark.parametrize("key", [b"q", b"\x03", b"\x04"])
+def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(["setsid", "--ctty", CTL, "top", "--interval", "100ms", "--url", url], stdin=theirs,
+                             stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while shown.count(CLEAR) < 3:
+            shown += os.read(ours, 65536)
+        os.write(ours, key)
+        with contextlib.suppress(OSError):  # nobody has the other end any more
+            while os.read(ours, 65536):
+                pass
+        assert child.wait(PATIENCE) == 0
+    finally:
+        child.kill()
+        os.close(ours)
+    assert b"q ends it" in shown and b"a second" in shown
+
+
+def test_top_ends_when_nobody_reads_it(url):
+    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE)
+    child.stdout.readline()
+    child.stdout.close()
+    assert child.wait(PATIENCE) == -signal.SIGPIPE
