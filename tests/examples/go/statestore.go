@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lease has a client of the state store: as much of one as tests need. Copy it, or use your own in its place.
+package lease
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eclipse/paho.golang/paho"
+)
+
+const service = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
+
+const patience = 30 * time.Second
+
+// Notification says that a key was set or has gone.
+type Notification struct{ Key, Event string }
+
+// StateStore asks one request after the other, or several at once.
+type StateStore struct {
+	Notifications chan Notification
+
+	id, answers, notified string
+	client                *paho.Client
+	mutex                 sync.Mutex
+	counter               int
+	pending               map[string]chan []byte
+}
+
+// Connect makes a client of mqtt://HOST:PORT.
+func Connect(where string) (*StateStore, error) {
+	address, err := url.Parse(where)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := net.Dial("tcp", address.Host)
+	if err != nil {
+		return nil, err
+	}
+
+	id := "test-" + hex.EncodeToString(random())
+	store := &StateStore{
+		Notifications: make(chan Notification, 100),
+		id:            id,
+		answers:       "clients/" + id + "/answers",
+		notified:      fmt.Sprintf("clients/%s/%X/command/notify/", service, id),
+		pending:       map[string]chan []byte{},
+	}
+	store.client = paho.NewClient(paho.ClientConfig{Conn: conn, Router: paho.NewSingleHandlerRouter(store.receive)})
+
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := store.client.Connect(ctx, &paho.Connect{ClientID: id, CleanStart: true, KeepAlive: 30}); err != nil {
+		return nil, err
+	}
+	_, err = store.client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{
+		{Topic: store.answers, QoS: 1},
+		{Topic: store.notified + "+", QoS: 1},
+	}})
+	return store, err
+}
+
+// Close ends the connection.
+func (store *StateStore) Close() error {
+	return store.client.Disconnect(&paho.Disconnect{})
+}
+
+func (store *StateStore) receive(message *paho.Publish) {
+	if message.Topic == store.answers {
+		store.mutex.Lock()
+		answer := store.pending[string(message.Properties.CorrelationData)]
+		delete(store.pending, string(message.Properties.CorrelationData))
+		store.mutex.Unlock()
+		if answer != nil {
+			answer <- message.Payload
+		}
+		return
+	}
+	key, _ := hex.DecodeString(strings.TrimPrefix(message.Topic, store.notified))
+	event := "SET"
+	if bytes.Contains(message.Payload, []byte("\r\nDELETE\r\n")) {
+		event = "DELETE"
+	}
+	store.Notifications <- Notification{string(key), event}
+}
+
+// Control asks a double that was started with --control: everything that `statestorectl test` does.
+func (store *StateStore) Control(words ...string) error {
+	_, err := store.ask("control/invoke", words...)
+	return err
+}
+
+// Set sets a key.
+func (store *StateStore) Set(key, value string) error {
+	_, err := store.ask("command/invoke", "SET", key, value)
+	return err
+}
+
+// Get returns a key's value, nil where there is none.
+func (store *StateStore) Get(key string) ([]byte, error) {
+	return store.ask("command/invoke", "GET", key)
+}
+
+// TakeLease says whether the lease is the owner's now.
+func (store *StateStore) TakeLease(key, owner string, duration time.Duration) (bool, error) {
+	answer, err := store.ask("command/invoke", "SET", key, owner, "NX", "PX", strconv.FormatInt(duration.Milliseconds(), 10))
+	return string(answer) == "OK", err
+}
+
+// Watch has what happens to the key come to Notifications.
+func (store *StateStore) Watch(key string) error {
+	_, err := store.ask("command/invoke", "KEYNOTIFY", key)
+	return err
+}
+
+func (store *StateStore) ask(topic string, words ...string) ([]byte, error) {
+	correlation, answer := random(), make(chan []byte, 1)
+	store.mutex.Lock()
+	store.counter++
+	timestamp := fmt.Sprintf("%d:%d:%s", time.Now().UnixMilli(), store.counter, store.id)
+	store.pending[string(correlation)] = answer
+	store.mutex.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := store.client.Publish(ctx, &paho.Publish{
+		Topic:   service + "/" + topic,
+		QoS:     1,
+		Payload: encode(words),
+		Properties: &paho.PublishProperties{
+			ResponseTopic:   store.answers,
+			CorrelationData: correlation,
+			User:            paho.UserProperties{{Key: "__ts", Value: timestamp}, {Key: "__srcId", Value: store.id}},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case payload := <-answer:
+		return decode(payload)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s is not answered", words[0])
+	}
+}
+
+func random() []byte {
+	bytes := make([]byte, 16)
+	if _, err := rand.Read(bytes); err != nil {
+		panic(err)
+	}
+	return bytes
+}
+
+func encode(words []string) []byte {
+	var payload bytes.Buffer
+	fmt.Fprintf(&payload, "*%d\r\n", len(words))
+	for _, word := range words {
+		fmt.Fprintf(&payload, "$%d\r\n%s\r\n", len(word), word)
+	}
+	return payload.Bytes()
+}
+
+// A string, nil where there is none, a number's digits; or an error.
+func decode(payload []byte) ([]byte, error) {
+	line, rest, _ := bytes.Cut(payload, []byte("\r\n"))
+	switch {
+	case bytes.HasPrefix(line, []byte("-")):
+		return nil, errors.New(string(line[1:]))
+	case string(line) == "$-1":
+		return nil, nil
+	case bytes.HasPrefix(line, []byte("$")):
+		return bytes.TrimSuffix(rest, []byte("\r\n")), nil
+	}
+	return line[1:], nil
+}

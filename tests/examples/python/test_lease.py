@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+
+HOUR = 3600
+
+
+def test_a_key_is_set_and_read(store):
+    store.set("greeting", "hello")
+    assert store.get("greeting") == b"hello"
+
+
+def test_each_test_begins_with_an_empty_store(store):
+    assert store.get("greeting") is None
+
+
+def test_a_lease_is_free_again_after_its_time(store):
+    assert store.take_lease("lease", "me", HOUR)
+    assert not store.take_lease("lease", "you", HOUR)
+
+    store.control("clock", "advance", "1h")
+    assert store.take_lease("lease", "you", HOUR)
+
+
+def test_who_watches_a_lease_is_told_that_it_is_over(store):
+    store.take_lease("lease", "me", HOUR)
+    store.watch("lease")
+
+    store.control("clock", "advance", "1h")
+    assert store.next_notification() == ("lease", b"DELETE")

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`store`: a client of an empty state store, which runs in a container. statestore.py and the tests are those of ../python."""
+
+import os
+
+import pytest
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+from statestore import StateStore
+
+IMAGE = os.environ.get("STATESTORE_IMAGE", "statestored-double")
+
+
+@pytest.fixture(scope="session")
+def statestore_url():
+    double = DockerContainer(IMAGE).with_exposed_ports(1883).waiting_for(LogMessageWaitStrategy("mqtt://"))
+    with double:
+        yield f"mqtt://{double.get_container_host_ip()}:{double.get_exposed_port(1883)}"
+
+
+@pytest.fixture
+def store(statestore_url):
+    store = StateStore(statestore_url)
+    store.control("reset")
+    yield store
+    store.close()

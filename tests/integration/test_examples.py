@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples that people copy do what they say, against a double of their own and against one that is there.
+
+What a runner prints for people depends on terminals, colours and CI variables: only what it writes for programs is read.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from support.double import Double, environment_of_doubles
+from support.process import REPOSITORY, STATESTORED, bound_to_us
+
+EXAMPLES = REPOSITORY / "tests" / "examples"
+PATIENCE = 300  # packages may have to come over a slow line
+
+# What a machine that runs tests may have in its environment, and what it may lack.
+VARIABLES = re.compile("CI|FORCE_COLOR|NO_COLOR|TERM|GITHUB_ACTIONS|STATESTORE_URL|PYTEST_.*")
+SURROUNDINGS = {
+    "at a desk": {"TERM": "xterm-256color"},
+    "in CI": {"CI": "true", "FORCE_COLOR": "1", "GITHUB_ACTIONS": "true"},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def statestored_in_path(tmp_path_factory):
+    """What the sanitizers want in a double's environment is not for the programs that start one."""
+    script = tmp_path_factory.mktemp("bin") / "statestored"
+    runtime = environment_of_doubles().get("LD_PRELOAD", "")
+    script.write_text(f'#!/bin/sh\nLD_PRELOAD={shlex.quote(runtime)} exec {shlex.quote(str(STATESTORED))} "$@"\n')
+    script.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+        yield
+
+
+def run(argv, directory, **variables):
+    environment = {name: value for name, value in os.environ.items() if not VARIABLES.fullmatch(name)}
+    return subprocess.run(bound_to_us(argv), cwd=directory, env={**environment, **variables}, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+# Each returns the outcome by the test's name.
+
+def run_pytest(directory, variables):
+    ended = run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir=.", "--junitxml=results.xml"],
+                directory, **variables)
+    assert (directory / "results.xml").exists(), ended.stdout + ended.stderr
+    cases = ElementTree.parse(directory / "results.xml").iter("testcase")
+    return {case.get("name"): "".join(ElementTree.tostring(part, "unicode") for part in case) or "passed"
+            for case in cases}
+
+
+def run_vitest(directory, variables):
+    if not (directory / "node_modules").exists():
+        installed = run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"], directory,
+                        **variables)
+        assert installed.returncode == 0, installed.stderr
+    ended = run(["node_modules/.bin/vitest", "run", "--reporter=json", "--outputFile=results.json"], directory,
+                **variables)
+    assert (directory / "results.json").exists(), ended.stdout + ended.stderr
+    files = json.loads((directory / "results.json").read_text())["testResults"]
+    return {case["title"]: "\n".join(case["failureMessages"]) or case["status"]
+            for file in files for case in file["assertionResults"]}
+
+
+def run_go_test(directory, variables):
+    ended = run(["go", "test", "-json", "-count=1", "."], directory, GOTOOLCHAIN="local", **variables)
+    events = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    outcomes = {event["Test"]: event["Action"] for event in events
+                if "Test" in event and event["Action"] in ("pass", "fail", "skip")}
+    assert outcomes, ended.stdout + ended.stderr
+    output = "".join(event.get("Output", "") for event in events)
+    return {test: "passed" if action == "pass" else output for test, action in outcomes.items()}
+
+
+LANGUAGES = {
+    "python": (run_pytest, "test_lease.py", r"^def (test_\w+)\("),
+    "node": (run_vitest, "lease.test.js", r"^test\('(.*)', async"),
+    "go": (run_go_test, "lease_test.go", r"^func (Test\w+)\(t \*testing\.T\)"),
+}
+
+
+@pytest.fixture
+def double(tmp_path):
+    """One that is there already, as beside a CI job."""
+    double = Double(tmp_path, "--control")
+    try:
+        yield double.start()
+        assert double.stop() == 0, double.log()
+    finally:
+        double.close()
+
+
+@pytest.fixture(scope="module")
+def copy_of(tmp_path_factory):
+    """The example's folder, copied once."""
+    copies = {}
+
+    def copy_of(language):
+        if language not in copies:
+            copies[language] = tmp_path_factory.mktemp("examples") / language
+            shutil.copytree(EXAMPLES / language, copies[language],
+                            ignore=shutil.ignore_patterns("node_modules", "__pycache__", "results.*"))
+        for results in copies[language].glob("results.*"):
+            results.unlink()
+        return copies[language]
+
+    return copy_of
+
+
+def declared(language):
+    _, file, pattern = LANGUAGES[language]
+    return re.findall(pattern, (EXAMPLES / language / file).read_text(), re.MULTILINE)
+
+
+# One process tests a language, and so gets its packages once.
+each_language = pytest.mark.parametrize("language", [
+    pytest.param(language, marks=pytest.mark.xdist_group(f"example-{language}")) for language in LANGUAGES])
+
+
+@pytest.mark.parametrize("surroundings", SURROUNDINGS.values(), ids=SURROUNDINGS)
+@each_language
+def test_with_a_double_of_its_own(copy_of, language, surroundings):
+    assert len(declared(language)) >= 4
+    assert LANGUAGES[language][0](copy_of(language), surroundings) == dict.fromkeys(declared(language), "passed")
+
+
+@each_language
+def test_with_the_double_that_is_there(copy_of, double, language):
+    outcomes = LANGUAGES[language][0](copy_of(language), {"STATESTORE_URL": double.url})
+    assert outcomes == dict.fromkeys(declared(language), "passed")
+
+
+# README
+
+def blocks():
+    """(file, block) for each fenced block of README that follows a link to an example's file."""
+    text = (REPOSITORY / "README.md").read_text()
+    return re.findall(r"\[(tests/examples/[\w./-]+)\]\(\1\)[^\n]*\n\n```\w*\n(.*?)```", text, re.DOTALL)
+
+
+def test_readme_shows_what_is_there():
+    shown = blocks()
+    for file, block in shown:
+        assert block in (REPOSITORY / file).read_text(), f"README shows what is not in {file}:\n{block}"
+    assert {Path(file).parts[2] for file, _ in shown} == {path.name for path in EXAMPLES.iterdir()}
