@@ -353,6 +353,7 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
         log_set_level(server.config.log_level);
         log_set_format(server.config.log_format);
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error like any other */
         ready_file_remove(server.config.ready_file);
 
         r = run(&server);

@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -152,17 +153,20 @@ def test_what_hangs_on_time_is_the_same_at_the_recorded_pace(site, recording, fr
     assert replay(fresh, recording, "--pace").returncode == 0
 
 
-def test_every_request_that_was_answered_is_in_the_file_after_kill_9(site, recording):
+@pytest.mark.parametrize("n_before, n_at_once", [(50, 0), (0, 5000)])
+def test_every_request_that_was_answered_is_in_the_file_after_kill_9(site, recording, n_before, n_at_once):
     store = site.start_store("--record", str(recording))
     client = site.connect("client-1")
-    futures = [client.send("SET", f"k{i}", "v" * 300) for i in range(5000)]
-    futures[1000].result(30)
+    for i in range(n_before):
+        client.request("SET", f"k{i}", "v")
+    futures = [client.send("SET", f"l{i}", "v" * 300) for i in range(n_at_once)]
+    if futures:
+        futures[n_at_once // 5].result(30)
     assert store.kill() == -9
 
-    n_answered = sum(future.done() for future in futures)
-    assert n_answered > 1000
+    n_answered = n_before + sum(future.done() for future in futures)
+    assert n_answered > n_at_once // 5
     assert len(read(recording, "request")) >= n_answered
-    site.store = None
 
 
 def test_a_recording_goes_on_over_a_restart(site, recording):
@@ -171,6 +175,7 @@ def test_a_recording_goes_on_over_a_restart(site, recording):
     assert store.stop() == 0
     store.start()
     site.connect().request("GET", "k")
+    assert store.stop() == 0
 
     assert [line["type"] for line in read(recording)] == ["start", "request", "answer"] * 2
 
@@ -182,6 +187,27 @@ def test_a_full_disk_is_said_once_and_requests_are_served(site):
         assert client.request("SET", f"k{i}", "v").payload == b"+OK\r\n"
 
     assert store.log().count("cannot record in /dev/full: No space left on device") == 1
+
+
+def limit_files(store, n_bytes):
+    subprocess.run(["prlimit", "--pid", str(store.child.pid), f"--fsize={n_bytes}:unlimited"], check=True)
+
+
+def test_what_did_not_fit_leaves_no_half_line_and_recording_goes_on_when_there_is_room(site, recording):
+    store = site.start_store("--record", str(recording))
+    limit_files(store, 20000)
+    client = site.connect()
+    for i in range(60):
+        assert client.request("SET", f"k{i}", "v" * 300).payload == b"+OK\r\n"
+    store.wait_for_log("cannot record in .*: File too large; requests are served, and lines left out")
+    assert 10000 < recording.stat().st_size <= 20000
+    assert len(read(recording, "request")) < 60
+
+    limit_files(store, "unlimited")
+    client.request("GET", "k59")
+    assert store.stop() == 0
+    assert len(re.findall(r"recording in .* goes on; \d+ lines were left out", store.log())) == 1
+    assert read(recording, "request")[-1]["verb"] == "GET"
 
 
 def test_a_file_that_cannot_be_written_refuses_the_start(site, tmp_path):
