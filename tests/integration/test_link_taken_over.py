@@ -17,7 +17,7 @@ def test_a_broker_that_says_so(fake_broker, store_of):
 
     fake_broker.send(DISCONNECT_SESSION_TAKEN_OVER)
 
-    store.wait_for_log("warning no connection to .*: another client has connected with our client id: "
+    store.wait_for_log("level=warning msg=\"no connection to .*: another client has connected with our client id: "
                        "two statestored throw each other out")
 
 
@@ -28,7 +28,7 @@ def test_mosquitto_that_says_nothing(make_site, store_of):
     second = store_of(site.broker.port).launch()
 
     for store in (first, second):
-        store.wait_for_log("error another statestored has taken our place at this broker")
+        store.wait_for_log("level=error msg=\"another statestored has taken our place at this broker")
     site.broker.wait_for_log("two statestored throw each other out")
     second.kill()
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
