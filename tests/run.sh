@@ -68,7 +68,7 @@ has_no_sanitizer_report() {
 
 meson test -C "$build" --no-rebuild --print-errorlogs || :
 
-STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -n 4 -p no:cacheprovider --junitxml="$results/integration.xml" \
+STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -n 4 --dist loadgroup -p no:cacheprovider --junitxml="$results/integration.xml" \
         tests/integration || :
 
 check 'no sanitizer has reported anything' has_no_sanitizer_report

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docker/: the images are built, and run as compose.yaml says."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from support.containers import Container, Network, service
+from support.images import Builder
+from support.process import wait_until
+
+pytestmark = [
+    # one process builds for all of them
+    pytest.mark.xdist_group("image"),
+    pytest.mark.skipif("sanitize" in os.environ.get("STATESTORE_BUILD", ""),
+                       reason="an image is built without sanitizers, whatever is tested beside it"),
+]
+
+
+@pytest.fixture(scope="module")
+def builder(tmp_path_factory):
+    builder = Builder(tmp_path_factory.mktemp("images"))
+    try:
+        yield builder
+    finally:
+        builder.close()
+
+
+@pytest.fixture(scope="module")
+def store_image(builder):
+    return builder.build("statestored")
+
+
+@pytest.fixture(scope="module")
+def broker_image(builder):
+    return builder.build("mosquitto")
+
+
+@pytest.fixture(scope="module")
+def double_image(builder):
+    return builder.build("double")
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes a container: of compose.yaml's service of this name, unless said otherwise."""
+    network = Network(tmp_path, ["mosquitto", "statestored"])
+    made = []
+
+    def make(name, image, **said):
+        made.append(Container(tmp_path, name, image, network, **(said or service(name))))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for container in made:
+            if container.running():
+                container.kill()
+        network.close()
+
+
+@pytest.fixture
+def broker(make, broker_image):
+    return make("mosquitto", broker_image).start()
+
+
+@pytest.fixture
+def store(make, store_image):
+    return make("statestored", store_image)
+
+
+def is_healthy(container):
+    assert container.image.healthcheck[0] == "CMD"
+    return container.run(*container.image.healthcheck[1:]).returncode == 0
+
+
+def ctl(container, *words, host="mosquitto"):
+    return container.run("/usr/bin/statestorectl", "--host", host, *words)
+
+
+@pytest.mark.parametrize("image", ["store_image", "broker_image", "double_image"])
+def test_an_image_has_an_ordinary_user_and_nothing_to_build_with(image, request):
+    image = request.getfixturevalue(image)
+
+    assert image.user == "10001:10001"
+    for tool in ("gcc", "cc", "ld", "make", "ninja", "meson", "python3"):
+        for folder in ("usr/bin", "usr/local/bin"):
+            assert not (image.root / folder / tool).exists(), tool
+    assert not (image.root / "source").exists() and not list((image.root / "var/lib/apt/lists").iterdir())
+
+
+def test_the_services_of_compose_yaml_serve(broker, store):
+    store.start()
+    wait_until(lambda: is_healthy(store), "the store is healthy")
+
+    assert "identity verified, delivery direct" in store.log()
+    assert ctl(store, "set", "key", "value").returncode == 0
+    assert ctl(store, "get", "key").stdout == "value"
+
+
+def test_the_store_waits_for_its_broker_and_is_not_healthy_meanwhile(make, broker_image, store):
+    store.start()
+    store.wait_for_log("no connection to the broker at mosquitto:1883")
+    assert not is_healthy(store)
+    assert store.running()
+
+    make("mosquitto", broker_image).start()
+    wait_until(lambda: is_healthy(store), "the store is healthy")
+
+
+def test_what_is_stored_outlives_the_container(broker, store):
+    store.start()
+    wait_until(lambda: is_healthy(store), "the store is healthy")
+    assert ctl(store, "set", "key", "value").returncode == 0
+
+    store.kill()
+    store.start()
+
+    wait_until(lambda: is_healthy(store), "the store is healthy again")
+    assert ctl(store, "get", "key").stdout == "value"
+
+
+def test_only_the_volume_can_be_written(broker, store):
+    store.start()
+    wait_until(lambda: is_healthy(store), "the store is healthy")
+
+    assert store.run("/bin/touch", "/var/lib/statestored/file").returncode == 0
+    for place in ("/file", "/tmp/file", "/usr/sbin/file"):
+        result = store.run("/bin/touch", place)
+        assert result.returncode != 0 and "Read-only file system" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["statestored", "mosquitto"])
+def test_a_container_stops_when_it_is_told_to(broker, store, name):
+    store.start()
+    wait_until(lambda: is_healthy(store), "the store is healthy")
+
+    container = {"statestored": store, "mosquitto": broker}[name]
+    began = time.monotonic()
+    assert container.stop(signal.SIGTERM) == 0
+    assert time.monotonic() - began < 10
+
+
+def test_an_option_is_a_variable(broker, store):
+    store.environment["STATESTORE_STORE_NODE_ID"] = "Elsewhere"
+    store.start()
+    wait_until(lambda: is_healthy(store), "the store is healthy")
+
+    assert ctl(store, "ping").stdout.startswith("pong from Elsewhere ")
+
+
+def test_the_double_is_a_broker_and_a_store_on_a_root_that_cannot_be_written(make, double_image):
+    double = make("double", double_image, environment={}, is_read_only=True, volumes=[])
+    double.start()
+    wait_until(lambda: is_healthy(double), "the double is healthy")
+
+    assert ctl(double, "set", "key", "value", host="127.0.0.1").returncode == 0
+    assert ctl(double, "test", "reset", host="127.0.0.1").returncode == 0
+    assert ctl(double, "get", "key", host="127.0.0.1").returncode == 1
+    # whoever comes from outside of a container comes to another address than its loopback's
+    assert " 00000000:075B " in Path(f"/proc/{double.pid()}/net/tcp").read_text()
+    assert double.stop(signal.SIGTERM) == 0

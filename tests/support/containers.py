@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers, as far as ours need one to be: Linux's namespaces, the image's root, its user, and a network of their own.
+
+What docker/compose.yaml says of a service is what it gets; what stands there that nobody here knows is an error.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from support.process import PATIENCE, REPOSITORY, Process, bound_to_us, wait_until
+
+COMPOSE = REPOSITORY / "docker" / "compose.yaml"
+
+# Brings up the loopback interface of a new network, says so, and keeps the network until its stdin is closed.
+NETWORK = """\
+import fcntl, socket, struct, sys
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+fcntl.ioctl(socket.socket(), SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
+print("up", flush=True)
+sys.stdin.read()
+"""
+
+# Runs as process 1 of the container: mounts what it is to see, read-only where it is to be, and becomes its program.
+ENTER = """\
+set -eu
+root=$1 hosts=$2 root_mode=$3 volumes=$4
+shift 4
+mount --bind "$root" "$root"
+for volume in $volumes; do
+        mount --bind "${volume%%:*}" "$root/${volume#*:}"
+done
+mount --bind "$hosts" "$root/etc/hosts"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount -o "remount,bind,$root_mode" "$root"
+exec env -i "$@"
+"""
+
+
+class Network:
+    """In which everybody is at 127.0.0.1, whatever their name."""
+
+    def __init__(self, directory, names):
+        self.hosts = Path(directory) / "hosts"
+        self.hosts.write_text("".join(f"127.0.0.1 {name}\n" for name in ("localhost", *names)))
+        self._keeper = subprocess.Popen(bound_to_us(["unshare", "--net", sys.executable, "-c", NETWORK]),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._keeper.stdout.readline() == b"up\n"
+
+    def enter(self):
+        return ["nsenter", f"--net=/proc/{self._keeper.pid}/ns/net", "--"]
+
+    def close(self):
+        self._keeper.communicate(timeout=PATIENCE)
+
+
+def service(name):
+    """What compose.yaml says of it, as what Container takes."""
+    said = dict(yaml.safe_load(COMPOSE.read_text())["services"][name])
+    assert said.pop("build") == {"context": "..", "dockerfile": "docker/Dockerfile", "target": name}
+    assert said.pop("cap_drop") == ["ALL"] and said.pop("security_opt") == ["no-new-privileges:true"]
+    assert said.pop("restart") == "unless-stopped"
+    said.pop("ports", None)
+    return {"environment": said.pop("environment", {}), "is_read_only": said.pop("read_only", False),
+            "volumes": [volume.split(":")[1] for volume in said.pop("volumes", [])], **said}
+
+
+class Container(Process):
+    """What its volumes hold stays over its stops and starts."""
+
+    def __init__(self, directory, name, image, network, environment, is_read_only, volumes):
+        super().__init__(name, Path(directory) / f"{name}.log")
+        assert sorted(volumes) == sorted(image.volumes)
+        self.image = image
+        self.network = network
+        self.environment = {**image.environment, **environment}
+        self.mode = "ro" if is_read_only else "rw"
+        self.volumes = {}
+        for path in volumes:
+            data = Path(directory) / f"{name}{path.replace('/', '-')}"
+            data.mkdir()
+            # a fresh volume is the image's folder
+            of_image = (image.root / path.lstrip("/")).stat()
+            os.chown(data, of_image.st_uid, of_image.st_gid)
+            data.chmod(of_image.st_mode & 0o7777)
+            self.volumes[path] = data
+
+    def _as_user(self, argv):
+        """What `env` is to be given, so that this runs as the image's user in its root."""
+        user, group = self.image.user.split(":")
+        return [*(f"{name}={value}" for name, value in self.environment.items()), "chroot", self.image.root, "setpriv",
+                "--reuid", user, "--regid", group, "--clear-groups", "--no-new-privs", "--bounding-set=-all",
+                "--inh-caps=-all", "--", *argv]
+
+    def start(self):
+        volumes = " ".join(f"{data}:{path.lstrip('/')}" for path, data in self.volumes.items())
+        self.spawn([*self.network.enter(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER,
+                    "sh", self.image.root, self.network.hosts, self.mode, volumes,
+                    *self._as_user(self.image.command)])
+        return self
+
+    def pid(self):
+        """Its process 1's, as seen from here."""
+        children = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text().split()
+        return int(children[0]) if children else None
+
+    def signal_and_wait(self, number):
+        child, self.child = self.child, None
+        os.kill(int(Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text()), number)
+        try:
+            return child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            raise AssertionError(f"{self.name} did not end on signal {number}\n{self.log()}") from None
+
+    def run(self, *argv):
+        """A command within, as `docker exec` runs it."""
+        pid = wait_until(self.pid, f"{self.name} has a process")
+        return subprocess.run(
+            ["nsenter", "--target", str(pid), "--mount", "--net", "--pid", "env", "-i", *map(str, self._as_user(argv))],
+            capture_output=True, text=True, timeout=PATIENCE)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images, built as docker/Dockerfile says, on what stands for Debian's own image: a fresh installation of Debian."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from support.process import REPOSITORY
+
+BASE = "docker.io/library/debian:bookworm-slim"
+
+# As in the image that it stands for: nothing that is installed into it is synced file by file.
+UNSAFE_IO = "etc/dpkg/dpkg.cfg.d/unsafe-io"
+
+
+class Image(NamedTuple):
+    root: Path
+    user: str
+    environment: dict
+    command: list
+    volumes: list
+    healthcheck: list
+
+
+def mirror():
+    """Where this machine's Debian comes from."""
+    policy = subprocess.run(["apt-cache", "policy"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"^ *\d+ (\S+) bookworm/main \S+ Packages", policy, re.MULTILINE)
+    assert found, f"apt knows no Debian 12 here\n{policy}"
+    return found[1]
+
+
+class Builder:
+    """What it made is gone after close()."""
+
+    def __init__(self, directory):
+        self._directory = Path(directory)
+        # in memory: what installs packages syncs often, and a gigabyte of it is to be gone afterwards
+        self._run("mount", "-t", "tmpfs", "-o", "size=6g", "tmpfs", self._directory)
+        self._storage = ["--root", self._directory / "storage", "--runroot", self._directory / "run"]
+        self._driver = "overlay"
+        root = self._directory / "debian"
+        self._run("debootstrap", "--variant=minbase", "bookworm", root, mirror())
+        (root / UNSAFE_IO).write_text("force-unsafe-io\n")
+        try:
+            self._make_base(root)
+        except subprocess.CalledProcessError:
+            self._driver = "vfs"  # slower, but of ordinary folders
+            self._make_base(root)
+        shutil.rmtree(root)
+
+    def _run(self, *argv):
+        result = subprocess.run(list(map(str, argv)), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if result.returncode != 0:
+            print(result.stdout[-10000:], result.stderr[-10000:])
+        result.check_returncode()
+        return result.stdout.strip()
+
+    def _buildah(self, *argv):
+        return self._run("buildah", *self._storage, "--storage-driver", self._driver, *argv)
+
+    def _make_base(self, root):
+        container = self._buildah("from", "scratch")
+        self._buildah("add", "--quiet", container, root, "/")
+        self._buildah("commit", "--quiet", "--rm", container, BASE)
+
+    def build(self, target):
+        self._buildah("bud", "--isolation", "chroot", "--format", "docker", "--layers", "--pull-never", "--file",
+                      REPOSITORY / "docker" / "Dockerfile", "--target", target, "--tag", target, REPOSITORY)
+        container = self._buildah("from", "--pull-never", target)
+        config = json.loads(self._buildah("inspect", "--type", "image", target))["Docker"]["config"]
+        return Image(
+            root=Path(self._buildah("mount", container)),
+            user=config["User"],
+            environment=dict(line.split("=", 1) for line in config["Env"] or []),
+            command=[*(config["Entrypoint"] or []), *(config["Cmd"] or [])],
+            volumes=list(config["Volumes"] or {}),
+            healthcheck=config.get("Healthcheck", {}).get("Test"),
+        )
+
+    def close(self):
+        self._buildah("umount", "--all")
+        self._buildah("rm", "--all")
+        self._run("umount", "--lazy", self._directory)
