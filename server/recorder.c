@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/broker_side.h"
@@ -26,7 +27,14 @@ struct recorder {
         uint64_t n_left_out;
 };
 
-int recorder_open(struct recorder **ret_recorder, const char *file, int64_t time_ms) {
+static int64_t wall_ms(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int recorder_open(struct recorder **ret_recorder, const char *file) {
         struct recorder *recorder = calloc(1, sizeof(*recorder));
         int r;
 
@@ -43,7 +51,7 @@ int recorder_open(struct recorder **ret_recorder, const char *file, int64_t time
                 return r;
         }
 
-        recording_append(&recorder->lines, RECORDED_START, NULL, time_ms);
+        recording_append(&recorder->lines, RECORDED_START, NULL, wall_ms());
         recorder->n_gathered = 1;
         log_info("requests and answers, with all keys and values, are recorded in %s",
                  LOG_TEXT(slice_from_string(file)));
@@ -112,20 +120,19 @@ void recorder_flush(struct recorder *recorder) {
         buf_reset(&recorder->lines);
 }
 
-static void gather(struct recorder *recorder, enum recorded_type type, const struct message *message,
-                   int64_t time_ms) {
-        recording_append(&recorder->lines, type, message, time_ms);
+static void gather(struct recorder *recorder, enum recorded_type type, const struct message *message) {
+        recording_append(&recorder->lines, type, message, wall_ms());
         recorder->n_gathered++;
         if (recorder->lines.length > GATHERED_MAX)
                 recorder_flush(recorder);
 }
 
-void recorder_received(struct recorder *recorder, const struct message *message, int64_t time_ms) {
+void recorder_received(struct recorder *recorder, const struct message *message) {
         if (recorder && slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_SERVICE "/")))
-                gather(recorder, RECORDED_REQUEST, message, time_ms);
+                gather(recorder, RECORDED_REQUEST, message);
 }
 
-void recorder_sent(struct recorder *recorder, const struct message *message, int64_t time_ms) {
+void recorder_sent(struct recorder *recorder, const struct message *message) {
         struct message notification = *message;
 
         if (!recorder)
@@ -134,10 +141,10 @@ void recorder_sent(struct recorder *recorder, const struct message *message, int
                 notification.topic = message->response_topic;
                 notification.response_topic = (struct slice){ 0 };
                 notification.correlation_data = (struct slice){ 0 };
-                gather(recorder, RECORDED_NOTIFICATION, &notification, time_ms);
+                gather(recorder, RECORDED_NOTIFICATION, &notification);
         } else if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
-                gather(recorder, RECORDED_NOTIFICATION, message, time_ms);
+                gather(recorder, RECORDED_NOTIFICATION, message);
         } else if (!slice_starts_with(message->topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
-                gather(recorder, RECORDED_ANSWER, message, time_ms);
+                gather(recorder, RECORDED_ANSWER, message);
         }
 }

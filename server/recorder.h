@@ -7,6 +7,7 @@
  * Writes what comes and goes to a file, as records/recording.h has it. Lines are gathered and written whole, so that
  * whenever the process is killed the file ends with a line's end. A file that cannot be written to any more, say for want
  * of room, is logged once; lines are left out until it can, and then how many is logged.
+ * Times are the system clock's, whatever a test has made of the store's.
  */
 struct recorder;
 
@@ -14,14 +15,14 @@ struct recorder;
  * Appends to the file, which is made readable by its owner alone where it is not there. Returns 0, -ENOMEM or -errno, the
  * latter logged.
  */
-int recorder_open(struct recorder **ret_recorder, const char *file, int64_t time_ms);
+int recorder_open(struct recorder **ret_recorder, const char *file);
 
 /* Writes what was gathered. Accepts NULL, returns NULL. */
 struct recorder *recorder_close(struct recorder *recorder);
 
 /* A message that came, or went; whichever is neither request, answer nor notification is left out. NULL: no recorder. */
-void recorder_received(struct recorder *recorder, const struct message *message, int64_t time_ms);
-void recorder_sent(struct recorder *recorder, const struct message *message, int64_t time_ms);
+void recorder_received(struct recorder *recorder, const struct message *message);
+void recorder_sent(struct recorder *recorder, const struct message *message);
 
 /* Writes what was gathered: before the answers to it leave, and after. Accepts NULL. */
 void recorder_flush(struct recorder *recorder);

@@ -234,7 +234,7 @@ static int open_recorder(struct server *server) {
         if (!server->config.record_file)
                 return 0;
 
-        r = recorder_open(&server->recorder, server->config.record_file, server_now(server).wall_ms);
+        r = recorder_open(&server->recorder, server->config.record_file);
         if (r < 0 && r != -ENOMEM)
                 server->exit_code = EXIT_WRONG;
         return r;

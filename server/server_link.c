@@ -46,10 +46,8 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
 static void on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
 
-        struct now now = server_now(server);
-
-        recorder_received(server->recorder, message, now.wall_ms);
-        daemon_receive(server->daemon, message, now);
+        recorder_received(server->recorder, message);
+        daemon_receive(server->daemon, message, server_now(server));
 }
 
 static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
@@ -72,7 +70,7 @@ int server_publish(void *userdata, const struct message *message, uint16_t *ret_
 
         r = link_publish(server->link, message, ret_id);
         if (r == 0)
-                recorder_sent(server->recorder, message, server_now(server).wall_ms);
+                recorder_sent(server->recorder, message);
         return r;
 }
 

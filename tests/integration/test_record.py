@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from support.client import INVOKE, notify_topic
+from support.control import Control
 from support.hlc import Hlc
 from support.process import BUILD
 from support.site import Site
@@ -136,6 +137,28 @@ def test_a_replay_can_be_replayed_at_the_store_that_it_has_filled(site, recordin
         "  recorded  +OK\\r\\n\n"
         "  replayed  :-1\\r\\n\n"
         "1 answered as recorded, 1 otherwise, 0 had no answer in the recording, 0 left out\n")
+
+
+def test_what_a_test_has_made_of_its_double_is_replayed_too(site, recording, tmp_path):
+    site.start_store("--record", str(recording), "--control")
+    client, control = site.connect("client-1"), site.connect("control", Control)
+    client.request("SET", "k", "v", "PX", 3600000)
+    control.do("clock", "advance", "1h")
+    assert client.request("GET", "k", ts=None).payload == b"$-1\r\n"
+    control.do("reset")
+    control.do("seed", '{"key":"k","value":"seeded"}')
+    control.do("fault", "error", "no quorum", "verb", "SET", "count", "1")
+    assert client.request("SET", "k", "v").payload == b"-ERR no quorum\r\n"
+    control.do("wait-for", "verb", "SET", "timeout", "5s")
+    control.lines("requests")
+    assert client.request("GET", "k", ts=None).payload == b"$6\r\nseeded\r\n"
+    assert site.store.stop() == 0
+
+    site.store.flags = ("--control",)
+    site.store.start()
+    result = replay(site, recording)
+    assert result.stdout == "9 answered as recorded, 0 otherwise, 0 had no answer in the recording, 1 left out\n"
+    assert result.returncode == 0
 
 
 def test_what_hangs_on_time_is_the_same_at_the_recorded_pace(site, recording, fresh):
