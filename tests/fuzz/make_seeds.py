@@ -132,9 +132,16 @@ WAL = numbered(
     b"\x37\x7f\x06\x83\x00\x2d\xe2\x18" + bytes(200),
 )
 
+CONTROL = numbered(
+    bytes([1, 0]), bytes([3, 2, 3, 9]), bytes([2, 2, 4, 2, 0, 0, 0]), bytes([4, 2, 6, 30, 9]), bytes([3, 7, 16, 0, 0, 0, 2, 200]),
+    bytes([2, 1, 60, 8]) + b'{"a":1}', bytes([3, 7, 17, 26, 0, 1, 2, 9, 2, 3, 8]), bytes([5, 9, 20, 27, 21, 28, 0, 0, 9]),
+    bytes(range(1, 120, 2)), bytes(range(250, 5, -3)), bytes([0, 20]) + b"*1\r\n$5\r\nreset\r\n" + bytes(20),
+)
+
 TARGETS = {
     "broker_messages": BROKER_MESSAGES,
     "config": CONFIG,
+    "control": CONTROL,
     "endpoint": ENDPOINT,
     "glob": GLOB,
     "hlc": HLC,

@@ -181,9 +181,9 @@ def test_a_key_stays_until_its_time(control, client):
 
 
 def test_while_it_is_frozen_no_time_passes_and_then_it_goes_on_from_there(control, client):
-    control.do("clock", "freeze")
-    client.request("SET", "leased", "value", "PX", 1)
     old = Hlc(1, 0, "old")
+    control.do("clock", "freeze")
+    client.request("SET", "leased", "value", "PX", 1, ts=str(old))
     first = client.request("SET", "key", "1", ts=str(old)).ts
     second = client.request("SET", "key", "2", ts=str(old)).ts
     assert (second.wall_ms, second.counter) == (first.wall_ms, first.counter + 1)

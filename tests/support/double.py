@@ -12,10 +12,14 @@ from support.plugin import runtime_of_sanitizers
 from support.process import PATIENCE, STATESTORED, wait_until
 
 
-def environment_of_doubles():
+def preload_of_doubles():
     """Their broker was built without sanitizers, so it has to be told of those that its plugin needs."""
     runtime = runtime_of_sanitizers()
-    return {**os.environ, **({"LD_PRELOAD": ":".join(runtime)} if runtime else {})}
+    return {"LD_PRELOAD": ":".join(runtime)} if runtime else {}
+
+
+# For one whose broker ends by itself: mosquitto does not free all that it has.
+WITHOUT_LEAKS = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
 
 
 def is_gone(pid):
@@ -37,7 +41,7 @@ class Double:
             self.child = subprocess.Popen(
                 [*wrapper, STATESTORED, "--dev", "--port", str(port), "--exit-with-parent", *map(str, flags)],
                 stdout=subprocess.PIPE, stderr=log, cwd=directory,
-                env={**environment_of_doubles(), **(environment or {})}, **more)
+                env={**os.environ, **preload_of_doubles(), **(environment or {})}, **more)
         self.clients = []
 
     @property

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is asked on the control topic, among requests and time that passes. Each control request must have one answer, which
+ * wait-for may owe for a while; the clock must never go back; and whatever the rules do to other answers, the store goes on.
+ */
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/resp3.h"
+#include "common/topics.h"
+#include "control.h"
+#include "fuzz/fuzz.h"
+#include "proto/properties.h"
+#include "storage/storage.h"
+
+#define N_WORDS_MAX 9
+#define N_STEPS_MAX 40
+
+static const char *const dictionary[] = {
+        "reset",
+        "seed",
+        "clock",
+        "fault",
+        "requests",
+        "wait-for",
+        "advance",
+        "freeze",
+        "resume",
+        "skew",
+        "list",
+        "clear",
+        "delay",
+        "no-answer",
+        "quota",
+        "error",
+        "malformed",
+        "answer-twice",
+        "disconnect",
+        "wrong-correlation",
+        "drop-notification",
+        "notify-twice",
+        "client",
+        "verb",
+        "key",
+        "count",
+        "probability",
+        "after",
+        "timeout",
+        "1",
+        "10s",
+        "-90s",
+        "0.5",
+        "SET",
+        "GET",
+        "*",
+        "client-1",
+        "[{\"key\":\"value\"}]",
+        "{\"key\":\"a\",\"value\":\"b\"}",
+        "36500d",
+};
+#define N_DICTIONARY (sizeof(dictionary) / sizeof(dictionary[0]))
+
+/* The payloads of what a store is asked, each of which any rule may strike. */
+static const char *const requests[] = {
+        "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n",
+        "*5\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n$2\r\nPX\r\n$4\r\n1000\r\n",
+        "*2\r\n$3\r\nGET\r\n$1\r\na\r\n",
+        "*2\r\n$9\r\nKEYNOTIFY\r\n$1\r\na\r\n",
+        "nonsense",
+};
+#define N_REQUESTS (sizeof(requests) / sizeof(requests[0]))
+
+struct world {
+        struct daemon *daemon;
+        struct control *control;
+        struct now real, last;
+        uint16_t last_id;
+        uint64_t n_asked, n_answered; /* on the control topic */
+        uint64_t n_sent;
+};
+
+static void check_control_answer(const struct message *answer) {
+        struct slice rest = answer->payload;
+        struct resp3_item item;
+
+        ASSERT(resp3_read(&rest, &item) == 0 && rest.length == 0);
+        ASSERT(item.type == RESP3_STRING || item.type == RESP3_ERROR || item.type == RESP3_BLOB ||
+               item.type == RESP3_NUMBER);
+        ASSERT(slice_equal(answer->correlation_data, SLICE_LITERAL("control")));
+}
+
+static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+        struct world *world = userdata;
+
+        if (slice_equal(message->topic, SLICE_LITERAL("control-answers"))) {
+                check_control_answer(message);
+                world->n_answered++;
+        }
+        ASSERT(message->topic.data[message->topic.length] == '\0');
+        world->n_sent++;
+        *ret_id = ++world->last_id ? world->last_id : ++world->last_id;
+        return 0;
+}
+
+static bool has_room(void *userdata) {
+        (void)userdata;
+        return true;
+}
+
+static int commit(void *userdata, const struct storage_batch *batch) {
+        (void)userdata;
+        (void)batch;
+        return 0;
+}
+
+static void serving(void *userdata, enum broker_side side) {
+        (void)userdata;
+        (void)side;
+}
+
+static void lost(void *userdata) {
+        (void)userdata;
+        ASSERT(false);
+}
+
+static struct now read_clock(struct world *world) {
+        struct now now = control_read_clock(world->control, world->real);
+
+        ASSERT(now.mono_ns >= world->last.mono_ns);
+        world->last = now;
+        return now;
+}
+
+static void tell(struct world *world, const char *topic, const char *answers, const char *correlation,
+                 struct slice payload) {
+        struct message message = {
+                .topic = slice_from_string(topic),
+                .payload = payload,
+                .response_topic = slice_from_string(answers),
+                .correlation_data = slice_from_string(correlation),
+                .qos = 1,
+                .n_user_properties = 2,
+                .user_properties = { { SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                                       SLICE_LITERAL("1696374425000:0:Client1") },
+                                     { SLICE_LITERAL(PROPERTY_SOURCE_ID), SLICE_LITERAL("client-1") } },
+        };
+
+        daemon_receive(world->daemon, &message, read_clock(world));
+}
+
+static void ask_control(struct world *world, struct slice *input) {
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
+        size_t n_words = input_below(input, N_WORDS_MAX + 1);
+
+        if (n_words == 0)
+                buf_append_slice(&payload, input_text(input));
+        else
+                resp3_append_array(&payload, n_words);
+        for (size_t i = 0; i < n_words; i++) {
+                size_t word = input_byte(input);
+
+                resp3_append_blob(&payload, word < 5 * N_DICTIONARY
+                                                    ? slice_from_string(dictionary[word % N_DICTIONARY])
+                                                    : input_text(input));
+        }
+        world->n_asked++;
+        tell(world, TOPIC_CONTROL, "control-answers", "control",
+             payload.data ? buf_slice(&payload) : SLICE_LITERAL(""));
+}
+
+static void pass_time(struct world *world, uint64_t ms) {
+        world->real.wall_ms += (int64_t)ms;
+        world->real.mono_ns += (int64_t)ms * 1000000;
+}
+
+static void work(struct world *world) {
+        struct now now = read_clock(world);
+
+        daemon_flush(world->daemon, now);
+        if (control_left_ns(world->control, daemon_next_deadline(world->daemon), world->real) <= 0)
+                daemon_tick(world->daemon, now);
+        ASSERT(world->n_answered <= world->n_asked);
+}
+
+static void step(struct world *world, struct slice *input) {
+        switch (input_below(input, 5)) {
+        case 0:
+        case 1:
+                ask_control(world, input);
+                break;
+        case 2:
+                pass_time(world, input_number(input, 2));
+                break;
+        default:
+                tell(world, TOPIC_INVOKE, "clients/client-1/answers", "request",
+                     slice_from_string(requests[input_below(input, N_REQUESTS)]));
+        }
+        if (input_chance(input, 60))
+                work(world);
+}
+
+/* After a reset nobody waits, and it serves as ever. */
+static void finish(struct world *world) {
+        static const struct slice reset = { (const uint8_t *)"*1\r\n$5\r\nreset\r\n", 15 };
+        uint64_t n_sent;
+
+        /* a control request has a turn of its own */
+        for (uint64_t i = 0; i < N_STEPS_MAX + 2; i++)
+                daemon_tick(world->daemon, read_clock(world));
+        world->n_asked++;
+        tell(world, TOPIC_CONTROL, "control-answers", "control", reset);
+        daemon_tick(world->daemon, read_clock(world));
+        daemon_tick(world->daemon, read_clock(world));
+        ASSERT(world->n_answered == world->n_asked);
+
+        n_sent = world->n_sent;
+        tell(world, TOPIC_INVOKE, "clients/client-1/answers", "request", slice_from_string(requests[2]));
+        daemon_flush(world->daemon, read_clock(world));
+        ASSERT(world->n_sent == n_sent + 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        struct slice input = { data, size };
+        struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
+        struct storage *storage;
+        struct outlet outlet = {
+                .publish = publish, .has_room = has_room, .commit = commit, .userdata = &world
+        };
+        struct daemon_callbacks callbacks = { .serving = serving, .lost = lost, .userdata = &world };
+        struct daemon_config config = {
+                .engine = { .node_id = SLICE_LITERAL("StateStore"),
+                            .max_keys = 100,
+                            .max_bytes = 1 << 20,
+                            .max_registrations = 100,
+                            .max_remembered_bytes = 1 << 20 },
+                .node_id = "StateStore",
+                .run = 42,
+        };
+
+        log_set_level(LOG_ERROR); /* what is refused is said, and nothing else is asked here */
+        ASSERT(storage_memory_new(&storage) == 0);
+        ASSERT(daemon_new(&world.daemon, &config, &outlet, &callbacks, storage, world.real) == 0);
+        ASSERT(control_new(&world.control, world.daemon) == 0);
+        daemon_up(world.daemon, false, read_clock(&world));
+
+        for (size_t i = 0; i < N_STEPS_MAX && input.length > 0; i++)
+                step(&world, &input);
+        finish(&world);
+
+        control_free(world.control);
+        daemon_free(world.daemon);
+        storage_close(storage);
+        return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "control/journal.h"
+
+#define S SLICE_LITERAL
+
+static const struct selection any;
+
+static uint64_t add(struct journal *journal, struct slice payload) {
+        return journal_add(journal, &(struct journal_request){ .wall_ms = 5,
+                                                               .client = S("c"),
+                                                               .verb = VERB_GET,
+                                                               .key = S("k"),
+                                                               .payload = payload });
+}
+
+/* Freed by the caller. */
+static char *written(const struct journal *journal, uint64_t after) {
+        struct buf lines = { 0 };
+
+        journal_write(journal, &any, after, &lines);
+        buf_append(&lines, "", 1);
+        return (char *)lines.data;
+}
+
+Test(journal, tells_what_was_asked_with_its_answer) {
+        struct journal journal = { 0 };
+        char *text;
+
+        cr_expect_eq(add(&journal, S("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")), 1);
+        cr_expect_eq(add(&journal, S("\xFF")), 2);
+        journal_answer(&journal, 1, S(":1\r\n"), S("1:2:n"));
+        text = written(&journal, 0);
+        cr_expect_str_eq(text,
+                         "{\"number\":1,\"time\":5,\"client\":\"c\",\"verb\":\"GET\",\"key\":\"k\","
+                         "\"request\":[\"GET\",\"k\"],\"answer\":\":1\\u000d\\n\",\"version\":\"1:2:n\","
+                         "\"fault\":null}\n"
+                         "{\"number\":2,\"time\":5,\"client\":\"c\",\"verb\":\"GET\",\"key\":\"k\","
+                         "\"payload_base64\":\"/w==\",\"answer\":null,\"version\":null,\"fault\":null}\n");
+        free(text);
+        text = written(&journal, 2);
+        cr_expect_str_eq(text, "");
+        free(text);
+        journal_deinit(&journal);
+}
+
+Test(journal, keeps_what_is_absent_absent) {
+        struct journal journal = { 0 };
+        char *text;
+
+        journal_add(&journal,
+                    &(struct journal_request){ .verb = N_VERBS, .payload = S(""), .fault = "delay" });
+        text = written(&journal, 0);
+        cr_expect_str_eq(
+                text, "{\"number\":1,\"time\":0,\"client\":null,\"verb\":null,\"key\":null,\"payload\":\"\","
+                      "\"answer\":null,\"version\":null,\"fault\":\"delay\"}\n");
+        free(text);
+        journal_deinit(&journal);
+}
+
+Test(journal, keeps_the_first_answer) {
+        struct journal journal = { 0 };
+        char *text;
+
+        add(&journal, S("x"));
+        journal_answer(&journal, 1, S("first"), (struct slice){ 0 });
+        journal_answer(&journal, 1, S("second"), (struct slice){ 0 });
+        journal_answer(&journal, 0, S("nobody's"), (struct slice){ 0 });
+        journal_answer(&journal, 2, S("nobody's"), (struct slice){ 0 });
+        text = written(&journal, 0);
+        cr_expect_not_null(strstr(text, "\"answer\":\"first\""));
+        free(text);
+        journal_deinit(&journal);
+}
+
+Test(journal, forgets_the_oldest_where_there_are_too_many) {
+        struct journal journal = { 0 };
+
+        for (uint64_t i = 1; i <= 2 * JOURNAL_EXCHANGES_MAX; i++)
+                cr_assert_eq(add(&journal, S("x")), i);
+        cr_expect_leq(journal_count(&journal, &any, 0), JOURNAL_EXCHANGES_MAX);
+        cr_expect_gt(journal_count(&journal, &any, 0), JOURNAL_EXCHANGES_MAX / 2);
+        cr_expect_eq(journal_count(&journal, &any, 2 * JOURNAL_EXCHANGES_MAX - 3), 3);
+        journal_answer(&journal, 1, S("too late"), (struct slice){ 0 });
+        journal_deinit(&journal);
+        cr_expect_eq(journal.n_bytes, 0);
+}
+
+Test(journal, forgets_the_oldest_where_there_are_too_many_bytes) {
+        static uint8_t long_payload[JOURNAL_BYTES_MAX / 4];
+        struct journal journal = { 0 };
+
+        for (int i = 0; i < 10; i++) {
+                add(&journal, (struct slice){ long_payload, sizeof(long_payload) });
+                cr_expect_leq(journal.n_bytes, JOURNAL_BYTES_MAX);
+        }
+        cr_expect_eq(journal_count(&journal, &any, 0), 3);
+        journal_answer(&journal, 10, (struct slice){ long_payload, sizeof(long_payload) },
+                       (struct slice){ 0 });
+        cr_expect_leq(journal.n_bytes, JOURNAL_BYTES_MAX);
+        cr_expect_eq(journal_count(&journal, &any, 0), 2);
+        journal_deinit(&journal);
+}
+
+Test(journal, keeps_one_that_is_longer_than_all_may_be) {
+        static uint8_t long_payload[JOURNAL_BYTES_MAX + 1];
+        struct journal journal = { 0 };
+
+        add(&journal, S("x"));
+        add(&journal, (struct slice){ long_payload, sizeof(long_payload) });
+        cr_expect_eq(journal_count(&journal, &any, 0), 1);
+        add(&journal, S("x"));
+        cr_expect_eq(journal_count(&journal, &any, 0), 1);
+        journal_deinit(&journal);
+}
+
+Test(journal, counts_from_one_again_when_it_was_cleared) {
+        struct journal journal = { 0 };
+
+        add(&journal, S("x"));
+        journal_clear(&journal);
+        cr_expect_eq(journal_count(&journal, &any, 0), 0);
+        cr_expect_eq(add(&journal, S("x")), 1);
+        journal_deinit(&journal);
+}

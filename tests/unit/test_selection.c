@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "control/selection.h"
+
+#define S SLICE_LITERAL
+
+static bool matches(const struct selection *selection, const char *client, enum verb verb, const char *key) {
+        return selection_matches(selection, slice_from_string(client), verb, slice_from_string(key));
+}
+
+Test(selection, is_anything_at_first) {
+        struct selection selection = { 0 };
+
+        cr_expect(matches(&selection, "c", VERB_SET, "k"));
+        cr_expect(matches(&selection, NULL, N_VERBS, NULL));
+}
+
+Test(selection, is_all_of_what_was_said) {
+        struct selection selection = { 0 };
+        const char *fault;
+
+        cr_assert_eq(selection_set(&selection, S("client"), S("c"), &fault), 1);
+        cr_assert_eq(selection_set(&selection, S("verb"), S("VDEL"), &fault), 1);
+        cr_assert_eq(selection_set(&selection, S("key"), S("lock/*"), &fault), 1);
+
+        cr_expect(matches(&selection, "c", VERB_VDEL, "lock/1"));
+        cr_expect_not(matches(&selection, "d", VERB_VDEL, "lock/1"));
+        cr_expect_not(matches(&selection, NULL, VERB_VDEL, "lock/1"));
+        cr_expect_not(matches(&selection, "c", VERB_DEL, "lock/1"));
+        cr_expect_not(matches(&selection, "c", N_VERBS, "lock/1"));
+        cr_expect_not(matches(&selection, "c", VERB_VDEL, "lock"));
+        selection_deinit(&selection);
+}
+
+Test(selection, may_be_of_those_whose_client_is_not_known) {
+        struct selection selection = { 0 };
+        const char *fault;
+
+        cr_assert_eq(selection_set(&selection, S("client"), S(""), &fault), 1);
+        cr_expect(matches(&selection, NULL, VERB_SET, "k"));
+        cr_expect_not(matches(&selection, "c", VERB_SET, "k"));
+        selection_deinit(&selection);
+}
+
+Test(selection, leaves_other_names_to_others) {
+        struct selection selection = { 0 };
+        const char *fault = NULL;
+
+        cr_expect_eq(selection_set(&selection, S("count"), S("1"), &fault), 0);
+        cr_expect_eq(selection_set(&selection, S(""), S(""), &fault), 0);
+        cr_expect_null(fault);
+}
+
+Test(selection, says_what_is_wrong) {
+        static const struct {
+                struct slice name, value;
+        } wrong[] = {
+                { S("verb"), S("set") }, { S("verb"), S("") },    { S("key"), S("") },
+                { S("key"), S("b") },    { S("client"), S("d") },
+        };
+        struct selection selection = { 0 };
+        const char *fault;
+
+        cr_assert_eq(selection_set(&selection, S("client"), S("c"), &fault), 1);
+        for (size_t i = 0; i < 3; i++) {
+                fault = NULL;
+                cr_expect_eq(selection_set(&selection, wrong[i].name, wrong[i].value, &fault), -EINVAL);
+                cr_expect_not_null(fault);
+        }
+        cr_assert_eq(selection_set(&selection, S("key"), S("a"), &fault), 1);
+        for (size_t i = 3; i < 5; i++) {
+                fault = NULL;
+                cr_expect_eq(selection_set(&selection, wrong[i].name, wrong[i].value, &fault), -EINVAL);
+                cr_expect_not_null(fault);
+        }
+        selection_deinit(&selection);
+}

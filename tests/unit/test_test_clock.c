@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "control/test_clock.h"
+
+#define MS INT64_C(1000000)
+#define S  SLICE_LITERAL
+
+static const struct now start = { .wall_ms = 1000000, .mono_ns = 500 * MS };
+
+static struct now later(int64_t ms) {
+        return (struct now){ start.wall_ms + ms, start.mono_ns + ms * MS };
+}
+
+static void expect_reading(const struct test_clock *clock, struct now real, struct now expected) {
+        struct now reading = test_clock_read(clock, real);
+
+        cr_expect_eq(reading.wall_ms, expected.wall_ms);
+        cr_expect_eq(reading.mono_ns, expected.mono_ns);
+}
+
+Test(test_clock, is_the_real_one_at_first) {
+        struct test_clock clock = { 0 };
+
+        expect_reading(&clock, start, start);
+        expect_reading(&clock, later(7), later(7));
+}
+
+Test(test_clock, is_advanced_by_both_its_parts) {
+        struct test_clock clock = { 0 };
+
+        cr_assert_eq(test_clock_advance(&clock, 3600), 0);
+        cr_assert_eq(test_clock_advance(&clock, 400), 0);
+        expect_reading(&clock, later(7), later(4007));
+}
+
+Test(test_clock, stands_while_it_is_frozen_and_goes_on_from_there) {
+        struct test_clock clock = { 0 };
+
+        test_clock_freeze(&clock, later(5));
+        expect_reading(&clock, later(100), later(5));
+        cr_assert_eq(test_clock_advance(&clock, 1000), 0);
+        expect_reading(&clock, later(200), later(1005));
+
+        test_clock_freeze(&clock, later(300)); /* again */
+        expect_reading(&clock, later(300), later(1005));
+
+        test_clock_resume(&clock, later(400));
+        expect_reading(&clock, later(410), later(1015));
+        test_clock_resume(&clock, later(500));
+        expect_reading(&clock, later(500), later(1105));
+}
+
+Test(test_clock, says_how_long_it_really_is_until_a_deadline) {
+        struct test_clock clock = { 0 };
+        int64_t deadline_ns = later(1000).mono_ns;
+
+        cr_expect_eq(test_clock_left_ns(&clock, deadline_ns, start), 1000 * MS);
+        cr_expect_eq(test_clock_left_ns(&clock, INT64_MAX, start), INT64_MAX);
+        cr_assert_eq(test_clock_advance(&clock, 900), 0);
+        cr_expect_eq(test_clock_left_ns(&clock, deadline_ns, start), 100 * MS);
+
+        test_clock_freeze(&clock, start);
+        cr_expect_eq(test_clock_left_ns(&clock, deadline_ns, later(5000)), INT64_MAX);
+        cr_assert_eq(test_clock_advance(&clock, 100), 0);
+        cr_expect_eq(test_clock_left_ns(&clock, deadline_ns, later(5000)), 0);
+}
+
+Test(test_clock, has_the_real_wall_clock_after_a_reset_and_never_goes_back) {
+        struct test_clock clock = { 0 };
+        struct now before;
+
+        cr_assert_eq(test_clock_advance(&clock, 3600000), 0);
+        test_clock_freeze(&clock, later(1));
+        cr_assert_eq(test_clock_skew(&clock, S("c"), 5), 0);
+        before = test_clock_read(&clock, later(2));
+
+        test_clock_reset(&clock, later(2));
+
+        cr_expect_eq(test_clock_read(&clock, later(3)).wall_ms, later(3).wall_ms);
+        cr_expect_eq(test_clock_read(&clock, later(3)).mono_ns, before.mono_ns + MS);
+        cr_expect_eq(test_clock_skewed_ms(&clock, S("c"), 7), 7);
+        test_clock_deinit(&clock);
+}
+
+Test(test_clock, is_never_before_the_epoch) {
+        struct test_clock clock = { 0 };
+
+        test_clock_freeze(&clock, start);
+        test_clock_resume(&clock, later(500));
+        cr_expect_eq(test_clock_read(&clock, (struct now){ 100, 600 * MS }).wall_ms, 0);
+}
+
+Test(test_clock, can_be_advanced_by_a_century_and_no_more) {
+        struct test_clock clock = { 0 };
+
+        cr_expect_eq(test_clock_advance(&clock, TEST_CLOCK_ADVANCE_MAX_MS), 0);
+        cr_expect_eq(test_clock_advance(&clock, 1), -ERANGE);
+        cr_expect_eq(test_clock_advance(&clock, INT64_MAX), -ERANGE);
+        expect_reading(&clock, start, later(TEST_CLOCK_ADVANCE_MAX_MS));
+}
+
+Test(test_clock, skews_what_one_client_says) {
+        struct test_clock clock = { 0 };
+
+        cr_assert_eq(test_clock_skew(&clock, S("ahead"), 90), 0);
+        cr_assert_eq(test_clock_skew(&clock, S("behind"), -90), 0);
+        cr_expect_eq(test_clock_skewed_ms(&clock, S("ahead"), 1000), 1090);
+        cr_expect_eq(test_clock_skewed_ms(&clock, S("behind"), 1000), 910);
+        cr_expect_eq(test_clock_skewed_ms(&clock, S("behind"), 10), 0);
+        cr_expect_eq(test_clock_skewed_ms(&clock, S("ahead"), INT64_MAX), INT64_MAX);
+        cr_expect_eq(test_clock_skewed_ms(&clock, S("other"), 1000), 1000);
+
+        cr_assert_eq(test_clock_skew(&clock, S("ahead"), 0), 0);
+        cr_expect_eq(test_clock_skewed_ms(&clock, S("ahead"), 1000), 1000);
+        cr_expect_eq(clock.n_skews, 2);
+        test_clock_deinit(&clock);
+}
+
+Test(test_clock, skews_so_many_clients_and_no_more) {
+        struct test_clock clock = { 0 };
+
+        for (uint32_t i = 0; i < TEST_CLOCK_SKEWS_MAX; i++)
+                cr_assert_eq(test_clock_skew(&clock, (struct slice){ (const uint8_t *)&i, sizeof(i) }, 1),
+                             0);
+        cr_expect_eq(test_clock_skew(&clock, S("one more"), 1), -ENOSPC);
+        test_clock_deinit(&clock);
+}
