@@ -33,8 +33,13 @@ def site(make_site):
 
 
 @pytest.fixture
-def away(site, proxy_of):
-    proxy = proxy_of(site)
+def proxies(site, proxy_of):
+    return [proxy_of(site)]
+
+
+@pytest.fixture
+def away(site, proxies):
+    proxy, = proxies
     store = site.start_store("--port", proxy.port, "--max-registrations", MAX_REGISTRATIONS)
     return lambda: Away(store, proxy)
 
@@ -147,3 +152,23 @@ def test_the_connection_is_lost_again_and_again_under_load(site, away):
     while last not in told:
         told.append(watcher.notification().ts)
     assert told[:-1] == sorted(versions)
+
+
+def test_the_connection_is_lost_with_more_on_the_way_than_may_be_unacknowledged(clients, away, proxies):
+    """What the library keeps back behind its window follows in order: none of it passes for what was sent before."""
+    writer, *watchers = clients(30)
+    for watcher in watchers:
+        watcher.register("key")
+
+    n_changes = 0
+    for _ in range(3):
+        proxies[0].hold()  # from now on nothing that the store sends arrives
+        changes = [writer.begin("SET", "key", n_changes + n) for n in range(100)]
+        n_changes += len(changes)
+        writer.ping()
+        with away():
+            pass
+        assert {writer.answer_to(change).payload for change in changes} == {b"+OK\r\n"}
+
+    for watcher in watchers:
+        assert watcher.changes() == [was_set(n) for n in range(n_changes)]

@@ -124,7 +124,7 @@ def did_well(subject, churn):
     is_well = all(churn.n_left.values())
     print("left: " + ", ".join(f"{way.__name__.removeprefix('by_')} {n}" for way, n in churn.n_left.items()))
     for what, n in (("notifications that came twice", churn.n_repeated), ("requests that were refused", churn.n_wrong),
-                    ("errors in the store's log", subject.responder.log().count(" error "))):
+                    ("errors in the store's log", subject.responder.log().count(" level=error "))):
         print(f"{'ok' if n == 0 else 'WRONG':5} {n} {what}")
         is_well &= n == 0
     return is_well
