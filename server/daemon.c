@@ -159,12 +159,12 @@ static void settle(struct daemon *daemon, int result, struct now now) {
         daemon->n_done++;
         daemon->is_storing = false;
         daemon->batch.is_stored = true;
-        daemon->is_storage_failing = result < 0;
         if (result == 0) {
                 batch_count(&daemon->batch, &daemon->counters);
                 return;
         }
 
+        daemon->is_storage_failing = true;
         daemon->counters.n_failed_commits++;
 
         log_limited(&daemon->storage_limit, LOG_ERROR,
@@ -196,6 +196,8 @@ static bool store(struct daemon *daemon, struct now now) {
                 };
                 daemon->commit_from_ns = now.mono_ns;
                 r = daemon->outlet.commit(daemon->outlet.userdata, &daemon->stored);
+                if (r == 0)
+                        daemon->is_storage_failing = false;
         }
         if (r > 0) {
                 daemon->is_storing = true;
@@ -257,8 +259,10 @@ static void count_commit(struct daemon *daemon, struct now now) {
 }
 
 void daemon_committed(struct daemon *daemon, int result, struct now now) {
-        if (result == 0)
+        if (result == 0) {
+                daemon->is_storage_failing = false;
                 count_commit(daemon, now);
+        }
         settle(daemon, result, now);
         daemon_flush(daemon, now);
 }
@@ -308,6 +312,10 @@ size_t daemon_n_waiting_bytes(const struct daemon *daemon) {
 
 bool daemon_is_storing(const struct daemon *daemon) {
         return daemon->is_storing;
+}
+
+bool daemon_is_storage_failing(const struct daemon *daemon) {
+        return daemon->is_storage_failing;
 }
 
 void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gauges *ret_gauges) {

@@ -91,6 +91,9 @@ int64_t daemon_next_deadline(const struct daemon *daemon);
 /* A batch is being stored: until that has ended nothing that is read can help. */
 bool daemon_is_storing(const struct daemon *daemon);
 
+/* The last commit had to be taken back. */
+bool daemon_is_storage_failing(const struct daemon *daemon);
+
 /* Nothing waits to be executed, stored or published. */
 bool daemon_is_idle(const struct daemon *daemon);
 

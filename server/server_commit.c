@@ -4,6 +4,9 @@
 
 #include "server_state.h"
 
+/* Storage that fails is tried again at each so many-th look at the clock. */
+#define FAILING_CHECKS 3
+
 static void run_commit(uv_work_t *work) {
         struct server *server = work->data;
 
@@ -38,6 +41,11 @@ int server_commit(void *userdata, const struct storage_batch *batch) {
 void server_check_clock(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        if (!server->commit_batch && storage_needs_commit(server->storage, server_now(server)))
+        bool is_due = storage_needs_commit(server->storage, server_now(server));
+
+        /* whether what is written can be stored again must not wait for somebody to write */
+        if (daemon_is_storage_failing(server->daemon) && ++server->n_failing_checks % FAILING_CHECKS == 0)
+                is_due = true;
+        if (!server->commit_batch && is_due)
                 daemon_commit(server->daemon, server_now(server));
 }

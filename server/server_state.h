@@ -30,6 +30,7 @@ struct server {
         uv_work_t commit_work;
         const struct storage_batch *commit_batch; /* NULL: none is under way */
         int commit_result;
+        unsigned int n_failing_checks; /* of the clock, while storing fails */
         struct daemon *daemon;
         struct control *control;   /* NULL: none */
         struct dev *dev;           /* NULL: none */

@@ -3,6 +3,9 @@
 /*
  * libmicrohttpd watches its sockets with an epoll instance of its own; the loop watches that one, and tells the
  * library when there is something to do, or time has passed.
+ *
+ * Whoever watches over us must not slow what is watched: after each turn of the library's the loop leaves it alone for
+ * ten times as long as the turn took, and a page is rendered once a turn, however many ask for it.
  */
 
 #include "io/http.h"
@@ -18,16 +21,24 @@
 
 #define CONNECTIONS_MAX      64
 #define CONNECTION_MEMORY    8192
-#define CONNECTION_TIMEOUT_S 10
+#define CONNECTION_TIMEOUT_S 5
+#define REST_SHARE           10
+#define NS_PER_MS            1000000
 
 struct http {
         struct MHD_Daemon *daemon;
         uv_poll_t poll;
         uv_timer_t timer;
+        bool is_resting;
         const struct http_page *pages;
         size_t n_pages;
         void *userdata;
         int n_open_handles;
+
+        /* what this turn has rendered */
+        const struct http_page *rendered; /* NULL: nothing yet */
+        unsigned int rendered_status;
+        struct buf body;
 };
 
 static enum MHD_Result respond(struct MHD_Connection *connection, unsigned int status,
@@ -45,12 +56,26 @@ static enum MHD_Result respond(struct MHD_Connection *connection, unsigned int s
         return result;
 }
 
+/* False: there is no memory for it. */
+static bool render(struct http *http, const struct http_page *page) {
+        if (http->rendered == page)
+                return true;
+
+        http->rendered = NULL;
+        buf_reset(&http->body);
+        http->rendered_status = page->render(http->userdata, &http->body);
+        if (buf_failed(&http->body)) {
+                buf_deinit(&http->body);
+                return false;
+        }
+        http->rendered = page;
+        return true;
+}
+
 static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *upload, size_t *n_upload,
                               void **state) {
-        CLEANUP(buf_deinit) struct buf body = { 0 };
         struct http *http = userdata;
-        unsigned int status;
 
         (void)version;
         (void)upload;
@@ -63,19 +88,39 @@ static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection,
         for (size_t i = 0; i < http->n_pages; i++) {
                 if (strcmp(path, http->pages[i].path) != 0)
                         continue;
-                status = http->pages[i].render(http->userdata, &body);
-                if (buf_failed(&body))
+                if (!render(http, &http->pages[i]))
                         return MHD_NO;
-                return respond(connection, status, http->pages[i].content_type, buf_slice(&body));
+                return respond(connection, http->rendered_status, http->pages[i].content_type,
+                               buf_slice(&http->body));
         }
         return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain",
                        SLICE_LITERAL("there is no such page\n"));
 }
 
-static void turn(struct http *http);
+static void on_time(uv_timer_t *timer);
 
-static void on_time(uv_timer_t *timer) {
-        turn(timer->data);
+static bool is_full(const struct http *http) {
+        const union MHD_DaemonInfo *info =
+                MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+        return info->num_connections >= CONNECTIONS_MAX;
+}
+
+static void turn(struct http *http) {
+        uint64_t from_ns = uv_hrtime(), took_ns;
+        bool was_full = is_full(http);
+
+        MHD_run(http->daemon);
+        if (was_full &&
+            !is_full(http)) /* it begins to listen again when it is run, and nothing else would run it */
+                MHD_run(http->daemon);
+        http->rendered = NULL;
+
+        took_ns = uv_hrtime() - from_ns;
+        http->is_resting = true;
+        uv_poll_stop(&http->poll);
+        uv_update_time(http->timer.loop);
+        uv_timer_start(&http->timer, on_time, REST_SHARE * took_ns / NS_PER_MS + 1, 0);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events) {
@@ -84,14 +129,20 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
         turn(poll->data);
 }
 
-static void turn(struct http *http) {
+/* The rest is over, or a connection has been silent for too long. */
+static void on_time(uv_timer_t *timer) {
+        struct http *http = timer->data;
         MHD_UNSIGNED_LONG_LONG timeout_ms;
 
-        MHD_run(http->daemon);
+        if (!http->is_resting) {
+                turn(http);
+                return;
+        }
+
+        http->is_resting = false;
+        uv_poll_start(&http->poll, UV_READABLE, on_ready);
         if (MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES)
                 uv_timer_start(&http->timer, on_time, timeout_ms, 0);
-        else
-                uv_timer_stop(&http->timer);
 }
 
 /* A socket that listens there. Returns it, or -errno. */
@@ -164,8 +215,10 @@ int http_open(struct http **ret_http, uv_loop_t *loop, const struct endpoint *en
 static void handle_closed(uv_handle_t *handle) {
         struct http *http = handle->data;
 
-        if (--http->n_open_handles == 0)
-                free(http);
+        if (--http->n_open_handles > 0)
+                return;
+        buf_deinit(&http->body);
+        free(http);
 }
 
 void http_close(struct http *http) {

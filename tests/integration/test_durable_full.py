@@ -2,11 +2,14 @@
 """There is no room left. What cannot be kept is refused, what can be read is read, and all goes on when there is."""
 
 import subprocess
+import urllib.error
+import urllib.request
 
 import pytest
 
 from support import resp
-from support.process import wait_until
+from support.broker import free_port
+from support.process import PATIENCE, wait_until
 from support.store import Store
 
 ROOM = 400 * 1024
@@ -98,3 +101,26 @@ def test_a_request_that_was_refused_is_not_remembered_and_may_be_repeated(site, 
     store.lift()
 
     assert client.request("SET", f"key-{n}", VALUE, **request).payload == b"+OK\r\n"
+
+
+def test_readiness_comes_back_with_the_room_though_nobody_writes(site, tmp_path):
+    port = free_port()
+    site.store = LimitedStore(site.directory, site.broker.port,
+                              ("--data-dir", tmp_path / "data", "--http-listen", f"127.0.0.1:{port}"))
+    site.store.start()
+
+    def is_ready():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE) as response:
+                return response.status == 200
+        except urllib.error.HTTPError as error:
+            assert (error.code, error.read()) == (503, b"the last commit failed\n")
+            return False
+
+    assert is_ready()
+    client = site.connect()
+    fill(client)
+    wait_until(lambda: not is_ready(), "a full disk is seen")
+    client.request("GET", "key-0")
+    site.store.lift()
+    wait_until(is_ready, "room is seen")

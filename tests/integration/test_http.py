@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is served by HTTP, for those who watch over the store."""
 
+import contextlib
 import re
 import shutil
 import socket
 import subprocess
+import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -12,6 +15,7 @@ import pytest
 
 from support.broker import PORTS_TRIED, free_port
 from support.hlc import wall_ms
+from support.process import wait_until
 
 
 class Pages:
@@ -184,3 +188,59 @@ def test_a_port_that_is_taken_is_said(site, pages, tmp_path):
 
     assert result.returncode == 1
     assert f"cannot listen at 127.0.0.1:{pages.port}: Address already in use" in result.stderr
+
+
+def times_of(client, n_requests):
+    """Of requests one after the other, in seconds, sorted."""
+    times = []
+    for n in range(n_requests):
+        began = time.monotonic()
+        assert client.request("SET", "key", n).payload == b"+OK\r\n"
+        times.append(time.monotonic() - began)
+    return sorted(times)
+
+
+def hostile(port, until, kind):
+    """Some of a thousand connections: those that say nothing, a byte at a time, or ask again and again."""
+    peers = []
+    for _ in range(1000 // 4):
+        peer = socket.socket()
+        peer.setblocking(False)
+        peer.connect_ex(("127.0.0.1", port))
+        peers.append(peer)
+    request = {"silent": b"", "slow": b"G", "asking": b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "huge": b"a" * 65536}[kind]
+    while not until.wait(0.005):
+        for peer in peers:
+            with contextlib.suppress(OSError):
+                peer.send(request)
+                peer.recv(1 << 20)
+    for peer in peers:
+        peer.close()
+
+
+@pytest.mark.parametrize("kinds", ["silent slow asking huge", "asking asking asking asking", "silent silent silent silent"])
+def test_a_thousand_hostile_connections_cost_bounded_memory_and_no_request(site, pages, kinds):
+    client = site.connect()
+    times_of(client, 20)
+    quiet = times_of(client, 100)
+    before = pages.metrics()
+
+    over = threading.Event()
+    attackers = [threading.Thread(target=hostile, args=(pages.port, over, kind))
+                 for kind in kinds.split()]
+    for attacker in attackers:
+        attacker.start()
+    try:
+        attacked = times_of(client, 200)
+    finally:
+        over.set()
+        for attacker in attackers:
+            attacker.join()
+
+    # the attackers take their part of the machine and of the interpreter that measures, so much is left to chance
+    assert attacked[100] < 20 * quiet[50] + 0.05
+    after = wait_until(lambda: pages.metrics(), "the pages are there again")
+    assert after["process_resident_memory_bytes"] - before["process_resident_memory_bytes"] < 16 << 20
+    assert after["process_open_fds"] < before["process_open_fds"] + 80
+    assert after['statestore_requests_total{verb="set",outcome="done"}'] == 320
+    assert sum(value for name, value in after.items() if name.startswith("statestore_dropped_total")) == 0

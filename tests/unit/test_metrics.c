@@ -70,6 +70,8 @@ Test(metrics, count_a_request_that_could_not_be_stored_as_what_was_answered) {
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"disk_full\"} 1"));
         cr_expect_not(strstr(render(), "outcome=\"done\""));
         cr_expect(shows("statestore_storage_failing 1"));
+        ask("GET", "k", NULL); /* stores nothing, and proves nothing */
+        cr_expect(shows("statestore_storage_failing 1"));
         cr_expect(shows("aio_broker_state_store_insertions 0"));
 
         broker.commit_result = 0;
