@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples that want Docker, which our tests do without: that they can be read, and agree with docker/ and each other."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from support.process import REPOSITORY, STATESTORED
+
+EXAMPLES = REPOSITORY / "tests" / "examples"
+DOUBLE_PORT = 1883
+
+
+def stage(name):
+    """The lines of the Dockerfile that make this image of another one."""
+    stages = re.split(r"^FROM ", (REPOSITORY / "docker" / "Dockerfile").read_text(), flags=re.MULTILINE)
+    [found] = [text for text in stages if re.match(rf"\S+ AS {name}$", text, re.MULTILINE)]
+    return found
+
+
+def test_the_image_is_a_double_at_the_port_that_the_examples_use():
+    words = [word for line in re.findall(r"^(?:ENTRYPOINT|CMD) (\[.*\])$", stage("double"), re.MULTILINE)
+             for word in json.loads(line)]
+    assert Path(words[0]).name == "statestored" and {"--dev", "--control"} <= set(words)
+    assert "--port" not in words  # then it is the usual one
+    assert re.findall(r"^EXPOSE (\d+)$", stage("double"), re.MULTILINE) == [str(DOUBLE_PORT)]
+    checked = subprocess.run([STATESTORED, *words[1:], "--check-config"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_compose():
+    folder = EXAMPLES / "compose"
+    services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
+    build = services["statestore"]["build"]
+    context = (folder / build["context"]).resolve()
+    assert context == REPOSITORY and build["dockerfile"] == "docker/Dockerfile" and stage(build["target"])
+    assert services["statestore"]["ports"] == [f"127.0.0.1:{DOUBLE_PORT}:{DOUBLE_PORT}"]
+
+    tests = services["tests"]
+    assert tests["environment"]["STATESTORE_URL"] == f"mqtt://statestore:{DOUBLE_PORT}"
+    assert tests["depends_on"] == {"statestore": {"condition": "service_healthy"}}
+    [volume] = tests["volumes"]
+    mounted, inside, _ = volume.split(":")
+    assert inside == tests["working_dir"] and (folder / mounted / "requirements.txt").exists()
+
+
+def test_github_actions():
+    [job] = yaml.safe_load((EXAMPLES / "github-actions" / "test.yml").read_text())["jobs"].values()
+    assert job["services"]["statestore"]["ports"] == [f"{DOUBLE_PORT}:{DOUBLE_PORT}"]
+    assert job["env"]["STATESTORE_URL"] == f"mqtt://127.0.0.1:{DOUBLE_PORT}"
+
+
+def test_testcontainers():
+    text = (EXAMPLES / "testcontainers" / "conftest.py").read_text()
+    compile(text, "conftest.py", "exec")
+    services = yaml.safe_load((EXAMPLES / "compose" / "compose.yaml").read_text())["services"]
+    assert f'"{services["statestore"]["image"]}"' in text
+    assert f"with_exposed_ports({DOUBLE_PORT})" in text and f"get_exposed_port({DOUBLE_PORT})" in text
