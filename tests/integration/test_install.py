@@ -53,6 +53,8 @@ def listing(directories):
         Path("/etc/statestored/statestored.conf"),
         *(directories["mandir"] / name for name in ("man8/statestored.8", "man5/statestored.conf.5",
                                                     "man1/statestorectl.1")),
+        directories["datadir"] / "bash-completion/completions/statestorectl",
+        directories["datadir"] / "zsh/site-functions/_statestorectl",
         *(examples / name for name in ("statestored.conf", "production.conf", "mosquitto.conf")),
     }
 

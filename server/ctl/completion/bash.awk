@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Prints bash's completion for statestorectl. Reads what print_commands writes.
+
+BEGIN { FS = "\t" }
+
+$1 == "command" { commands = commands " " $2; synopsis[$2] = $3 }
+
+$1 == "option" {
+        words = " --" $2 ($3 == "" ? "" : " -" $3)
+        n = split($8, takers, ",")
+        for (i = 1; i <= n; i++)
+                options[takers[i]] = options[takers[i]] words
+        if (n == 0)
+                options[""] = options[""] words
+        if ($4 != "" && $4 !~ /^\[/) {
+                flag = "--" $2 ($3 == "" ? "" : "|-" $3)
+                with_value = with_value (with_value == "" ? "" : "|") flag
+                if ($4 ~ /^(FILE|DIR)$/)
+                        with_file = with_file (with_file == "" ? "" : "|") flag
+        }
+}
+
+END {
+        print "# bash completion for statestorectl; made with it, from its tables"
+        print ""
+        print "_statestorectl() {"
+        print "        local current=$2 previous=$3 command= i options"
+        print ""
+        print "        COMPREPLY=()"
+        print "        for ((i = 1; i < COMP_CWORD; i++)); do"
+        print "                case ${COMP_WORDS[i]} in"
+        print "                " with_value ") [[ ${COMP_WORDS[++i]} == = ]] && ((i++)) ;;"
+        print "                -*) ;;"
+        print "                *) command=${COMP_WORDS[i]}; break ;;"
+        print "                esac"
+        print "        done"
+        print ""
+        print "        case $previous in"
+        print "        " with_file ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")); return ;;"
+        print "        " with_value ") return ;;"
+        print "        esac"
+        print ""
+        print "        options='" options[""] "'"
+        print "        case $command in"
+        for (name in options)
+                if (name != "")
+                        print "        " name ") options+='" options[name] "' ;;"
+        print "        esac"
+        print ""
+        print "        if [[ $current == -* ]]; then"
+        print "                COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))"
+        print "        elif [[ -z $command ]]; then"
+        print "                COMPREPLY=($(compgen -W '" substr(commands, 2) "' -- \"$current\"))"
+        print "        else"
+        print "                case $command in"
+        for (name in synopsis)
+                if (synopsis[name] ~ /FILE|DIR/)
+                        print "                " name ") compopt -o filenames; COMPREPLY=($(compgen -f -- \"$current\")) ;;"
+        print "                esac"
+        print "        fi"
+        print "}"
+        print ""
+        print "complete -F _statestorectl statestorectl"
+}

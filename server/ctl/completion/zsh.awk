@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Prints zsh's completion for statestorectl. Reads what print_commands writes.
+
+BEGIN { FS = "\t" }
+
+# What an option or an argument that is shown as this stands for.
+function values(shown) {
+        if (shown ~ /FILE/)
+                return "_files"
+        if (shown ~ /DIR/)
+                return "_directories"
+        return shown == "HOST" ? "_hosts" : " "
+}
+
+# Within single quotes, and with what _arguments takes for itself escaped.
+function quoted(text) {
+        gsub(/\\|\[|\]|:/, "\\\\&", text)
+        gsub(/'/, "'\\''", text)
+        return text
+}
+
+$1 == "command" { names[++n_commands] = $2; synopsis[$2] = $3; summary[$2] = $4 }
+
+$1 == "option" {
+        spec = $4 == "" ? "" : ($4 ~ /^\[/ ? "::" : ":") quoted($4) ":" values($4)
+        equals = $4 == "" ? "" : ($4 ~ /^\[/ ? "=-" : "=")
+        lines = "                '--" $2 equals "[" quoted($7) "]" spec "'\n"
+        if ($3 != "")
+                lines = lines "                '-" $3 "[" quoted($7) "]" spec "'\n"
+        n = split($8, takers, ",")
+        for (i = 1; i <= n; i++)
+                options[takers[i]] = options[takers[i]] lines
+        if (n == 0)
+                options[""] = options[""] lines
+}
+
+END {
+        print "#compdef statestorectl"
+        print "# zsh completion for statestorectl; made with it, from its tables"
+        print ""
+        print "_statestorectl() {"
+        print "        local curcontext=$curcontext state state_descr line"
+        print "        typeset -A opt_args"
+        print "        local -a commands common own"
+        print ""
+        print "        commands=("
+        for (i = 1; i <= n_commands; i++)
+                print "                '" names[i] ":" quoted(summary[names[i]]) "'"
+        print "        )"
+        print "        common=("
+        printf "%s", options[""]
+        print "        )"
+        print ""
+        print "        _arguments -C \"${common[@]}\" ': :->command' '*:: :->argument' && return"
+        print "        case $state in"
+        print "        command) _describe -t commands command commands ;;"
+        print "        argument)"
+        print "                case $words[1] in"
+        for (i = 1; i <= n_commands; i++) {
+                name = names[i]
+                print "                " name ") own=("
+                printf "%s", options[name]
+                if (synopsis[name] != "")
+                        print "                '*:" quoted(synopsis[name]) ":" values(synopsis[name]) "'"
+                print "                ) ;;"
+        }
+        print "                esac"
+        print "                _arguments \"${common[@]}\" \"${own[@]}\""
+        print "                ;;"
+        print "        esac"
+        print "}"
+        print ""
+        print "_statestorectl \"$@\""
+}

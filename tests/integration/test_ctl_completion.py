@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the shells propose behind statestorectl."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from support.process import BUILD
+
+CTL = BUILD / "server" / "statestorectl"
+BASH = BUILD / "server" / "ctl" / "completion" / "statestorectl"
+ZSH = BUILD / "server" / "ctl" / "completion" / "_statestorectl"
+
+# As bash itself would call what stands behind "complete -F"; compopt is for an interactive one alone.
+ASK_BASH = """\
+source "$1"
+shift
+compopt() { :; }
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_statestorectl statestorectl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def run(*argv, **more):
+    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=30, **more)
+
+
+def bash_proposes(*words, cwd=None):
+    result = run("bash", "-c", ASK_BASH, "bash", BASH, "statestorectl", *words, cwd=cwd)
+    assert (result.returncode, result.stderr) == (0, "")
+    return set(result.stdout.split())
+
+
+def help_of(*words):
+    return run(CTL, *words, "--help").stdout
+
+
+COMMANDS = re.findall(r"^  ([a-z]+)", re.search(r"^Commands;.*?\n\n", help_of(), re.MULTILINE | re.DOTALL)[0],
+                      re.MULTILINE)
+
+
+def options_of(command):
+    """With those that every command has."""
+    text = help_of(command)
+    own = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text.partition("\nOptions:")[2], re.MULTILINE)
+    common = re.search(r"^Options of every command, .*:\n(.*)$", text, re.MULTILINE)[1].split()
+    return {*own, *common}
+
+
+def test_bash_proposes_the_commands():
+    assert bash_proposes("") == set(COMMANDS)
+    assert bash_proposes("ex") == {"export"}
+    assert bash_proposes("--timeout", "5s", "ge") == {"get"}
+    assert bash_proposes("--timeout", "=", "5s", "ge") == {"get"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bash_proposes_a_commands_options_and_no_others(command):
+    assert {word for word in bash_proposes(command, "-") if word.startswith("--")} == options_of(command)
+
+
+def test_bash_proposes_files_where_one_is_wanted(tmp_path):
+    (tmp_path / "keys.jsonl").touch()
+
+    assert bash_proposes("import", "ke", cwd=tmp_path) == {"keys.jsonl"}
+    assert bash_proposes("get", "--key-file", "ke", cwd=tmp_path) == {"keys.jsonl"}
+    assert bash_proposes("get", "ke", cwd=tmp_path) == set()
+    assert bash_proposes("set", "--px", "", cwd=tmp_path) == set()
+
+
+def test_zsh_has_every_command_with_its_options():
+    text = ZSH.read_text()
+    assert run("zsh", "-n", ZSH).stderr == ""
+
+    common, _, own = text.partition("common=(")[2].partition("\n        )\n")
+    for command in COMMANDS:
+        assert f"                '{command}:" in text
+        of_command = re.search(rf"^ +{command}\) own=\(\n(.*?)^ +\) ;;$", own, re.MULTILINE | re.DOTALL)[1]
+        assert {*re.findall(r"'(--[a-z-]+)", common), *re.findall(r"'(--[a-z-]+)", of_command)} == options_of(command)
