@@ -32,6 +32,8 @@
 #define SKEW_LARGE_MS      60000 /* more is refused */
 #define LATE_ANSWER_MS     300
 
+#define NOT_AUTHORIZED "-ERR not authorized\r\n"
+
 #define NS_PER_MS INT64_C(1000000)
 
 static int64_t wall_ms(void) {
@@ -74,15 +76,20 @@ static int make_properties(struct doctor *doctor, bool has_timestamp, struct buf
  */
 static bool ask(struct doctor *doctor, const char *verb, const char *word) {
         CLEANUP(buf_deinit) struct buf request = { 0 }, timestamp = { 0 };
+        bool is_set = strcmp(verb, "SET") == 0;
         mosquitto_property *properties = NULL;
         ssize_t n_random;
         int packet_id;
 
-        resp3_append_array(&request, word ? 3 : 2);
+        resp3_append_array(&request, is_set ? 5 : word ? 3 : 2);
         resp3_append_blob(&request, slice_from_string(verb));
         resp3_append_blob(&request, slice_from_string((const char *)doctor->key.data));
         if (word)
                 resp3_append_blob(&request, slice_from_string(word));
+        if (is_set) { /* it goes by itself, should we be interrupted */
+                resp3_append_blob(&request, SLICE_LITERAL("PX"));
+                resp3_append_blob(&request, SLICE_LITERAL("60000"));
+        }
         n_random = getrandom(doctor->correlation, sizeof(doctor->correlation), 0);
         ASSERT(n_random == sizeof(doctor->correlation)); /* never fails for so few bytes */
 
@@ -90,8 +97,7 @@ static bool ask(struct doctor *doctor, const char *verb, const char *word) {
         doctor->is_over = false;
         doctor->n_answers = 0;
         doctor->n_requests++;
-        if (buf_failed(&request) ||
-            make_properties(doctor, strcmp(verb, "SET") == 0, &timestamp, &properties) < 0) {
+        if (buf_failed(&request) || make_properties(doctor, is_set, &timestamp, &properties) < 0) {
                 mosquitto_property_free_all(&properties);
                 return false;
         }
@@ -243,9 +249,13 @@ void doctor_check_notifications(struct doctor *doctor) {
         doctor->is_notified = false;
         is_set = ask(doctor, "KEYNOTIFY", NULL) && answers(doctor, "+OK\r\n") && ask(doctor, "SET", "x") &&
                  answers(doctor, "+OK\r\n");
-        if (!is_set) {
-                doctor_say(doctor, SEVERITY_FAIL, "notifications",
-                           "see what it says; the store's policy may be meant",
+        if (answers(doctor, NOT_AUTHORIZED)) {
+                doctor_say(doctor, SEVERITY_WARN, "notifications",
+                           "let this client's user read and write statestorectl/doctor/* to have them "
+                           "looked at",
+                           "the store's policy does not let this client watch and set a key");
+        } else if (!is_set) {
+                doctor_say(doctor, SEVERITY_FAIL, "notifications", "see what it says, and the store's log",
                            "a key could not be watched and set: \"%s\"",
                            LOG_TEXT(buf_slice(&doctor->payload)));
         } else if (connection_wait(doctor->connection, &doctor->is_notified, NOTIFIED_WITHIN_MS) ==

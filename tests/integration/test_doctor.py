@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from support.control import Control
 from support.process import BUILD
 from support.stepped_clock import SteppedClock
 from support.store import Store
@@ -93,6 +94,16 @@ def test_a_broker_without_qos_1(make_site):
 def test_no_plugin(site):
     site.start_store()
     assert wrong(findings(site)) == {"plugin": "warn"}
+
+
+@pytest.mark.parametrize("text, severity", [("not authorized", "warn"), ("no quorum", "fail")])
+def test_a_store_that_refuses_what_is_asked_for_the_doctors_own_key(make_site, text, severity):
+    site = make_site()
+    site.start_store("--control")
+    site.connect("control", Control).do("fault", "error", text, "verb", "KEYNOTIFY", "key", "statestorectl/doctor/*")
+    found = findings(site)
+
+    assert wrong(found) == {"clock": "warn", "notifications": severity}
 
 
 def test_no_store(make_site):
