@@ -11,17 +11,23 @@
 #include "ctl/output.h"
 #include "ctl/task.h"
 
-/* So that who waits for a request hears of the store's timeout and not of ours. */
-static int64_t timeout_of(const struct options *options) {
-        int64_t timeout_ms = 0;
+/*
+ * How long the store is to wait for a request: --timeout where the words do not say it, so that it is the store who says that
+ * none has come. 0: this is no waiting.
+ */
+static int64_t wait_timeout(const struct options *options, bool *ret_is_said) {
+        int64_t timeout_ms = options->timeout_ms;
 
-        for (size_t i = 1; i + 1 < options->n_words; i++)
-                if (strcmp(options->words[0], "wait-for") == 0 &&
-                    strcmp(options->words[i], "timeout") == 0 &&
-                    parse_duration(slice_from_string(options->words[i + 1]), &timeout_ms) == 0 &&
-                    timeout_ms < INT32_MAX)
-                        return timeout_ms + options->timeout_ms;
-        return 2 * options->timeout_ms;
+        *ret_is_said = false;
+        if (strcmp(options->words[0], "wait-for") != 0)
+                return 0;
+
+        for (size_t i = 1; i + 1 < options->n_words; i += 2)
+                if (strcmp(options->words[i], "timeout") == 0) {
+                        *ret_is_said = true;
+                        parse_duration(slice_from_string(options->words[i + 1]), &timeout_ms);
+                }
+        return timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX;
 }
 
 static enum exit_code print_answer(struct task *task) {
@@ -50,7 +56,10 @@ static enum exit_code print_answer(struct task *task) {
 
 enum exit_code command_test(struct task *task) {
         const struct options *options = task->options;
-        struct session_request request = { .topic = TOPIC_CONTROL, .timeout_ms = timeout_of(options) };
+        struct session_request request = { .topic = TOPIC_CONTROL };
+        char timeout[PARSE_UINT64_DIGITS_MAX];
+        bool is_timeout_said;
+        int64_t wait_ms = wait_timeout(options, &is_timeout_said);
         bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
         enum exit_code code;
 
@@ -60,6 +69,13 @@ enum exit_code command_test(struct task *task) {
         for (size_t i = 0; i < options->n_words; i++)
                 session_request_add(&request, is_seed && i == 1 ? buf_slice(&task->value)
                                                                 : slice_from_string(options->words[i]));
+        if (wait_ms > 0 && !is_timeout_said && request.n_words + 2 <= SESSION_WORDS_MAX) {
+                session_request_add(&request, SLICE_LITERAL("timeout"));
+                session_request_add(&request,
+                                    (struct slice){ (const uint8_t *)timeout,
+                                                    format_uint64(timeout, (uint64_t)wait_ms, 1) });
+        }
+        request.timeout_ms = wait_ms + options->timeout_ms;
         code = task_ask(task, &request);
         if (code == EXIT_NO_ANSWER)
                 complain("a store answers this only where it was started with --control");

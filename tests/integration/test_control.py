@@ -228,7 +228,8 @@ def test_one_clients_clock_may_be_wrong(double, control, client):
 
 @pytest.mark.parametrize("words", [
     ("clock",), ("clock", "advance"), ("clock", "advance", "soon"), ("clock", "advance", "-1s"),
-    ("clock", "advance", "1s", "2s"), ("clock", "advance", "36501d"), ("clock", "freeze", "now"), ("clock", "skew", "a"),
+    ("clock", "advance", "1s", "2s"), ("clock", "advance", "36501d"), ("clock", "freeze", "now"),
+    ("clock", "skew", "a"),
     ("clock", "skew", "a", "b"), ("clock", "skew", "a", "-"), ("clock", "backwards"), ("reset", "all"), ("seed",),
     ("seed", "{"), ("seed", "", ""), ("RESET",), ("",), ("fault",), ("fault", "explode"), ("fault", "delay"),
     ("fault", "delay", "0s"), ("fault", "error", ""), ("fault", "error", "a\nb"), ("fault", "quota", "count", "0"),
@@ -521,6 +522,8 @@ def test_statestorectl_says_all_of_it(double, control, client, tmp_path):
     assert json.loads(ctl("requests", "key", "x")[1])["fault"] == "error"
     assert ctl("wait-for", "key", "x")[0] == 0
     assert ctl("wait-for", "key", "y", "timeout", "10ms")[0] == 1
+    code, _, errors = ctl("--timeout", "50ms", "wait-for", "key", "y")
+    assert (code, errors) == (1, "statestorectl: no such request has come\n")
     code, _, errors = ctl("fault", "explode")
     assert code == 4 and "was expected" in errors
     assert ctl("reset")[:2] == (0, "OK\n")

@@ -27,7 +27,7 @@ def is_open(client, topic):
 
 @pytest.mark.parametrize("topic", [notify_topic("a", "b"), f"clients/{SERVICE}", f"clients/{SERVICE}/x",
                                    f"clients/{SERVICE}x", CONTROL + "hello", CONTROL + "hold", CONTROL + "release",
-                                   CONTROL + "deliver", CONTROL + "other", "$CONTROL/statestore/v2/x", SYS + "plugin",
+                                   CONTROL + "deliver", CONTROL + "kick", CONTROL + "other", "$CONTROL/statestore/v2/x", SYS + "plugin",
                                    SYS + "welcome"])
 def test_a_stranger_cannot_publish_to(site, peer, topic):
     stranger = site.connect()

@@ -32,7 +32,7 @@ def watched_with(site_with):
 def hostile_publishes(rng):
     """Bytes of PUBLISH packets: right in form, wrong in every other way."""
     topics = [INVOKE, INVOKE, CONTROL + "hello", CONTROL + "hold", CONTROL + "release", CONTROL + "deliver",
-              CONTROL + "x", notify_topic("a", "b"), NOTIFY_PREFIX, "$SYS/statestore/v1/left", "other", "$CONTROL/"]
+              CONTROL + "kick", CONTROL + "x", notify_topic("a", "b"), NOTIFY_PREFIX, "$SYS/statestore/v1/left", "other", "$CONTROL/"]
     names = ["statestore-", "statestore-seal", "statestore-client-id", "x", "", "s", "statestore-" + "x" * 60000]
 
     def user():

@@ -9,7 +9,8 @@ import pytest
 
 from support.broker import free_port
 from support.client import INVOKE
-from support.plugin import CONTROL, KICKED, NOT_AUTHORIZED, SYS, VERSION, peer, site, site_with  # noqa: F401 fixtures
+from support.plugin import CONTROL, KICKED, NOT_AUTHORIZED, SUCCESS, SYS, VERSION
+from support.plugin import peer, site, site_with  # noqa: F401 fixtures
 from support.process import PATIENCE
 
 
@@ -104,13 +105,43 @@ def test_to_hold_a_connection_that_has_ended_is_answered_at_once(site, peer):
 
 @pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"\0", b"9" * 100000],
                          ids=["empty", "x", "negative", "too large", "blank", "NUL", "huge"])
-@pytest.mark.parametrize("what", ["hold", "release"])
+@pytest.mark.parametrize("what", ["hold", "release", "kick"])
 def test_what_is_no_number_is_passed_over(site, peer, what, nonsense):
     peer.publish(CONTROL + what, nonsense)
 
     peer.ping()
     assert peer.messages() == []
     assert peer.hello() == set()
+
+
+def test_a_connection_is_ended_with_its_client_s_will_and_no_other(site, peer):
+    victim, other = site.connect(will=("wills", b"gone")), site.connect()
+    number = peer.number_of(victim)
+    peer.number_of(other)
+    other.subscribe("wills")
+
+    assert peer.publish(CONTROL + "kick", number.encode()) == SUCCESS
+
+    assert victim.wait_until_closed() == KICKED
+    assert other.message("wills").payload == b"gone"
+    other.ping()
+
+
+def test_a_connection_that_has_ended_is_no_other_s(site, peer):
+    victim = site.connect()
+    number = peer.number_of(victim)
+    again = site.connect(victim.id)
+    victim.wait_until_closed()
+
+    peer.publish(CONTROL + "kick", number.encode())
+
+    again.ping()
+
+
+def test_who_says_it_is_not_ended(site, peer):
+    peer.publish(CONTROL + "kick", peer.number_of(peer).encode())
+
+    peer.ping()
 
 
 def test_welcome_lists_who_is_held_and_alive(site, peer):
