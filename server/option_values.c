@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/hlc.h"
@@ -148,10 +149,16 @@ int set_persist_property(struct config *config, const struct option *option, con
 }
 
 int set_http_listen(struct config *config, const struct option *option, const char *value) {
+        char loopback[sizeof("127.0.0.1:65535")];
         struct endpoint *endpoints;
         size_t n_endpoints;
+        uint64_t port;
 
         (void)option;
+        if (parse_uint64(slice_from_string(value), &port) == 0 && port >= 1 && port <= UINT16_MAX) {
+                snprintf(loopback, sizeof(loopback), "127.0.0.1:%u", (unsigned int)port);
+                value = loopback;
+        }
         if (endpoints_parse(slice_from_string(value), 0, &endpoints, &n_endpoints) < 0)
                 return -EINVAL;
         if (n_endpoints != 1 || endpoints->port == 0) {

@@ -163,6 +163,27 @@ Test(config, gives_hosts_without_a_port_the_one_of_the_option_wherever_it_stands
         config_deinit(&config);
 }
 
+static const struct {
+        const char *name;
+        const char *argument, *host;
+} listens[] = {
+        { "a port alone", "--http-listen=9464", "127.0.0.1" },
+        { "an address", "--http-listen=0.0.0.0:9464", "0.0.0.0" },
+        { "an address of IPv6", "--http-listen=[::1]:9464", "::1" },
+};
+
+Test(config, listens_on_loopback_where_no_address_is_said) {
+        for (size_t i = 0; i < N_ROWS(listens); i++) {
+                const char *const arguments[] = { listens[i].argument, NULL };
+                struct config config;
+
+                cr_assert_eq(read_config(arguments, &config), CONFIG_RUN, ROW(listens, i));
+                cr_expect_str_eq(config.http_listen->host, listens[i].host, ROW(listens, i));
+                cr_expect_eq(config.http_listen->port, 9464, ROW(listens, i));
+                config_deinit(&config);
+        }
+}
+
 Test(config, takes_a_certificate_with_its_key_and_a_password_with_its_user) {
         static const char *const arguments[] = { "--tls=on", "--tls-certificate=c", "--tls-key=k",
                                                  "--user=u", "--password-file=p",   NULL };

@@ -84,11 +84,12 @@ static const struct {
           "statestored: --ready-file: a file name was expected, not \"\"; see --help\n" },
         { "an HTTP address without a port",
           { "--http-listen", "127.0.0.1" },
-          "statestored: --http-listen: ADDRESS:PORT, such as 127.0.0.1:9464, was expected, not "
+          "statestored: --http-listen: [ADDRESS:]PORT, such as 127.0.0.1:9464, was expected, not "
           "\"127.0.0.1\"; see --help\n" },
         { "an HTTP port alone, and none",
           { "--http-listen", ":0" },
-          "statestored: --http-listen: ADDRESS:PORT, such as 127.0.0.1:9464, was expected, not \":0\"; see "
+          "statestored: --http-listen: [ADDRESS:]PORT, such as 127.0.0.1:9464, was expected, not \":0\"; "
+          "see "
           "--help\n" },
         { "a log level",
           { "--log-level", "trace" },
