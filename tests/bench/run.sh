@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.."
 . server/packages.sh
 install_packages $packages_build $packages_run $packages_bench
 
-STATESTORE_BUILD=$PWD/build/release-bench
+STATESTORE_BUILD=$PWD/build/bench
 export STATESTORE_BUILD
 
 [ -f "$STATESTORE_BUILD/build.ninja" ] ||

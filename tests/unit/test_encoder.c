@@ -343,3 +343,18 @@ Test(encoder, bears_the_node_id_it_was_given) {
         cr_expect(has_property(&message, "__srcId", S("gateway-7")));
         cr_expect(has_property(&message, "__ts", S("000000000000001:00002:gateway-7")));
 }
+
+Test(encoder, answers_with_any_payload_as_it_does_a_request) {
+        struct message message;
+
+        encoder_payload(&encoder, S("{}"), &message);
+        cr_expect(slice_equal(message.payload, S("{}")));
+        cr_expect(has_property(&message, "__stat", S("200")));
+        cr_expect(has_property(&message, "__srcId", S("StateStore")));
+        cr_expect_null(message_property(&message, "__ts").data);
+}
+
+Test(encoder, says_what_an_error_reads_without_its_frame) {
+        cr_expect(slice_equal(encoder_error_text(OUTCOME_SYNTAX_ERROR), S("syntax error")));
+        cr_expect(slice_equal(encoder_error_text(OUTCOME_STORAGE_FAILED), S("the storage has failed")));
+}

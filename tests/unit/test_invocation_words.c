@@ -273,3 +273,23 @@ Test(invocation, is_a_syntax_error_first_of_all) {
         for (size_t i = 0; i < N_ROWS(broken); i++)
                 cr_expect_eq(decode(broken[i].payload).outcome, SYNTAX, ROW(broken, i));
 }
+
+Test(verb, is_read_as_it_is_written) {
+        for (enum verb verb = 0; verb < N_VERBS; verb++) {
+                enum verb read = N_VERBS;
+
+                cr_expect(verb_text(verb).data, "verb %d", (int)verb);
+                cr_expect(verb_from_text(verb_text(verb), &read), "verb %d", (int)verb);
+                cr_expect_eq(read, verb);
+        }
+        cr_expect_null(verb_text(N_VERBS).data);
+}
+
+Test(verb, is_upper_case_and_whole) {
+        static const struct slice others[] = { S("get"), S("GE"), S("GETS"), S("") };
+        enum verb verb = N_VERBS;
+
+        for (size_t i = 0; i < N_ROWS(others); i++)
+                cr_expect_not(verb_from_text(others[i], &verb), "%zu", i);
+        cr_expect_eq(verb, N_VERBS);
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# How much of core and proto the fuzz targets reach, and how much they and the unit tests do, which starve them of memory
+# too: lines, file by file. The targets run over the inputs that are kept, over some that are made up, and over those that
+# fuzzing has found interesting on this machine (build/fuzz/corpus), without libFuzzer.
+#
+#   sh tests/fuzz/coverage.sh
+#
+# Exits with 1 where all together reach less than 95 % of either.
+
+set -eu
+
+cd "$(dirname "$0")/../.."
+. server/packages.sh
+install_packages $packages_build $packages_test
+
+build=$PWD/build/coverage
+targets='engine invocation broker_messages resp3 hlc glob topics parse'
+
+[ -f "$build/build.ninja" ] || meson setup "$build" -Db_coverage=true -Doptimization=1 >/dev/null
+ninja -C "$build" --quiet
+find "$build" -name '*.gcda' -delete
+
+# Says of each file of a layer how many lines were reached. Fails below so many percent.
+report() {
+        gcov --no-output "$build/server/lib$1.a.p/"*.gcda | awk -v layer="$1" -v by="$2" -v least="$3" '
+                $1 == "File" { file = $2; gsub(/\047/, "", file); is_ours = file ~ "server/" layer "/.*[.]c$" }
+                is_ours && /^Lines executed/ {
+                        sub(/.*:/, ""); split($0, part, "% of ")
+                        sub(/.*server\//, "server/", file)
+                        printf "  %-34s %6.1f %% of %4d\n", file, part[1], part[2]
+                        n_reached += part[1] * part[2] / 100; n += part[2]; is_ours = 0
+                }
+                END {
+                        printf "coverage_%s_%s %.1f %%\n", layer, by, n ? 100 * n_reached / n : 0
+                        exit !n || 100 * n_reached < least * n
+                }'
+}
+
+for target in $targets; do
+        program=$build/tests/fuzz/fuzz_$target
+        corpus=build/fuzz/corpus/$target
+        "$program" "tests/fuzz/seeds/$target" 2000 >/dev/null 2>&1
+        [ ! -d "$corpus" ] || "$program" "$corpus" 0 >/dev/null 2>&1
+done
+report core fuzz 0
+report proto fuzz 0
+
+meson test -C "$build" --suite unit --no-rebuild >/dev/null
+status=0
+report core all 95 || status=1
+report proto all 95 || status=1
+exit $status
