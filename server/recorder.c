@@ -23,7 +23,8 @@ struct recorder {
         int fd;
         struct buf lines; /* whole ones */
         uint64_t n_gathered;
-        bool is_failing; /* and logged */
+        bool has_requests; /* among them */
+        bool is_failing;   /* and logged */
         uint64_t n_left_out;
 };
 
@@ -117,12 +118,19 @@ void recorder_flush(struct recorder *recorder) {
         }
         recorder->is_failing = r < 0;
         recorder->n_gathered = 0;
+        recorder->has_requests = false;
         buf_reset(&recorder->lines);
+}
+
+void recorder_flush_requests(struct recorder *recorder) {
+        if (recorder && recorder->has_requests)
+                recorder_flush(recorder);
 }
 
 static void gather(struct recorder *recorder, enum recorded_type type, const struct message *message) {
         recording_append(&recorder->lines, type, message, wall_ms());
         recorder->n_gathered++;
+        recorder->has_requests |= type == RECORDED_REQUEST;
         if (recorder->lines.length > GATHERED_MAX)
                 recorder_flush(recorder);
 }

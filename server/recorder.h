@@ -24,5 +24,8 @@ struct recorder *recorder_close(struct recorder *recorder);
 void recorder_received(struct recorder *recorder, const struct message *message);
 void recorder_sent(struct recorder *recorder, const struct message *message);
 
-/* Writes what was gathered: before the answers to it leave, and after. Accepts NULL. */
+/* Writes what was gathered. Accepts NULL, as the next. */
 void recorder_flush(struct recorder *recorder);
+
+/* The same if there are requests in it: to be called before anything leaves, which may be the answer to one. */
+void recorder_flush_requests(struct recorder *recorder);

@@ -59,7 +59,6 @@ static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
 static void on_batch_end(void *userdata) {
         struct server *server = userdata;
 
-        recorder_flush(server->recorder);
         daemon_flush(server->daemon, server_now(server));
         server_update(server);
 }
@@ -68,6 +67,7 @@ int server_publish(void *userdata, const struct message *message, uint16_t *ret_
         struct server *server = userdata;
         int r;
 
+        recorder_flush_requests(server->recorder);
         r = link_publish(server->link, message, ret_id);
         if (r == 0)
                 recorder_sent(server->recorder, message);

@@ -181,7 +181,7 @@ def test_every_request_that_was_answered_is_in_the_file_after_kill_9(site, recor
     store = site.start_store("--record", str(recording))
     client = site.connect("client-1")
     for i in range(n_before):
-        client.request("SET", f"k{i}", "v")
+        client.request("SET", f"k{i}", "v", protocol=("1.0", "7.0")[i % 2])  # the second is answered by itself
     futures = [client.send("SET", f"l{i}", "v" * 300) for i in range(n_at_once)]
     if futures:
         futures[n_at_once // 5].result(30)
