@@ -92,7 +92,8 @@ static enum connection_result turn(struct connection *connection, int64_t durati
         };
         int r = MOSQ_ERR_SUCCESS;
 
-        if (client && mosquitto_want_write(client))
+        /* TLS shakes hands inside the library's reading; until then CONNECT waits, and must not keep us awake */
+        if (client && mosquitto_want_write(client) && (connection->is_ready || !connection->config.tls.tls))
                 fds[0].events |= POLLOUT;
         poll_unless_interrupted(connection, fds, 2, duration_ms < TURN_MS ? duration_ms : TURN_MS);
         if (is_interrupted(connection) || fds[1].revents)
@@ -167,6 +168,8 @@ static enum connection_result fail_to_connect(struct connection *connection, int
         const char *advice = "; is it running there? --host and --port say where it is";
         struct duration_text timeout = duration_text(connection->config.timeout_ms);
 
+        if (result == MOSQ_ERR_TLS || (result == MOSQ_ERR_ERRNO && error == EPROTO))
+                advice = connection_tls_advice(connection);
         if (result == MOSQ_ERR_EAI)
                 return connection_fail(connection, "cannot connect to " BROKER ": %s%s",
                                        BROKER_OF(connection), gai_strerror(error),
@@ -198,6 +201,8 @@ static int make_client(struct connection *connection) {
                                                                  : RECEIVE_MAXIMUM);
         if (r == MOSQ_ERR_SUCCESS && config->user)
                 r = mosquitto_username_pw_set(client, config->user, config->password);
+        if (r == MOSQ_ERR_SUCCESS && credentials_set_tls(&config->tls, client) < 0)
+                r = MOSQ_ERR_TLS;
         connection_listen(client);
         return r;
 }

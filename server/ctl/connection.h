@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "common/message.h"
+#include "io/credentials.h"
 
 /*
  * A connection to the broker for somebody who does one thing at a time. Nothing happens but within its calls,
@@ -23,8 +24,9 @@ enum connection_result {
 struct connection_config {
         const char *host;
         uint16_t port;
-        const char *user;     /* NULL: none */
-        const char *password; /* NULL: none */
+        const char *user;       /* NULL: none */
+        const char *password;   /* NULL: none */
+        struct credentials tls; /* what of it is about TLS */
         const char *client_id;
         int64_t timeout_ms; /* for connection_open() */
 

@@ -76,15 +76,23 @@ static void on_subscribe(struct mosquitto *client, void *userdata, int packet_id
         connection->is_ready = true;
 }
 
+const char *connection_tls_advice(const struct connection *connection) {
+        return connection->config.tls.tls && !connection->is_ready
+                       ? "; is its certificate trusted, and ours accepted? See --tls-ca-file and "
+                         "--tls-certificate"
+                       : "";
+}
+
 void connection_lose(struct connection *connection, int reason) {
         if (reason >= 0x80)
                 connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
                                 mosquitto_reason_string(reason));
         else if (reason == MOSQ_ERR_CONN_LOST)
-                connection_fail(connection, "lost the connection to " BROKER, BROKER_OF(connection));
+                connection_fail(connection, "lost the connection to " BROKER "%s", BROKER_OF(connection),
+                                connection_tls_advice(connection));
         else
-                connection_fail(connection, "lost the connection to " BROKER ": %s", BROKER_OF(connection),
-                                mosquitto_strerror(reason));
+                connection_fail(connection, "lost the connection to " BROKER ": %s%s", BROKER_OF(connection),
+                                mosquitto_strerror(reason), connection_tls_advice(connection));
 }
 
 static void on_disconnect(struct mosquitto *client, void *userdata, int reason,

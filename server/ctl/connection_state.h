@@ -23,3 +23,6 @@ void connection_listen(struct mosquitto *client);
 
 /* The connection has ended. reason: MQTT's where the broker said why, else the library's. */
 void connection_lose(struct connection *connection, int reason);
+
+/* What may be wrong with a connection that TLS has not let come about; "" for another one. */
+const char *connection_tls_advice(const struct connection *connection);

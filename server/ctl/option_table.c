@@ -65,6 +65,29 @@ static int set_password_file(struct options *options, const char *value) {
         return set_text(&options->password_file, value);
 }
 
+static int set_tls(struct options *options, const char *value) {
+        if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+                return -EINVAL;
+        options->tls.tls = strcmp(value, "on") == 0;
+        return 0;
+}
+
+static int set_tls_ca_file(struct options *options, const char *value) {
+        return set_text(&options->tls.tls_ca_file, value);
+}
+
+static int set_tls_certificate(struct options *options, const char *value) {
+        return set_text(&options->tls.tls_certificate, value);
+}
+
+static int set_tls_key(struct options *options, const char *value) {
+        return set_text(&options->tls.tls_key, value);
+}
+
+static int set_tls_alpn(struct options *options, const char *value) {
+        return set_text(&options->tls.tls_alpn, value);
+}
+
 /* It stands in topics and, as the node of our clock, in timestamps. */
 static int set_client_id(struct options *options, const char *value) {
         if (strlen(value) > CLIENT_ID_LENGTH_MAX || strpbrk(value, "+#/") ||
@@ -217,6 +240,16 @@ const struct option option_table[] = {
           OPTION_FOR_ALL, set_user },
         { "password-file", 0, "FILE", "STATESTORE_PASSWORD_FILE", NULL, "a file name",
           "a file with the password on its only line", OPTION_FOR_ALL, set_password_file },
+        { "tls", 0, "on|off", "STATESTORE_TLS", "off", "on or off",
+          "encrypt; on trusts the system's authorities", OPTION_FOR_ALL, set_tls },
+        { "tls-ca-file", 0, "FILE", "STATESTORE_TLS_CA_FILE", NULL, "a file name",
+          "trust these instead; switches TLS on", OPTION_FOR_ALL, set_tls_ca_file },
+        { "tls-certificate", 0, "FILE", "STATESTORE_TLS_CERTIFICATE", NULL, "a file name", "our certificate",
+          OPTION_FOR_ALL, set_tls_certificate },
+        { "tls-key", 0, "FILE", "STATESTORE_TLS_KEY", NULL, "a file name", "its key", OPTION_FOR_ALL,
+          set_tls_key },
+        { "tls-alpn", 0, "NAME", "STATESTORE_TLS_ALPN", NULL, "a name", "the protocol to ask for by ALPN",
+          OPTION_FOR_ALL, set_tls_alpn },
         { "client-id", 0, "ID", "STATESTORE_CLIENT_ID", NULL,
           "1 to 256 bytes of UTF-8 without any of : / + #", "our MQTT client id (another one each time)",
           OPTION_FOR_ALL, set_client_id },

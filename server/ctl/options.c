@@ -236,6 +236,20 @@ static enum options_result read_password(struct options *options) {
         return options->password ? OPTIONS_RUN : OPTIONS_WRONG;
 }
 
+static enum options_result check_tls(struct options *options) {
+        struct credentials *tls = &options->tls;
+
+        if (tls->tls_ca_file)
+                tls->tls = true;
+        if (!tls->tls_certificate != !tls->tls_key)
+                return wrong(options, tls->tls_key ? "--tls-key" : "--tls-certificate",
+                             "certificate and key belong together; the other one is missing");
+        if (tls->tls_certificate && !tls->tls)
+                return wrong(options, "--tls-certificate",
+                             "without --tls on or --tls-ca-file it is not used");
+        return OPTIONS_RUN;
+}
+
 static void make_client_id(struct options *options) {
         uint64_t random;
         ssize_t n_random;
@@ -274,6 +288,8 @@ static enum options_result settle(struct parser *parser) {
                 options->user = options->url.user;
         if (result == OPTIONS_RUN)
                 result = read_password(options);
+        if (result == OPTIONS_RUN)
+                result = check_tls(options);
         make_client_id(options);
         return result;
 }

@@ -5,6 +5,7 @@
 
 #include "ctl/command.h"
 #include "ctl/url.h"
+#include "io/credentials.h"
 
 /*
  * What the user wants: read from the command line, which beats the environment, which beats the defaults. One
@@ -22,7 +23,8 @@ struct options {
         uint16_t port;
         const char *user; /* NULL: none */
         const char *password_file;
-        char *password; /* owned; NULL: none */
+        char *password;         /* owned; NULL: none */
+        struct credentials tls; /* what of it is about TLS */
         const char *client_id;
         char client_id_space[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;

@@ -289,6 +289,7 @@ struct connection_config connection_config_of(const struct options *options) {
                 .port = options->port,
                 .user = options->user,
                 .password = options->password,
+                .tls = options->tls,
                 .client_id = options->client_id,
                 .timeout_ms = options->timeout_ms,
                 .hangup_fd = -1,

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestorectl under TLS: the same options as the store's, trusting as the store does."""
+
+import os
+import subprocess
+
+import pytest
+
+from support.certificates import Authority
+from support.process import BUILD
+
+CTL = BUILD / "server" / "statestorectl"
+HOST = "127.0.0.2"  # where the broker speaks TLS; the store comes to 127.0.0.1
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"), "good")
+
+
+@pytest.fixture(scope="module")
+def server(good):
+    return good.issue("server")
+
+
+@pytest.fixture
+def site(make_site, good, server, request):
+    lines = getattr(request, "param", ())
+    site = make_site(listeners=[f"listener {{port}} {HOST}", f"cafile {good.certificate}",
+                                f"certfile {server.certificate}", f"keyfile {server.key}", *lines])
+    site.start_store()
+    return site
+
+
+def ctl(site, *words, **environment):
+    return subprocess.run([CTL, "--host", HOST, "--port", str(site.broker.port), "--timeout", "10s",
+                           *map(str, words)],
+                          env={**os.environ, **environment}, capture_output=True, text=True, timeout=40)
+
+
+def test_it_asks_through_a_broker_that_it_trusts(site, good):
+    trust = "--tls-ca-file", good.certificate
+
+    assert ctl(site, *trust, "ping").returncode == 0
+    large = "x" * 100_000
+    assert ctl(site, *trust, "set", "key", large).returncode == 0
+    assert ctl(site, *trust, "get", "key").stdout == large
+
+
+def test_the_systems_authorities_are_trusted_where_none_are_named(site, good):
+    assert ctl(site, "--tls", "on", "ping", SSL_CERT_FILE=str(good.certificate)).returncode == 0
+    assert ctl(site, "ping", SSL_CERT_FILE=str(good.certificate), STATESTORE_TLS="on").returncode == 0
+
+
+def test_a_broker_that_it_does_not_trust_is_not_asked(site, tmp_path):
+    result = ctl(site, "--tls-ca-file", Authority(tmp_path, "bad").certificate, "ping")
+
+    assert result.returncode == 3
+    assert "certificate" in result.stderr
+
+
+def test_without_tls_such_a_broker_is_not_understood(site):
+    result = ctl(site, "ping")
+
+    assert result.returncode == 3 and result.stderr
+
+
+@pytest.mark.parametrize("site", [("require_certificate true",)], indirect=True)
+def test_the_broker_sees_who_it_is_by_its_certificate(site, good):
+    ours = good.issue("ctl")
+    trust = "--tls-ca-file", good.certificate
+
+    assert ctl(site, *trust, "ping").returncode == 3
+    assert ctl(site, *trust, "--tls-certificate", ours.certificate, "--tls-key", ours.key, "ping").returncode == 0
+
+
+@pytest.mark.parametrize("words, said", [
+    (("--tls", "yes"), "on or off was expected"),
+    (("--tls-certificate", "a.crt", "--tls-ca-file", "ca"), "certificate and key belong together"),
+    (("--tls-key", "a.key", "--tls-ca-file", "ca"), "certificate and key belong together"),
+    (("--tls-certificate", "a.crt", "--tls-key", "a.key"), "--tls on or --tls-ca-file"),
+    (("--tls-ca-file", "/nowhere/ca.crt"), "certificate"),
+])
+def test_what_cannot_be_used_is_said(words, said):
+    result = subprocess.run([CTL, *words, "ping"], capture_output=True, text=True, timeout=20)
+
+    assert result.returncode in (2, 3)
+    assert said in result.stderr
