@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from support.double import Double, environment_of_doubles
+from support.double import Double
+from support.plugin import runtime_of_sanitizers
 from support.process import REPOSITORY, STATESTORED, bound_to_us
 
 EXAMPLES = REPOSITORY / "tests" / "examples"
@@ -34,7 +35,7 @@ SURROUNDINGS = {
 def statestored_in_path(tmp_path_factory):
     """What the sanitizers want in a double's environment is not for the programs that start one."""
     script = tmp_path_factory.mktemp("bin") / "statestored"
-    runtime = environment_of_doubles().get("LD_PRELOAD", "")
+    runtime = ":".join(runtime_of_sanitizers())
     script.write_text(f'#!/bin/sh\nLD_PRELOAD={shlex.quote(runtime)} exec {shlex.quote(str(STATESTORED))} "$@"\n')
     script.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
