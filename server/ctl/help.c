@@ -91,6 +91,25 @@ static void append_command_options(struct buf *text, const struct command *comma
         }
 }
 
+static void append_common_options(struct buf *text) {
+        size_t column = 1;
+
+        for (size_t i = 0; i < n_options; i++) {
+                size_t length = strlen(" --") + strlen(option_table[i].name);
+
+                if (option_table[i].commands != OPTION_FOR_ALL)
+                        continue;
+                if (column + length > LINE_LENGTH_MAX) {
+                        buf_append_string(text, "\n ");
+                        column = 1;
+                }
+                buf_append_string(text, " --");
+                buf_append_string(text, option_table[i].name);
+                column += length;
+        }
+        buf_append_string(text, "\n");
+}
+
 static void append_command_help(struct buf *text, const struct command *command) {
         buf_append_string(text, "Usage: statestorectl ");
         buf_append_string(text, command->name);
@@ -102,12 +121,7 @@ static void append_command_help(struct buf *text, const struct command *command)
         append_command_options(text, command);
 
         buf_append_string(text, "\nOptions of every command, for which see statestorectl --help:\n ");
-        for (size_t i = 0; i < n_options; i++)
-                if (option_table[i].commands == OPTION_FOR_ALL) {
-                        buf_append_string(text, " --");
-                        buf_append_string(text, option_table[i].name);
-                }
-        buf_append_string(text, "\n");
+        append_common_options(text);
 }
 
 void help_append(struct buf *text, const struct command *command) {

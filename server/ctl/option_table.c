@@ -230,8 +230,7 @@ const struct option option_table[] = {
           "keys and values are hex digits, as arguments and in what is printed", FOR_BYTES, set_hex },
 
         { "url", 'u', "URL", "STATESTORE_URL", "mqtt://127.0.0.1:1883", NULL,
-          "the broker, mqtt://[USER[:PASSWORD]@]HOST[:PORT]; for stat and top http://HOST[:PORT]",
-          OPTION_FOR_ALL, set_url },
+          "mqtt://[USER[:PASSWORD]@]HOST[:PORT]; stat, top: http://HOST[:PORT]", OPTION_FOR_ALL, set_url },
         { "host", 0, "HOST", "STATESTORE_HOST", NULL, "a name or an address",
           "the broker, in place of --url's", OPTION_FOR_ALL, set_host },
         { "port", 0, "PORT", "STATESTORE_PORT", NULL, "a port from 1 to 65535",

@@ -46,7 +46,7 @@ def options_of(command):
     """With those that every command has."""
     text = help_of(command)
     own = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text.partition("\nOptions:")[2], re.MULTILINE)
-    common = re.search(r"^Options of every command, .*:\n(.*)$", text, re.MULTILINE)[1].split()
+    common = re.search(r"^Options of every command, .*:\n((?:  --.*\n)+)", text, re.MULTILINE)[1].split()
     return {*own, *common}
 
 
