@@ -56,14 +56,33 @@ static bool match_class(struct slice *pattern, uint32_t character, bool *ret_mat
         return false;
 }
 
-/* Matches one character of text with one item of pattern, neither empty; takes both on success. */
-static bool match_one(struct slice *pattern, struct slice *text, uint64_t *budget) {
-        struct slice pattern_rest = *pattern, text_rest = *text;
+size_t glob_class_length(struct slice pattern) {
+        struct slice rest = { pattern.data + 1, pattern.length - 1 };
+        bool matches;
+
+        return match_class(&rest, 0, &matches) ? pattern.length - rest.length : 0;
+}
+
+/* Where matching is in a pattern. */
+struct place {
+        const struct glob_part *part, *end;
+        struct slice rest; /* of the part; empty: the pattern has ended, see skip_ended() */
+};
+
+static void skip_ended(struct place *place) {
+        while (place->rest.length == 0 && place->part + 1 < place->end)
+                place->rest = (++place->part)->text;
+}
+
+/* Matches one character of text with one item of the pattern, neither empty; takes both on success. */
+static bool match_one(struct place *place, struct slice *text, uint64_t *budget) {
+        struct slice pattern_rest = place->rest, text_rest = *text;
         uint32_t character = take_character(&text_rest);
         uint32_t item = take_character(&pattern_rest);
-        bool matches = item == '?' || item == character;
+        bool is_literal = place->part->is_literal;
+        bool matches = item == character || (item == '?' && !is_literal);
 
-        if (item == '[') {
+        if (item == '[' && !is_literal) {
                 size_t before = pattern_rest.length;
                 bool closed = match_class(&pattern_rest, character, &matches);
                 uint64_t cost = closed ? before - pattern_rest.length : before;
@@ -73,33 +92,47 @@ static bool match_one(struct slice *pattern, struct slice *text, uint64_t *budge
 
         if (!matches)
                 return false;
-        *pattern = pattern_rest;
+        place->rest = pattern_rest;
         *text = text_rest;
         return true;
 }
 
-bool glob_match(struct slice pattern, struct slice text, uint64_t *budget) {
-        struct slice after_star = { 0 }, star_text = { 0 };
+static bool is_star(const struct place *place) {
+        return place->rest.length > 0 && place->rest.data[0] == '*' && !place->part->is_literal;
+}
+
+bool glob_match_parts(const struct glob_part *parts, size_t n_parts, struct slice text, uint64_t *budget) {
+        struct place place = { .part = parts, .end = parts + n_parts, .rest = parts->text };
+        struct place after_star = { 0 };
+        struct slice star_text = { 0 };
 
         for (;;) {
                 if (*budget == 0)
                         return false;
                 (*budget)--;
 
-                if (pattern.length > 0 && pattern.data[0] == '*') {
-                        take_character(&pattern);
-                        if (pattern.length == 0)
+                skip_ended(&place);
+                if (is_star(&place)) {
+                        take_character(&place.rest);
+                        skip_ended(&place);
+                        if (place.rest.length == 0)
                                 return true;
-                        after_star = pattern;
+                        after_star = place;
                         star_text = text;
                 } else if (text.length == 0) {
-                        return pattern.length == 0;
-                } else if (pattern.length == 0 || !match_one(&pattern, &text, budget)) {
-                        if (!after_star.data || star_text.length == 0)
+                        return place.rest.length == 0;
+                } else if (place.rest.length == 0 || !match_one(&place, &text, budget)) {
+                        if (!after_star.part || star_text.length == 0)
                                 return false;
                         take_character(&star_text);
-                        pattern = after_star;
+                        place = after_star;
                         text = star_text;
                 }
         }
+}
+
+bool glob_match(struct slice pattern, struct slice text, uint64_t *budget) {
+        struct glob_part whole = { .text = pattern };
+
+        return glob_match_parts(&whole, 1, text, budget);
 }

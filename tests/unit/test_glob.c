@@ -233,3 +233,70 @@ Test(glob, takes_at_most_pattern_times_text_steps) {
                               2 * (pattern_length + 1) * (sizeof(a) + 1), ROW(evil, i));
         }
 }
+
+#define PATTERN(text)                                                                                       \
+        { S(text), false }
+#define LITERAL(text)                                                                                       \
+        { S(text), true }
+
+static const struct {
+        const char *name;
+        struct glob_part parts[4];
+        size_t n_parts;
+        struct slice text;
+        bool matches;
+} in_parts[] = {
+        { "a literal", { LITERAL("a*") }, 1, S("a*"), true },
+        { "a literal star is no star", { LITERAL("a*") }, 1, S("abc"), false },
+        { "a literal ? is none", { LITERAL("?") }, 1, S("a"), false },
+        { "a literal class is none", { LITERAL("[ab]") }, 1, S("a"), false },
+        { "a literal class is its text", { LITERAL("[ab]") }, 1, S("[ab]"), true },
+        { "one after the other", { PATTERN("a?"), LITERAL("*"), PATTERN("c*") }, 3, S("ab*cd"), true },
+        { "one after the other, another",
+          { PATTERN("a?"), LITERAL("*"), PATTERN("c*") },
+          3,
+          S("abxcd"),
+          false },
+        { "a star goes back over parts",
+          { PATTERN("*"), LITERAL("ab"), PATTERN("c") },
+          3,
+          S("abxabc"),
+          true },
+        { "a star goes into a literal that does not follow",
+          { PATTERN("*"), LITERAL("ab") },
+          2,
+          S("abx"),
+          false },
+        { "a star at a part's end", { PATTERN("a*"), LITERAL("") }, 2, S("abc"), true },
+        { "a star at the end of all", { LITERAL("a"), PATTERN("*") }, 2, S("a"), true },
+        { "empty parts", { LITERAL(""), PATTERN("a"), LITERAL(""), PATTERN("b") }, 4, S("ab"), true },
+        { "empty parts, nothing", { LITERAL(""), PATTERN("") }, 2, S(""), true },
+        { "a class does not go on in the next part", { PATTERN("["), LITERAL("a]") }, 2, S("a"), false },
+        { "a class that does not is its text", { PATTERN("["), LITERAL("a]") }, 2, S("[a]"), true },
+        { "more text than parts", { PATTERN("a"), LITERAL("b") }, 2, S("abc"), false },
+        { "more parts than text", { PATTERN("a"), LITERAL("b") }, 2, S("a"), false },
+};
+
+Test(glob, is_put_together_of_patterns_and_of_what_stands_for_itself) {
+        for (size_t i = 0; i < N_ROWS(in_parts); i++) {
+                uint64_t budget = 1000;
+
+                cr_expect_eq(
+                        glob_match_parts(in_parts[i].parts, in_parts[i].n_parts, in_parts[i].text, &budget),
+                        in_parts[i].matches, ROW(in_parts, i));
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice pattern;
+        size_t length;
+} classes[] = {
+        { "closed", S("[ab]c"), 4 },     { "a bracket first", S("[]]"), 3 }, { "negated", S("[!]a]"), 5 },
+        { "never closed", S("[ab"), 0 }, { "nothing in it", S("[]"), 0 },    { "alone", S("["), 0 },
+};
+
+Test(glob, tells_where_a_class_ends) {
+        for (size_t i = 0; i < N_ROWS(classes); i++)
+                cr_expect_eq(glob_class_length(classes[i].pattern), classes[i].length, ROW(classes, i));
+}
