@@ -42,7 +42,7 @@ void broker_execute_departure(struct daemon *daemon, const struct message *messa
                 daemon_step(daemon, &left, now);
 }
 
-static void serve(struct daemon *daemon, enum broker_side side) {
+static void serve(struct daemon *daemon, enum broker_side side, struct now now) {
         bool is_proven = side == BROKER_SIDE_PROVEN;
 
         daemon->side = side;
@@ -53,6 +53,7 @@ static void serve(struct daemon *daemon, enum broker_side side) {
                           : (struct slice){ 0 };
         daemon->publisher.direct = is_proven;
         daemon->publisher.notified = is_proven ? NULL : remember_notified;
+        daemon_apply_policy(daemon, now);
         daemon->callbacks.serving(daemon->callbacks.userdata, side);
 }
 
@@ -61,7 +62,7 @@ static void serve_plain(struct daemon *daemon, bool all_have_left, struct now no
 
         if (all_have_left)
                 daemon_step(daemon, &all_left, now);
-        serve(daemon, BROKER_SIDE_PLAIN);
+        serve(daemon, BROKER_SIDE_PLAIN, now);
 }
 
 /* What is registered stays: the plugin may still say who is there. */
@@ -112,7 +113,7 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
         memcpy(daemon->seal, seal.data, sizeof(daemon->seal));
         kept.connections = connections;
         daemon_step(daemon, &kept, now);
-        serve(daemon, BROKER_SIDE_PROVEN);
+        serve(daemon, BROKER_SIDE_PROVEN, now);
 }
 
 /*

@@ -12,6 +12,7 @@
 #include "config_arguments.h"
 #include "config_file.h"
 #include "config_reading.h"
+#include "policy_file.h"
 
 void config_wrong(struct config_reading *reading, const char *where, const char *what) {
         fprintf(stderr, "statestored: %s: %s%s\n", where, what, reading->hint);
@@ -148,6 +149,18 @@ static void complete(struct config_reading *reading) {
                 config_wrong(reading, "--host", "out of memory");
 }
 
+static void read_policy(struct config_reading *reading) {
+        struct config *config = reading->config;
+        struct policy_file_sink sink = { .fault = take_fault, .userdata = reading };
+
+        if (!config->policy_file)
+                return;
+        reading->hint = "";
+        config->policy = policy_file_read(config->policy_file, config->allow_unverified, &sink);
+        if (!config->policy)
+                reading->is_wrong = true;
+}
+
 enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config) {
         struct config_reading reading = { .config = ret_config, .hint = "" };
 
@@ -162,6 +175,7 @@ enum config_result config_read(int n_arguments, char *const *arguments, struct c
         config_arguments_read(&reading, n_arguments, arguments);
         if (!reading.is_wrong)
                 complete(&reading);
+        read_policy(&reading);
 
         if (reading.is_wrong)
                 return CONFIG_WRONG;
@@ -176,6 +190,7 @@ void config_deinit(struct config *config) {
         endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
         free(config->presence_filter);
         free(config->persist_property);
+        policy_free(config->policy);
         config_file_texts_free(config->file_texts);
         *config = (struct config){ 0 };
 }
@@ -192,7 +207,9 @@ void config_reload(struct config *config, const struct config *next) {
                         continue;
 
                 config->values[i] = next->values[i];
-                if (is_changed)
+                if (is_changed && !next->values[i] && option->field)
+                        *(const char **)((char *)config + option->field) = NULL;
+                else if (is_changed)
                         option->set(config, option, next->values[i]);
         }
 }

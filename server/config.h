@@ -48,7 +48,11 @@ struct config {
         const char *persist_property_value;
         const char *values[CONFIG_OPTIONS_MAX]; /* as they were given, by the option's place in the table */
         struct config_file_text *file_texts;    /* owned */
-        struct endpoint *http_listen;           /* owned; NULL: none */
+        const char *policy_file;                /* NULL: none, and everything is allowed */
+        bool allow_unverified;
+        struct policy *policy;        /* owned: what the file says */
+        const char *const *explain;   /* CLIENT USER VERB KEY; NULL: run */
+        struct endpoint *http_listen; /* owned; NULL: none */
         const char *seed_file;
         const char *record_file;
         const char *ready_file;

@@ -45,6 +45,16 @@ static void read_unknown(struct config_reading *reading, int n_arguments, char *
                 (*at)++; /* most likely its value */
 }
 
+/* Returns the arguments taken. */
+static int read_explain(struct config_reading *reading, int n_arguments, char *const *arguments) {
+        if (n_arguments < 5) {
+                config_wrong(reading, "--explain", "CLIENT USER VERB KEY was expected");
+                return n_arguments;
+        }
+        reading->config->explain = (const char *const *)&arguments[1];
+        return 5;
+}
+
 void config_arguments_read(struct config_reading *reading, int n_arguments, char *const *arguments) {
         for (int at = 1; at < n_arguments;) {
                 const char *argument = arguments[at];
@@ -57,6 +67,8 @@ void config_arguments_read(struct config_reading *reading, int n_arguments, char
                 } else if (strcmp(argument, "--check-config") == 0) {
                         reading->check_only = true;
                         at++;
+                } else if (strcmp(argument, "--explain") == 0) {
+                        at += read_explain(reading, n_arguments - at, &arguments[at]);
                 } else if (is_flag(argument, "--config")) {
                         take_value(n_arguments, arguments, &at, NULL);
                 } else {

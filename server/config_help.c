@@ -21,7 +21,8 @@ void config_help_print(void) {
                         printf(" (%s)", options[i].initial);
                 printf("\n");
         }
-        printf("  --check-config                  say whether all this can be used, and do nothing\n"
+        printf("  --explain CLIENT USER VERB KEY  say which rule of the policy decides, and do nothing\n"
+               "  --check-config                  say whether all this can be used, and do nothing\n"
                "  --version                       print the version\n"
                "  --help, -h                      print this\n"
                "\n"

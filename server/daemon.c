@@ -70,6 +70,8 @@ struct daemon *daemon_free(struct daemon *daemon) {
         inbox_deinit(&daemon->inbox);
         batch_deinit(&daemon->batch);
         engine_free(daemon->engine);
+        policy_free(daemon->policy);
+        policy_free(daemon->next_policy);
         encoder_deinit(&daemon->encoder);
         free(daemon);
         return NULL;
@@ -235,6 +237,7 @@ void daemon_flush(struct daemon *daemon, struct now now) {
                 if (daemon->is_publishing)
                         return;
 
+                daemon_apply_policy(daemon, now);
                 broker_greet(daemon, now);
                 if (!has_executed)
                         execute_waiting(daemon, now);

@@ -85,6 +85,12 @@ void daemon_set_hooks(struct daemon *daemon, const struct hooks *hooks);
 /* As engine_set_limits(). */
 void daemon_set_limits(struct daemon *daemon, const struct engine_config *config);
 
+/*
+ * From here on requests are decided by this policy, which is taken over; NULL: everything is allowed. Registrations that
+ * it does not grant end, as soon as the broker can be told.
+ */
+void daemon_set_policy(struct daemon *daemon, struct policy *policy, struct now now);
+
 /* When daemon_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
 int64_t daemon_next_deadline(const struct daemon *daemon);
 

@@ -34,6 +34,10 @@ struct daemon {
         int64_t turn_from_ns; /* when the request that has its turn got it */
         uint64_t n_done; /* messages executed and batches settled: it grows as long as anything is done */
 
+        struct policy *policy;             /* owned; the engine borrows it */
+        struct policy *next_policy;        /* owned; while is_policy_due: it holds once the batch is open */
+        bool is_policy_due, is_policy_new; /* to be taken over; registrations are to be held against it */
+
         enum broker_side side, last_side;
         bool is_connected;
         bool is_plugin_seen;
@@ -60,6 +64,9 @@ int daemon_step(struct daemon *daemon, const struct event *event, struct now now
 /* Executes a request, or refuses it; the batch is open. */
 void request_execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
                      struct now now);
+
+/* daemon_policy.c: takes over a policy that had to wait, and ends what it does not grant; the batch is open. */
+void daemon_apply_policy(struct daemon *daemon, struct now now);
 
 /* broker.c: what the broker's side says. */
 

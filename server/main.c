@@ -6,6 +6,7 @@
 
 #include "common/allocator.h"
 #include "config.h"
+#include "explain.h"
 #include "server.h"
 
 /* A file that took one of their numbers would get what is written there. */
@@ -27,6 +28,10 @@ int main(int n_arguments, char **arguments) {
         occupy_standard_files();
         switch (config_read(n_arguments, arguments, &config)) {
         case CONFIG_RUN:
+                if (config.explain) {
+                        exit_code = explain(&config);
+                        break;
+                }
                 exit_code = server_run(&config, n_arguments, arguments);
                 break;
         case CONFIG_DONE:

@@ -60,7 +60,7 @@ static int take_entry(void *userdata, struct slice key, struct slice value, stru
 static int take_registration(void *userdata, struct slice client, struct slice key, uint64_t connection) {
         struct restore *restore = userdata;
 
-        return engine_restore_registration(restore->engine, client, key, connection);
+        return engine_restore_registration(restore->engine, client, (struct slice){ 0 }, key, connection);
 }
 
 static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,

@@ -26,8 +26,10 @@ static int ask(struct engine *engine, const struct request *request, struct now 
 
 int seeding_set(struct engine *engine, const struct record *record, enum set_condition condition,
                 struct now now, struct effects *effects, enum outcome *ret_outcome) {
-        struct request get = { .verb = VERB_GET, .key = buf_slice(&record->key) };
-        struct request set = { .verb = VERB_SET, .key = get.key, .value = SLICE_LITERAL("") };
+        struct request get = { .verb = VERB_GET, .key = buf_slice(&record->key), .is_own = true };
+        struct request set = {
+                .verb = VERB_SET, .key = get.key, .value = SLICE_LITERAL(""), .is_own = true
+        };
         enum outcome outcome;
         int r;
 

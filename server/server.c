@@ -139,6 +139,10 @@ static void on_serving(void *userdata, enum broker_side side) {
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[side]);
         service_say_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
                            abilities[side]);
+        if (side == BROKER_SIDE_PLAIN && server->config.policy_file && !server->config.allow_unverified)
+                log_warning(
+                        "this broker does not say who sends: the policy grants nothing to anybody; load our "
+                        "plugin, or see --allow-unverified");
         server->is_down_logged = false;
         server->is_refusal_logged = false;
         if (!server->has_served)
@@ -183,6 +187,14 @@ static struct engine_config engine_config(const struct config *config) {
         };
 }
 
+static void say_policy(const struct server *server) {
+        const struct config *config = &server->config;
+
+        if (config->policy_file)
+                log_info("policy \"%s\": what no rule grants is not authorized",
+                         LOG_TEXT(slice_from_string(config->policy_file)));
+}
+
 static void reload(struct server *server) {
         struct engine_config limits;
         struct config next;
@@ -202,6 +214,9 @@ static void reload(struct server *server) {
         log_set_format(server->config.log_format);
         limits = engine_config(&server->config);
         daemon_set_limits(server->daemon, &limits);
+        daemon_set_policy(server->daemon, take_ptr(&server->reloaded.policy), server_now(server));
+        say_policy(server);
+        server_update(server);
 }
 
 static void on_reload(uv_signal_t *handle, int number) {
@@ -274,8 +289,12 @@ static int create_daemon(struct server *server) {
                        server_now(server));
         if (r == 0 && config->control)
                 r = open_control(server);
-        if (r < 0 || !config->seed_file)
+        if (r < 0)
                 return r;
+        daemon_set_policy(server->daemon, take_ptr(&server->config.policy), server_now(server));
+        say_policy(server);
+        if (!config->seed_file)
+                return 0;
 
         r = seeding_run(server->daemon, server->storage, config->seed_file, server_now(server));
         if (r == -EBADMSG)
@@ -341,7 +360,7 @@ static int run(struct server *server) {
         return r;
 }
 
-int server_run(const struct config *config, int n_arguments, char *const *arguments) {
+int server_run(struct config *config, int n_arguments, char *const *arguments) {
         struct server server = { .config = *config,
                                  .n_arguments = n_arguments,
                                  .arguments = arguments,
@@ -350,6 +369,7 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
         int r;
 
         log_find_journal();
+        config->policy = NULL; /* it becomes the daemon's */
         log_set_level(server.config.log_level);
         log_set_format(server.config.log_format);
         signal(SIGPIPE, SIG_IGN);
@@ -361,6 +381,7 @@ int server_run(const struct config *config, int n_arguments, char *const *argume
         daemon_free(server.daemon);
         recorder_close(server.recorder);
         storage_close(server.storage);
+        policy_free(server.config.policy); /* where there was no daemon to take it */
         config_deinit(&server.reloaded);
         if (r == -ENOMEM)
                 log_error("cannot start: out of memory");

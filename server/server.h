@@ -9,4 +9,4 @@
  *
  * SIGHUP reads the configuration again, from the same arguments: all of it or, where anything is wrong, nothing.
  */
-int server_run(const struct config *config, int n_arguments, char *const *arguments);
+int server_run(struct config *config, int n_arguments, char *const *arguments);

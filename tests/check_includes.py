@@ -54,7 +54,7 @@ SHELL = ({"common", "control", "core", "proto", "records", "storage", "io", ""},
 CONFIG_FILE = ({"common", ""}, INI)
 SHELL_FILES = {"main.c", "pages.c", "pages.h", "server.c", "server_commit.c", "server_dev.c", "server_link.c",
                "server_parent.c", "server_service.c", "server_state.h"}
-EXCEPTIONS = {"server/config_file.c": CONFIG_FILE, **{f"server/{name}": SHELL for name in SHELL_FILES}}
+EXCEPTIONS = {"server/ini_file.c": CONFIG_FILE, **{f"server/{name}": SHELL for name in SHELL_FILES}}
 
 # What a folder takes of another for a reason.
 ALLOWED_ANYWHERE_IN = {

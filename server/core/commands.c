@@ -254,11 +254,11 @@ static enum outcome watch_key(struct step *step) {
 
         if (watch_n_registrations(watch) >= step->engine->config.max_registrations)
                 return OUTCOME_QUOTA_EXCEEDED;
-        outcome = make_room(step, 0, watch_cost(request->client, request->key));
+        outcome = make_room(step, 0, watch_cost(request->client, request->key) + request->user.length);
         if (outcome != OUTCOME_DONE)
                 return outcome;
         if (effects_reserve_hold(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
-            watch_add(watch, request->client, request->key, request->connection) < 0)
+            watch_add_of_user(watch, request->client, request->user, request->key, request->connection) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
         effects_row(step->effects,
@@ -313,8 +313,15 @@ static void execute_keynotify(struct step *step) {
 }
 
 static void execute_scan(struct step *step) {
-        int r = scan_page_new(&step->reply->page, &step->engine->store, step->request->key,
-                              step->request->value, step->now.mono_ns);
+        const struct request *request = step->request;
+        const struct scan_query query = {
+                .pattern = request->key,
+                .token = request->value,
+                .now_ns = step->now.mono_ns,
+                .policy = request->is_own ? NULL : step->engine->config.policy,
+                .asker = request_asker(request),
+        };
+        int r = scan_page_of(&step->reply->page, &step->engine->store, &query);
 
         answer(step, r == 0 ? OUTCOME_PAGE : r == -EINVAL ? OUTCOME_SYNTAX_ERROR : OUTCOME_OUT_OF_MEMORY);
 }

@@ -75,6 +75,23 @@ void engine_set_limits(struct engine *engine, const struct engine_config *config
         dedup_set_limit(&engine->dedup, config->max_remembered_bytes);
 }
 
+void engine_set_policy(struct engine *engine, const struct policy *policy) {
+        engine->config.policy = policy;
+}
+
+/* Check 10. SCAN shows what may be read; who may read nothing is told so. */
+static bool is_authorized(const struct engine *engine, const struct request *request) {
+        const struct policy *policy = engine->config.policy;
+        struct asker asker = request_asker(request);
+        uint64_t budget = POLICY_STEPS_MAX;
+
+        if (!policy || request->is_own)
+                return true;
+        if (request->verb == VERB_SCAN)
+                return policy_grants_any(policy, &asker, ACCESS_READ);
+        return policy_decide(policy, &asker, verb_access(request->verb), request->key, &budget);
+}
+
 /* Checks 8 and 9 of protocol section 6. */
 static enum outcome check_skew(const struct engine *engine, const struct request *request, int64_t wall_ms) {
         struct hlc ours = {
@@ -96,6 +113,8 @@ static void execute(struct step *step) {
         const struct request *request = step->request;
         enum outcome outcome = check_skew(step->engine, request, step->now.wall_ms);
 
+        if (outcome == OUTCOME_DONE && !is_authorized(step->engine, request))
+                outcome = OUTCOME_NOT_AUTHORIZED;
         if (outcome != OUTCOME_DONE) {
                 step->reply->outcome = outcome;
                 return;
@@ -176,7 +195,8 @@ static void execute_once(struct step *step) {
         }
 
         execute(step);
-        if (step->reply->outcome == OUTCOME_OUT_OF_MEMORY)
+        /* who is granted nothing takes no room from the others' answers, and no disk */
+        if (step->reply->outcome == OUTCOME_OUT_OF_MEMORY || step->reply->outcome == OUTCOME_NOT_AUTHORIZED)
                 return;
 
         row.answer.answer = answer_of(step->reply);

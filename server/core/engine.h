@@ -31,6 +31,7 @@ struct engine_config {
         uint64_t max_remembered_bytes; /* answers kept for requests that come twice; beside max_bytes */
         enum persist persist;
         struct slice persist_pattern; /* a glob, borrowed; absent: none */
+        const struct policy *policy;  /* borrowed; NULL: everything is allowed */
 };
 
 /* The time of a step, read once a wake-up. Neither may be negative. */
@@ -49,6 +50,7 @@ enum event_type {
         EVENT_CONNECTIONS_KEPT, /* all but those made over `connections` */
         EVENT_ALL_LEFT,         /* all */
         EVENT_NOT_DELIVERED,    /* `registration`: nobody got its notification */
+        EVENT_POLICY_CHANGED,   /* those that the policy does not grant: engine_set_policy() */
 };
 
 struct event {
@@ -94,6 +96,12 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
 void engine_set_limits(struct engine *engine, const struct engine_config *config);
 
 /*
+ * From here on requests are decided by this policy, borrowed; NULL: everything is allowed. Whoever sets another one than
+ * held when registrations were made steps EVENT_POLICY_CHANGED before anything else.
+ */
+void engine_set_policy(struct engine *engine, const struct policy *policy);
+
+/*
  * Takes back what the effects' rows say, newest first: they could not be stored. The clock stays where it is, and
  * who has left has left. Returns 0, or -ENOMEM: then what is in memory is neither the one nor the other, and has
  * to be loaded anew.
@@ -106,8 +114,8 @@ int engine_undo(struct engine *engine, const struct effects *effects);
  */
 int engine_restore_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
                          int64_t deadline_ns, const struct hlc *fence);
-int engine_restore_registration(struct engine *engine, struct slice client, struct slice key,
-                                uint64_t connection);
+int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
+                                struct slice key, uint64_t connection);
 
 /* The monotonic time at which a tick has something to do: in the past where one did not do all, INT64_MAX for never. */
 int64_t engine_next_deadline(const struct engine *engine);

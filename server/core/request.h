@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/hlc.h"
+#include "core/policy.h"
 
 /* A decoded request: what a client asks of the engine. All slices are borrowed for the step it is given to. */
 
@@ -42,7 +43,9 @@ struct request {
         struct hlc fence; /* __ft, of SET, DEL and VDEL */
 
         struct slice client; /* who asks; absent where nobody can tell */
-        uint64_t connection; /* which of its connections, where the broker tells them apart, else 0 */
+        uint64_t connection; /* which of its connections, where the broker vouches for it, else 0 */
+        struct slice user;   /* as which it logged in there; absent: none, or nobody vouches for it */
+        bool is_own;         /* nobody asks but ourselves: no policy applies */
 
         /* what makes two deliveries one request (protocol section 11), as it was sent */
         struct slice response_topic;
@@ -52,6 +55,15 @@ struct request {
         struct slice fence_text;
         uint32_t expiry_s; /* Message Expiry Interval, 0: none */
 };
+
+static inline struct asker request_asker(const struct request *request) {
+        return (struct asker){ request->client, request->user, request->connection != 0 };
+}
+
+/* What a policy must grant. */
+static inline enum access verb_access(enum verb verb) {
+        return verb == VERB_SET || verb == VERB_DEL || verb == VERB_VDEL ? ACCESS_WRITE : ACCESS_READ;
+}
 
 /* SET, DEL, VDEL and KEYNOTIFY change something; GET and SCAN do not. */
 static inline bool request_is_write(const struct request *request) {

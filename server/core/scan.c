@@ -99,8 +99,7 @@ static int by_hash(const void *a, const void *b) {
 /* What one page has done so far, and the room to sort a shard in. */
 struct scan {
         const struct store *store;
-        struct slice pattern;
-        int64_t now_ns;
+        const struct scan_query *query;
         struct scan_page *page;
         size_t n_looked_at;
         size_t n_bytes;
@@ -129,16 +128,24 @@ static int collect_shard(struct scan *scan, struct table_cursor cursor, uint32_t
         return 0;
 }
 
+static bool may_read(struct scan *scan, struct slice key) {
+        const struct scan_query *query = scan->query;
+
+        return !query->policy ||
+               policy_decide(query->policy, &query->asker, ACCESS_READ, key, &scan->budget);
+}
+
 static bool matches(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);
         uint64_t reading;
 
-        if (store_deadline(scan->store, entry) <= scan->now_ns)
+        if (store_deadline(scan->store, entry) <= scan->query->now_ns)
                 return false;
 
         reading = key.length / SCAN_BYTES_A_STEP;
         scan->budget -= reading < scan->budget ? reading : scan->budget;
-        return slice_is_utf8(key) && glob_match(scan->pattern, key, &scan->budget);
+        return slice_is_utf8(key) && glob_match(scan->query->pattern, key, &scan->budget) &&
+               may_read(scan, key);
 }
 
 static int list(struct scan_page *page, struct entry *entry) {
@@ -216,19 +223,16 @@ static int scan_from(struct scan *scan, uint32_t from) {
         return 0;
 }
 
-int scan_page_new(struct scan_page **ret_page, const struct store *store, struct slice pattern,
-                  struct slice token, int64_t now_ns) {
+int scan_page_of(struct scan_page **ret_page, const struct store *store, const struct scan_query *query) {
         CLEANUP(scan_page_cleanup) struct scan_page *page = NULL;
-        struct scan scan = {
-                .store = store, .pattern = pattern, .now_ns = now_ns, .budget = SCAN_PAGE_STEPS_MAX
-        };
+        struct scan scan = { .store = store, .query = query, .budget = SCAN_PAGE_STEPS_MAX };
         uint32_t from = 0;
         int r;
 
-        if (pattern.length == 0)
+        if (query->pattern.length == 0)
                 return -EINVAL;
-        if (token.data) {
-                r = token_read(store, token, &from);
+        if (query->token.data) {
+                r = token_read(store, query->token, &from);
                 if (r < 0)
                         return r;
         }
@@ -245,4 +249,11 @@ int scan_page_new(struct scan_page **ret_page, const struct store *store, struct
 
         *ret_page = take_ptr(&page);
         return 0;
+}
+
+int scan_page_new(struct scan_page **ret_page, const struct store *store, struct slice pattern,
+                  struct slice token, int64_t now_ns) {
+        const struct scan_query query = { .pattern = pattern, .token = token, .now_ns = now_ns };
+
+        return scan_page_of(ret_page, store, &query);
 }

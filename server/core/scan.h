@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "core/policy.h"
 #include "core/store.h"
 
 /*
@@ -30,8 +31,22 @@ struct scan_page {
 /* Accepts NULL, returns NULL. */
 struct scan_page *scan_page_free(struct scan_page *page);
 
+/* What is asked. Borrowed for the call. */
+struct scan_query {
+        struct slice pattern;
+        struct slice token; /* absent for the first page */
+        int64_t now_ns;
+        const struct policy *policy; /* leaves out what the asker may not read; NULL: nothing */
+        struct asker asker;
+};
+
 /*
- * token: absent for the first page. Returns 0, -EINVAL for a token that we did not make or an empty pattern,
+ * As scan_page_new(). Deciding counts among the steps of matching: a page with a policy of many patterns ends earlier.
+ */
+int scan_page_of(struct scan_page **ret_page, const struct store *store, const struct scan_query *query);
+
+/*
+ * Without a policy. token: absent for the first page. Returns 0, -EINVAL for a token that we did not make or an empty pattern,
  * -ENOMEM. Expired entries are left out, and keys that are not UTF-8.
  */
 int scan_page_new(struct scan_page **ret_page, const struct store *store, struct slice pattern,

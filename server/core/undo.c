@@ -36,8 +36,8 @@ static int undo_registration(struct engine *engine, const struct row *row) {
         if (buf_failed(&client) || buf_failed(&key))
                 return -ENOMEM;
         if (!row->registration.is_added)
-                return watch_add(&engine->watch, buf_slice(&client), buf_slice(&key),
-                                 registration->connection);
+                return watch_add_of_user(&engine->watch, buf_slice(&client), registration->user,
+                                         buf_slice(&key), registration->connection);
 
         present = watch_find(&engine->watch, buf_slice(&client), buf_slice(&key));
         if (present) /* its connection may have ended since */
@@ -82,7 +82,7 @@ int engine_restore_entry(struct engine *engine, struct slice key, struct slice v
         return r;
 }
 
-int engine_restore_registration(struct engine *engine, struct slice client, struct slice key,
-                                uint64_t connection) {
-        return watch_add(&engine->watch, client, key, connection);
+int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
+                                struct slice key, uint64_t connection) {
+        return watch_add_of_user(&engine->watch, client, user, key, connection);
 }

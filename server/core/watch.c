@@ -74,8 +74,10 @@ struct registration *registration_unref(struct registration *registration) {
                 return NULL;
 
         ASSERT(registration->n_references > 0);
-        if (--registration->n_references == 0)
+        if (--registration->n_references == 0) {
+                free((void *)registration->user.data);
                 free(registration);
+        }
         return NULL;
 }
 
@@ -279,11 +281,35 @@ struct registration *watch_find(const struct watch *watch, struct slice client, 
                           pair_of(&pair));
 }
 
+int watch_add_of_user(struct watch *watch, struct slice client, struct slice user, struct slice key,
+                      uint64_t connection) {
+        uint8_t *text = NULL;
+        struct registration *registration;
+        int r;
+
+        if (user.length > 0) {
+                text = malloc(user.length);
+                if (!text)
+                        return -ENOMEM;
+                memcpy(text, user.data, user.length);
+        }
+
+        r = watch_add(watch, client, key, connection);
+        if (r < 0) {
+                free(text);
+                return r;
+        }
+        registration = watch_find(watch, client, key);
+        registration->user = (struct slice){ text, user.length };
+        watch->n_bytes += user.length;
+        return 0;
+}
+
 void watch_remove(struct watch *watch, struct registration *registration) {
         struct watched *key = registration->key;
         struct watched *client = registration->client;
 
-        watch->n_bytes -= watch_cost(watched_name(client), watched_name(key));
+        watch->n_bytes -= watch_cost(watched_name(client), watched_name(key)) + registration->user.length;
         remove_from(watch, &watch->registrations, registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
         DL_DELETE2(client->registrations, registration, previous_of_client, next_of_client);

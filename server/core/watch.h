@@ -23,7 +23,9 @@ struct registration {
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
-        char topic[];        /* where it is told, NUL-terminated */
+        struct slice
+                user; /* as which its client had logged in, owned; empty: none, or nobody vouches for it */
+        char topic[]; /* where it is told, NUL-terminated */
 };
 
 struct registration *registration_ref(struct registration *registration);
@@ -59,6 +61,10 @@ uint64_t watch_cost(struct slice client, struct slice key);
  * watch_find().
  */
 int watch_add(struct watch *watch, struct slice client, struct slice key, uint64_t connection);
+
+/* With the user as which the client had logged in; costs its length more. */
+int watch_add_of_user(struct watch *watch, struct slice client, struct slice user, struct slice key,
+                      uint64_t connection);
 
 /* Borrowed; NULL where there is none. */
 struct registration *watch_find(const struct watch *watch, struct slice client, struct slice key);

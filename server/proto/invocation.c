@@ -221,6 +221,7 @@ static void find_client(const struct message *message, struct slice seal, struct
         if (stamp_read(message, seal, &stamp)) {
                 request->client = stamp.client_id;
                 request->connection = stamp.connection;
+                request->user = stamp.username;
                 return;
         }
 

@@ -346,7 +346,7 @@ Test(restored, keys_have_all_that_they_had, .init = setup, .fini = teardown) {
                 engine_restore_entry(world.engine, S("past"), S("v"), version, world.now.mono_ns - 10, NULL),
                 0);
         cr_assert_eq(engine_restore_entry(world.engine, S("ever"), S(""), version, STORE_NEVER, NULL), 0);
-        cr_assert_eq(engine_restore_registration(world.engine, S("c"), S("past"), 7), 0);
+        cr_assert_eq(engine_restore_registration(world.engine, S("c"), S("u"), S("past"), 7), 0);
 
         cr_expect(has(&world, S("k"), S("v")));
         cr_expect_eq(version_number(ask(&world, GET("k"))->version), version_number(version));

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "config.h"
+
+/*
+ * --explain CLIENT USER VERB KEY: prints which rule decides. Returns the exit code: 0 granted, 1 denied, 2 no such verb.
+ */
+int explain(const struct config *config);
