@@ -49,7 +49,7 @@ def test_the_shipped_file_holds_every_option_at_its_default():
             section = header[1]
         elif option := re.fullmatch(r"(#?)([a-z-]+) = (.*)", line):
             flag = f"{section}-{option[2]}" if section in ("log", "http") else option[2]
-            options[flag] = None if option[1] else option[3]
+            options["policy" if (section, flag) == ("policy", "file") else flag] = None if option[1] else option[3]
 
     assert options == help_defaults()
 

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what: a policy through the broker, with the plugin and without."""
+
+import signal
+import subprocess
+
+import pytest
+
+from support.process import STATESTORED
+from support.wire_client import WireClient, was_set
+
+DENIED = b"-ERR not authorized\r\n"
+OK = b"+OK\r\n"
+NO_VALUE = b"$-1\r\n"
+
+RULES = """
+[settings]
+access = read
+any = yes
+pattern = settings/*
+
+[corner]
+access = readwrite
+any = yes
+pattern = own/{client}/*
+
+[gateway]
+access = readwrite
+user = gateway
+pattern = *
+
+[how a test waits]
+access = readwrite
+any = yes
+pattern = marker-*
+"""
+
+
+@pytest.fixture
+def policy(tmp_path):
+    file = tmp_path / "policy.conf"
+    file.write_text(RULES)
+    return file
+
+
+@pytest.fixture
+def proven(make_site, policy):
+    site = make_site()
+    site.start_store("--policy", policy)
+    return site
+
+
+def replace(store, policy, text, said="SIGHUP: the configuration was read again"):
+    n = store.log().count(said)
+    policy.write_text(text)
+    store.child.send_signal(signal.SIGHUP)
+    store.wait_for_log(rf"(?s)(?:{said}.*){{{n + 1}}}")
+
+
+def test_what_no_rule_grants_is_denied(proven):
+    client = proven.connect("c1", kind=WireClient)
+
+    assert client.ask("GET", "settings/a") == NO_VALUE
+    assert client.ask("SET", "settings/a", 1) == DENIED
+    assert client.ask("GET", "other") == DENIED
+    assert client.ask("KEYNOTIFY", "other") == DENIED
+    assert client.ask("SET", "own/c1/a", 1) == OK
+    assert client.ask("SET", "own/c2/a", 1) == DENIED
+    assert client.ask("SET", "own/c2/a", 1, source="c2") == DENIED
+
+
+def test_a_user_is_whom_the_broker_knows(proven):
+    gateway = proven.connect("g", kind=WireClient, username="gateway")
+    other = proven.connect("gateway", kind=WireClient)
+
+    assert gateway.ask("SET", "anything", 1) == OK
+    assert other.ask("GET", "anything") == DENIED
+    assert other.ask("GET", "anything", user=[("statestore-username", "gateway")]) == DENIED
+
+
+def test_an_id_of_wildcards_is_taken_literally(proven):
+    victim = proven.connect("victim", kind=WireClient)
+    assert victim.ask("SET", "own/victim/a", 1) == OK
+
+    for client_id in "*", "[a-z]", "v?ctim", "[!x]*", "victi[m]":
+        hostile = proven.connect(client_id, kind=WireClient)
+        assert hostile.ask("GET", "own/victim/a") == DENIED
+        assert hostile.ask("SET", f"own/{client_id}/a", 1) == OK
+
+
+def test_scan_shows_what_may_be_read(proven):
+    gateway = proven.connect("g", kind=WireClient, username="gateway")
+    for key in "own/c1/a", "own/c2/a", "settings/a", "secret":
+        assert gateway.ask("SET", key, 1) == OK
+
+    client = proven.connect("c1", kind=WireClient)
+    page = client.ask("SCAN", "*")
+
+    assert b"own/c1/a" in page and b"settings/a" in page
+    assert b"own/c2/a" not in page and b"secret" not in page
+    assert b"secret" in gateway.ask("SCAN", "*")
+
+
+def test_whom_nobody_vouches_for_is_granted_nothing(site, policy):
+    store = site.start_store("--policy", policy)
+    client = site.connect("c1")
+
+    assert client.request("GET", "settings/a").payload == DENIED
+    assert client.request("SCAN", "*").payload == DENIED
+    assert "grants nothing to anybody" in store.log()
+
+
+def test_unless_the_operator_says_otherwise(site, policy):
+    site.start_store("--policy", policy, "--allow-unverified", "on")
+    client = site.connect("c1")
+
+    assert client.request("GET", "settings/a").payload == NO_VALUE
+    assert client.request("SET", "own/c1/a", 1).payload == OK
+    assert client.request("SET", "own/c2/a", 1).payload == DENIED
+
+
+def test_a_new_policy_ends_registrations_that_it_does_not_grant(proven, policy):
+    gateway = proven.connect("g", kind=WireClient, username="gateway")
+    client = proven.connect("c1", kind=WireClient)
+    client.register("settings/a")
+    client.register("own/c1/a")
+
+    replace(proven.store, policy, RULES.replace("settings/*", "settings/public/*"))
+    assert gateway.ask("SET", "settings/a", 1) == OK
+    assert gateway.ask("SET", "own/c1/a", 2) == OK
+
+    assert client.changes() == [was_set("2")]
+    assert client.ask("GET", "settings/a") == DENIED
+
+
+def test_a_policy_that_is_wrong_changes_nothing(proven, policy):
+    client = proven.connect("c1", kind=WireClient)
+
+    replace(proven.store, policy, RULES + "\n[wrong]\n", "stays as it was")
+
+    assert client.ask("GET", "settings/a") == NO_VALUE
+    assert client.ask("GET", "other") == DENIED
+    policy.write_text(RULES)
+
+
+def test_check_config_says_all_that_is_wrong(tmp_path):
+    policy = tmp_path / "policy.conf"
+    policy.write_text("[a]\naccess = red\nany = yes\nstring = {id}\n")
+
+    ended = subprocess.run([STATESTORED, "--policy", policy, "--check-config"], capture_output=True, text=True,
+                           check=False)
+
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines() == [
+        f"statestored: {policy}:2: read, write or readwrite was expected",
+        f"statestored: {policy}:4: {{client}} or {{user}} was expected; [{{] in a pattern stands for a brace"]
+
+
+@pytest.mark.parametrize("question, code, said", [
+    (["c1", "", "GET", "settings/a"], 0, "granted: {policy}:5, rule [settings]"),
+    (["c1", "", "SET", "settings/a"], 1, "denied: no rule of {policy} grants write"),
+    (["c1", "", "SET", "own/c1/a"], 0, "granted: {policy}:10, rule [corner]"),
+    (["c1", "", "SET", "own/c2/a"], 1, "denied: no rule of {policy} grants write"),
+    (["c1", "gateway", "SET", "own/c2/a"], 0, "granted: {policy}:15, rule [gateway]"),
+])
+def test_explain_says_which_rule_decides(policy, question, code, said):
+    ended = subprocess.run([STATESTORED, "--policy", policy, "--explain", *question], capture_output=True, text=True,
+                           check=False)
+
+    assert ended.stderr == ""
+    assert ended.stdout.startswith(said.format(policy=policy))
+    assert ended.returncode == code
