@@ -21,7 +21,7 @@ for program in "$@"; do
         esac
         for library in $needed; do
                 case ${program##*/}/$library in
-                test_storage*/libsqlite3.so.* | test_config*/libinih.so.*) continue ;;
+                test_storage*/libsqlite3.so.* | test_config*/libinih.so.* | test_policy_file/libinih.so.*) continue ;;
                 test_record*/libjansson.so.* | test_seed*/libjansson.so.*) continue ;;
                 esac
                 case $library in

@@ -35,7 +35,7 @@ def help_defaults():
     text = subprocess.run([STATESTORED, "--help"], capture_output=True, text=True, check=True).stdout
     for line in text.splitlines():
         option = re.match(r"  --([a-z-]+)( \S+)? +.*?(?:\(([^()]*)\))?$", line)
-        if option and option[1] not in ("config", "check-config", "version"):
+        if option and option[1] not in ("config", "check-config", "explain", "version"):
             is_switch = not option[2] or re.match(r"  --[a-z-]+  ", line)
             defaults[option[1]] = "off" if is_switch else option[3]
     return defaults

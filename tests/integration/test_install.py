@@ -55,7 +55,7 @@ def listing(directories):
                                                     "man1/statestorectl.1")),
         directories["datadir"] / "bash-completion/completions/statestorectl",
         directories["datadir"] / "zsh/site-functions/_statestorectl",
-        *(examples / name for name in ("statestored.conf", "production.conf", "mosquitto.conf")),
+        *(examples / name for name in ("statestored.conf", "policy.conf", "production.conf", "mosquitto.conf")),
     }
 
 
