@@ -22,7 +22,7 @@ for program in "$@"; do
         for library in $needed; do
                 case ${program##*/}/$library in
                 test_storage*/libsqlite3.so.* | test_config*/libinih.so.* | test_policy_file/libinih.so.*) continue ;;
-                test_record*/libjansson.so.* | test_seed*/libjansson.so.*) continue ;;
+                test_record*/libjansson.so.* | test_seed*/libjansson.so.* | test_control/libjansson.so.*) continue ;;
                 esac
                 case $library in
                 libcriterion.so.* | libxxhash.so.* | libc.so.* | libm.so.* | ld-linux*) ;;

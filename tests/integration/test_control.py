@@ -4,11 +4,13 @@
 import json
 import subprocess
 import time
+import urllib.request
 import uuid
 
 import pytest
 
 from support import resp
+from support.broker import free_port
 from support.control import CONTROL, Control
 from support.double import Double
 from support.hlc import Hlc
@@ -106,6 +108,43 @@ def test_what_was_asked_before_a_reset_is_answered_and_what_is_asked_after_it_fi
     assert all(answer.result(30).payload == OK for answer in before)
     assert reset.result(30).payload == OK
     assert all(answer.result(30).payload == NOTHING for answer in after)
+
+
+def test_it_is_executed_when_all_that_was_asked_before_is_answered(double, control):
+    control.do("fault", "error", "boom", "key", "struck")
+    with double.paused():
+        answer = control.send("SET", "key", "value")
+        struck = control.send("GET", "struck")
+        requests = control.send("requests", topic=CONTROL, ts=None)
+        control.send("fault", "clear", topic=CONTROL, ts=None)
+        spared = control.send("GET", "struck")
+        control.wait_until_sent()
+
+    lines = [json.loads(line) for line in resp.read(requests.result(30).payload).splitlines()]
+    assert [line["answer"] for line in lines] == ["+OK\r\n", "-ERR boom\r\n"]
+    assert (answer.result(30).payload, struck.result(30).payload) == (OK, b"-ERR boom\r\n")
+    assert spared.result(30).payload == NOTHING
+
+
+def test_a_reset_begins_the_counting_anew(tmp_path):
+    port = free_port()
+    double = Double(tmp_path, "--control", "--http-listen", f"127.0.0.1:{port}").start()
+    try:
+        control = double.connect("control", Control)
+
+        def n_set():
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
+                [line] = [line for line in page.read().decode().splitlines()
+                          if line.startswith('statestore_requests_total{verb="set",outcome="done"}')] or [" 0"]
+                return int(line.split()[1] if line.strip() != "0" else 0)
+
+        control.request("SET", "key", "value")
+        assert n_set() == 1
+        control.do("reset")
+        assert n_set() == 0
+        assert double.stop() == 0
+    finally:
+        double.close()
 
 
 # Seed
@@ -299,6 +338,7 @@ def test_an_error_can_have_any_text(control, client):
     assert answer.payload == b"-ERR no quorum: 1 of 3\r\n"
     assert answer.prop("__stat") == "200" and answer.prop("__ts") is None
     assert value_of(client, "key") is None, "it was not executed"
+    assert control.lines("requests")[0]["answer"] == "-ERR no quorum: 1 of 3\r\n"
 
 
 def test_the_quota_can_be_exceeded_by_one(control, client):
@@ -548,6 +588,7 @@ def test_without_it_nothing_can_be_asked(tmp_path):
             [STATESTORED.with_name("statestorectl"), "--url", double.url, "--timeout", "50ms", "test", "reset"],
             capture_output=True, text=True, check=False)
         assert answer.returncode == 3 and "--control" in answer.stderr
+        assert "it seems that no state store is connected" in answer.stderr, "nobody subscribes to it"
         assert double.stop() == 0
     finally:
         double.close()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """statestored --dev: a store with a broker of its own."""
 
+import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -75,6 +77,15 @@ class Double:
     def close_clients(self):
         while self.clients:
             self.clients.pop().close()
+
+    @contextlib.contextmanager
+    def paused(self):
+        """Not a step is made while this lasts, but by its broker."""
+        self.child.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.child.send_signal(signal.SIGCONT)
 
     def wait(self):
         """Waits until it has ended by itself, with its broker, and returns the exit code."""
