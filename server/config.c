@@ -206,10 +206,11 @@ void config_reload(struct config *config, const struct config *next) {
                 if (!option->is_live)
                         continue;
 
+                /* also what has not changed: the text that config borrows is about to go */
                 config->values[i] = next->values[i];
-                if (is_changed && !next->values[i] && option->field)
-                        *(const char **)((char *)config + option->field) = NULL;
-                else if (is_changed)
+                if (next->values[i])
                         option->set(config, option, next->values[i]);
+                else if (is_changed && option->field)
+                        *(const char **)((char *)config + option->field) = NULL;
         }
 }

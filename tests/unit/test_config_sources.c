@@ -320,3 +320,24 @@ Test(reload, takes_over_what_may_change_and_says_what_needs_a_restart) {
         config_deinit(&config);
         config_deinit(&next);
 }
+
+/* Each reload lets go of what the one before has read. */
+Test(reload, borrows_nothing_from_what_was_read_before) {
+        static const char *const first[] = { "--max-keys=1", NULL };
+        struct config config, next[2];
+        struct capture capture;
+
+        cr_assert_eq(read_config(first, &config), CONFIG_RUN);
+        capture_start(&capture, STDERR_FILENO);
+        for (size_t i = 0; i < 2; i++) {
+                write_file("[policy]\nfile = /dev/null\n");
+                cr_assert_eq(read_config(from_file, &next[i]), CONFIG_RUN);
+                config_reload(&config, &next[i]);
+                cr_expect_eq(config.policy_file, next[i].policy_file);
+        }
+        free(capture_end(&capture));
+        config_deinit(&next[0]);
+        cr_expect_str_eq(config.policy_file, "/dev/null");
+        config_deinit(&next[1]);
+        config_deinit(&config);
+}
