@@ -66,10 +66,12 @@ static bool take_section(struct file *file, const char *line) {
 }
 
 static bool take_line(struct file *file, char *line) {
-        size_t length = strlen(line), indentation = strspn(line, " \t");
+        size_t length = strlen(line), indentation = 0;
 
         if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
-                indentation = 3 + strspn(line + 3, " \t");
+                indentation = 3;
+        while (line[indentation] == ' ' || line[indentation] == '\t')
+                indentation++;
         memmove(line, line + indentation, length - indentation + 1);
         for (length -= indentation; length > 0 && isspace((unsigned char)line[length - 1]); length--)
                 line[length - 1] = '\0';
