@@ -57,10 +57,11 @@ static int take_entry(void *userdata, struct slice key, struct slice value, stru
         return engine_restore_entry(restore->engine, key, value, version, deadline_ns, fence);
 }
 
-static int take_registration(void *userdata, struct slice client, struct slice key, uint64_t connection) {
+static int take_registration(void *userdata, struct slice client, struct slice user, struct slice key,
+                             uint64_t connection) {
         struct restore *restore = userdata;
 
-        return engine_restore_registration(restore->engine, client, (struct slice){ 0 }, key, connection);
+        return engine_restore_registration(restore->engine, client, user, key, connection);
 }
 
 static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,

@@ -49,10 +49,12 @@ static int count_entry(void *userdata, struct slice key, struct slice value, str
         return 0;
 }
 
-static int count_registration(void *userdata, struct slice client, struct slice key, uint64_t connection) {
+static int count_registration(void *userdata, struct slice client, struct slice user, struct slice key,
+                              uint64_t connection) {
         struct storage_census *census = userdata;
 
         (void)client;
+        (void)user;
         (void)key;
         (void)connection;
         census->n_registrations++;

@@ -122,6 +122,7 @@ uint64_t kept_registration_checksum(const struct kept_registration *registration
 
         checksum = checksum_add_bytes(checksum, registration->client);
         checksum = checksum_add_bytes(checksum, registration->key);
+        checksum = checksum_add_bytes(checksum, registration->user);
         return checksum_add_numbers(checksum, &registration->connection, 1);
 }
 
@@ -134,7 +135,9 @@ int kept_registration_bind(sqlite3_stmt *statement, const struct kept_registrati
         if (code == SQLITE_OK)
                 code = sqlite3_bind_int64(statement, 3, (int64_t)registration->connection);
         if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 4, (int64_t)kept_registration_checksum(registration));
+                code = kept_bytes_bind(statement, 4, registration->user);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_int64(statement, 5, (int64_t)kept_registration_checksum(registration));
         return code;
 }
 
@@ -149,12 +152,14 @@ int kept_registration_read(sqlite3_stmt *statement, struct kept_registration *re
                 .client = column_bytes(statement, 0),
                 .key = column_bytes(statement, 1),
                 .connection = (uint64_t)sqlite3_column_int64(statement, 2),
+                .user = column_bytes(statement, 3),
         };
         uint64_t checksum = kept_registration_checksum(&registration);
 
         if (!is_kept_rightly(statement, 0, registration.client) ||
             !is_kept_rightly(statement, 1, registration.key) ||
-            checksum != (uint64_t)sqlite3_column_int64(statement, 3))
+            !is_kept_rightly(statement, 3, registration.user) ||
+            checksum != (uint64_t)sqlite3_column_int64(statement, 4))
                 return -EBADMSG;
 
         *ret_registration = registration;

@@ -33,9 +33,10 @@ int kept_entry_read(sqlite3_stmt *statement, struct kept_entry *ret_entry, uint6
 struct kept_registration {
         struct slice client, key;
         uint64_t connection;
+        struct slice user; /* empty: none */
 };
 
-#define KEPT_REGISTRATION_COLUMNS "client, key, connection, checksum"
+#define KEPT_REGISTRATION_COLUMNS "client, key, connection, user, checksum"
 
 uint64_t kept_registration_checksum(const struct kept_registration *registration);
 int kept_registration_bind(sqlite3_stmt *statement, const struct kept_registration *registration);

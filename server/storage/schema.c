@@ -19,7 +19,7 @@ static const struct {
                      " version_wall_ms INTEGER NOT NULL, version_counter INTEGER NOT NULL,"
                      " expires_at_ms INTEGER, fence TEXT, checksum INTEGER NOT NULL) WITHOUT ROWID" },
         { "registrations", "CREATE TABLE registrations (client NOT NULL, key NOT NULL,"
-                           " connection INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+                           " connection INTEGER NOT NULL, user NOT NULL, checksum INTEGER NOT NULL,"
                            " PRIMARY KEY (client, key)) WITHOUT ROWID" },
         { "answers",
           "CREATE TABLE answers (slot INTEGER PRIMARY KEY, digest BLOB NOT NULL, outcome TEXT NOT NULL,"

@@ -90,8 +90,8 @@ static int take_registration(struct load *load, sqlite3_stmt *statement, uint64_
         if (r < 0)
                 return r;
 
-        return load->sink->registration(load->sink->userdata, registration.client, registration.key,
-                                        registration.connection);
+        return load->sink->registration(load->sink->userdata, registration.client, registration.user,
+                                        registration.key, registration.connection);
 }
 
 static int take_answer(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {

@@ -18,7 +18,7 @@ static const char *const statements_sql[] = {
         [WRITE_REMOVE_ENTRY] = "DELETE FROM entries WHERE key = ?1",
         [WRITE_FIND_REGISTRATION] = "SELECT checksum FROM registrations WHERE client = ?1 AND key = ?2",
         [WRITE_PUT_REGISTRATION] =
-                "REPLACE INTO registrations (" KEPT_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4)",
+                "REPLACE INTO registrations (" KEPT_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
         [WRITE_REMOVE_REGISTRATION] = "DELETE FROM registrations WHERE client = ?1 AND key = ?2",
         [WRITE_FIND_ANSWER] = "SELECT checksum FROM answers WHERE slot = ?1",
         [WRITE_PUT_ANSWER] =
@@ -151,7 +151,8 @@ static int write_registration(struct sqlite_writer *writer, const struct row *ro
         sqlite3_stmt *find = writer->statements[WRITE_FIND_REGISTRATION];
         sqlite3_stmt *change =
                 writer->statements[is_added ? WRITE_PUT_REGISTRATION : WRITE_REMOVE_REGISTRATION];
-        struct kept_registration kept = { .connection = registration->connection };
+        struct kept_registration kept = { .connection = registration->connection,
+                                          .user = registration->user };
         int code;
 
         buf_reset(&writer->client);

@@ -33,7 +33,9 @@ struct storage_sink {
         /* deadline_ns: monotonic, in the past where it has passed; STORE_NEVER. fence: NULL for none. */
         int (*entry)(void *userdata, struct slice key, struct slice value, struct version version,
                      int64_t deadline_ns, const struct hlc *fence);
-        int (*registration)(void *userdata, struct slice client, struct slice key, uint64_t connection);
+        /* user: empty for none. */
+        int (*registration)(void *userdata, struct slice client, struct slice user, struct slice key,
+                            uint64_t connection);
 
         /* Only those whose deadline has not passed. */
         int (*answer)(void *userdata, uint32_t slot, const struct digest *digest,

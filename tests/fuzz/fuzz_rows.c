@@ -79,8 +79,11 @@ static uint64_t add_registration(sqlite3 *db, struct slice *input) {
         struct kept_registration registration = { .client = input_text(input), .key = input_text(input) };
 
         registration.connection = input_number(input, 8);
+        if (input_chance(input, 50))
+                registration.user = input_text(input);
         return insert(db,
-                      "INSERT INTO registrations (" KEPT_REGISTRATION_COLUMNS ") VALUES (?1, ?2, ?3, ?4)",
+                      "INSERT INTO registrations (" KEPT_REGISTRATION_COLUMNS
+                      ") VALUES (?1, ?2, ?3, ?4, ?5)",
                       bind_registration, &registration)
                        ? kept_registration_checksum(&registration)
                        : 0;
@@ -143,9 +146,12 @@ static int take_entry(void *userdata, struct slice key, struct slice value, stru
         return 0;
 }
 
-static int take_registration(void *userdata, struct slice client, struct slice key, uint64_t connection) {
+static int take_registration(void *userdata, struct slice client, struct slice user, struct slice key,
+                             uint64_t connection) {
         buf_append_string(userdata, "\nregistration ");
         buf_append_slice(userdata, client);
+        buf_append_string(userdata, " ");
+        buf_append_slice(userdata, user);
         buf_append_string(userdata, " ");
         buf_append_slice(userdata, key);
         buf_append_uint(userdata, connection);
@@ -194,6 +200,7 @@ static const char *const changes[] = {
         "UPDATE registrations SET client = ?1 WHERE client = (SELECT min(client) FROM registrations)",
         "UPDATE registrations SET key = ?1 WHERE key = (SELECT min(key) FROM registrations)",
         "UPDATE registrations SET connection = ?1",
+        "UPDATE registrations SET user = ?1",
         "DELETE FROM registrations WHERE client >= ?1",
         "UPDATE answers SET slot = ?1 WHERE slot = (SELECT min(slot) FROM answers)",
         "UPDATE answers SET digest = ?1",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what: a policy through the broker, with the plugin and without."""
 
+import re
 import signal
 import subprocess
 
@@ -63,6 +64,8 @@ def test_what_no_rule_grants_is_denied(proven):
     assert client.ask("GET", "settings/a") == NO_VALUE
     assert client.ask("SET", "settings/a", 1) == DENIED
     assert client.ask("GET", "other") == DENIED
+    assert re.search('msg="request refused" client=c1 verb=get reason="not authorized" .* user="" identity=verified',
+                     proven.store.log())
     assert client.ask("KEYNOTIFY", "other") == DENIED
     assert client.ask("SET", "own/c1/a", 1) == OK
     assert client.ask("SET", "own/c2/a", 1) == DENIED
@@ -108,6 +111,17 @@ def test_whom_nobody_vouches_for_is_granted_nothing(site, policy):
     assert client.request("GET", "settings/a").payload == DENIED
     assert client.request("SCAN", "*").payload == DENIED
     assert "grants nothing to anybody" in store.log()
+
+
+def test_a_reload_that_locks_everybody_out_says_so(site, policy, tmp_path):
+    configuration = tmp_path / "statestored.conf"
+    configuration.write_text("")
+    store = site.start_store("--config", configuration)
+
+    configuration.write_text(f"[policy]\nfile = {policy}\n")
+    store.child.send_signal(signal.SIGHUP)
+
+    store.wait_for_log("grants nothing to anybody")
 
 
 def test_unless_the_operator_says_otherwise(site, policy):
@@ -170,3 +184,27 @@ def test_explain_says_which_rule_decides(policy, question, code, said):
     assert ended.stderr == ""
     assert ended.stdout.startswith(said.format(policy=policy))
     assert ended.returncode == code
+
+
+def test_who_was_registered_by_its_users_right_is_so_over_a_restart(make_site, policy, tmp_path):
+    site = make_site()
+    store = site.start_store("--policy", policy, "--data-dir", tmp_path / "data")
+    gateway = site.connect("g", kind=WireClient, username="gateway")
+    gateway.register("anything")
+
+    assert store.stop() == 0
+    store.start()
+
+    assert gateway.ask("SET", "anything", 1) == OK
+    assert gateway.changes() == [was_set("1")]
+
+
+def test_what_the_operator_seeds_needs_no_rule(make_site, policy, tmp_path):
+    seed = tmp_path / "seed.json"
+    seed.write_text('{"key":"settings/a","value":"seeded"}\n{"key":"secret","value":"seeded"}\n')
+    site = make_site()
+    site.start_store("--policy", policy, "--seed", seed)
+    client = site.connect("c1", kind=WireClient)
+
+    assert client.ask("GET", "settings/a") == b"$6\r\nseeded\r\n"
+    assert client.ask("GET", "secret") == DENIED

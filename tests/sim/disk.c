@@ -155,7 +155,7 @@ static int load_registration(const struct storage_sink *sink, const struct regis
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
 
         registration_names(registration, &client, &key);
-        return sink->registration(sink->userdata, buf_slice(&client), buf_slice(&key),
+        return sink->registration(sink->userdata, buf_slice(&client), registration->user, buf_slice(&key),
                                   registration->connection);
 }
 
@@ -229,6 +229,7 @@ static void compare_registrations(const struct disk *disk, const struct watch *w
                 struct disk_registration *kept = find_registration(disk, registration);
 
                 ASSERT(kept && !kept->is_over && kept->registration->connection == registration->connection);
+                ASSERT(slice_equal(kept->registration->user, registration->user));
                 n_kept++;
         }
         for (size_t i = 0; i < disk->n_registrations; i++)

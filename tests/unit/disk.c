@@ -144,14 +144,17 @@ static void put_entry(struct content *content, const struct setting *setting, st
         free(node);
 }
 
+/* user: NULL where it is registered no more. */
 static void put_registration(struct content *content, struct slice client, struct slice key,
-                             const uint64_t *connection) {
+                             const struct slice *user, uint64_t connection) {
         char *client_text = bytes_text(client), *key_text = bytes_text(key);
+        char *user_text = user ? bytes_text(*user) : NULL;
 
         content_put(content, text_of("registration %s %s", client_text, key_text),
-                    connection ? text_of("connection %" PRIu64, *connection) : NULL);
+                    user ? text_of("user %s connection %" PRIu64, user_text, connection) : NULL);
         free(client_text);
         free(key_text);
+        free(user_text);
 }
 
 static void put_answer(struct content *content, uint32_t slot, const struct digest *digest,
@@ -188,10 +191,11 @@ static int take_entry(void *userdata, struct slice key, struct slice value, stru
         return 0;
 }
 
-static int take_registration(void *userdata, struct slice client, struct slice key, uint64_t connection) {
+static int take_registration(void *userdata, struct slice client, struct slice user, struct slice key,
+                             uint64_t connection) {
         struct disk *disk = userdata;
 
-        put_registration(&disk->loaded, client, key, &connection);
+        put_registration(&disk->loaded, client, key, &user, connection);
         return 0;
 }
 
@@ -507,12 +511,13 @@ void disk_remove(struct disk *disk, struct slice key) {
 
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection) {
         struct row *row = add_row(disk, ROW_REGISTRATION);
+        struct slice user = connection ? client : (struct slice){ 0 };
 
         if (!watch_find(&disk->watch, client, key))
-                cr_assert_eq(watch_add(&disk->watch, client, key, connection), 0);
+                cr_assert_eq(watch_add_of_user(&disk->watch, client, user, key, connection), 0);
         row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
         row->registration.is_added = true;
-        put_registration(&disk->expected, client, key, &connection);
+        put_registration(&disk->expected, client, key, &user, connection);
 }
 
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
@@ -520,7 +525,7 @@ void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
 
         row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
         watch_remove(&disk->watch, row->registration.registration);
-        put_registration(&disk->expected, client, key, NULL);
+        put_registration(&disk->expected, client, key, NULL, 0);
 }
 
 void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,

@@ -79,6 +79,7 @@ void disk_set_as(struct disk *disk, struct setting setting);
 void disk_set(struct disk *disk, struct slice key, struct slice value);
 void disk_put(struct disk *disk, const char *key, const char *value); /* strings */
 void disk_remove(struct disk *disk, struct slice key);
+/* As a user of the same name, or without a connection as none. */
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection);
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key);
 void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,

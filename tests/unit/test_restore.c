@@ -36,7 +36,7 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
         if (r == 0 && shelf->fails_after == 1)
                 r = -EBADMSG;
         if (r == 0)
-                r = sink->registration(sink->userdata, S("c"), S("k"), 7);
+                r = sink->registration(sink->userdata, S("c"), S("u"), S("k"), 7);
         if (r == 0)
                 r = sink->answer(sink->userdata, 4, &digest, (struct remembered_answer){ .outcome = 1 },
                                  now.mono_ns + 20);
@@ -82,7 +82,8 @@ Test(restore, makes_an_engine_of_all_that_was_kept) {
         cr_expect_eq(store_deadline(&engine->store, entry), 5010);
         cr_expect(entry_fence(entry, &fence) && fence.wall_ms == 50);
         cr_expect(entry->is_persistent);
-        cr_expect_not_null(watch_find(&engine->watch, S("c"), S("k")));
+        cr_assert_not_null(watch_find(&engine->watch, S("c"), S("k")));
+        cr_expect(slice_equal(watch_find(&engine->watch, S("c"), S("k"))->user, S("u")));
         cr_expect_eq(watch_of_connection(&engine->watch, 7), watch_find(&engine->watch, S("c"), S("k")));
         cr_expect(dedup_find(&engine->dedup, &digest, 5000, &answer));
         cr_expect_eq(engine_next_deadline(engine), 5010);

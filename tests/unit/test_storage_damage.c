@@ -373,6 +373,8 @@ static const char *const changes[] = {
         "INSERT INTO entries VALUES ('more', '', 0, 0, NULL, NULL, 0)",
         "DELETE FROM registrations WHERE client = 'a'",
         "UPDATE registrations SET connection = 8 WHERE client = 'a'",
+        "UPDATE registrations SET user = 'b' WHERE client = 'a'",
+        "UPDATE registrations SET user = CAST(user AS BLOB) WHERE client = 'a'",
         "UPDATE registrations SET client = CAST(client AS BLOB) WHERE client = 'a'",
         "UPDATE answers SET outcome = 'deleted' WHERE slot = 3",
         "UPDATE answers SET outcome = 'never heard of' WHERE slot = 3",
