@@ -15,7 +15,10 @@
 #include "policy_file.h"
 
 void config_wrong(struct config_reading *reading, const char *where, const char *what) {
-        fprintf(stderr, "statestored: %s: %s%s\n", where, what, reading->hint);
+        if (reading->is_reload)
+                log_error("SIGHUP: %s: %s", where, what);
+        else
+                fprintf(stderr, "statestored: %s: %s%s\n", where, what, reading->hint);
         reading->is_wrong = true;
 }
 
@@ -161,8 +164,9 @@ static void read_policy(struct config_reading *reading) {
                 reading->is_wrong = true;
 }
 
-enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config) {
-        struct config_reading reading = { .config = ret_config, .hint = "" };
+static enum config_result read_all(int n_arguments, char *const *arguments, bool is_reload,
+                                   struct config *ret_config) {
+        struct config_reading reading = { .config = ret_config, .hint = "", .is_reload = is_reload };
 
         *ret_config = (struct config){ 0 };
         if (config_arguments_print(n_arguments, arguments))
@@ -183,6 +187,14 @@ enum config_result config_read(int n_arguments, char *const *arguments, struct c
                 return CONFIG_RUN;
         printf("the configuration can be used\n");
         return CONFIG_DONE;
+}
+
+enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config) {
+        return read_all(n_arguments, arguments, false, ret_config);
+}
+
+enum config_result config_read_again(int n_arguments, char *const *arguments, struct config *ret_config) {
+        return read_all(n_arguments, arguments, true, ret_config);
 }
 
 void config_deinit(struct config *config) {

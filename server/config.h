@@ -74,6 +74,8 @@ enum config_result {
  * *ret_config is to be given back with config_deinit(), whatever is returned.
  */
 enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config);
+/* The same while we run: what is wrong is events of the log. */
+enum config_result config_read_again(int n_arguments, char *const *arguments, struct config *ret_config);
 void config_deinit(struct config *config);
 
 /*

@@ -9,10 +9,11 @@ struct config_reading {
         struct config *config;
         const char *hint; /* ends what is said of a fault */
         bool check_only;  /* --check-config */
+        bool is_reload;   /* faults are events of the log, not lines for who started us */
         bool is_wrong;
 };
 
-/* Says it on stderr, in a line of its own, and goes on. */
+/* Says it, in a line of its own, and goes on. */
 void config_wrong(struct config_reading *reading, const char *where, const char *what);
 
 /* Gives the option its value; NULL: the value is missing. Where it is not one, that is said with where it stands. */

@@ -76,6 +76,11 @@ void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, c
 
         add_request(&fields, request, outcome_name(outcome));
         switch (outcome) {
+        case OUTCOME_NOT_AUTHORIZED:
+                add_text(&fields, "user", request->user);
+                add_text(&fields, "identity",
+                         request->connection ? SLICE_LITERAL("verified") : SLICE_LITERAL("claimed"));
+                break;
         case OUTCOME_QUOTA_EXCEEDED:
                 add_quota(&fields, engine, request);
                 break;

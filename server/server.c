@@ -125,6 +125,13 @@ static void tell_ready(const struct server *server) {
         service_say_ready();
 }
 
+static void warn_of_unverified(const struct server *server, enum broker_side side) {
+        if (side == BROKER_SIDE_PLAIN && server->config.policy_file && !server->config.allow_unverified)
+                log_warning(
+                        "this broker does not say who sends: the policy grants nothing to anybody; load our "
+                        "plugin, or see --allow-unverified");
+}
+
 static void on_serving(void *userdata, enum broker_side side) {
         static const char *const abilities[] = {
                 [BROKER_SIDE_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
@@ -139,10 +146,7 @@ static void on_serving(void *userdata, enum broker_side side) {
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[side]);
         service_say_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
                            abilities[side]);
-        if (side == BROKER_SIDE_PLAIN && server->config.policy_file && !server->config.allow_unverified)
-                log_warning(
-                        "this broker does not say who sends: the policy grants nothing to anybody; load our "
-                        "plugin, or see --allow-unverified");
+        warn_of_unverified(server, side);
         server->is_down_logged = false;
         server->is_refusal_logged = false;
         if (!server->has_served)
@@ -197,9 +201,10 @@ static void say_policy(const struct server *server) {
 
 static void reload(struct server *server) {
         struct engine_config limits;
+        struct gauges gauges;
         struct config next;
 
-        if (config_read(server->n_arguments, server->arguments, &next) != CONFIG_RUN) {
+        if (config_read_again(server->n_arguments, server->arguments, &next) != CONFIG_RUN) {
                 log_error("SIGHUP: the configuration cannot be used and stays as it was");
                 config_deinit(&next);
                 return;
@@ -216,6 +221,8 @@ static void reload(struct server *server) {
         daemon_set_limits(server->daemon, &limits);
         daemon_set_policy(server->daemon, take_ptr(&server->reloaded.policy), server_now(server));
         say_policy(server);
+        daemon_read_gauges(server->daemon, 0, &gauges);
+        warn_of_unverified(server, gauges.side);
         server_update(server);
 }
 
