@@ -171,8 +171,9 @@ Test(policy_file, is_shown_by_an_example) {
         snprintf(name, sizeof(name), "%.200s/conf/policy.conf", getenv("SOURCE_ROOT"));
         policy = policy_file_read(name, false, &sink);
         cr_assert_not_null(policy, "%s", said.text);
-        cr_expect(grants(policy, "c", "", ACCESS_WRITE, S("clients/c/x")));
-        cr_expect_not(grants(policy, "c", "", ACCESS_WRITE, S("clients/d/x")));
+        cr_expect(grants(policy, "c", "u", ACCESS_WRITE, S("users/u/x")));
+        cr_expect_not(grants(policy, "c", "u", ACCESS_WRITE, S("users/c/x")));
+        cr_expect_not(grants(policy, "c", "", ACCESS_WRITE, S("users//x")));
         cr_expect(grants(policy, "c", "gateway", ACCESS_WRITE, S("sensors/1")));
         cr_expect_not(grants(policy, "c", "gateway", ACCESS_READ, S("sensors/1")));
         policy_free(policy);
