@@ -180,7 +180,7 @@ const struct command commands[N_COMMANDS] = {
                            "status 1\n"
                            "\n"
                            "  statestorectl test clock advance 1h\n"
-                           "  statestorectl test clock skew client-1 -- -90s\n"
+                           "  statestorectl test clock skew client-1 -90s\n"
                            "  statestorectl test fault error 'the disk is full' verb SET key 'log/*' count "
                            "1\n"
                            "  statestorectl test wait-for key lock verb SET timeout 10s\n",

@@ -68,8 +68,9 @@ static enum options_result read_environment(struct options *options) {
 
 /* The command line. */
 
+/* No option begins with a digit: -90s is a duration, -5 a value. */
 static bool is_word(const char *argument) {
-        return argument[0] != '-' || argument[1] == '\0';
+        return argument[0] != '-' || argument[1] == '\0' || (argument[1] >= '0' && argument[1] <= '9');
 }
 
 static void add_word(struct parser *parser, const char *word) {
