@@ -61,7 +61,9 @@ class StateStore:
 
     def _receive(self, _client, _userdata, message):
         if message.topic == self.answers:
-            self.pending.pop(message.properties.CorrelationData).put(message.payload)
+            answer = self.pending.pop(getattr(message.properties, "CorrelationData", None), None)
+            if answer:  # else it is one that has come before, or is not for us
+                answer.put(message.payload)
             return
         key = bytes.fromhex(message.topic[len(self.notified):]).decode()
         self.notifications.put((key, b"DELETE" if b"\r\nDELETE\r\n" in message.payload else b"SET"))
