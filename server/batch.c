@@ -92,8 +92,13 @@ void batch_forget_reply(struct batch *batch) {
         batch->n_envelopes--;
 }
 
+/* A test clock may have been reset since it arrived. */
+static int64_t waited_s(const struct envelope *envelope, int64_t now_ns) {
+        return now_ns > envelope->arrived_ns ? (now_ns - envelope->arrived_ns) / NS_PER_S : 0;
+}
+
 static bool is_over(const struct envelope *envelope, int64_t now_ns) {
-        return envelope->has_expiry && (now_ns - envelope->arrived_ns) / NS_PER_S >= envelope->expiry_s;
+        return envelope->has_expiry && waited_s(envelope, now_ns) >= envelope->expiry_s;
 }
 
 bool batch_is_over(const struct batch *batch, int64_t now_ns) {
@@ -112,8 +117,7 @@ static void address(const struct batch *batch, const struct envelope *envelope, 
                         (struct slice){ texts + envelope->correlation_offset, envelope->correlation_length };
         message->has_expiry = envelope->has_expiry;
         if (envelope->has_expiry)
-                message->expiry_s =
-                        envelope->expiry_s - (uint32_t)((now_ns - envelope->arrived_ns) / NS_PER_S);
+                message->expiry_s = envelope->expiry_s - (uint32_t)waited_s(envelope, now_ns);
 }
 
 void publisher_lost(struct publisher *publisher) {

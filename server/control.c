@@ -70,7 +70,7 @@ static uint64_t on_request(void *userdata, struct invocation *invocation, bool i
 
         number = journal_add(&control->journal, &entry);
         control->struck[number % STRUCK_MAX] = (struct struck){ number, fault, request->connection };
-        control_tell_waits(control, request->client, request->verb, request->key);
+        control_tell_waits(control, number, request);
         return number;
 }
 

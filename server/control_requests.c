@@ -15,6 +15,8 @@
 /* fault delay 1s and all six options */
 #define WORDS_MAX 20
 
+#define NS_PER_MS INT64_C(1000000)
+
 #define WAIT_TIMEOUT_MS     5000
 #define WAIT_TIMEOUT_MAX_MS 600000
 
@@ -68,7 +70,8 @@ static int reset(struct call *call) {
         control_forget_delayed(control);
         faults_clear(&control->faults);
         journal_clear(&control->journal);
-        test_clock_reset(&control->clock, control->real);
+        test_clock_reset(&control->clock);
+        daemon->tick_from_ns = 0; /* it was the time that is no more */
         return 0;
 }
 
@@ -137,7 +140,7 @@ static int advance(struct call *call) {
         if (parse_duration(call->words[1], &duration_ms) < 0)
                 return refuse(call, "a duration, such as 500ms, 10s or 1h, was expected behind advance");
         if (test_clock_advance(&call->control->clock, duration_ms) < 0)
-                return refuse(call, "the clock can be advanced by 100 years in all");
+                return refuse(call, "the clock can be advanced by 100 years between two resets");
         return catch_up(call);
 }
 
@@ -270,6 +273,7 @@ static int list_requests(struct call *call) {
 static int wait_for(struct call *call) {
         CLEANUP(question_deinit) struct question question = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
         struct control *control = call->control;
+        struct wait wanted;
         uint64_t n;
         int r;
 
@@ -281,8 +285,15 @@ static int wait_for(struct call *call) {
                 buf_append_string(&call->payload, ":1\r\n");
                 return 0;
         }
-        r = control_wait(control, call->message, &question.selection, question.count - n,
-                         question.timeout_ms);
+        wanted = (struct wait){
+                .selection = question.selection,
+                .after = question.after,
+                .n_left = question.count - n,
+                .until_ns = control->real.mono_ns + question.timeout_ms * NS_PER_MS,
+        };
+        question.selection = (struct selection){ 0 };
+        r = control_wait(control, call->message, &wanted);
+        selection_deinit(&wanted.selection); /* where nobody has taken it over */
         if (r == -ENOSPC)
                 return refuse(call, "too many wait already");
         call->is_waiting = r == 0;

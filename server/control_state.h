@@ -32,6 +32,7 @@ struct delayed {
 struct wait {
         struct wait *next;
         struct selection selection;
+        uint64_t after; /* requests up to this number do not count */
         uint64_t n_left;
         int64_t until_ns; /* real: a test that waits for what never comes ends though its clock stands */
         struct message *message;
@@ -66,12 +67,11 @@ void control_execute(void *userdata, const struct message *message, struct now n
 
 /* control_waits.c */
 
-/* Waits for n_left requests; the selection is taken over. Returns 0, -ENOSPC or -ENOMEM. */
-int control_wait(struct control *control, const struct message *message, struct selection *selection,
-                 uint64_t n_left, int64_t timeout_ms);
+/* What is wanted says all but the message; its selection is taken over. Returns 0, -ENOSPC or -ENOMEM. */
+int control_wait(struct control *control, const struct message *message, struct wait *wanted);
 
-/* A request has come. */
-void control_tell_waits(struct control *control, struct slice client, enum verb verb, struct slice key);
+/* A request has come, of this number in the journal. */
+void control_tell_waits(struct control *control, uint64_t number, const struct request *request);
 
 /* Those whose time is over are told so. */
 void control_end_waits(struct control *control, int64_t real_ns);

@@ -6,8 +6,6 @@
 #include "common/cleanup.h"
 #include "control_state.h"
 
-#define NS_PER_MS INT64_C(1000000)
-
 /* Takes it out of the list and answers it: 1 where what it waited for has come, else 0. */
 static void end_wait(struct control *control, struct wait **place) {
         struct wait *wait = *place;
@@ -21,37 +19,36 @@ static void end_wait(struct control *control, struct wait **place) {
         free(wait);
 }
 
-int control_wait(struct control *control, const struct message *message, struct selection *selection,
-                 uint64_t n_left, int64_t timeout_ms) {
+int control_wait(struct control *control, const struct message *message, struct wait *wanted) {
         struct wait *wait;
 
         if (control->n_waits == WAITS_MAX)
                 return -ENOSPC;
 
-        wait = calloc(1, sizeof(*wait));
+        wait = malloc(sizeof(*wait));
         if (!wait)
                 return -ENOMEM;
+        *wait = *wanted;
         wait->message = message_copy(message);
         if (!wait->message) {
                 free(wait);
                 return -ENOMEM;
         }
 
-        wait->selection = *selection;
-        *selection = (struct selection){ 0 };
-        wait->n_left = n_left;
-        wait->until_ns = control->real.mono_ns + timeout_ms * NS_PER_MS;
+        wanted->selection = (struct selection){ 0 };
         wait->next = control->waits;
         control->waits = wait;
         control->n_waits++;
         return 0;
 }
 
-void control_tell_waits(struct control *control, struct slice client, enum verb verb, struct slice key) {
+void control_tell_waits(struct control *control, uint64_t number, const struct request *request) {
         for (struct wait **place = &control->waits; *place;) {
                 struct wait *wait = *place;
 
-                if (selection_matches(&wait->selection, client, verb, key) && --wait->n_left == 0)
+                if (number > wait->after &&
+                    selection_matches(&wait->selection, request->client, request->verb, request->key) &&
+                    --wait->n_left == 0)
                         end_wait(control, place);
                 else
                         place = &wait->next;

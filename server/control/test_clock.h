@@ -7,7 +7,7 @@
  * The time that a test double lives in: the real one until a test says otherwise. Versions, deadlines, what is remembered
  * and the checks of skew all see this clock, so that an hour passes in no time.
  *
- * Its monotonic part never goes back, whatever is done to the clock. All zeros is the real time.
+ * Its monotonic part goes back in a reset alone, when nothing is left that hangs on it. All zeros is the real time.
  */
 struct test_clock {
         int64_t wall_offset_ms;
@@ -27,7 +27,7 @@ struct now test_clock_read(const struct test_clock *clock, struct now real);
 /* Until a deadline of the clock's: real nanoseconds, below 0 where it has passed; INT64_MAX: never, as the clock stands. */
 int64_t test_clock_left_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real);
 
-/* Moves it forward, frozen or not. Returns 0, or -ERANGE past TEST_CLOCK_ADVANCE_MAX_MS in all. */
+/* Moves it forward, frozen or not. Returns 0, or -ERANGE past TEST_CLOCK_ADVANCE_MAX_MS since the last reset. */
 #define TEST_CLOCK_ADVANCE_MAX_MS (INT64_C(100) * 365 * 24 * 3600 * 1000)
 int test_clock_advance(struct test_clock *clock, int64_t duration_ms);
 
@@ -35,8 +35,8 @@ int test_clock_advance(struct test_clock *clock, int64_t duration_ms);
 void test_clock_freeze(struct test_clock *clock, struct now real);
 void test_clock_resume(struct test_clock *clock, struct now real);
 
-/* The wall clock is the real one again; nobody is ahead. */
-void test_clock_reset(struct test_clock *clock, struct now real);
+/* It is the real time again; nobody is ahead. */
+void test_clock_reset(struct test_clock *clock);
 
 /*
  * From now on this client's clock is so far ahead of what it says, below 0: behind; 0: as it says. Returns 0, -ENOMEM, or
