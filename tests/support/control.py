@@ -25,3 +25,9 @@ class Control(Client):
     def lines(self, *words):
         """The objects of an answer that is lines of JSON."""
         return [json.loads(line) for line in resp.read(self.do(*words)).splitlines()]
+
+
+def value_of(client, key):
+    """None where there is none."""
+    payload = client.request("GET", key, ts=None).payload
+    return None if payload == b"$-1\r\n" else resp.read(payload)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A double that tests steer: one a module, reset before and after each."""
+
+import uuid
+
+import pytest
+
+from support.control import Control
+from support.double import Double
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    double = Double(tmp_path_factory.mktemp("control"), "--control").start()
+    try:
+        yield double
+        assert double.stop() == 0, double.log()
+    finally:
+        double.close()
+
+
+@pytest.fixture
+def double(started):
+    """As just started: whoever comes next finds nothing of who was here before."""
+    started.control = started.connect(f"control-{uuid.uuid4().hex[:8]}", Control)
+    started.control.do("reset")
+    yield started
+    started.control.do("reset")
+    started.close_clients()
+
+
+@pytest.fixture
+def control(double):
+    return double.control
+
+
+@pytest.fixture
+def client(double):
+    return double.connect("client-1")

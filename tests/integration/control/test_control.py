@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestored --control: emptied by a test, wrong words, its envelope, statestorectl test, and a store without it."""
+
+import json
+import subprocess
+import time
+import urllib.request
+import uuid
+
+import pytest
+
+from support import resp
+from support.broker import free_port
+from support.control import CONTROL, Control, value_of
+from support.double import Double
+from support.hlc import Hlc
+from support.process import STATESTORED, wait_until
+
+OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
+HOUR_MS = 3600 * 1000
+
+
+# Reset
+
+
+def test_after_a_reset_it_is_as_just_started(control, client):
+    client.watch("watched")
+    correlation = uuid.uuid4().bytes
+    first = client.request("SET", "key", "value", "NX", correlation=correlation, ts=str(Hlc(1, 0, "client-1")))
+    control.do("clock", "advance", "10d")
+    control.do("clock", "skew", "client-1", "1h")
+    control.do("fault", "no-answer")
+    assert first.payload == OK
+
+    assert control.ask("reset") == OK
+
+    assert value_of(client, "key") is None
+    assert control.lines("fault", "list") == []
+    assert [one["request"] for one in control.lines("requests")] == [["GET", "key"]]
+    again = client.request("SET", "key", "value", "NX", correlation=correlation, ts=str(Hlc(1, 0, "client-1")))
+    assert again.payload == OK, "the answer was not remembered"
+    assert abs(again.ts.wall_ms - time.time() * 1000) < HOUR_MS, "the clock is the real one again"
+    client.request("SET", "watched", "value")
+    assert client.request("KEYNOTIFY", "watched", "STOP").payload == b":0\r\n"
+    assert client.notifications.empty()
+
+
+def test_a_hundred_tests_spend_less_than_a_millisecond_each_on_their_reset(control, client):
+    """Over what any answer takes here, and the fastest of some tries: others may be at work on this machine."""
+
+    def took(ask):
+        before = time.monotonic()
+        ask()
+        return time.monotonic() - before
+
+    def suite():
+        more = 0
+        for n in range(100):
+            for key in range(3):
+                client.request("SET", f"key-{key}", "value")
+            more += took(lambda: control.do("reset")) - took(lambda: control.do("clock", "resume"))
+        return more / 100
+
+    assert min(suite() for _ in range(5)) < 0.001
+
+
+def test_what_was_asked_before_a_reset_is_answered_and_what_is_asked_after_it_finds_nothing(control):
+    before = [control.send("SET", f"key-{n}", "value") for n in range(300)]
+    reset = control.send("reset", topic=CONTROL, ts=None)
+    after = [control.send("GET", f"key-{n}") for n in range(300)]
+
+    assert all(answer.result(30).payload == OK for answer in before)
+    assert reset.result(30).payload == OK
+    assert all(answer.result(30).payload == NOTHING for answer in after)
+
+
+def test_it_is_executed_when_all_that_was_asked_before_is_answered(double, control):
+    control.do("fault", "error", "boom", "key", "struck")
+    with double.paused():
+        answer = control.send("SET", "key", "value")
+        struck = control.send("GET", "struck")
+        requests = control.send("requests", topic=CONTROL, ts=None)
+        control.send("fault", "clear", topic=CONTROL, ts=None)
+        spared = control.send("GET", "struck")
+        control.wait_until_sent()
+
+    lines = [json.loads(line) for line in resp.read(requests.result(30).payload).splitlines()]
+    assert [line["answer"] for line in lines] == ["+OK\r\n", "-ERR boom\r\n"]
+    assert (answer.result(30).payload, struck.result(30).payload) == (OK, b"-ERR boom\r\n")
+    assert spared.result(30).payload == NOTHING
+
+
+def test_a_reset_begins_the_counting_anew(tmp_path):
+    port = free_port()
+    double = Double(tmp_path, "--control", "--http-listen", f"127.0.0.1:{port}").start()
+    try:
+        control = double.connect("control", Control)
+
+        def n_set():
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
+                [line] = [line for line in page.read().decode().splitlines()
+                          if line.startswith('statestore_requests_total{verb="set",outcome="done"}')] or [" 0"]
+                return int(line.split()[1] if line.strip() != "0" else 0)
+
+        control.request("SET", "key", "value")
+        assert n_set() == 1
+        control.do("reset")
+        assert n_set() == 0
+        assert double.stop() == 0
+    finally:
+        double.close()
+
+
+def test_each_test_may_go_as_far_ahead_as_the_one_before(control, client):
+    for _ in range(3):
+        control.do("clock", "advance", "36500d")
+        assert control.ask("clock", "advance", "1d").startswith(b"-ERR the clock can be advanced by 100 years")
+        control.do("reset")
+    client.request("SET", "leased", "value", "PX", 20, ts=None)
+
+    wait_until(lambda: value_of(client, "leased") is None, "time passes as ever")
+
+
+# What is asked
+
+
+@pytest.mark.parametrize("words", [
+    ("clock",), ("clock", "advance"), ("clock", "advance", "soon"), ("clock", "advance", "-1s"),
+    ("clock", "advance", "1s", "2s"), ("clock", "advance", "36501d"), ("clock", "freeze", "now"),
+    ("clock", "skew", "a"),
+    ("clock", "skew", "a", "b"), ("clock", "skew", "a", "-"), ("clock", "backwards"), ("reset", "all"), ("seed",),
+    ("seed", "{"), ("seed", "", ""), ("RESET",), ("",), ("fault",), ("fault", "explode"), ("fault", "delay"),
+    ("fault", "delay", "0s"), ("fault", "error", ""), ("fault", "error", "a\nb"), ("fault", "quota", "count", "0"),
+    ("fault", "quota", "count", "x"), ("fault", "quota", "verb", "set"), ("fault", "quota", "verb", "MOVE"),
+    ("fault", "quota", "key", ""), ("fault", "quota", "key"), ("fault", "quota", "probability", "0"),
+    ("fault", "quota", "probability", "1.5"), ("fault", "quota", "seed", "x"), ("fault", "quota", "colour", "red"),
+    ("fault", "quota", "key", "a", "key", "b"), ("fault", "notify-twice", "verb", "SET"), ("requests", "all"),
+    ("requests", "colour", "red"), ("requests", "after", "x"), ("requests", "count", "1"), ("wait-for", "count", "0"),
+    ("wait-for", "timeout", "0s"), ("wait-for", "timeout", "11m"), ("wait-for", "verb", "x"), ("x",) * 30,
+])
+def test_what_cannot_be_done_is_refused_with_a_text(control, words):
+    answer = control.ask(*words)
+
+    assert answer.startswith(b"-ERR ") and answer.endswith(b"\r\n") and len(answer) > 12, answer
+    assert control.lines("fault", "list") == []
+
+
+# The envelope
+
+
+def test_it_wants_the_envelope_that_the_store_wants(control):
+    assert control.ask("reset", qos=2).startswith(b"-ERR a request must be published at QoS 1")
+    assert control.send("reset", topic=CONTROL, correlation=None).result(30).prop("__stat") == "400"
+    control.send("fault", "quota", topic=CONTROL, response_topic=None)
+    control.send("fault", "quota", topic=CONTROL, response_topic="a/+")
+    assert control.lines("fault", "list") == []
+
+
+def test_what_is_no_request_is_a_syntax_error(control):
+    for payload in (b"", b"*1\r\n", b"reset", b"*0\r\n", b"*1\r\n$5\r\nreset\r\nmore", b"\xff" * 100):
+        assert control.ask(payload=payload) == b"-ERR syntax error\r\n", payload
+
+
+# statestorectl
+
+
+def test_statestorectl_says_all_of_it(double, control, client, tmp_path):
+    def ctl(*words):
+        answer = subprocess.run([STATESTORED.with_name("statestorectl"), "--url", double.url, "test", *words],
+                                capture_output=True, text=True, check=False)
+        return answer.returncode, answer.stdout, answer.stderr
+
+    seed = tmp_path / "seed.json"
+    seed.write_text('[{"machine": "A"}]')
+    assert ctl("seed", str(seed))[:2] == (0, "OK\n")
+    assert value_of(client, "machine") == b"A"
+    assert ctl("seed", str(tmp_path / "missing"))[0] == 2
+    assert ctl("clock", "advance", "1h")[:2] == (0, "OK\n")
+    assert ctl("clock", "skew", "client-1", "-90s")[:2] == (0, "OK\n")
+    assert "behind advance" in ctl("clock", "advance", "-1s")[2]
+    assert ctl("fault", "error", "boom", "key", "x", "count", "1")[:2] == (0, "1\n")
+    assert client.request("GET", "x").payload == b"-ERR boom\r\n"
+    assert json.loads(ctl("fault", "list")[1])["strikes"] == 1
+    assert json.loads(ctl("requests", "key", "x")[1])["fault"] == "error"
+    assert ctl("wait-for", "key", "x")[0] == 0
+    assert ctl("wait-for", "key", "y", "timeout", "10ms")[0] == 1
+    code, _, errors = ctl("--timeout", "50ms", "wait-for", "key", "y")
+    assert (code, errors) == (1, "statestorectl: no such request has come\n")
+    code, _, errors = ctl("fault", "explode")
+    assert code == 4 and "was expected" in errors
+    assert ctl("reset")[:2] == (0, "OK\n")
+    assert value_of(client, "machine") is None
+
+
+# Without --control
+
+
+def test_without_it_nothing_can_be_asked(tmp_path):
+    double = Double(tmp_path).start()
+    try:
+        control = double.connect("control", Control)
+        control.request("SET", "key", "value")
+        asked = [control.send(*words, topic=CONTROL) for words in
+                 [("reset",), ("fault", "quota"), ("clock", "advance", "1h"), ("seed", '{"key":"key","value":"new"}')]]
+        control.wait_until_sent()
+
+        assert value_of(control, "key") == b"value"
+        assert not any(answer.done() for answer in asked)
+        answer = subprocess.run(
+            [STATESTORED.with_name("statestorectl"), "--url", double.url, "--timeout", "50ms", "test", "reset"],
+            capture_output=True, text=True, check=False)
+        assert answer.returncode == 3 and "--control" in answer.stderr
+        assert "it seems that no state store is connected" in answer.stderr, "nobody subscribes to it"
+        assert double.stop() == 0
+    finally:
+        double.close()
+
+
+def test_without_it_a_session_that_had_it_brings_nothing_in(site):
+    """The broker keeps the subscription of a store that was started with it."""
+    store = site.start_store("--control")
+    control = site.connect(kind=Control)
+    assert control.do("fault", "quota", "client", "nobody") == b":1\r\n"
+    store.stop()
+    asked = control.send("reset", topic=CONTROL)
+    control.wait_until_sent()
+    store.flags = ()
+    store.start()
+
+    assert control.request("SET", "key", "value").payload == OK
+    asked_again = control.send("reset", topic=CONTROL)
+    control.wait_until_sent()
+    assert value_of(control, "key") == b"value"
+    assert not asked.done() and not asked_again.done()
+
+
+def test_it_is_loud(started):
+    assert 'level=warning msg="--control: whoever reaches the broker can wipe this store' in started.log()
+
+
+def test_disconnecting_needs_the_plugin(site):
+    site.start_store("--control")
+
+    answer = site.connect(kind=Control).ask("fault", "disconnect")
+
+    assert answer == b"-ERR disconnect needs the plugin in the broker\r\n"

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestored --control: seeds, and the clock that a test moves."""
+
+import json
+import time
+import uuid
+
+from support.control import value_of
+from support.hlc import Hlc
+from support.process import wait_until
+
+OK = b"+OK\r\n"
+HOUR_MS = 3600 * 1000
+
+
+# Seed
+
+
+def test_a_seed_of_lines_sets_keys_with_deadlines_and_tokens(control, client):
+    deadline = int(time.time() * 1000) + HOUR_MS
+    lines = [{"key": "greeting", "value": "hello"}, {"key_base64": "/w==", "value_base64": "AP8="},
+             {"key": "lock", "value": "me", "deadline": deadline, "token": str(Hlc(1, 0, "owner"))}]
+
+    assert control.ask("seed", "\n".join(json.dumps(line) for line in lines)) == OK
+
+    assert value_of(client, "greeting") == b"hello"
+    assert value_of(client, b"\xff") == b"\x00\xff"
+    assert client.request("SET", "lock", "you").payload == b"-ERR a fencing token is required for this request\r\n"
+    control.do("clock", "advance", "2h")
+    assert value_of(client, "lock") is None
+
+
+def test_a_seed_may_be_the_list_of_objects_of_data_flows(control, client):
+    assert control.ask("seed", '[{"factoryId": "factoryA"}, {"limits": {"max": 7}}]') == OK
+
+    assert value_of(client, "factoryId") == b"factoryA"
+    assert value_of(client, "limits") == b'{"max":7}'
+
+
+def test_a_seed_sets_what_is_there_already_and_tells_who_watches(control, client):
+    client.watch("key")
+    client.request("SET", "key", "old")
+    assert client.notification().payload.endswith(b"old\r\n")
+
+    control.do("seed", '{"key":"key","value":"new"}')
+
+    assert client.notification().payload.endswith(b"new\r\n")
+    assert value_of(client, "key") == b"new"
+
+
+def test_of_a_seed_with_a_fault_nothing_is_set(control, client):
+    client.request("SET", "key", "old")
+
+    answer = control.ask("seed", '{"key":"key","value":"new"}\n{"key":"other","value":"x"}\n{"key":"third"}')
+
+    assert answer.startswith(b"-ERR seed:3: "), answer
+    assert value_of(client, "key") == b"old"
+    assert value_of(client, "other") is None
+
+
+# The clock
+
+
+def test_an_hour_passes_at_once(control, client):
+    client.watch("leased")
+    before = client.request("SET", "leased", "value", "PX", HOUR_MS)
+    client.notification()
+
+    control.do("clock", "advance", "1h")
+
+    assert b"DELETE" in client.notification().payload
+    assert value_of(client, "leased") is None
+    after = client.request("SET", "other", "value")
+    assert after.ts.wall_ms - before.ts.wall_ms >= HOUR_MS
+
+
+def test_a_key_stays_until_its_time(control, client):
+    control.do("clock", "freeze")
+    client.request("SET", "leased", "value", "PX", HOUR_MS)
+
+    control.do("clock", "advance", "3599999ms")
+    assert value_of(client, "leased") == b"value"
+
+    control.do("clock", "advance", "1ms")
+    assert value_of(client, "leased") is None
+
+
+def test_while_it_is_frozen_no_time_passes_and_then_it_goes_on_from_there(control, client):
+    old = Hlc(1, 0, "old")
+    control.do("clock", "freeze")
+    client.request("SET", "leased", "value", "PX", 1, ts=str(old))
+    first = client.request("SET", "key", "1", ts=str(old)).ts
+    second = client.request("SET", "key", "2", ts=str(old)).ts
+    assert (second.wall_ms, second.counter) == (first.wall_ms, first.counter + 1)
+    assert value_of(client, "leased") == b"value"
+
+    control.do("clock", "resume")
+
+    wait_until(lambda: value_of(client, "leased") is None, "time passes again")
+    third = client.request("SET", "key", "3", ts=str(old)).ts
+    assert 0 < third.wall_ms - first.wall_ms < HOUR_MS
+
+
+def test_an_answer_is_remembered_by_the_same_clock(control, client):
+    request = {"correlation": uuid.uuid4().bytes, "ts": str(Hlc(1, 0, "client-1")), "expiry": 60}
+    assert client.request("SET", "key", "value", "NX", **request).payload == OK
+    assert client.request("SET", "key", "value", "NX", **request).payload == OK
+
+    control.do("clock", "advance", "1h")
+
+    assert client.request("SET", "key", "value", "NX", **request).payload == b":-1\r\n"
+
+
+def test_the_check_of_skew_sees_the_same_clock(control, client):
+    ahead = str(Hlc(int(time.time() * 1000) + HOUR_MS, 0, "client-1"))
+    assert b"too far in the future" in client.request("SET", "key", "value", ts=ahead).payload
+
+    control.do("clock", "advance", "1h")
+
+    assert client.request("SET", "key", "value", ts=ahead).payload == OK
+
+
+def test_one_clients_clock_may_be_wrong(double, control, client):
+    other = double.connect("client-2")
+
+    control.do("clock", "skew", "client-1", "90s")
+    assert b"too far in the future" in client.request("SET", "key", "value").payload
+    assert other.request("SET", "key", "value").payload == OK
+
+    control.do("clock", "skew", "client-1", "-90s")
+    assert client.request("SET", "key", "value").payload == OK

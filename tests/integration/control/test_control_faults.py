@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestored --control: what a test has its double do wrong."""
+
+import time
+
+import pytest
+
+from support import resp
+from support.control import value_of
+
+OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
+
+
+def test_an_answer_is_delayed_by_the_clock(control, client):
+    control.do("clock", "freeze")
+    control.do("fault", "delay", "10s", "key", "slow", "verb", "SET")
+    slow = client.send("SET", "slow", "value")
+
+    assert value_of(client, "slow") == b"value", "it is executed at once"
+    assert not slow.done()
+    control.do("clock", "advance", "9999ms")
+    assert client.request("SET", "fast", "value").payload == OK
+    assert not slow.done()
+
+    control.do("clock", "advance", "1ms")
+    assert slow.result(30).payload == OK
+
+
+def test_a_delay_passes_by_itself(control, client):
+    control.do("fault", "delay", "50ms")
+    before = time.monotonic()
+
+    assert client.request("SET", "key", "value").payload == OK
+    assert time.monotonic() - before >= 0.05
+
+
+def test_a_request_is_not_answered_though_it_is_executed(control, client):
+    control.do("fault", "no-answer", "verb", "SET", "count", "1")
+    lost = client.send("SET", "key", "value")
+
+    assert value_of(client, "key") == b"value"
+    assert not lost.done()
+
+
+def test_an_answer_comes_twice(control, client):
+    control.do("fault", "answer-twice", "count", "1")
+
+    answer = client.request("SET", "key", "value")
+
+    second = client.others.get(timeout=30)
+    assert (second.payload, second.correlation) == (answer.payload, answer.correlation)
+    assert second.prop("__ts") == answer.prop("__ts")
+
+
+def test_an_error_can_have_any_text(control, client):
+    control.do("fault", "error", "no quorum: 1 of 3", "verb", "SET")
+
+    answer = client.request("SET", "key", "value")
+
+    assert answer.payload == b"-ERR no quorum: 1 of 3\r\n"
+    assert answer.prop("__stat") == "200" and answer.prop("__ts") is None
+    assert value_of(client, "key") is None, "it was not executed"
+    assert control.lines("requests")[0]["answer"] == "-ERR no quorum: 1 of 3\r\n"
+
+
+def test_the_quota_can_be_exceeded_by_one(control, client):
+    control.do("fault", "quota", "count", "1")
+
+    assert client.request("SET", "key", "value").payload == b"-ERR the quota has been exceeded\r\n"
+    assert client.request("SET", "key", "value").payload == OK
+
+
+def test_an_answer_may_bear_other_correlation_data(control, client):
+    control.do("fault", "wrong-correlation", "count", "1")
+    waiting = client.send("SET", "key", "value")
+
+    stray = client.others.get(timeout=30)
+    assert stray.payload == OK
+    assert not waiting.done()
+
+
+def test_an_answer_may_be_cut(control, client):
+    control.do("fault", "malformed", "verb", "GET")
+    client.request("SET", "key", "value")
+
+    payload = client.request("GET", "key").payload
+
+    assert b"$5\r\nvalue\r\n".startswith(payload) and payload != b"$5\r\nvalue\r\n"
+    with pytest.raises(ValueError):
+        resp.read(payload)
+
+
+def test_a_notification_is_dropped(control, client):
+    client.watch("key")
+    control.do("fault", "drop-notification", "client", "client-1", "key", "k*", "count", "1")
+
+    client.request("SET", "key", "1")
+    client.request("SET", "key", "2")
+
+    assert client.notification().payload.endswith(b"2\r\n")
+
+
+def test_a_notification_comes_twice(control, client):
+    client.watch("key")
+    control.do("fault", "notify-twice", "count", "1")
+
+    client.request("SET", "key", "1")
+    client.request("SET", "key", "2")
+
+    assert [client.notification().payload[-3:] for _ in range(3)] == [b"1\r\n", b"1\r\n", b"2\r\n"]
+
+
+def test_a_client_is_disconnected(control, client):
+    client.watch("key")
+    control.do("fault", "disconnect", "client", "client-1", "verb", "SET")
+
+    client.send("SET", "key", "value")
+
+    client.wait_until_returned()
+    assert value_of(client, "key") == b"value", "it was executed"
+    assert client.request("KEYNOTIFY", "key", "STOP").payload == b":0\r\n", "with the connection went what hung on it"
+
+
+def test_a_rule_is_for_whom_it_says(double, control, client):
+    other = double.connect("client-2")
+    control.do("fault", "error", "boom", "client", "client-1", "verb", "GET", "key", "a*")
+
+    assert client.request("GET", "abc").payload == b"-ERR boom\r\n"
+    assert other.request("GET", "abc").payload == NOTHING
+    assert client.request("GET", "xyz").payload == NOTHING
+    assert client.request("DEL", "abc").payload == b":0\r\n"
+
+
+def test_chance_is_the_same_each_time(control, client):
+    def struck(seed):
+        control.do("fault", "clear")
+        control.do("fault", "quota", "probability", "0.3", "seed", seed)
+        return [client.request("GET", "key").payload != NOTHING for _ in range(100)]
+
+    first = struck(7)
+    assert 10 < sum(first) < 50
+    assert struck(7) == first
+    assert struck(8) != first
+
+
+def test_rules_are_listed_with_what_they_have_done_and_cleared(control, client):
+    assert control.ask("fault", "delay", "1ms", "count", "3", "key", "a*", "verb", "SET") == b":1\r\n"
+    assert control.ask("fault", "error", "boom", "probability", "0.25", "client", "nobody") == b":2\r\n"
+    client.request("SET", "abc", "value")
+
+    assert control.lines("fault", "list") == [
+        {"number": 1, "action": "delay", "delay_ms": 1, "verb": "SET", "pattern": "a*", "left": 2, "strikes": 1},
+        {"number": 2, "action": "error", "text": "boom", "client": "nobody", "probability": 0.25, "seed": 0,
+         "strikes": 0},
+    ]
+    control.do("fault", "clear")
+    assert control.lines("fault", "list") == []
+
+
+def test_there_is_an_end_to_rules(control):
+    for _ in range(100):
+        control.do("fault", "quota", "client", "nobody")
+
+    assert control.ask("fault", "quota", "client", "nobody") == b"-ERR there are too many rules\r\n"

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestored --control: what was asked, and waiting for it."""
+
+import time
+
+from support.control import CONTROL
+
+OK = b"+OK\r\n"
+HOUR_MS = 3600 * 1000
+
+
+def test_what_was_asked_is_told_with_its_answers(control, client):
+    set_answer = client.request("SET", "key", "value", "PX", 1000)
+    client.request("GET", b"\xff")
+    client.request("set", "key")
+    control.do("fault", "no-answer", "verb", "DEL")
+    client.send("DEL", "key")
+    client.request("GET", "other")
+
+    first, second, third, fourth, fifth = control.lines("requests")
+
+    assert abs(first.pop("time") - time.time() * 1000) < HOUR_MS
+    assert first == {"number": 1, "client": "client-1", "verb": "SET", "key": "key",
+                     "request": ["SET", "key", "value", "PX", "1000"], "answer": "+OK\r\n",
+                     "version": set_answer.prop("__ts"), "fault": None}
+    assert (second["key_base64"], second["answer"]) == ("/w==", "$-1\r\n")
+    assert "payload_base64" in second
+    assert (third["verb"], third["request"]) == (None, ["set", "key"])
+    assert third["answer"] == "-ERR unknown command\r\n"
+    assert (fourth["fault"], fourth["answer"]) == ("no-answer", ":1\r\n")
+    assert fifth["number"] == 5
+
+
+def test_requests_can_be_chosen(double, control, client):
+    other = double.connect("client-2")
+    client.request("SET", "a", "1")
+    other.request("SET", "b", "1")
+    client.request("GET", "b")
+
+    def numbers(*words):
+        return [one["number"] for one in control.lines("requests", *words)]
+
+    assert numbers("client", "client-1") == [1, 3]
+    assert numbers("verb", "SET") == [1, 2]
+    assert numbers("key", "[b]", "after", "2") == [3]
+    assert numbers("after", "3") == []
+
+
+def test_the_oldest_requests_are_forgotten(control, client):
+    for _ in range(5):
+        client.request_all(("GET", "key") for _ in range(2500))
+
+    kept = control.lines("requests")
+    assert kept[-1]["number"] == 12500
+    assert 5000 < len(kept) <= 10000
+    assert kept[0]["number"] == 12500 - len(kept) + 1
+
+
+def test_a_request_is_waited_for(control, client):
+    waiting = control.send("wait-for", "key", "door*", "verb", "SET", "count", 2, "timeout", "30s", topic=CONTROL,
+                           ts=None)
+    client.request("SET", "door-1", "open")
+    client.request("GET", "door-2")
+    assert not waiting.done()
+
+    client.request("SET", "door-2", "open")
+
+    assert waiting.result(30).payload == b":1\r\n"
+
+
+def test_a_request_that_has_come_need_not_be_waited_for(control, client):
+    client.request("SET", "door", "open")
+
+    assert control.ask("wait-for", "key", "door") == b":1\r\n"
+    assert control.ask("wait-for", "key", "door", "after", "1", "timeout", "1ms") == b":0\r\n"
+
+
+def test_only_what_comes_after_the_one_that_is_named_is_waited_for(control, client):
+    waiting = control.send("wait-for", "key", "door", "after", "3", "timeout", "30s", topic=CONTROL, ts=None)
+    for _ in range(3):
+        client.request("SET", "door", "open")
+    assert not control.lines("requests", "after", "3")
+    assert not waiting.done()
+
+    client.request("SET", "door", "open")
+
+    assert waiting.result(30).payload == b":1\r\n"
+
+
+def test_waiting_ends_though_the_clock_stands(control):
+    control.do("clock", "freeze")
+
+    assert control.ask("wait-for", "key", "never", "timeout", "20ms") == b":0\r\n"
+
+
+def test_a_reset_ends_waiting(control):
+    waiting = control.send("wait-for", "timeout", "10m", topic=CONTROL, ts=None)
+    control.do("reset")
+
+    assert waiting.result(30).payload == b":0\r\n"
