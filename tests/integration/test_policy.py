@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from support.control import Control
 from support.process import STATESTORED
 from support.wire_client import WireClient, was_set
 
@@ -197,6 +198,21 @@ def test_who_was_registered_by_its_users_right_is_so_over_a_restart(make_site, p
 
     assert gateway.ask("SET", "anything", 1) == OK
     assert gateway.changes() == [was_set("1")]
+
+
+def test_what_a_test_asks_of_its_double_needs_no_rule(make_site, policy):
+    site = make_site()
+    site.start_store("--policy", policy, "--control")
+    client = site.connect("c1", kind=WireClient)
+    assert client.ask("SET", "own/c1/a", 1) == OK
+
+    control = site.connect("test", kind=Control)
+    assert control.ask("seed", '{"key":"settings/a","value":"seeded"}\n') == OK
+    assert client.ask("GET", "settings/a") == b"$6\r\nseeded\r\n"
+    assert control.ask("reset") == OK
+
+    assert client.ask("GET", "own/c1/a") == NO_VALUE
+    assert client.ask("GET", "other") == DENIED
 
 
 def test_what_the_operator_seeds_needs_no_rule(make_site, policy, tmp_path):

@@ -44,6 +44,7 @@ Test(engine_policy, denies_what_is_not_granted_and_changes_nothing) {
         cr_expect(asked(&world, DEL("r1", VERIFIED), OUTCOME_NOT_AUTHORIZED));
         cr_expect(asked(&world, VDEL("r1", "v", VERIFIED), OUTCOME_NOT_AUTHORIZED));
         cr_expect(asked(&world, WATCH("c", "w1", .connection = 1), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, UNWATCH("c", "w1", .connection = 1), OUTCOME_NOT_AUTHORIZED));
         cr_expect(asked(&world, WATCH("c", "r1", .connection = 1), OUTCOME_DONE));
         cr_expect(asked(&world, SET("u/me", "v", AS("me")), OUTCOME_DONE));
         cr_expect(asked(&world, SET("u/me", "v", AS("you")), OUTCOME_NOT_AUTHORIZED));
