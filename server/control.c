@@ -78,7 +78,9 @@ static uint64_t on_request(void *userdata, struct invocation *invocation, bool i
 
 static void delay(struct control *control, const struct message *answer, int64_t due_ns) {
         struct delayed **place = &control->delayed;
-        struct delayed *delayed = control->n_delayed < DELAYED_MAX ? malloc(sizeof(*delayed)) : NULL;
+        bool has_room = control->n_delayed < DELAYED_MAX &&
+                        answer->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes;
+        struct delayed *delayed = has_room ? malloc(sizeof(*delayed)) : NULL;
 
         if (!delayed) {
                 publisher_lost(&control->daemon->publisher);
@@ -96,6 +98,7 @@ static void delay(struct control *control, const struct message *answer, int64_t
         delayed->next = *place;
         *place = delayed;
         control->n_delayed++;
+        control->n_delayed_bytes += answer->payload.length;
 }
 
 static void send_delayed(struct control *control, int64_t until_ns) {
@@ -104,6 +107,7 @@ static void send_delayed(struct control *control, int64_t until_ns) {
 
                 control->delayed = first->next;
                 control->n_delayed--;
+                control->n_delayed_bytes -= first->message->payload.length;
                 control_send(control, first->message);
                 free(first->message);
                 free(first);
@@ -119,6 +123,7 @@ void control_forget_delayed(struct control *control) {
                 free(first);
         }
         control->n_delayed = 0;
+        control->n_delayed_bytes = 0;
 }
 
 static void send_error(struct control *control, uint64_t number, struct message answer, struct slice text) {

@@ -26,7 +26,8 @@ struct delayed {
         int64_t due_ns; /* by the test clock */
 };
 
-#define DELAYED_MAX 10000
+#define DELAYED_MAX       10000
+#define DELAYED_BYTES_MAX ((size_t)64 << 20) /* of payloads */
 
 /* Somebody who waits for a request that matches. */
 struct wait {
@@ -49,7 +50,7 @@ struct control {
         struct journal journal;
         struct struck struck[STRUCK_MAX]; /* by number */
         struct delayed *delayed;
-        size_t n_delayed;
+        size_t n_delayed, n_delayed_bytes;
         struct wait *waits;
         size_t n_waits;
 };

@@ -60,6 +60,36 @@ Test(control, leaves_what_came_behind_a_reset_its_expiry_though_the_clock_goes_b
         broker_deinit(&broker);
 }
 
+Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
+        static uint8_t value[1 << 20];
+        struct control *control;
+        struct broker broker;
+
+        broker_init(&broker, broker_config());
+        cr_assert_eq(control_new(&control, broker.daemon), 0);
+        control_read_clock(control, broker.now);
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), { value, sizeof(value) }) });
+        broker_flush(&broker);
+        ask(&broker, S("*3\r\n$5\r\nfault\r\n$5\r\ndelay\r\n$2\r\n5s\r\n"));
+        broker_flush(&broker);
+
+        for (int i = 0; i < 100; i++) {
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_flush(&broker);
+        }
+        broker_forget(&broker);
+        for (int round = 0; round < 2; round++) {
+                broker_pass_ms(&broker, 5000);
+                broker_tick(&broker);
+                cr_expect_eq(broker.n_sent, round == 0 ? 63 : 1); /* each is a little more than its value */
+                broker_forget(&broker);
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_flush(&broker);
+        }
+        control_free(control);
+        broker_deinit(&broker);
+}
+
 Test(control, is_nothing_to_a_daemon_without_it) {
         struct broker broker;
 
