@@ -55,8 +55,10 @@ int test_clock_advance(struct test_clock *clock, int64_t duration_ms) {
 
         clock->wall_offset_ms += duration_ms;
         clock->mono_offset_ns += duration_ms * NS_PER_MS;
-        clock->frozen.wall_ms += duration_ms;
-        clock->frozen.mono_ns += duration_ms * NS_PER_MS;
+        if (clock->is_frozen) {
+                clock->frozen.wall_ms += duration_ms;
+                clock->frozen.mono_ns += duration_ms * NS_PER_MS;
+        }
         return 0;
 }
 

@@ -78,7 +78,10 @@ Test(test_clock, is_the_real_one_after_a_reset_and_can_be_advanced_as_far_again)
         test_clock_reset(&clock);
 
         expect_reading(&clock, later(3), later(3));
-        cr_expect_eq(test_clock_advance(&clock, TEST_CLOCK_ADVANCE_MAX_MS), 0);
+        for (int i = 0; i < 3; i++) { /* a century is a third of what nanoseconds reach */
+                cr_expect_eq(test_clock_advance(&clock, TEST_CLOCK_ADVANCE_MAX_MS), 0);
+                test_clock_reset(&clock);
+        }
         cr_expect_eq(test_clock_skewed_ms(&clock, S("c"), 7), 7);
         test_clock_deinit(&clock);
 }
