@@ -13,6 +13,7 @@
 #include "fuzz/fuzz.h"
 #include "proto/properties.h"
 #include "storage/storage.h"
+#include "unit/idle.h"
 
 #define N_WORDS_MAX 9
 #define N_STEPS_MAX 40
@@ -101,22 +102,6 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         world->n_sent++;
         *ret_id = ++world->last_id ? world->last_id : ++world->last_id;
         return 0;
-}
-
-static bool has_room(void *userdata) {
-        (void)userdata;
-        return true;
-}
-
-static int commit(void *userdata, const struct storage_batch *batch) {
-        (void)userdata;
-        (void)batch;
-        return 0;
-}
-
-static void serving(void *userdata, enum broker_side side) {
-        (void)userdata;
-        (void)side;
 }
 
 static void lost(void *userdata) {
@@ -224,9 +209,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         struct storage *storage;
         struct outlet outlet = {
-                .publish = publish, .has_room = has_room, .commit = commit, .userdata = &world
+                .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = &world
         };
-        struct daemon_callbacks callbacks = { .serving = serving, .lost = lost, .userdata = &world };
+        struct daemon_callbacks callbacks = { .serving = idle_serving, .lost = lost, .userdata = &world };
         struct daemon_config config = {
                 .engine = { .node_id = SLICE_LITERAL("StateStore"),
                             .max_keys = 100,

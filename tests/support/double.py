@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """statestored --dev: a store with a broker of its own."""
 
-import contextlib
 import os
 import selectors
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 from support.client import Client
 from support.plugin import runtime_of_sanitizers
-from support.process import PATIENCE, STATESTORED, wait_until
+from support.process import PATIENCE, STATESTORED, paused, wait_until
 
 
 def preload_of_doubles():
@@ -78,14 +76,9 @@ class Double:
         while self.clients:
             self.clients.pop().close()
 
-    @contextlib.contextmanager
     def paused(self):
-        """Not a step is made while this lasts, but by its broker."""
-        self.child.send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self.child.send_signal(signal.SIGCONT)
+        """It alone: its broker goes on."""
+        return paused(self.child)
 
     def wait(self):
         """Waits until it has ended by itself, with its broker, and returns the exit code."""

@@ -42,6 +42,16 @@ def wait_until(condition, what, patience=PATIENCE):
         time.sleep(POLL_INTERVAL)
 
 
+@contextlib.contextmanager
+def paused(child):
+    """Not a step is made while this lasts."""
+    child.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        child.send_signal(signal.SIGCONT)
+
+
 class Process:
     """One server; what it writes to stdout and stderr goes to its log file."""
 
@@ -85,14 +95,8 @@ class Process:
     def kill(self):
         return self.signal_and_wait(signal.SIGKILL)
 
-    @contextlib.contextmanager
     def paused(self):
-        """Not a step is made while this lasts."""
-        self.child.send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self.child.send_signal(signal.SIGCONT)
+        return paused(self.child)
 
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""

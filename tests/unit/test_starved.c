@@ -15,6 +15,7 @@
 
 #include "common/topics.h"
 #include "unit/broker.h"
+#include "unit/idle.h"
 #include "unit/memory.h"
 #include "unit/scripts.h"
 
@@ -58,22 +59,6 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         return 0;
 }
 
-static bool has_room(void *userdata) {
-        (void)userdata;
-        return true;
-}
-
-static int commit(void *userdata, const struct storage_batch *batch) {
-        (void)userdata;
-        (void)batch;
-        return 0;
-}
-
-static void serving(void *userdata, enum broker_side broker_side) {
-        (void)userdata;
-        (void)broker_side;
-}
-
 static void forget(struct side *side) {
         for (size_t i = 0; i < BATCH_MAX; i++) {
                 side->is_answered[i] = false;
@@ -95,9 +80,9 @@ static void say(struct side *side, const char *topic, const char *payload, struc
 
 static void side_init(struct side *side, const struct script *script, bool is_proven, struct now now) {
         struct outlet outlet = {
-                .publish = publish, .has_room = has_room, .commit = commit, .userdata = side
+                .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = side
         };
-        struct daemon_callbacks callbacks = { .serving = serving, .userdata = side };
+        struct daemon_callbacks callbacks = { .serving = idle_serving, .userdata = side };
         struct daemon_config config = broker_config();
 
         *side = (struct side){ 0 };
@@ -333,8 +318,8 @@ Test(starved, daemon_gets_over_having_no_memory_at_all) {
 
 Test(starved, daemon_is_made_whole_or_not_at_all) {
         struct daemon_config config = broker_config();
-        struct outlet outlet = { .publish = publish, .has_room = has_room, .commit = commit };
-        struct daemon_callbacks callbacks = { .serving = serving };
+        struct outlet outlet = { .publish = publish, .has_room = idle_has_room, .commit = idle_commit };
+        struct daemon_callbacks callbacks = { .serving = idle_serving };
         struct daemon *daemon = NULL;
 
         for (uint64_t n = 1;; n++) {
