@@ -29,7 +29,8 @@ static char *write_file(struct slice text) {
 }
 
 static void check(const struct config *config) {
-        ASSERT(config->dev ? config->n_endpoints == 0 : config->n_endpoints > 0 && config->n_endpoints < 10000);
+        ASSERT(config->dev ? config->n_endpoints == 0
+                           : config->n_endpoints > 0 && config->n_endpoints < 10000);
         for (size_t i = 0; i < config->n_endpoints; i++)
                 ASSERT(config->endpoints[i].host[0] != '\0');
         ASSERT((config->dev || config->port > 0) && config->keepalive_s >= 5);
