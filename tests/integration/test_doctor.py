@@ -8,11 +8,10 @@ import subprocess
 import pytest
 
 from support.control import Control
-from support.process import BUILD
+from support.process import CTL
 from support.stepped_clock import SteppedClock
 from support.store import Store
 
-CTL = BUILD / "server" / "statestorectl"
 OK, WARN, FAIL = 0, 1, 4
 
 GOOD = {"broker", "receive maximum", "plugin", "own topics", "queue", "size", "session", "store", "clock", "latency",

@@ -7,9 +7,8 @@ import subprocess
 
 import pytest
 
-from support.process import BUILD, REPOSITORY, STATESTORED
+from support.process import BUILD, CTL, REPOSITORY, STATESTORED
 
-CTL = BUILD / "server" / "statestorectl"
 PAGES = ["statestored.8", "statestored.conf.5", "statestorectl.1"]
 
 

@@ -12,10 +12,9 @@ import pytest
 from support.client import INVOKE, notify_topic
 from support.control import Control
 from support.hlc import Hlc
-from support.process import BUILD
+from support.process import CTL
 from support.site import Site
 
-CTL = BUILD / "server" / "statestorectl"
 FENCE = "001696374425000:00000:Client1"
 
 

@@ -17,6 +17,7 @@ POLL_INTERVAL = 0.005
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("STATESTORE_BUILD", REPOSITORY / "build" / "debug")).resolve()
 STATESTORED = BUILD / "server" / "statestored"
+CTL = BUILD / "server" / "statestorectl"
 
 
 def bound_to_us(argv):

@@ -14,9 +14,8 @@ import threading
 import pytest
 
 from support.broker import PORTS_TRIED, free_port
-from support.process import BUILD, PATIENCE, wait_until
+from support.process import CTL, PATIENCE, wait_until
 
-CTL = BUILD / "server" / "statestorectl"
 CLEAR = b"\x1b[H\x1b[2J"
 
 

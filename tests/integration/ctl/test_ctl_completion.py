@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the shells propose behind statestorectl."""
 
-import os
 import re
 import subprocess
 
 import pytest
 
-from support.process import BUILD
+from support.process import BUILD, CTL
 
-CTL = BUILD / "server" / "statestorectl"
 BASH = BUILD / "server" / "ctl" / "completion" / "statestorectl"
 ZSH = BUILD / "server" / "ctl" / "completion" / "_statestorectl"
 

@@ -8,9 +8,8 @@ import subprocess
 
 import pytest
 
-from support.process import BUILD
+from support.process import CTL
 
-CTL = BUILD / "server" / "statestorectl"
 FENCE = "001696374425000:00000:Client1"
 
 

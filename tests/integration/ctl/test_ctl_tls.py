@@ -7,9 +7,8 @@ import subprocess
 import pytest
 
 from support.certificates import Authority
-from support.process import BUILD
+from support.process import CTL
 
-CTL = BUILD / "server" / "statestorectl"
 HOST = "127.0.0.2"  # where the broker speaks TLS; the store comes to 127.0.0.1
 
 

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes through statestorectl byte for byte, and how a person is shown it."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from support.ctl import BINARY, DONE, ESCAPE_SEQUENCE, NOT_MET, USAGE, environment
+from support.process import PATIENCE
+
+
+@pytest.mark.parametrize("value", [BINARY, b"", b"line\n", os.urandom(5 << 20)],
+                         ids=["binary", "empty", "line", "5 MiB"])
+def test_a_value_is_stored_byte_for_byte_from_stdin_and_from_a_file(ctl, key, tmp_path, value):
+    file = tmp_path / "value"
+    file.write_bytes(value)
+
+    ctl.ok("set", key, "-", stdin=value)
+    assert ctl.ok("get", key) == value
+    ctl.ok("set", key, "--value-file", file)
+    assert ctl.ok("get", key) == value
+    ctl.ok("vdel", key, "--value-file", "-", stdin=value)
+
+
+def test_a_key_may_be_any_bytes(ctl, client, tmp_path):
+    key = BINARY + os.urandom(8)
+    file = tmp_path / "key"
+    file.write_bytes(key)
+
+    ctl.ok("set", "--key-file", file, "value")
+    assert client.request("GET", key).payload == b"$5\r\nvalue\r\n"
+    assert ctl.ok("get", "-", stdin=key) == b"value"
+    ctl.ok("del", "--key-file", "-", stdin=key)
+
+
+def test_words_behind_two_dashes_are_no_options(ctl, key):
+    ctl.ok("set", "--", f"--{key}", "--nx")
+
+    assert ctl.ok("get", "--", f"--{key}") == b"--nx"
+
+
+def test_with_hex_keys_and_values_are_hex_digits(ctl, client, key):
+    ctl.ok("set", key.encode().hex(), "00FFab0a", "--hex")
+
+    assert client.request("GET", key).payload == b"$4\r\n\x00\xff\xab\n\r\n"
+    assert ctl.ok("get", key.encode().hex(), "--hex") == b"00FFAB0A\n"
+    ctl.ok("set", key.encode().hex(), "01", "--nex", "00ffab0a", "--hex")
+    ctl.ok("vdel", key.encode().hex(), "01", "--hex")
+
+
+def test_json_shows_key_value_and_version(ctl, client, key):
+    version = client.request("SET", key, 'say "hö"\n\\\x01\x7f').prop("__ts")
+
+    assert ctl.json("get", key) == {"key": key, "value": 'say "hö"\n\\\x01\x7f', "version": version}
+    assert ctl.ok("get", key, "--json").count(b"\n") == 1
+
+
+@pytest.mark.parametrize("value", [b"\xff", b"\xff\xfe", b"\xff\xfe\xfd", BINARY])
+def test_json_shows_as_base64_what_is_not_utf_8(ctl, client, key, value):
+    client.request("SET", key, value)
+
+    shown = ctl.json("get", key)
+
+    assert "value" not in shown
+    assert base64.b64decode(shown["value_base64"]) == value
+
+
+def test_json_with_hex_shows_hex_digits(ctl, client, key):
+    client.request("SET", key, "value")
+
+    shown = ctl.json("get", key.encode().hex(), "--hex")
+
+    assert shown["key_hex"] == key.encode().hex().upper()
+    assert shown["value_hex"] == b"value".hex().upper()
+
+
+def test_json_of_changes_says_whether_there_was_one(ctl, key):
+    done = ctl.json("set", key, "value")
+    assert done == {"key": key, "set": True, "version": done["version"]}
+
+    def not_met(*arguments):
+        ended = ctl.run(*arguments, "--json")
+        assert (ended.returncode, ended.stderr) == (NOT_MET, b"")
+        return json.loads(ended.stdout)
+
+    assert not_met("set", key, "other", "--nx") == {"key": key, "set": False, "version": done["version"]}
+    assert not_met("vdel", key, "other") == {"key": key, "deleted": False, "version": done["version"]}
+    assert ctl.json("del", key) == {"key": key, "deleted": True, "version": done["version"]}
+    assert not_met("del", key) == {"key": key, "deleted": False, "version": None}
+    assert not_met("get", key) == {"key": key, "value": None, "version": None}
+
+
+# On a terminal
+
+
+def on_a_terminal(ctl, *arguments):
+    """What a person sees: stdout and stderr together."""
+    master, terminal = os.openpty()
+    with open(master, "rb", buffering=0) as screen:
+        with open(terminal, "wb", buffering=0) as stdout:
+            child = subprocess.Popen(ctl.argv(arguments), env=environment(ctl.variables), stdin=subprocess.DEVNULL,
+                                     stdout=stdout, stderr=stdout)
+        seen = b""
+        try:
+            while chunk := screen.read(4096):
+                seen += chunk
+        except OSError:  # how a terminal ends
+            pass
+        return child.wait(PATIENCE), seen.replace(b"\r\n", b"\n").decode()
+
+
+@pytest.mark.parametrize("value", ["one line", "two\nlines\n"])
+def test_on_a_terminal_the_version_follows_the_value_on_a_line_of_its_own(ctl, client, key, value):
+    version = client.request("SET", key, value).prop("__ts")
+
+    code, seen = on_a_terminal(ctl, "get", key)
+
+    assert code == DONE
+    assert seen == value.removesuffix("\n") + f"\nversion {version}\n"
+
+
+def test_a_value_cannot_play_with_the_terminal(ctl, client, key):
+    client.request("SET", key, ESCAPE_SEQUENCE)
+
+    _, seen = on_a_terminal(ctl, "get", key)
+
+    assert seen.startswith("\\x1B[31mred\n")
+    assert "escaped" in seen
+    assert ctl.ok("get", key) == ESCAPE_SEQUENCE
+
+
+# An output that cannot be written
+
+
+def test_a_full_disk_is_told(ctl, key):
+    ctl.ok("set", key, "value")
+
+    with open("/dev/full", "wb") as full:
+        ended = ctl.run("get", key, stdout=full)
+
+    assert ended.returncode == USAGE
+    assert "cannot write" in ended.stderr.decode()
+
+
+def test_who_stops_reading_ends_it_quietly(ctl, key):
+    ctl.ok("set", key, "value")
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    with open(writer, "wb") as pipe:
+        ended = ctl.run("get", key, stdout=pipe)
+
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, b"")
+
+
+@pytest.mark.parametrize("closed, arguments", [(1, ["get", "key"]), (0, ["set", "key", "-"])])
+def test_a_closed_descriptor_is_never_taken_for_the_brokers(own, closed, arguments):
+    own.ok("set", "key", "value")
+
+    ended = own.run(*arguments, preexec_fn=lambda: os.close(closed))
+
+    assert ended.returncode == USAGE
+    assert own.ok("get", "key") == b"value"

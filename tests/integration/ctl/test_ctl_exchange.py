@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What statestorectl sends, and what it makes of an answer that is none, or does not come."""
+
+import socket
+import threading
+
+import paho.mqtt.client as paho
+import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from support.broker import Broker, free_port
+from support.client import INVOKE
+from support.ctl import ESCAPE_SEQUENCE, NO_ANSWER, STORE_ERROR, Ctl
+from support.process import PATIENCE
+
+
+def test_a_request_is_what_the_published_clients_send(site):
+    spy = site.connect()
+    spy.subscribe(INVOKE)
+    site.start_store()
+
+    Ctl(site.broker.port).ok("set", "key", "value", "--persist", "--fence", "1:0:a", "--nex", "old", "--px", "5s",
+                             "--client-id", "me", "--timeout", "7s")
+
+    sent = spy.others.get(timeout=PATIENCE)
+    words = [b"SET", b"key", b"value", b"NEX", b"old", b"PX", b"5000"]
+    assert sent.payload == b"*7\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+    assert sent.qos == 1
+    assert sent.expiry in (6, 7)
+    assert len(sent.correlation) == 16
+    assert sent.response_topic.startswith("clients/me/")
+    assert sent.prop("__srcId") == "me"
+    assert sent.prop("__protVer") == "1.0"
+    assert sent.prop("__ft") == "1:0:a"
+    assert sent.prop("aio-persistence") == "true"
+    wall, counter, node = sent.prop("__ts").split(":")
+    assert (len(wall), counter, node) == (15, "00000", "me")
+
+
+def test_a_request_says_nothing_that_was_not_asked_for(site):
+    spy = site.connect()
+    spy.subscribe(INVOKE)
+    site.start_store()
+
+    Ctl(site.broker.port).ok("set", "key", "value")
+
+    sent = spy.others.get(timeout=PATIENCE)
+    assert sent.payload == b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n"
+    assert sent.prop("__ft") is None
+    assert sent.prop("aio-persistence") is None
+    assert sent.prop("__srcId").startswith("statestorectl-")
+
+
+# Nobody there
+
+
+def test_no_broker(key):
+    port = free_port()
+
+    ended = Ctl(port).run("get", key)
+
+    assert (ended.returncode, ended.stdout) == (NO_ANSWER, b"")
+    assert f"127.0.0.1:{port}" in ended.stderr.decode()
+    assert ended.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["get", "key"], ["set", "key", "value"], ["del", "key"],
+                                       ["vdel", "key", "value"], ["scan"], ["watch", "key"], ["ping"]])
+def test_no_store(site, arguments):
+    ended = Ctl(site.broker.port).run(*arguments, "--timeout", "500ms")
+
+    assert (ended.returncode, ended.stdout) == (NO_ANSWER, b"")
+    assert "no answer within 500ms" in ended.stderr.decode()
+    assert f"127.0.0.1:{site.broker.port}" in ended.stderr.decode()
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_a_server_that_says_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended = Ctl(server.getsockname()[1]).run("ping", "--timeout", "50ms")
+
+    assert ended.returncode == NO_ANSWER
+    assert "does not answer within 50ms" in ended.stderr.decode()
+
+
+def test_a_broker_that_wants_to_know_who_we_are(tmp_path):
+    broker = Broker(tmp_path, anonymous=False).start()
+    try:
+        ended = Ctl(broker.port).run("ping")
+    finally:
+        broker.kill()
+
+    assert ended.returncode == NO_ANSWER
+    assert "--password-file" in ended.stderr.decode()
+
+
+# Stores that are not as they should be
+
+
+class FakeStore:
+    """Gives every request the same answer."""
+
+    def __init__(self, port, payload, user):
+        self.payload = payload
+        self.user = user
+        self._subscribed = threading.Event()
+        self._paho = paho.Client(protocol=paho.MQTTv5)
+        self._paho.on_connect = lambda client, *_: client.subscribe(INVOKE, qos=1)
+        self._paho.on_subscribe = lambda *_: self._subscribed.set()
+        self._paho.on_message = self._answer
+        self._paho.connect("127.0.0.1", port)
+        self._paho.loop_start()
+        assert self._subscribed.wait(PATIENCE)
+
+    def _answer(self, client, _data, request):
+        properties = Properties(PacketTypes.PUBLISH)
+        properties.CorrelationData = request.properties.CorrelationData
+        properties.UserProperty = self.user
+        client.publish(request.properties.ResponseTopic, self.payload, 1, properties=properties)
+
+    def close(self):
+        self._paho.disconnect()
+        self._paho.loop_stop()
+
+
+def ask_fake(site, payload, user, *arguments):
+    store = FakeStore(site.broker.port, payload, user)
+    try:
+        return Ctl(site.broker.port).run(*arguments)
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("arguments, payload", [
+    (["get", "key"], b""),
+    (["get", "key"], b"+OK\r\n"),
+    (["get", "key"], b"$5\r\nvalue\r\n$1\r\nx\r\n"),
+    (["get", "key"], b"$5\r\nval\r\n"),
+    (["set", "key", "value"], b":1\r\n"),
+    (["set", "key", "value"], b"+KO\r\n"),
+    (["set", "key", "value"], b"OK\r\n"),
+    (["del", "key"], b":2\r\n"),
+    (["vdel", "key", "value"], b"+OK\r\n"),
+    (["scan"], b"*0\r\n"),
+    (["scan"], b"*1\r\n$1\r\na\r\n"),
+    (["scan"], b"*1\r\n*2\r\n$1\r\na\r\n"),
+    (["scan"], b"*1\r\n*0\r\n:1\r\n"),
+    (["scan"], b"*2\r\n*0\r\n$0\r\n\r\n"),
+    (["watch", "key"], b":0\r\n"),
+])
+def test_an_answer_that_is_none_is_an_error(site, arguments, payload):
+    ended = ask_fake(site, payload, [("__stat", "200")], *arguments)
+
+    assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
+    assert "no answer to this" in ended.stderr.decode()
+
+
+def test_a_status_that_is_not_200_is_an_error(site):
+    ended = ask_fake(site, b"", [("__stat", "505"), ("__stMsg", "not supported"), ("__propName", "__protVer"),
+                                 ("__propVal", "1.0")], "get", "key")
+
+    assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
+    assert "status 505: not supported (__protVer: 1.0)" in ended.stderr.decode()
+
+
+def test_an_error_cannot_play_with_the_terminal(site):
+    ended = ask_fake(site, b"-ERR " + ESCAPE_SEQUENCE + b"\r\n", [("__stat", "200")], "get", "key")
+
+    assert ended.stderr == b"-ERR \\x1B[31mred\n"

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestorectl's command line and environment, and its help."""
+
+import socket
+import subprocess
+
+import pytest
+
+from support.ctl import NO_ANSWER, USAGE, Ctl, environment
+from support.process import CTL, PATIENCE, bound_to_us
+
+
+def first_packet(arguments, variables):
+    """What a broker at a port of its own is sent first; {port} stands for that port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(PATIENCE)
+        port = server.getsockname()[1]
+        child = subprocess.Popen(bound_to_us([CTL, *(argument.format(port=port) for argument in arguments)]),
+                                 env=environment({name: value.format(port=port) for name, value in variables.items()}),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        peer, _ = server.accept()
+        with peer:
+            peer.settimeout(PATIENCE)
+            packet = peer.recv(4096)
+        assert child.wait(PATIENCE) == NO_ANSWER
+        return packet
+
+
+def field(text):
+    return len(text).to_bytes(2, "big") + text.encode()
+
+
+@pytest.mark.parametrize("arguments, variables", [
+    (["--port", "{port}"], {}),
+    (["--port={port}", "--host=localhost"], {}),
+    (["-u", "mqtt://127.0.0.1:{port}"], {}),
+    (["--url=mqtt://localhost:{port}/"], {}),
+    ([], {"PORT": "{port}"}),
+    ([], {"PORT": "{port}", "HOST": "localhost", "TIMEOUT": "10s"}),
+    ([], {"URL": "mqtt://127.0.0.1:{port}"}),
+    ([], {"URL": "mqtt://nobody.invalid:{port}", "HOST": "127.0.0.1"}),
+    ([], {"URL": "mqtt://127.0.0.1:1", "PORT": "{port}", "HOST": ""}),
+    (["--host", "127.0.0.1"], {"URL": "mqtt://nobody.invalid:{port}"}),
+    (["--port", "{port}"], {"PORT": "1"}),
+    (["-u", "mqtt://127.0.0.1:{port}"], {"HOST": "nobody.invalid", "PORT": "1"}),
+])
+def test_flags_beat_the_environment_and_it_beats_the_defaults(arguments, variables):
+    assert first_packet([*arguments, "ping"], variables)[:1] == b"\x10"
+
+
+@pytest.mark.parametrize("arguments, variables", [
+    (["--user", "alice", "--password-file", "{file}"], {}),
+    ([], {"USER": "alice", "PASSWORD_FILE": "{file}"}),
+    (["--user", "alice"], {"USER": "bob", "PASSWORD_FILE": "{file}"}),
+    (["-u", "mqtt://alice:p%3a%40ss%20word@127.0.0.1:{port}"], {}),
+    (["-u", "mqtt://alice:p%3a%40ss%20word@127.0.0.1:{port}"], {"USER": "bob", "PASSWORD_FILE": "/nowhere"}),
+    (["-u", "mqtt://alice@127.0.0.1:{port}"], {"PASSWORD_FILE": "{file}"}),
+    (["--password-file", "{file}"], {"URL": "mqtt://alice:wrong@127.0.0.1:{port}"}),
+])
+def test_credentials(tmp_path, arguments, variables):
+    file = tmp_path / "password"
+    file.write_text("p:@ss word\n")
+
+    packet = first_packet([argument.replace("{file}", str(file)) for argument in [*arguments, "ping"]],
+                          {"PORT": "{port}", **{name: value.replace("{file}", str(file))
+                                                for name, value in variables.items()}})
+
+    assert packet.endswith(field("alice") + field("p:@ss word"))
+
+
+def test_the_password_of_one_url_is_not_sent_to_the_host_of_another():
+    packet = first_packet(["-u", "mqtt://127.0.0.1:{port}", "ping"], {"URL": "mqtt://alice:secret@nobody.invalid"})
+
+    assert b"alice" not in packet
+    assert b"secret" not in packet
+
+
+@pytest.mark.parametrize("arguments, variables", [
+    (["--client-id", "me"], {"CLIENT_ID": "you"}),
+    ([], {"CLIENT_ID": "me"}),
+])
+def test_the_client_id_is_what_was_configured(arguments, variables):
+    assert field("me") in first_packet([*arguments, "ping"], {"PORT": "{port}", **variables})
+
+
+def test_each_run_has_a_client_id_of_its_own():
+    packets = {first_packet(["ping"], {"PORT": "{port}"}) for _ in range(2)}
+
+    assert len(packets) == 2
+    assert all(b"statestorectl-" in packet for packet in packets)
+
+
+@pytest.mark.parametrize("arguments, named", [
+    ([], "command"),
+    (["gett", "key"], "gett"),
+    (["--bogus", "get", "key"], "--bogus"),
+    (["get", "key", "--bogus"], "--bogus"),
+    (["get", "key", "--bogus=1"], "--bogus"),
+    (["get", "key", "-x"], "-x"),
+    (["get", "key", "--json=yes"], "--json"),
+    (["get", "key", "--nx"], "--nx"),
+    (["get", "key", "--value-file", "file"], "--value-file"),
+    (["del", "key", "--px", "1s"], "--px"),
+    (["scan", "--key-file", "file"], "--key-file"),
+    (["ping", "--hex"], "--hex"),
+    (["get"], "get"),
+    (["get", "key", "more"], "get"),
+    (["get", "key", "--key-file", "/dev/null"], "get"),
+    (["set", "key"], "set"),
+    (["set", "key", "value", "more"], "set"),
+    (["set", "key", "value", "old", "more", "--nex"], "set"),
+    (["vdel", "key"], "vdel"),
+    (["watch"], "watch"),
+    (["ping", "more"], "ping"),
+    (["set", "key", "value", "--nx", "--nex"], "--nx"),
+    (["set", "key", "value", "--px"], "--px"),
+    (["set", "key", "value", "--px", "0"], "--px"),
+    (["set", "key", "value", "--px", "soon"], "--px"),
+    (["set", "key", "value", "--fence", "soon"], "--fence"),
+    (["set", "-", "-"], "stdin"),
+    (["set", "key", "-", "--nex=-"], "stdin"),
+    (["get", "0g", "--hex"], "0g"),
+    (["get", "012", "--hex"], "012"),
+    (["get", "--key-file", "/nonexistent"], "/nonexistent"),
+    (["get", "--key-file", "/"], "/"),
+    (["get", "key", "--port", "0"], "--port"),
+    (["get", "key", "--port", "65536"], "--port"),
+    (["get", "key", "--host", ""], "--host"),
+    (["get", "key", "--url", "http://host"], "--url"),
+    (["get", "key", "-u", "mqtt://"], "-u"),
+    (["get", "key", "-u", "mqtt://host/path"], "-u"),
+    (["get", "key", "-u", "mqtt://a%zz@host"], "-u"),
+    (["get", "key", "-u", "mqtt://[::1"], "-u"),
+    (["get", "key", "--client-id", "a:b"], "--client-id"),
+    (["get", "key", "--client-id", "a/b"], "--client-id"),
+    (["get", "key", "--timeout", "0"], "--timeout"),
+    (["get", "key", "--timeout", "1w"], "--timeout"),
+    (["get", "key", "--user", "me", "--password-file", "/nonexistent"], "/nonexistent"),
+    (["get", "key", "--password-file", "/dev/null"], "--password-file"),
+])
+def test_wrong_usage_is_named_in_one_line(arguments, named):
+    ended = Ctl(1).run(*arguments)
+
+    assert (ended.returncode, ended.stdout) == (USAGE, b"")
+    assert named in ended.stderr.decode()
+    assert ended.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("variable, value", [("PORT", "mqtt"), ("URL", "mqtt://"), ("TIMEOUT", "soon"),
+                                             ("CLIENT_ID", "a+b")])
+def test_a_wrong_variable_is_named(variable, value):
+    ended = Ctl(1).run("ping", variables={variable: value})
+
+    assert (ended.returncode, ended.stdout) == (USAGE, b"")
+    assert f"STATESTORE_{variable}" in ended.stderr.decode()
+
+
+def test_a_url_that_is_wrong_is_not_repeated_for_it_may_hold_a_password():
+    assert b"secret" not in Ctl(1).run("ping", "-u", "mqtt://me:secret@:1").stderr
+
+
+# Help
+
+
+def test_help_names_every_command_and_teaches_by_examples():
+    printed = Ctl(1).ok("--help").decode()
+
+    for command in "get", "set", "del", "vdel", "scan", "watch", "ping":
+        assert f"\n  {command} " in printed
+    for word in "--url", "--host", "--port", "--user", "--password-file", "--client-id", "--timeout", "--json", \
+            "STATESTORE_URL", "STATESTORE_PASSWORD_FILE", "Examples:", "Exit status:":
+        assert word in printed
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("command, words", [
+    ("get", ["KEY", "--key-file", "--hex", "--verbose"]),
+    ("set", ["KEY VALUE", "--nx", "--nex [VALUE]", "--px DURATION", "--fence HLC", "--persist", "--value-file FILE"]),
+    ("del", ["KEY", "--fence HLC"]),
+    ("vdel", ["KEY VALUE", "--fence HLC"]),
+    ("scan", ["[PATTERN]", "[abc]"]),
+    ("watch", ["KEY..."]),
+    ("ping", []),
+])
+def test_each_command_has_help_of_its_own(command, words):
+    for arguments in [command, "--help"], ["-h", command]:
+        printed = Ctl(1).ok(*arguments).decode()
+        for word in [f"Usage: statestorectl {command}", f"\n  statestorectl {command}", *words]:
+            assert word in printed
+        assert max(map(len, printed.splitlines())) <= 100
+
+
+def test_version_is_one_line():
+    printed = Ctl(1).ok("--version")
+
+    assert printed.startswith(b"statestorectl ")
+    assert printed.count(b"\n") == 1

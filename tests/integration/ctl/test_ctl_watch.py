@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestorectl watch."""
+
+import base64
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from support.ctl import BINARY, DONE, STORE_ERROR, environment
+from support.process import PATIENCE
+
+
+class Watch:
+    """A running `statestorectl watch`: its lines as they come."""
+
+    def __init__(self, ctl, *arguments, stdout=subprocess.PIPE):
+        self.child = subprocess.Popen(ctl.argv(["watch", *arguments]), env=environment(ctl.variables),
+                                      stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE)
+        self._events = self._read(self.child.stdout) if self.child.stdout else None
+        self._notes = self._read(self.child.stderr)
+
+    @staticmethod
+    def _read(stream):
+        def read():
+            for line in stream:
+                lines.put(line)
+
+        lines = queue.SimpleQueue()
+        threading.Thread(target=read, daemon=True).start()
+        return lines
+
+    def event(self):
+        """The next line, in its columns."""
+        return self.line().removesuffix(b"\n").split(b"\t")
+
+    def line(self):
+        return self._events.get(timeout=PATIENCE)
+
+    def wait_for_note(self, text):
+        """Waits for a line on stderr that has the text in it."""
+        while text not in self._notes.get(timeout=PATIENCE).decode():
+            pass
+        return self
+
+    def stop(self, number=signal.SIGINT):
+        self.child.send_signal(number)
+        return self.child.wait(PATIENCE)
+
+
+@pytest.fixture
+def watch():
+    watches = []
+
+    def start(ctl, *arguments, **popen):
+        watches.append(Watch(ctl, *arguments, **popen))
+        return watches[-1].wait_for_note("watching")
+
+    yield start
+    for each in watches:
+        each.child.kill()
+        each.child.wait()
+
+
+@pytest.mark.parametrize("dialect", ["sdk", "document"], indirect=True)
+def test_watch_prints_a_line_for_each_change(ctl, client, key, watch):
+    watching = watch(ctl, key, f"{key} too")
+
+    first = client.request("SET", key, "value").prop("__ts").encode()
+    second = client.request("SET", f"{key} too", BINARY).prop("__ts").encode()
+    client.request("DEL", key)
+
+    assert watching.event() == [b"SET", first, key.encode(), b"value"]
+    event, version, name, value = watching.event()
+    assert (event, version, name) == (b"SET", second, f"{key} too".encode())
+    assert value.startswith(rb"\x00\x01")
+    assert watching.event() == [b"DELETE", first, key.encode()]
+
+
+def test_watch_sees_a_key_expire(ctl, client, key, watch):
+    watching = watch(ctl, key)
+
+    client.request("SET", key, "value", "PX", "1")
+
+    assert [watching.event()[0] for _ in range(2)] == [b"SET", b"DELETE"]
+
+
+def test_watch_shows_json_and_hex(ctl, client, key, watch):
+    as_json = watch(ctl, key, "--json")
+    as_hex = watch(ctl, key.encode().hex(), "--hex")
+
+    version = client.request("SET", key, b"\0\xff").prop("__ts")
+    client.request("DEL", key)
+
+    assert json.loads(as_json.line()) == {"event": "SET", "key": key, "value_base64": "AP8=", "version": version}
+    assert json.loads(as_json.line()) == {"event": "DELETE", "key": key, "version": version}
+    assert as_hex.event() == [b"SET", version.encode(), key.encode().hex().upper().encode(), b"00FF"]
+
+
+def test_watch_takes_any_bytes_for_a_key(ctl, client, watch, tmp_path):
+    file = tmp_path / "key"
+    file.write_bytes(BINARY)
+    watching = watch(ctl, "--key-file", file, "--json")
+
+    client.request("SET", BINARY, "value")
+
+    assert base64.b64decode(json.loads(watching.line())["key_base64"]) == BINARY
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_watch_is_done(ctl, key, watch, number):
+    assert watch(ctl, key).stop(number) == DONE
+
+
+def test_watch_registers_again_after_a_restart_of_the_broker(site, own, watch):
+    watching = watch(own, "one", "two")
+
+    site.broker.kill()
+    watching.wait_for_note("changes are being missed")
+    site.broker.start_again()
+    watching.wait_for_note("registered again")
+
+    client = site.connect()
+    client.request("SET", "one", "value")
+    client.request("SET", "two", "value")
+    assert [watching.event()[2] for _ in range(2)] == [b"one", b"two"]
+    assert watching.stop() == DONE
+
+
+def test_a_watch_can_be_interrupted_while_the_broker_is_away(site, own, watch):
+    watching = watch(own, "key")
+
+    site.broker.kill()
+    watching.wait_for_note("changes are being missed")
+
+    assert watching.stop() == DONE
+
+
+def test_watch_registers_again_with_a_store_that_was_restarted(site, own, watch):
+    watching = watch(own, "key", "--timeout", "200ms")
+
+    site.store.stop()
+    watching.wait_for_note("changes are being missed")
+    site.store.start()
+    watching.wait_for_note("registered again")
+
+    site.connect().request("SET", "key", "value")
+    assert watching.event()[::3] == [b"SET", b"value"]
+
+
+def test_watch_ends_when_nobody_reads_any_more(ctl, key, watch):
+    reader, writer = os.pipe()
+    watching = watch(ctl, key, stdout=writer)
+    os.close(writer)
+
+    os.close(reader)
+
+    assert watching.child.wait(PATIENCE) == DONE
+
+
+def test_watch_tells_the_stores_error(ctl):
+    ended = ctl.run("watch", "")
+
+    assert ended.returncode == STORE_ERROR
+    assert ended.stderr == b"-ERR the key length is zero\n"
