@@ -63,8 +63,9 @@ static int parse_with_unit(struct slice text, const struct unit *units, size_t n
 }
 
 int parse_duration(struct slice text, int64_t *ret_value_ms) {
-        static const struct unit units[] = { { "", 1 },      { "ms", 1 },      { "s", 1000 },
-                                             { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
+        static const struct unit units[] = {
+                { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 }
+        };
         uint64_t value;
         int r;
 

@@ -16,7 +16,7 @@
 int parse_uint64(struct slice text, uint64_t *ret_value);
 
 /*
- * A number and a unit: ms, s, m, h or d; a bare number is in milliseconds. Fractions are not accepted.
+ * A number and a unit: ms, s, m, h or d. Without one nobody knows what is meant, so it is -EINVAL, as a fraction is.
  * The result is in milliseconds, 0 to 2^63-1.
  */
 int parse_duration(struct slice text, int64_t *ret_value_ms);

@@ -57,9 +57,9 @@ static enum exit_code print_answer(struct task *task) {
 enum exit_code command_test(struct task *task) {
         const struct options *options = task->options;
         struct session_request request = { .topic = TOPIC_CONTROL };
-        char timeout[PARSE_UINT64_DIGITS_MAX];
         bool is_timeout_said;
         int64_t wait_ms = wait_timeout(options, &is_timeout_said);
+        struct duration_text timeout = duration_text(wait_ms);
         bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
         enum exit_code code;
 
@@ -71,9 +71,7 @@ enum exit_code command_test(struct task *task) {
                                                                 : slice_from_string(options->words[i]));
         if (wait_ms > 0 && !is_timeout_said && request.n_words + 2 <= SESSION_WORDS_MAX) {
                 session_request_add(&request, SLICE_LITERAL("timeout"));
-                session_request_add(&request,
-                                    (struct slice){ (const uint8_t *)timeout,
-                                                    format_uint64(timeout, (uint64_t)wait_ms, 1) });
+                session_request_add(&request, slice_from_string(timeout.text));
         }
         request.timeout_ms = wait_ms + options->timeout_ms;
         code = task_ask(task, &request);

@@ -14,8 +14,9 @@ struct unit {
         uint64_t factor;
 };
 
-static const struct unit durations[] = { { "", 1 },      { "ms", 1 },      { "s", 1000 },
-                                         { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
+static const struct unit durations[] = {
+        { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 }
+};
 static const struct unit sizes[] = { { "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 } };
 
 /* False where it is not digits and one of the units. */

@@ -59,7 +59,7 @@ static const struct {
         { "port", "1", FIELD(port), UINT16, NULL, 1 },
         { "port", "65535", FIELD(port), UINT16, NULL, 65535 },
         { "keepalive", "5s", FIELD(keepalive_s), UINT16, NULL, 5 },
-        { "keepalive", "10000", FIELD(keepalive_s), UINT16, NULL, 10 },
+        { "keepalive", "10000ms", FIELD(keepalive_s), UINT16, NULL, 10 },
         { "keepalive", "65535s", FIELD(keepalive_s), UINT16, NULL, 65535 },
         { "keepalive", "2m", FIELD(keepalive_s), UINT16, NULL, 120 },
         { "user", "u", FIELD(user), TEXT, "u", 0 },

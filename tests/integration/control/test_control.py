@@ -126,6 +126,7 @@ def test_each_test_may_go_as_far_ahead_as_the_one_before(control, client):
 
 @pytest.mark.parametrize("words", [
     ("clock",), ("clock", "advance"), ("clock", "advance", "soon"), ("clock", "advance", "-1s"),
+    ("clock", "advance", "10"), ("clock", "skew", "a", "10"), ("fault", "delay", "10"), ("wait-for", "timeout", "10"),
     ("clock", "advance", "1s", "2s"), ("clock", "advance", "36501d"), ("clock", "freeze", "now"),
     ("clock", "skew", "a"),
     ("clock", "skew", "a", "b"), ("clock", "skew", "a", "-"), ("clock", "backwards"), ("reset", "all"), ("seed",),

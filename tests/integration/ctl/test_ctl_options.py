@@ -116,6 +116,7 @@ def test_each_run_has_a_client_id_of_its_own():
     (["set", "key", "value", "--px"], "--px"),
     (["set", "key", "value", "--px", "0"], "--px"),
     (["set", "key", "value", "--px", "soon"], "--px"),
+    (["set", "key", "value", "--px", "1000"], "--px"),
     (["set", "key", "value", "--fence", "soon"], "--fence"),
     (["set", "-", "-"], "stdin"),
     (["set", "key", "-", "--nex=-"], "stdin"),
@@ -135,6 +136,7 @@ def test_each_run_has_a_client_id_of_its_own():
     (["get", "key", "--client-id", "a/b"], "--client-id"),
     (["get", "key", "--timeout", "0"], "--timeout"),
     (["get", "key", "--timeout", "1w"], "--timeout"),
+    (["get", "key", "--timeout", "10"], "--timeout"),
     (["get", "key", "--user", "me", "--password-file", "/nonexistent"], "/nonexistent"),
     (["get", "key", "--password-file", "/dev/null"], "--password-file"),
 ])
