@@ -76,18 +76,33 @@ static uint64_t on_request(void *userdata, struct invocation *invocation, bool i
 
 /* 2. Answers on their way out */
 
+static bool has_room_for(struct control *control, const struct message *answer) {
+        if (control->n_delayed < DELAYED_MAX &&
+            answer->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes)
+                return true;
+
+        control->daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
+        log_limited_fields(&control->delay_limit, LOG_WARNING,
+                           "an answer was dropped: too many are delayed already",
+                           (struct log_field[]){ LOG_FIELD_NUMBER("answer_bytes", answer->payload.length),
+                                                 LOG_FIELD_NUMBER("delayed", control->n_delayed),
+                                                 LOG_FIELD_NUMBER("max_delayed", DELAYED_MAX),
+                                                 LOG_FIELD_NUMBER("delayed_bytes", control->n_delayed_bytes),
+                                                 LOG_FIELD_NUMBER("max_delayed_bytes", DELAYED_BYTES_MAX),
+                                                 { 0 } });
+        return false;
+}
+
 static void delay(struct control *control, const struct message *answer, int64_t due_ns) {
         struct delayed **place = &control->delayed;
-        bool has_room = control->n_delayed < DELAYED_MAX &&
-                        answer->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes;
-        struct delayed *delayed = has_room ? malloc(sizeof(*delayed)) : NULL;
+        struct delayed *delayed;
 
-        if (!delayed) {
-                publisher_lost(&control->daemon->publisher);
+        if (!has_room_for(control, answer))
                 return;
-        }
-        *delayed = (struct delayed){ .message = message_copy(answer), .due_ns = due_ns };
-        if (!delayed->message) {
+        delayed = malloc(sizeof(*delayed));
+        if (delayed)
+                *delayed = (struct delayed){ .message = message_copy(answer), .due_ns = due_ns };
+        if (!delayed || !delayed->message) {
                 free(delayed);
                 publisher_lost(&control->daemon->publisher);
                 return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/log.h"
 #include "control.h"
 #include "control/faults.h"
 #include "control/journal.h"
@@ -51,6 +52,7 @@ struct control {
         struct struck struck[STRUCK_MAX]; /* by number */
         struct delayed *delayed;
         size_t n_delayed, n_delayed_bytes;
+        struct log_limit delay_limit;
         struct wait *waits;
         size_t n_waits;
 };

@@ -22,7 +22,7 @@ enum stage {
 /* Why a request, an answer or a notification was lost. */
 enum drop {
         DROP_OUT_OF_MEMORY,
-        DROP_TOO_MANY_WAITING, /* more requests wait than DAEMON_INBOX_MAX lets */
+        DROP_TOO_MANY_WAITING, /* requests past DAEMON_INBOX_MAX, or answers that a test delays */
         DROP_CONNECTION_FULL,  /* the broker has not acknowledged what was sent before */
         DROP_TOO_LARGE,        /* for the broker */
         DROP_NOT_SENDABLE,     /* text that MQTT cannot carry */

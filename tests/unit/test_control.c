@@ -78,6 +78,8 @@ Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
                 broker_flush(&broker);
         }
         broker_forget(&broker);
+        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_OUT_OF_MEMORY], 0);
+        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_TOO_MANY_WAITING], 37);
         for (int round = 0; round < 2; round++) {
                 broker_pass_ms(&broker, 5000);
                 broker_tick(&broker);
