@@ -15,7 +15,8 @@
 
 #include "common/assert.h"
 
-#define DEDUP_SHARD_BITS 12
+#define SHARD_BITS_LEAST 8
+#define SHARD_BITS_MOST  12
 #define NS_PER_S         INT64_C(1000000000)
 
 /* What one answer that is remembered drops at most, after the limit was lowered. */
@@ -61,7 +62,9 @@ int dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
         slots_init(&dedup->records, sizeof(struct dedup_record));
         for (size_t i = 0; i < DEDUP_SPAN_S; i++)
                 dedup->seconds[i] = (struct dedup_second){ NO_SLOT, NO_SLOT };
-        return table_init(&dedup->table, DEDUP_SHARD_BITS, record_key);
+        return table_init(&dedup->table,
+                          table_shard_bits(dedup->n_records_max, SHARD_BITS_LEAST, SHARD_BITS_MOST),
+                          record_key);
 }
 
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max) {

@@ -43,7 +43,7 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
                 return -ENOMEM;
         memcpy(node, config->node_id.data, config->node_id.length);
 
-        r = store_init(&engine->store, config->seed);
+        r = store_init(&engine->store, config->seed, config->max_keys);
         if (r == 0)
                 r = watch_init(&engine->watch, config->seed);
         if (r == 0)

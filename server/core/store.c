@@ -5,7 +5,8 @@
 #include <errno.h>
 
 /* 61 keys a shard at a million keys: a shard's growth moves a few hundred at most. */
-#define STORE_SHARD_BITS 14
+#define SHARD_BITS_LEAST 10
+#define SHARD_BITS_MOST  14
 
 static uint32_t *entry_position(void *item) {
         return &((struct entry *)item)->expiry_position;
@@ -15,10 +16,12 @@ static struct slice key_of(const void *item) {
         return entry_key(item);
 }
 
-int store_init(struct store *store, uint64_t seed) {
+int store_init(struct store *store, uint64_t seed, uint64_t n_keys_max) {
+        uint32_t shard_bits = table_shard_bits(n_keys_max, SHARD_BITS_LEAST, SHARD_BITS_MOST);
+
         *store = (struct store){ .seed = seed };
         heap_init(&store->deadlines, entry_position);
-        return table_init(&store->table, STORE_SHARD_BITS, key_of);
+        return table_init(&store->table, shard_bits, key_of);
 }
 
 void store_deinit(struct store *store) {

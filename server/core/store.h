@@ -21,7 +21,8 @@ struct store {
 /* "Never": a deadline past the clock's range. */
 #define STORE_NEVER INT64_MAX
 
-int store_init(struct store *store, uint64_t seed);
+/* n_keys_max: how many it is made for; it takes more, more slowly. Returns 0 or -ENOMEM. */
+int store_init(struct store *store, uint64_t seed, uint64_t n_keys_max);
 void store_deinit(struct store *store);
 
 /* Borrowed; NULL where there is none. Knows no time: an entry whose deadline has passed is still here. */

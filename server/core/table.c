@@ -21,6 +21,7 @@
 #define LINE_SIZE      64
 #define BUCKET_ITEMS   5
 #define ITEMS_A_BUCKET 4 /* at most, on average: beyond it the shard grows */
+#define ITEMS_A_SHARD  64
 
 struct bucket {
         uint32_t hashes[BUCKET_ITEMS];
@@ -54,6 +55,14 @@ static uint32_t home_of(const struct table *table, const struct table_shard *sha
 
 static uint32_t next_of(const struct table_shard *shard, uint32_t at) {
         return at + 1 == shard->n_buckets ? 0 : at + 1;
+}
+
+uint32_t table_shard_bits(uint64_t n_items_max, uint32_t least_bits, uint32_t most_bits) {
+        uint32_t bits = least_bits;
+
+        while (bits < most_bits && n_items_max >> bits > ITEMS_A_SHARD)
+                bits++;
+        return bits;
 }
 
 int table_init(struct table *table, uint32_t shard_bits, struct slice (*key)(const void *item)) {

@@ -27,6 +27,12 @@ struct table {
 /* One item's share of the table, in bytes, as far as it goes on average; for quotas. */
 #define TABLE_ITEM_OVERHEAD 18
 
+/*
+ * How many shards, as shard_bits, for so many items at most: at most 64 items a shard, as far as the bounds allow. Fewer cost
+ * less to walk where there are few items; the lower bound is for a limit that is raised while the table lives.
+ */
+uint32_t table_shard_bits(uint64_t n_items_max, uint32_t least_bits, uint32_t most_bits);
+
 /* 2^shard_bits shards, 0 to 16. Returns 0 or -ENOMEM. */
 int table_init(struct table *table, uint32_t shard_bits, struct slice (*key)(const void *item));
 

@@ -23,7 +23,7 @@ static void put(struct store *store, struct slice key) {
 static void fill(struct store *store, uint64_t seed, int n) {
         char key[32];
 
-        cr_assert_eq(store_init(store, seed), 0);
+        cr_assert_eq(store_init(store, seed, 1000), 0);
         for (int i = 0; i < n; i++) {
                 snprintf(key, sizeof(key), "k%d", i);
                 put(store, slice_from_string(key));
@@ -190,7 +190,7 @@ Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
         int n_before = 0;
 
         find_equal_hashes(text, 10, &a, &b);
-        cr_assert_eq(store_init(&store, SEED), 0);
+        cr_assert_eq(store_init(&store, SEED, 1000), 0);
         write_number(text, 10, a);
         hash = table_hash(SEED, slice_from_string(text));
         put(&store, slice_from_string(text));
@@ -228,7 +228,7 @@ static struct slice evil_pattern(struct buf *pattern) {
 static void evil_keys_init(struct store *store, uint32_t a, uint32_t b) {
         struct slice key = { (uint8_t *)evil_key, sizeof(evil_key) };
 
-        cr_assert_eq(store_init(store, SEED), 0);
+        cr_assert_eq(store_init(store, SEED, 1000), 0);
         write_number(evil_key, sizeof(evil_key), a);
         put(store, key);
         write_number(evil_key, sizeof(evil_key), b);
@@ -270,7 +270,7 @@ Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
 
         memset(evil_key, 'a', sizeof(evil_key));
         find_equal_hashes(evil_key, key.length, &number[0], &number[1]);
-        cr_assert_eq(store_init(&store, SEED), 0);
+        cr_assert_eq(store_init(&store, SEED, 1000), 0);
         for (int i = 0; i < 2; i++) {
                 write_number(evil_key, key.length, number[i]);
                 put(&store, key);

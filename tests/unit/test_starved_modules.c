@@ -100,7 +100,7 @@ Test(starved, store_keeps_what_a_key_has_when_it_cannot_be_replaced) {
         struct store store;
         struct entry *old, *new;
 
-        cr_assert_eq(store_init(&store, 1), 0);
+        cr_assert_eq(store_init(&store, 1, 1000), 0);
         cr_assert_eq(entry_new(&old, S("k"), S("old"), (struct version){ 1, 0 }, NULL), 0);
         for (uint64_t n = 1;; n++) {
                 uint64_t n_failed;
@@ -169,7 +169,7 @@ Test(starved, scan_gives_a_page_or_none) {
         struct scan_page *page;
         char key[16];
 
-        cr_assert_eq(store_init(&store, 1), 0);
+        cr_assert_eq(store_init(&store, 1, 1000), 0);
         for (int i = 0; i < 3000; i++) {
                 snprintf(key, sizeof(key), "k%d", i);
                 cr_assert_eq(

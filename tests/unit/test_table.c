@@ -52,6 +52,21 @@ static const struct {
         { "more shards than items", 16 },
 };
 
+static const struct {
+        const char *name;
+        uint64_t n_items_max;
+        uint32_t shard_bits;
+} sizes[] = {
+        { "as few as may be", 0, 10 }, { "64 items a shard", 65536, 10 },  { "65", 66560, 11 },
+        { "a million", 1000000, 14 },  { "more than fits", 10000000, 14 }, { "no limit", UINT64_MAX, 14 },
+};
+
+Test(table, has_more_shards_for_more_items_within_bounds) {
+        for (size_t i = 0; i < N_ROWS(sizes); i++)
+                cr_expect_eq(table_shard_bits(sizes[i].n_items_max, 10, 14), sizes[i].shard_bits,
+                             ROW(sizes, i));
+}
+
 Test(table, finds_each_item_while_it_grows_and_none_that_was_removed) {
         for (size_t i = 0; i < N_ROWS(shapes); i++) {
                 struct table table;
