@@ -67,7 +67,10 @@
  */
 #define BROKER_SIDE_DELIVER BROKER_SIDE_CONTROL "deliver"
 
-/* Payload: the number of a connection that is to end, with its client's will. A test double's way to misbehave. */
+/*
+ * Payload: the number of a connection that is to end, with its client's will. So are those that welcome lists although
+ * they have no registrations any more: what they had ended while another broker was served. A test double misbehaves so.
+ */
 #define BROKER_SIDE_KICK BROKER_SIDE_CONTROL "kick"
 
 /* From the plugin to statestored */

@@ -209,17 +209,23 @@ static bool has_room(const struct publisher *publisher) {
         return publisher->outlet->has_room(publisher->outlet->userdata);
 }
 
-static void publish_hold(struct publisher *publisher, const struct hold *hold) {
-        struct connection_text number = connection_text(hold->connection);
+void publisher_send_connection(struct publisher *publisher, struct slice topic, uint64_t connection) {
+        struct connection_text number = connection_text(connection);
         struct message message = {
-                .topic =
-                        hold->is_held ? SLICE_LITERAL(BROKER_SIDE_HOLD) : SLICE_LITERAL(BROKER_SIDE_RELEASE),
+                .topic = topic,
                 .payload = { (const uint8_t *)number.text, number.length },
                 .qos = 1,
         };
         uint16_t id;
 
         publisher_send(publisher, &message, &id);
+}
+
+static void publish_hold(struct publisher *publisher, const struct hold *hold) {
+        publisher_send_connection(publisher,
+                                  hold->is_held ? SLICE_LITERAL(BROKER_SIDE_HOLD)
+                                                : SLICE_LITERAL(BROKER_SIDE_RELEASE),
+                                  hold->connection);
 }
 
 static void publish_reply(const struct batch *batch, size_t i, struct publisher *publisher, struct now now) {

@@ -102,3 +102,6 @@ void publisher_lost(struct publisher *publisher);
 
 /* Publishes a message that belongs to no batch. Returns as outlet.publish. */
 int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id);
+
+/* Likewise, what is said of a connection to the broker's plugin: its number, on one of the plugin's topics. */
+void publisher_send_connection(struct publisher *publisher, struct slice topic, uint64_t connection);

@@ -96,6 +96,17 @@ static struct slice greeting(const struct daemon *daemon) {
         return (struct slice){ (const uint8_t *)daemon->greeting.text, daemon->greeting.length };
 }
 
+/*
+ * Who is held and has no registrations any more has lost them without a word: they ended while another broker was
+ * served, or while this one's plugin did not answer. Its library connects and registers anew.
+ */
+static void dismiss_losers(struct daemon *daemon, const struct event *kept) {
+        for (size_t i = 0; i < kept->n_connections; i++)
+                if (!watch_of_connection(&daemon->engine->watch, kept->connections[i]))
+                        publisher_send_connection(&daemon->publisher, SLICE_LITERAL(BROKER_SIDE_KICK),
+                                                  kept->connections[i]);
+}
+
 void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now) {
         CLEANUP(cleanup_free) uint64_t *connections = NULL;
         struct event kept = { .type = EVENT_CONNECTIONS_KEPT };
@@ -113,6 +124,7 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
         memcpy(daemon->seal, seal.data, sizeof(daemon->seal));
         kept.connections = connections;
         daemon_step(daemon, &kept, now);
+        dismiss_losers(daemon, &kept);
         serve(daemon, BROKER_SIDE_PROVEN, now);
 }
 

@@ -174,17 +174,6 @@ static void send_cut(struct control *control, struct message answer) {
         control_send(control, &answer);
 }
 
-static void disconnect(struct control *control, uint64_t connection) {
-        struct connection_text number = connection_text(connection);
-        struct message message = {
-                .topic = SLICE_LITERAL(BROKER_SIDE_KICK),
-                .payload = { (const uint8_t *)number.text, number.length },
-                .qos = 1,
-        };
-
-        control_send(control, &message);
-}
-
 static void send_wrongly(struct control *control, const struct struck *struck, const struct message *answer,
                          struct now now) {
         const struct fault *fault = struck->fault;
@@ -209,7 +198,8 @@ static void send_wrongly(struct control *control, const struct struck *struck, c
                 send_cut(control, *answer);
                 break;
         case FAULT_DISCONNECT:
-                disconnect(control, struck->connection);
+                publisher_send_connection(&control->daemon->publisher, SLICE_LITERAL(BROKER_SIDE_KICK),
+                                          struck->connection);
                 break;
         default:
                 control_send(control, answer);

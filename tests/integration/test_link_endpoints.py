@@ -6,7 +6,9 @@ import socket
 import pytest
 
 from support.broker import free_port
+from support.plugin import KICKED
 from support.process import wait_until
+from support.wire_client import WireClient
 
 MISSING = b"$-1\r\n"
 
@@ -137,6 +139,29 @@ def test_a_registration_at_the_first_is_none_at_the_second(make_site):
     client.watch("key")
     client.request("SET", "key", "value")
     assert client.notification().payload.endswith(b"\r\nvalue\r\n")
+
+
+def test_who_registered_at_the_first_is_disconnected_when_it_is_served_again_and_nobody_else(make_site, proxy_of):
+    """While the second was served what was registered at the first came to an end, and nobody there could be told."""
+    first, second = make_site(), make_site()
+    proxy = proxy_of(first)
+    store = first.start_store("--host", f"127.0.0.1:{proxy.port},127.0.0.1:{second.broker.port}")
+    holder, stopped, other = (first.connect(kind=WireClient) for _ in range(3))
+    for client in (holder, stopped):
+        client.register("key")
+    stopped.stop("key")
+    other.ask("SET", "key", "value")
+
+    proxy.cut()
+    store.wait_for_log(f"ready: serving 127.0.0.1:{second.broker.port} ")
+    proxy.mend()
+    seen = len(store.log())
+    second.broker.kill()
+    store.wait_for_log(f"ready: serving 127.0.0.1:{proxy.port} ", after=seen)
+
+    assert holder.wait_until_closed() == KICKED
+    for client in (stopped, other):
+        assert client.ask("GET", "key") == b"$5\r\nvalue\r\n"
 
 
 def test_when_the_second_dies_too_the_first_is_served_again(make_site):

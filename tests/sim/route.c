@@ -58,6 +58,15 @@ static void take_up_run(struct sim_broker *broker, struct slice hello) {
         broker->last_sequence = sequence;
 }
 
+/* It is back at once, over another connection. */
+static void kick(struct world *world, const struct sim_client *client) {
+        size_t i = (size_t)(client - world->clients);
+
+        check_trace("%s is disconnected", truth_client(i));
+        client_leave(world, i);
+        client_return(world, i);
+}
+
 static void control(struct world *world, const struct message *message) {
         struct sim_client *client;
         char number[24];
@@ -75,6 +84,9 @@ static void control(struct world *world, const struct message *message) {
                         client->is_held = true;
                 else
                         tell(world, BROKER_SIDE_LEFT, number, NOTHING);
+        } else if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_KICK))) {
+                if (client)
+                        kick(world, client);
         } else if (client) {
                 client->is_held = false;
         }

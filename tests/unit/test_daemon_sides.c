@@ -369,6 +369,24 @@ Test(proven, ends_all_where_the_next_broker_has_no_plugin) {
         cr_expect_str_eq(told_after_set(), ANSWER);
 }
 
+/* Two brokers are served in turn, and their clients stay where they are. */
+Test(proven, dismisses_those_who_are_held_and_lost_what_they_had_while_another_broker_was_served) {
+        const char *seals[] = { OTHER_SEAL "\n", SEAL "\n7\n8\n", SEAL "\n8\n7\n" };
+        const char *said[] = { "", CONTROL "kick:7 " CONTROL "kick:8 ", CONTROL "kick:8 " };
+
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        broker_do(&broker, "SET k v");
+        for (size_t i = 0; i < N_ROWS(seals); i++) {
+                daemon_down(broker.daemon);
+                meet_plugin(true);
+                broker_forget(&broker);
+                broker_say(&broker, SYS "welcome", seals[i]);
+                broker_flush(&broker);
+                cr_expect_str_eq(broker_sent(&broker), said[i]);
+                send_stamped("KEYNOTIFY", "k", NULL, i == 0 ? OTHER_SEAL ":3" : SEAL ":7");
+        }
+}
+
 Test(proven, takes_the_new_seal_and_no_longer_the_old_one) {
         daemon_down(broker.daemon);
         meet_plugin(true);
