@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,46 +84,44 @@ static void add_time(struct log_line *line) {
         log_line_add_text(line, "time", slice_from_string(text));
 }
 
-static void print(enum log_level level, const char *message, const struct log_field *fields,
-                  uint64_t n_withheld) {
-        struct log_line line;
-
-        log_line_begin(&line, is_journal ? levels[level].priority : 0, log_format == LOG_FORMAT_JSON);
+/* All but the end, so that it can still be said how many were withheld. */
+static void render(struct log_line *line, enum log_level level, const char *message,
+                   const struct log_field *fields) {
+        log_line_begin(line, is_journal ? levels[level].priority : 0, log_format == LOG_FORMAT_JSON);
         if (!is_journal)
-                add_time(&line);
-        log_line_add_text(&line, "level", slice_from_string(levels[level].name));
-        log_line_add_message(&line, "msg", slice_from_string(message));
+                add_time(line);
+        log_line_add_text(line, "level", slice_from_string(levels[level].name));
+        log_line_add_message(line, "msg", slice_from_string(message));
         for (; fields && fields->name; fields++)
                 if (fields->is_number)
-                        log_line_add_number(&line, fields->name, fields->number);
+                        log_line_add_number(line, fields->name, fields->number);
                 else
-                        log_line_add_text(&line, fields->name, fields->text);
+                        log_line_add_text(line, fields->name, fields->text);
+}
+
+static void print(struct log_line *line, uint64_t n_withheld) {
         if (n_withheld > 0)
-                log_line_add_number(&line, "withheld", n_withheld);
-        log_line_end(&line);
+                log_line_add_number(line, "withheld", n_withheld);
+        log_line_end(line);
 
         /* one write a line, so that lines of several processes do not mix; a log that is gone stops nobody */
-        if (write(STDERR_FILENO, line.text, line.length) < 0)
+        if (write(STDERR_FILENO, line->text, line->length) < 0)
                 return;
 }
 
-__attribute__((format(printf, 2, 0))) static void print_va(enum log_level level, const char *format,
-                                                           va_list arguments, uint64_t n_withheld) {
-        char message[LOG_LINE_MAX];
-
-        if (vsnprintf(message, sizeof(message), format, arguments) >= 0)
-                print(level, message, NULL, n_withheld);
-}
-
 void log_event(enum log_level level, const char *format, ...) {
+        char message[LOG_LINE_MAX];
+        struct log_line line;
         va_list arguments;
 
         if (level > log_level)
                 return;
 
         va_start(arguments, format);
-        print_va(level, format, arguments, 0);
+        vsnprintf(message, sizeof(message), format, arguments);
         va_end(arguments);
+        render(&line, level, message, NULL);
+        print(&line, 0);
 }
 
 /* The bytes at data that may stand as they are: one whole character, 0 where its first byte is to be escaped. */
@@ -161,45 +160,117 @@ struct log_text log_text(struct slice bytes) {
         return printable;
 }
 
-/* True: the event is to be printed, with how many were withheld before it. */
-static bool may_print(struct log_limit *limit, enum log_level level, uint64_t *ret_n_withheld) {
-        struct timespec now;
+/*
+ * What was left out since each limit's last line. The line of the first such event is kept, so that it can be told later
+ * what it was; the limit itself is only compared, for it may be gone by then.
+ */
+#define N_WITHHELD_MAX 64 /* more than there are limits */
+struct withheld {
+        const struct log_limit *limit; /* NULL: free */
+        struct log_line line;
+        uint64_t n_more; /* than that one */
+};
+static struct withheld withheld[N_WITHHELD_MAX];
+static size_t n_withheld_limits;
+static pthread_mutex_t withheld_lock = PTHREAD_MUTEX_INITIALIZER; /* storage logs on a thread of its own */
 
-        if (level > log_level)
-                return false;
+/* The limit's entry; for NULL one that is free. NULL: there is none. */
+static struct withheld *find_withheld(const struct log_limit *limit) {
+        for (size_t i = 0; i < N_WITHHELD_MAX; i++)
+                if (withheld[i].limit == limit)
+                        return &withheld[i];
+        return NULL;
+}
+
+/* How many they were; they are withheld no more. */
+static uint64_t take_withheld(const struct log_limit *limit) {
+        struct withheld *entry = find_withheld(limit);
+        uint64_t n;
+
+        if (!entry)
+                return 0;
+        n = 1 + entry->n_more;
+        *entry = (struct withheld){ 0 };
+        n_withheld_limits--;
+        return n;
+}
+
+static void withhold(const struct log_limit *limit, enum log_level level, const char *message,
+                     const struct log_field *fields) {
+        struct withheld *entry = find_withheld(limit);
+
+        if (entry) {
+                entry->n_more++;
+                return;
+        }
+        entry = find_withheld(NULL);
+        if (!entry)
+                return;
+        entry->limit = limit;
+        render(&entry->line, level, message, fields);
+        n_withheld_limits++;
+}
+
+/* True: this one is to be left out. */
+static bool is_over(struct log_limit *limit) {
+        struct timespec now;
 
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (now.tv_sec != limit->second) {
                 limit->second = now.tv_sec;
                 limit->n_printed = 0;
         }
-        if (limit->n_printed >= LOG_LIMIT_BURST) {
-                limit->n_withheld++;
-                return false;
-        }
-
-        *ret_n_withheld = limit->n_withheld;
-        limit->n_withheld = 0;
+        if (limit->n_printed >= LOG_LIMIT_BURST)
+                return true;
         limit->n_printed++;
-        return true;
-}
-
-void log_limited(struct log_limit *limit, enum log_level level, const char *format, ...) {
-        uint64_t n_withheld;
-        va_list arguments;
-
-        if (!may_print(limit, level, &n_withheld))
-                return;
-
-        va_start(arguments, format);
-        print_va(level, format, arguments, n_withheld);
-        va_end(arguments);
+        return false;
 }
 
 void log_limited_fields(struct log_limit *limit, enum log_level level, const char *message,
                         const struct log_field *fields) {
-        uint64_t n_withheld;
+        struct log_line line;
 
-        if (may_print(limit, level, &n_withheld))
-                print(level, message, fields, n_withheld);
+        if (level > log_level)
+                return;
+
+        pthread_mutex_lock(&withheld_lock);
+        if (is_over(limit)) {
+                withhold(limit, level, message, fields);
+        } else {
+                render(&line, level, message, fields);
+                print(&line, n_withheld_limits > 0 ? take_withheld(limit) : 0);
+        }
+        pthread_mutex_unlock(&withheld_lock);
+}
+
+void log_limited(struct log_limit *limit, enum log_level level, const char *format, ...) {
+        char message[LOG_LINE_MAX];
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(message, sizeof(message), format, arguments);
+        va_end(arguments);
+        log_limited_fields(limit, level, message, NULL);
+}
+
+bool log_is_anything_withheld(void) {
+        bool is_any;
+
+        pthread_mutex_lock(&withheld_lock);
+        is_any = n_withheld_limits > 0;
+        pthread_mutex_unlock(&withheld_lock);
+        return is_any;
+}
+
+void log_tell_withheld(void) {
+        pthread_mutex_lock(&withheld_lock);
+        for (size_t i = 0; i < N_WITHHELD_MAX && n_withheld_limits > 0; i++) {
+                struct withheld *entry = &withheld[i];
+
+                if (!entry->limit)
+                        continue;
+                print(&entry->line, entry->n_more);
+                take_withheld(entry->limit);
+        }
+        pthread_mutex_unlock(&withheld_lock);
 }

@@ -68,14 +68,13 @@ struct log_field {
 #define LOG_FIELD_NUMBER(name, number) ((struct log_field){ name, true, number, { 0 } })
 
 /*
- * For events that a client can cause at will: at most LOG_LIMIT_BURST a second; the next line says as withheld=N how many
- * were left out. All zeros is a fresh one.
+ * For events that a client can cause at will: at most LOG_LIMIT_BURST a second; the next line of the limit says as
+ * withheld=N how many were left out. All zeros is a fresh one. Each limit is used by one thread at a time.
  */
 #define LOG_LIMIT_BURST 10
 struct log_limit {
         int64_t second;
         uint32_t n_printed;
-        uint64_t n_withheld;
 };
 __attribute__((format(printf, 3, 4))) void log_limited(struct log_limit *limit, enum log_level level,
                                                        const char *format, ...);
@@ -83,3 +82,10 @@ __attribute__((format(printf, 3, 4))) void log_limited(struct log_limit *limit, 
 /* As log_limited(). fields end with one that has no name. */
 void log_limited_fields(struct log_limit *limit, enum log_level level, const char *message,
                         const struct log_field *fields);
+
+/*
+ * What is withheld must not wait for a next event, for there may be none: whoever has a clock looks now and then whether
+ * anything is, and has it told, a line a limit: the first event that was left out, and as withheld=N how many more.
+ */
+bool log_is_anything_withheld(void);
+void log_tell_withheld(void);

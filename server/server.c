@@ -76,6 +76,7 @@ static void closed(void *userdata) {
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         uv_close((uv_handle_t *)&server->clock_timer, NULL);
         uv_close((uv_handle_t *)&server->watchdog_timer, NULL);
+        uv_close((uv_handle_t *)&server->withheld_timer, NULL);
         uv_close((uv_handle_t *)&server->sigterm, NULL);
         uv_close((uv_handle_t *)&server->sigint, NULL);
         uv_close((uv_handle_t *)&server->sighup, NULL);
@@ -125,13 +126,6 @@ static void tell_ready(const struct server *server) {
         service_say_ready();
 }
 
-static void warn_of_unverified(const struct server *server, enum broker_side side) {
-        if (side == BROKER_SIDE_PLAIN && server->config.policy_file && !server->config.allow_unverified)
-                log_warning(
-                        "this broker does not say who sends: the policy grants nothing to anybody; load our "
-                        "plugin, or see --allow-unverified");
-}
-
 static void on_serving(void *userdata, enum broker_side side) {
         static const char *const abilities[] = {
                 [BROKER_SIDE_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
@@ -146,7 +140,7 @@ static void on_serving(void *userdata, enum broker_side side) {
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[side]);
         service_say_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
                            abilities[side]);
-        warn_of_unverified(server, side);
+        server_warn_of_unverified(server, side);
         server->is_down_logged = false;
         server->is_refusal_logged = false;
         if (!server->has_served)
@@ -158,6 +152,7 @@ void server_update(struct server *server) {
         enum link_reading reading = LINK_READS;
 
         recorder_flush(server->recorder);
+        server_update_withheld(server);
         if (!server->link)
                 return;
 
@@ -179,59 +174,12 @@ static void on_lost(void *userdata) {
         server_stop(server, EXIT_FAILURE);
 }
 
-static struct engine_config engine_config(const struct config *config) {
-        return (struct engine_config){
-                .node_id = slice_from_string(config->node_id),
-                .max_keys = config->max_keys,
-                .max_bytes = config->max_bytes,
-                .max_registrations = config->max_registrations,
-                .max_remembered_bytes = config->max_remembered_bytes,
-                .persist = config->persist,
-                .persist_pattern = slice_from_string(config->persist_pattern),
-        };
-}
-
-static void say_policy(const struct server *server) {
-        const struct config *config = &server->config;
-
-        if (config->policy_file)
-                log_info("policy \"%s\": what no rule grants is not authorized",
-                         LOG_TEXT(slice_from_string(config->policy_file)));
-}
-
-static void reload(struct server *server) {
-        struct engine_config limits;
-        struct gauges gauges;
-        struct config next;
-
-        if (config_read_again(server->n_arguments, server->arguments, &next) != CONFIG_RUN) {
-                log_error("SIGHUP: the configuration cannot be used and stays as it was");
-                config_deinit(&next);
-                return;
-        }
-
-        log_info("SIGHUP: the configuration was read again");
-        config_reload(&server->config, &next);
-        config_deinit(&server->reloaded);
-        server->reloaded = next;
-
-        log_set_level(server->config.log_level);
-        log_set_format(server->config.log_format);
-        limits = engine_config(&server->config);
-        daemon_set_limits(server->daemon, &limits);
-        daemon_set_policy(server->daemon, take_ptr(&server->reloaded.policy), server_now(server));
-        say_policy(server);
-        daemon_read_gauges(server->daemon, 0, &gauges);
-        warn_of_unverified(server, gauges.side);
-        server_update(server);
-}
-
 static void on_reload(uv_signal_t *handle, int number) {
         struct server *server = handle->data;
 
         (void)number;
         service_say_reloading();
-        reload(server);
+        server_reload(server);
         if (server->has_served)
                 service_say_ready();
 }
@@ -243,70 +191,15 @@ static int64_t clock_ns(void *userdata) {
         return server->control ? server_now(server).mono_ns : (int64_t)uv_hrtime();
 }
 
-static int open_control(struct server *server) {
-        log_warning(
-                "--control: whoever reaches the broker can wipe this store, move its clock and falsify its "
-                "answers; for tests only");
-        return control_new(&server->control, server->daemon);
-}
-
-static int open_recorder(struct server *server) {
-        int r;
-
-        if (!server->config.record_file)
-                return 0;
-
-        r = recorder_open(&server->recorder, server->config.record_file);
-        if (r < 0 && r != -ENOMEM)
-                server->exit_code = EXIT_WRONG;
-        return r;
-}
-
 static int create_daemon(struct server *server) {
-        const struct config *config = &server->config;
-        struct daemon_config daemon_config = {
-                .engine = engine_config(config),
-                .dialect = config->dialect,
-                .node_id = config->node_id,
-                .presence_topic = config->presence_topic,
-                .persistence_name = config->persist_property,
-                .persistence_value = config->persist_property_value,
-        };
         struct outlet outlet = { .publish = server_publish,
                                  .has_room = server_has_room,
                                  .commit = server_commit,
                                  .userdata = server,
                                  .clock_ns = clock_ns };
         struct daemon_callbacks callbacks = { .serving = on_serving, .lost = on_lost, .userdata = server };
-        int r;
 
-        r = uv_random(NULL, NULL, &daemon_config.run, sizeof(daemon_config.run), 0, NULL);
-        if (r < 0)
-                return r;
-
-        /* either says itself why it cannot be used */
-        r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
-                             : storage_memory_new(&server->storage);
-        if (r < 0)
-                return r;
-        r = open_recorder(server);
-        if (r < 0)
-                return r;
-        r = daemon_new(&server->daemon, &daemon_config, &outlet, &callbacks, server->storage,
-                       server_now(server));
-        if (r == 0 && config->control)
-                r = open_control(server);
-        if (r < 0)
-                return r;
-        daemon_set_policy(server->daemon, take_ptr(&server->config.policy), server_now(server));
-        say_policy(server);
-        if (!config->seed_file)
-                return 0;
-
-        r = seeding_run(server->daemon, server->storage, config->seed_file, server_now(server));
-        if (r == -EBADMSG)
-                server->exit_code = EXIT_WRONG;
-        return r;
+        return server_create_daemon(server, &outlet, &callbacks);
 }
 
 static void open_http(struct server *server) {
@@ -344,6 +237,7 @@ static void start_handles(struct server *server) {
         uv_signal_start(&server->sigint, on_signal, SIGINT);
         uv_signal_start(&server->sighup, on_reload, SIGHUP);
         server_start_watchdog(server);
+        server_start_withheld(server);
 }
 
 static int run(struct server *server) {
@@ -384,6 +278,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         ready_file_remove(server.config.ready_file);
 
         r = run(&server);
+        log_tell_withheld();
         control_free(server.control);
         daemon_free(server.daemon);
         recorder_close(server.recorder);

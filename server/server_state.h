@@ -23,7 +23,7 @@ struct server {
         struct config reloaded; /* what the config borrows from since the last reload */
         uv_loop_t loop;
         uv_signal_t sigterm, sigint, sighup, parent_signal;
-        uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer;
+        uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer, withheld_timer;
         uv_pipe_t input; /* stdin, where its end is to be ours */
         pid_t parent;
         struct storage *storage;
@@ -58,6 +58,18 @@ void server_update(struct server *server);
 /* The one timer, for all keys: set to the earliest deadline. */
 void server_set_deadline_timer(struct server *server);
 
+/* server_daemon.c: the daemon as the configuration wants it. */
+
+/* With its storage and all that it is to begin with. As daemon_new(); why it cannot has been logged. */
+int server_create_daemon(struct server *server, const struct outlet *outlet,
+                         const struct daemon_callbacks *callbacks);
+
+/* Reads the configuration again: all that can be changed is, or nothing. */
+void server_reload(struct server *server);
+
+/* Where this broker and the policy together let nobody do anything. */
+void server_warn_of_unverified(const struct server *server, enum broker_side side);
+
 /* server_link.c: what the link tells, and is told. */
 
 /* Starts to connect. As link_open(); why it cannot has been logged. */
@@ -70,6 +82,11 @@ bool server_has_room(void *userdata);
 /* server_service.c: what the service manager watches. */
 
 void server_start_watchdog(struct server *server);
+
+/* server_withheld.c: what the log withholds is told soon, whether or not more of it comes. */
+
+void server_start_withheld(struct server *server);
+void server_update_withheld(struct server *server);
 
 /* server_dev.c: a broker of our own. */
 
