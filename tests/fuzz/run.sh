@@ -7,7 +7,7 @@
 #   sh tests/fuzz/run.sh                 10 seconds a target
 #   sh tests/fuzz/run.sh 600 engine      ten minutes, this target alone
 #
-# The targets are those of meson.build's list. Their random seed is 1, or FUZZ_SEED.
+# The targets are those of meson.build's list. Their random seed is 1, or FUZZ_SEED; the same one leads to the same inputs.
 #
 # Exits with 1 where a target failed: the input is then in build/fuzz/failures. Keep it as tests/fuzz/seeds/TARGET/NAME:
 # then every test run repeats it. What fuzzing has found interesting stays in build/fuzz/corpus for the next time.

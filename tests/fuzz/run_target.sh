@@ -3,6 +3,11 @@
 #
 # Fuzzes one target and prints its row of run.sh's table.
 #
+# The same FUZZ_SEED leads to the same inputs, one after the other, on every machine: a faster one only gets further. So
+# what was found here is found there, and nothing else. libFuzzer would differ from run to run: it takes what is compared
+# into its inputs, addresses among it, and files in the order of the directory. Addresses are the same where the kernel
+# lets us have them not randomised, and the stack begins with nothing that is this machine's.
+#
 # usage: run_target.sh BUILD SECONDS PROGRAM
 
 set -eu
@@ -11,19 +16,24 @@ build=$1
 seconds=$2
 program=$3
 name=${program##*/fuzz_}
-corpus=$build/corpus/$name
 log=$build/log/$name
 status=0
-
-ASAN_OPTIONS=detect_stack_use_after_return=1
-UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-export ASAN_OPTIONS UBSAN_OPTIONS
-
-mkdir -p "$corpus" "$build/failures" "${log%/*}"
+fixed=
+! setarch -R true 2>/dev/null || fixed='setarch -R'
 quiet=0
 [ "$name" != config ] || quiet=3 # it says what is wrong with each
-if ! "$build/$program" -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" -timeout=60 -entropic=0 -print_final_stats=1 \
-        -close_fd_mask=$quiet -artifact_prefix="$build/failures/$name-" "$corpus" "tests/fuzz/seeds/$name" >"$log" 2>&1; then
+
+rm -rf "$build/seeds/$name"
+mkdir -p "$build/corpus/$name" "$build/seeds/$name" "$build/failures" "${log%/*}"
+cp "tests/fuzz/seeds/$name/"* "$build/seeds/$name"
+
+# What takes five minutes hangs, however slow the machine is; and little is kept of what was freed, or it takes much memory.
+if ! (cd "$build" && exec env -i PATH=/usr/bin:/bin \
+        ASAN_OPTIONS=detect_stack_use_after_return=1:quarantine_size_mb=64 \
+        UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+        $fixed "./$program" -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" -timeout=300 -entropic=0 -reload=0 \
+        -print_final_stats=1 -close_fd_mask=$quiet -artifact_prefix="failures/$name-" \
+        -seed_inputs="$(printf '%s\n' "seeds/$name/"* | LC_ALL=C sort | paste -sd,)" "corpus/$name") >"$log" 2>&1; then
         echo "FAILED: $name" >&2
         tail -n 40 "$log" >&2
         status=1
