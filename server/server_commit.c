@@ -40,12 +40,15 @@ int server_commit(void *userdata, const struct storage_batch *batch) {
 
 void server_check_clock(uv_timer_t *timer) {
         struct server *server = timer->data;
+        bool is_due;
 
-        bool is_due = storage_needs_commit(server->storage, server_now(server));
+        if (server->commit_batch) /* the storage is the worker's until it is done */
+                return;
 
+        is_due = storage_needs_commit(server->storage, server_now(server));
         /* whether what is written can be stored again must not wait for somebody to write */
         if (daemon_is_storage_failing(server->daemon) && ++server->n_failing_checks % FAILING_CHECKS == 0)
                 is_due = true;
-        if (!server->commit_batch && is_due)
+        if (is_due)
                 daemon_commit(server->daemon, server_now(server));
 }
