@@ -22,7 +22,7 @@ void base64_append(struct buf *buf, struct slice bytes) {
         }
 }
 
-/* Four characters to three bytes, fewer where the last group is padded. */
+/* Four characters to three bytes, fewer where the last group is padded: the bits that are left over are 0. */
 static int append_group(struct buf *buf, const uint8_t *text, bool is_last) {
         size_t n_digits = 4;
         uint32_t group = 0;
@@ -37,6 +37,8 @@ static int append_group(struct buf *buf, const uint8_t *text, bool is_last) {
                         return -EINVAL;
                 group = group << 6 | (uint32_t)(digit - digits);
         }
+        if (group & ((UINT32_C(1) << 8 * (4 - n_digits)) - 1))
+                return -EINVAL;
 
         bytes[0] = (uint8_t)(group >> 16);
         bytes[1] = (uint8_t)(group >> 8);

@@ -42,6 +42,8 @@ static const struct {
         { "padding in the middle", S("Zg==Zg==") },
         { "padding alone", S("====") },
         { "three pads", S("Z===") },
+        { "bits left over behind one byte", S("Zh==") },
+        { "bits left over behind two bytes", S("Zm9=") },
         { "another alphabet", S("__--") },
         { "a blank", S("Zm9 ") },
         { "a NUL", S("Zm9\0") },
