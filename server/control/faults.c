@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/json.h"
 #include "common/parse.h"
+#include "control/test_clock.h"
 #include "proto/invocation.h"
 
 #define IS_OF_NOTIFICATIONS(action) ((action) >= FAULT_DROP_NOTIFICATION)
@@ -122,7 +123,9 @@ static int read_action(struct fault *fault, const struct slice *words, size_t n_
                                          "malformed, disconnect, "
                                          "drop-notification or notify-twice was expected");
         case FAULT_DELAY:
-                if (n_words < 2 || parse_duration(words[1], &fault->delay_ms) < 0 || fault->delay_ms == 0)
+                if (n_words < 2 || parse_duration(words[1], &fault->delay_ms) < 0 || fault->delay_ms == 0 ||
+                    fault->delay_ms >
+                            TEST_CLOCK_ADVANCE_MAX_MS) /* what no clock reaches; no sum overflows */
                         return refuse(ret_fault,
                                       "a duration, such as 500ms or 10s, was expected behind delay");
                 return 2;

@@ -31,6 +31,7 @@ static const struct fault *ask(struct faults *faults, const char *client, enum v
 
 static const char *const right[] = {
         "delay 500ms",
+        "delay 36500d",
         "delay 1h client c",
         "no-answer verb SET",
         "answer-twice key a*",
@@ -61,6 +62,7 @@ static const char *const wrong[] = {
         "delay soon",
         "delay 0ms",
         "delay -1s",
+        "delay 36501d",
         "error",
         "error a\nb",
         "error a\rb",
