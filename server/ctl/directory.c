@@ -6,12 +6,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/glob.h"
 #include "common/log.h"
+#include "common/system_clock.h"
 #include "core/engine.h"
 #include "ctl/lines.h"
 #include "ctl/output.h"
@@ -41,17 +41,6 @@ static void directory_deinit(struct directory *directory) {
         storage_close(directory->storage);
 }
 
-static struct now now(void) {
-        struct timespec wall, mono;
-
-        clock_gettime(CLOCK_REALTIME, &wall);
-        clock_gettime(CLOCK_MONOTONIC, &mono);
-        return (struct now){
-                .wall_ms = wall.tv_sec * 1000 + wall.tv_nsec / NS_PER_MS,
-                .mono_ns = mono.tv_sec * 1000 * NS_PER_MS + mono.tv_nsec,
-        };
-}
-
 /* What is wrong has been logged. */
 static enum exit_code directory_open(struct directory *directory, const char *name) {
         const struct engine_config config = {
@@ -61,7 +50,7 @@ static enum exit_code directory_open(struct directory *directory, const char *na
                 .max_remembered_bytes = UINT64_MAX,
         };
 
-        directory->now = now();
+        directory->now = (struct now){ system_clock_wall_ms(), system_clock_mono_ns() };
         if (storage_sqlite_open(&directory->storage, name) < 0 ||
             restore_engine(&directory->engine, &directory->header, directory->storage, &config,
                            directory->now) < 0)
@@ -181,6 +170,17 @@ static int choose_version(struct directory *directory, const struct record *reco
         return 0;
 }
 
+/* One that the monotonic clock does not reach is none. */
+static int64_t deadline_of(const struct directory *directory, const struct record *record) {
+        int64_t left_ns, deadline_ns;
+
+        if (record->deadline_ms == RECORD_NO_DEADLINE ||
+            __builtin_mul_overflow(record->deadline_ms - directory->now.wall_ms, NS_PER_MS, &left_ns) ||
+            __builtin_add_overflow(directory->now.mono_ns, left_ns, &deadline_ns))
+                return STORE_NEVER;
+        return deadline_ns;
+}
+
 static int put(struct directory *directory, const struct record *record, struct version version) {
         struct store *store = &directory->engine->store;
         struct entry *before = store_find(store, buf_slice(&record->key));
@@ -197,10 +197,7 @@ static int put(struct directory *directory, const struct record *record, struct 
                 return r;
 
         row.entry.after->is_persistent = true;
-        row.entry.after_deadline_ns = STORE_NEVER;
-        if (record->deadline_ms != RECORD_NO_DEADLINE)
-                row.entry.after_deadline_ns =
-                        directory->now.mono_ns + (record->deadline_ms - directory->now.wall_ms) * NS_PER_MS;
+        row.entry.after_deadline_ns = deadline_of(directory, record);
         r = store_put(store, row.entry.after, row.entry.after_deadline_ns, before);
         if (r < 0) {
                 entry_unref(row.entry.after);

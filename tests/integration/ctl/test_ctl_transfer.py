@@ -75,6 +75,14 @@ def test_an_import_replaces_what_is_there(directory):
     assert len(exported) == 5
 
 
+def test_a_deadline_that_no_clock_reaches_is_none(tmp_path):
+    line = b'{"key":"far","value":"v","deadline":9223372036854775806}\n'
+
+    assert ctl("import", "-", "--data-dir", tmp_path / "data", stdin=line).stdout == b"1 key imported\n"
+    assert [line["key"] for line in lines(ctl("export", "--data-dir", tmp_path / "data"))] == ["far"]
+    assert "deadline" not in lines(ctl("export", "--data-dir", tmp_path / "data"))[0]
+
+
 def test_an_imported_directory_is_served(site, directory, tmp_path):
     ctl("import", "-", "--data-dir", tmp_path / "other", stdin=ctl("export", "--data-dir", directory).stdout)
     site.store = None
