@@ -2,25 +2,17 @@
 
 #include "pages.h"
 
-#include <time.h>
-
+#include "common/system_clock.h"
 #include "metrics.h"
 
 #define OK          200
 #define UNAVAILABLE 503
 
-static int64_t wall_ms(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static unsigned int render_metrics(void *userdata, struct buf *body) {
         const struct daemon *daemon = userdata;
         struct metrics_source source = { .counters = daemon_counters(daemon) };
 
-        daemon_read_gauges(daemon, wall_ms(), &source.gauges);
+        daemon_read_gauges(daemon, system_clock_wall_ms(), &source.gauges);
         process_usage_read(&source.process);
         metrics_append(body, &source);
         return OK;
@@ -36,7 +28,7 @@ static unsigned int render_health(void *userdata, struct buf *body) {
 static unsigned int render_readiness(void *userdata, struct buf *body) {
         struct gauges gauges;
 
-        daemon_read_gauges(userdata, wall_ms(), &gauges);
+        daemon_read_gauges(userdata, system_clock_wall_ms(), &gauges);
         if (gauges.side == BROKER_SIDE_UNKNOWN) {
                 buf_append_string(body, "not connected to a broker\n");
                 return UNAVAILABLE;

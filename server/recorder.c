@@ -7,11 +7,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/broker_side.h"
 #include "common/log.h"
+#include "common/system_clock.h"
 #include "common/topics.h"
 #include "records/recording.h"
 
@@ -27,13 +27,6 @@ struct recorder {
         bool is_failing;   /* and logged */
         uint64_t n_left_out;
 };
-
-static int64_t wall_ms(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 int recorder_open(struct recorder **ret_recorder, const char *file) {
         struct recorder *recorder = calloc(1, sizeof(*recorder));
@@ -52,7 +45,7 @@ int recorder_open(struct recorder **ret_recorder, const char *file) {
                 return r;
         }
 
-        recording_append(&recorder->lines, RECORDED_START, NULL, wall_ms());
+        recording_append(&recorder->lines, RECORDED_START, NULL, system_clock_wall_ms());
         recorder->n_gathered = 1;
         log_info("requests and answers, with all keys and values, are recorded in %s",
                  LOG_TEXT(slice_from_string(file)));
@@ -128,7 +121,7 @@ void recorder_flush_requests(struct recorder *recorder) {
 }
 
 static void gather(struct recorder *recorder, enum recorded_type type, const struct message *message) {
-        recording_append(&recorder->lines, type, message, wall_ms());
+        recording_append(&recorder->lines, type, message, system_clock_wall_ms());
         recorder->n_gathered++;
         recorder->has_requests |= type == RECORDED_REQUEST;
         if (recorder->lines.length > GATHERED_MAX)

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/system_clock.h"
 #include "io/service.h"
 #include "pages.h"
 #include "ready_file.h"
@@ -27,14 +27,7 @@
 #define CLOCK_INTERVAL_MS 1000
 
 static struct now real_now(void) {
-        struct timespec wall;
-
-        clock_gettime(CLOCK_REALTIME, &wall);
-        return (struct now){
-                /* a gateway without a battery clock may boot before the epoch */
-                .wall_ms = wall.tv_sec < 0 ? 0 : wall.tv_sec * 1000 + wall.tv_nsec / NS_PER_MS,
-                .mono_ns = (int64_t)uv_hrtime(),
-        };
+        return (struct now){ system_clock_wall_ms(), system_clock_mono_ns() };
 }
 
 struct now server_now(const struct server *server) {
@@ -55,7 +48,7 @@ void server_set_deadline_timer(struct server *server) {
         if (server->control)
                 left_ns = control_left_ns(server->control, deadline_ns, real_now());
         else if (deadline_ns != INT64_MAX)
-                left_ns = deadline_ns - (int64_t)uv_hrtime();
+                left_ns = deadline_ns - system_clock_mono_ns();
         if (left_ns == INT64_MAX || server->is_stopping) {
                 uv_timer_stop(&server->deadline_timer);
                 return;
@@ -188,7 +181,7 @@ static void on_reload(uv_signal_t *handle, int number) {
 static int64_t clock_ns(void *userdata) {
         struct server *server = userdata;
 
-        return server->control ? server_now(server).mono_ns : (int64_t)uv_hrtime();
+        return server->control ? server_now(server).mono_ns : system_clock_mono_ns();
 }
 
 static int create_daemon(struct server *server) {

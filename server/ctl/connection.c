@@ -15,19 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
-#include <time.h>
 
 #include "common/cleanup.h"
+#include "common/system_clock.h"
 
 #define KEEPALIVE_S     20
 #define TURN_MS         1000 /* the library's own timers count in seconds */
 #define RECEIVE_MAXIMUM 65535
 
 int64_t monotonic_ms(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+        return system_clock_mono_ns() / 1000000;
 }
 
 struct duration_text duration_text(int64_t duration_ms) {

@@ -6,11 +6,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/system_clock.h"
 #include "common/topics.h"
 #include "ctl/doctor_state.h"
 #include "ctl/output.h"
@@ -27,13 +27,6 @@ static void (*const checks[])(struct doctor *doctor) = {
         doctor_check_size,    doctor_check_session, doctor_check_store,         doctor_check_clock,
         doctor_check_latency, doctor_check_single,  doctor_check_notifications,
 };
-
-int64_t doctor_now_ns(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 void doctor_say(struct doctor *doctor, enum severity severity, const char *check, const char *change,
                 const char *format, ...) {
@@ -84,7 +77,7 @@ static void take_answer(struct doctor *doctor, const struct message *message) {
                 return;
         }
 
-        doctor->answered_ns = doctor_now_ns();
+        doctor->answered_ns = system_clock_mono_ns();
         keep(&doctor->payload, message->payload);
         keep(&doctor->version, message_property(message, PROPERTY_TIMESTAMP));
         keep(&doctor->source, message_property(message, PROPERTY_SOURCE_ID));
@@ -110,7 +103,7 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
         (void)packet_id;
         doctor->n_acknowledged++;
         doctor->n_refused += reason >= 0x80;
-        doctor->acknowledged_ns = doctor_now_ns();
+        doctor->acknowledged_ns = system_clock_mono_ns();
         doctor->reason = reason;
         if (reason >= 0x80)
                 doctor->is_over = true;

@@ -43,8 +43,6 @@ struct doctor {
         bool has_store; /* checks that ask it */
 };
 
-int64_t doctor_now_ns(void);
-
 /*
  * One finding. check: what was looked at, in a word. change: what to do, NULL where nothing needs to be done.
  */

@@ -7,13 +7,13 @@
 #include <mqtt_protocol.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "common/array.h"
 #include "common/assert.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/resp3.h"
+#include "common/system_clock.h"
 #include "common/topics.h"
 #include "ctl/doctor_state.h"
 #include "io/mqtt.h"
@@ -36,17 +36,12 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
-static int64_t wall_ms(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec * 1000 + now.tv_nsec / NS_PER_MS;
-}
-
 static int make_properties(struct doctor *doctor, bool has_timestamp, struct buf *timestamp,
                            mosquitto_property **ret_properties) {
         struct slice client = slice_from_string(doctor->options->client_id);
-        struct hlc now = { .wall_ms = wall_ms(), .counter = doctor->n_requests, .node = client };
+        struct hlc now = { .wall_ms = system_clock_wall_ms(),
+                           .counter = doctor->n_requests,
+                           .node = client };
         struct message message = {
                 .correlation_data = { doctor->correlation, sizeof(doctor->correlation) },
                 .has_expiry = true,
@@ -101,7 +96,7 @@ static bool ask(struct doctor *doctor, const char *verb, const char *word) {
                 mosquitto_property_free_all(&properties);
                 return false;
         }
-        doctor->sent_ns = doctor_now_ns();
+        doctor->sent_ns = system_clock_mono_ns();
         if (connection_publish(doctor->connection, TOPIC_INVOKE, buf_slice(&request), properties,
                                &packet_id) != CONNECTION_OK)
                 return false;
@@ -145,8 +140,8 @@ static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *re
         if (!ask(doctor, "KEYNOTIFY", NULL) || hlc_parse(buf_slice(&doctor->version), &reading) < 0)
                 return false;
 
-        *ret_ahead_ms =
-                reading.wall_ms - (wall_ms() - (doctor->answered_ns - doctor->sent_ns) / 2 / NS_PER_MS);
+        *ret_ahead_ms = reading.wall_ms -
+                        (system_clock_wall_ms() - (doctor->answered_ns - doctor->sent_ns) / 2 / NS_PER_MS);
         *ret_reading_ms = reading.wall_ms;
         return true;
 }

@@ -6,19 +6,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/system_clock.h"
 #include "ctl/input.h"
 #include "ctl/output.h"
-
-static int64_t wall_clock_ms(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void close_file(FILE **file) {
         if (*file && *file != stdin)
@@ -54,7 +47,7 @@ enum exit_code lines_import(const char *name, lines_function *take, void *userda
         }
 
         while ((length = getline(&line, &capacity, file)) >= 0) {
-                int64_t now_ms = wall_clock_ms();
+                int64_t now_ms = system_clock_wall_ms();
                 const char *fault = "out of memory";
                 enum exit_code code;
 

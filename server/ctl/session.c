@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/assert.h"
 #include "common/cleanup.h"
 #include "common/hlc.h"
 #include "common/resp3.h"
+#include "common/system_clock.h"
 #include "common/topics.h"
 #include "io/mqtt.h"
 #include "proto/properties.h"
@@ -47,13 +47,6 @@ static const char *const reply_properties[] = {
         PROPERTY_FAULT_VALUE,
         NULL,
 };
-
-struct slice message_property(const struct message *message, const char *name) {
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                if (slice_equal(message->user_properties[i].name, slice_from_string(name)))
-                        return message->user_properties[i].value;
-        return (struct slice){ 0 };
-}
 
 /* 1. What arrives. */
 
@@ -122,11 +115,8 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
 
 /* A new reading of our clock, greater than the last one. */
 static void advance_clock(struct session *session) {
-        struct timespec now;
-        int64_t wall_ms;
+        int64_t wall_ms = system_clock_wall_ms();
 
-        clock_gettime(CLOCK_REALTIME, &now);
-        wall_ms = now.tv_sec < 0 ? 0 : now.tv_sec * 1000 + now.tv_nsec / 1000000;
         if (wall_ms > session->clock.wall_ms) {
                 session->clock.wall_ms = wall_ms;
                 session->clock.counter = 0;

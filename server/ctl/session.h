@@ -61,6 +61,3 @@ enum connection_result session_wait(struct session *session, int64_t duration_ms
 
 /* After CONNECTION_FAILED, and CONNECTION_TIME_OVER of a request: what went wrong and what to do. */
 const char *session_problem(const struct session *session);
-
-/* A user property of a message; data NULL: it has none of this name. */
-struct slice message_property(const struct message *message, const char *name);

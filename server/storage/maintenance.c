@@ -7,26 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/system_clock.h"
 #include "storage/database.h"
 #include "storage/header.h"
 #include "storage/schema.h"
 #include "storage/sqlite_load.h"
-
-static struct now now(void) {
-        struct timespec wall, mono;
-
-        clock_gettime(CLOCK_REALTIME, &wall);
-        clock_gettime(CLOCK_MONOTONIC, &mono);
-        return (struct now){
-                .wall_ms = wall.tv_sec < 0 ? 0 : wall.tv_sec * 1000 + wall.tv_nsec / 1000000,
-                .mono_ns = mono.tv_sec * 1000000000 + mono.tv_nsec,
-        };
-}
 
 /* Everything is looked at on its way here: it need only be counted. */
 
@@ -83,12 +72,13 @@ static int take_census(sqlite3 *db, const struct directory *directory, enum load
                 .answer = count_answer,
                 .userdata = &census,
         };
+        struct now now = { system_clock_wall_ms(), system_clock_mono_ns() };
         struct kept_meta meta;
         int r;
 
         r = schema_check(db, directory);
         if (r == 0)
-                r = sqlite_load(db, directory, &sink, now(), depth, &meta);
+                r = sqlite_load(db, directory, &sink, now, depth, &meta);
         if (r < 0)
                 return r;
 
