@@ -50,8 +50,7 @@ static bool take_section(struct file *file, const char *line) {
         size_t length = strlen(line);
         char name[SECTION_LENGTH_MAX + 1];
 
-        if (length < 3 || line[length - 1] != ']' || strcspn(line, "]") != length - 1 ||
-            strstr(line, " ;")) {
+        if (length < 3 || line[length - 1] != ']' || strcspn(line, "]") != length - 1) {
                 fault(file, "neither [section] nor name = value nor a comment");
                 return false;
         }
@@ -65,12 +64,20 @@ static bool take_section(struct file *file, const char *line) {
         return true;
 }
 
+/* inih would take it for a comment and, unsaid, leave it out. */
+static bool has_comment(const char *line) {
+        for (; *line; line++)
+                if (isspace((unsigned char)line[0]) && line[1] == ';')
+                        return true;
+        return false;
+}
+
 static bool take_line(struct file *file, char *line) {
         size_t length = strlen(line), indentation = 0;
 
         if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
                 indentation = 3;
-        while (line[indentation] == ' ' || line[indentation] == '\t')
+        while (isspace((unsigned char)line[indentation]))
                 indentation++;
         memmove(line, line + indentation, length - indentation + 1);
         for (length -= indentation; length > 0 && isspace((unsigned char)line[length - 1]); length--)
@@ -82,40 +89,49 @@ static bool take_line(struct file *file, char *line) {
                 fault(file, "UTF-8 was expected");
                 return false;
         }
+        if (has_comment(line)) {
+                fault(file,
+                      "comments are lines of their own; in a pattern [;] stands for a ';' behind a blank");
+                return false;
+        }
         if (line[0] == '[')
                 return take_section(file, line);
         file->is_value_due = true;
         return true;
 }
 
-static void skip_line(FILE *stream) {
+/* All of a line, of which as much is kept as there is room for. False: the file has ended. */
+static bool take_bytes(FILE *stream, char *line, size_t size, size_t *ret_length) {
+        size_t length = 0;
         int c;
 
         while ((c = fgetc(stream)) != EOF && c != '\n')
-                ;
+                if (length++ < size - 1)
+                        line[length - 1] = (char)c;
+        line[length < size ? length : size - 1] = '\0';
+        *ret_length = length;
+        return c != EOF || length > 0;
 }
 
 static char *read_line(char *line, int size, void *userdata) {
         struct file *file = userdata;
-        char *read;
-        long begin = ftell(file->stream);
+        const char *wrong = NULL;
+        size_t length;
 
         end_line(file);
-        read = fgets(line, size, file->stream);
-        if (!read)
+        if (!take_bytes(file->stream, line, (size_t)size, &length))
                 return NULL;
 
         file->line++;
-        if (!strchr(line, '\n') && !feof(file->stream)) {
-                fault(file, begin >= 0 && ftell(file->stream) - begin > (long)strlen(line)
-                                    ? "there is a NUL in the line"
-                                    : "the line is too long: fewer than 200 bytes were expected");
-                skip_line(file->stream);
+        if (length >= (size_t)size)
+                wrong = "the line is too long: fewer than 200 bytes were expected";
+        else if (strlen(line) < length)
+                wrong = "there is a NUL in the line";
+        if (wrong)
+                fault(file, wrong);
+        if (wrong || !take_line(file, line))
                 snprintf(line, (size_t)size, "#");
-        } else if (!take_line(file, line)) {
-                snprintf(line, (size_t)size, "#");
-        }
-        return read;
+        return line;
 }
 
 static int take_value(void *userdata, const char *section, const char *name, const char *value) {

@@ -3,6 +3,7 @@
 
 /*
  * Files of [section], name = value and comments, as inih reads them; lines may be indented and have fewer than 200 bytes.
+ * Comments are lines of their own: whatever else inih would leave out is a fault.
  * All texts are borrowed for the call. where is FILE:LINE, or the file's name.
  */
 struct ini_sink {

@@ -4,7 +4,10 @@
 
 #include "policy_file.h"
 
+#include <errno.h>
+#include <search.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base64.h"
@@ -18,9 +21,11 @@ struct reading {
         const struct policy_file_sink *sink;
         struct policy *policy; /* NULL: out of memory */
         bool is_wrong;
+        bool is_starved; /* what follows would be put where it does not belong, and is left out */
+
+        void *rule_names; /* tsearch()'s */
 
         /* of the rule under reading */
-        char rule[64];
         unsigned int rule_line;   /* 0: there was none */
         unsigned int access_line; /* 0: not said yet, as below */
         bool has_holder, has_keys;
@@ -44,14 +49,15 @@ static void fault(struct reading *reading, unsigned int line, const char *what) 
 
 /* r: of a policy_add function. */
 static void expect_done(struct reading *reading, unsigned int line, int r) {
+        if (r > POLICY_DONE)
+                fault(reading, line, outcome_texts[r]);
         if (r < 0)
                 fault(reading, line, "out of memory");
-        else if (r != POLICY_DONE)
-                fault(reading, line, outcome_texts[r]);
+        reading->is_starved |= r < 0;
 }
 
 static void end_rule(struct reading *reading) {
-        if (reading->rule_line == 0)
+        if (reading->rule_line == 0 || reading->is_starved)
                 return;
         if (reading->access_line == 0)
                 fault(reading, reading->rule_line,
@@ -65,15 +71,49 @@ static void end_rule(struct reading *reading) {
                       "the rule is about no keys: pattern, string or binary was expected");
 }
 
+struct rule_name {
+        unsigned int line;
+        char name[];
+};
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(((const struct rule_name *)a)->name, ((const struct rule_name *)b)->name);
+}
+
+/* Whoever adds lines to one of two rules thinks that it is the only one. */
+static void expect_new_name(struct reading *reading, const char *name, unsigned int line) {
+        struct rule_name *given = malloc(sizeof(*given) + strlen(name) + 1);
+        struct rule_name *const *first = NULL;
+        char text[256];
+
+        if (given) {
+                given->line = line;
+                strcpy(given->name, name);
+                first = tsearch(given, &reading->rule_names, compare_names);
+        }
+        if (!first) {
+                expect_done(reading, line, -ENOMEM);
+        } else if (*first != given) {
+                snprintf(text, sizeof(text), "a rule of another name was expected; [%s] begins in line %u",
+                         LOG_TEXT(slice_from_string(name)), (*first)->line);
+                fault(reading, line, text);
+        }
+        if (!first || *first != given)
+                free(given);
+}
+
 static void begin_rule(void *userdata, const char *name, unsigned int line) {
         struct reading *reading = userdata;
 
         end_rule(reading);
-        snprintf(reading->rule, sizeof(reading->rule), "%s", name);
+        if (reading->is_starved)
+                return;
         reading->rule_line = line;
         reading->access_line = 0;
         reading->has_holder = reading->has_keys = false;
         expect_done(reading, line, policy_add_rule(reading->policy, slice_from_string(name)));
+        if (!reading->is_starved)
+                expect_new_name(reading, name, line);
 }
 
 static void take_access(struct reading *reading, const char *value, unsigned int line) {
@@ -141,13 +181,16 @@ static void take_string(struct reading *reading, const char *value, unsigned int
 
 static void take_binary(struct reading *reading, const char *value, unsigned int line) {
         CLEANUP(buf_deinit) struct buf bytes = { 0 };
+        int r = base64_append_decoded(&bytes, slice_from_string(value));
 
         reading->has_keys = true;
-        if (base64_append_decoded(&bytes, slice_from_string(value)) < 0)
+        if (r == -EINVAL)
                 fault(reading, line, "base64 was expected");
         else
-                expect_done(reading, line,
-                            policy_add_keys(reading->policy, POLICY_BINARY, buf_slice(&bytes), line));
+                expect_done(
+                        reading, line,
+                        r < 0 ? r
+                              : policy_add_keys(reading->policy, POLICY_BINARY, buf_slice(&bytes), line));
 }
 
 static void take_line(void *userdata, const char *section, const char *name, const char *value,
@@ -164,6 +207,8 @@ static void take_line(void *userdata, const char *section, const char *name, con
         char text[256];
 
         (void)section;
+        if (reading->is_starved)
+                return;
         if (reading->rule_line == 0) {
                 fault(reading, line, "a [rule] was expected before it");
                 return;
@@ -199,6 +244,7 @@ struct policy *policy_file_read(const char *name, bool allows_unverified,
         }
 
         ini_file_read(name, &lines);
+        tdestroy(reading.rule_names, free);
         end_rule(&reading);
         if (!reading.is_wrong)
                 expect_done(&reading, reading.rule_line, policy_compile(reading.policy, allows_unverified));

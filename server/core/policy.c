@@ -98,9 +98,12 @@ static bool matches_parts(const struct policy_keys *keys, const struct asker *as
                         return false;
         }
 
-        parts[0].text = (struct slice){ parts[0].text.data + skipped, parts[0].text.length - skipped };
-        return glob_match_parts(parts, keys->n_parts,
-                                (struct slice){ key.data + skipped, key.length - skipped }, budget);
+        if (skipped > 0) {
+                parts[0].text =
+                        (struct slice){ parts[0].text.data + skipped, parts[0].text.length - skipped };
+                key = (struct slice){ key.data + skipped, key.length - skipped };
+        }
+        return glob_match_parts(parts, keys->n_parts, key, budget);
 }
 
 static bool matches(const struct policy_keys *keys, const struct asker *asker, struct slice key,

@@ -22,3 +22,6 @@ struct slice input_text(struct slice *input);
 /* A copy of the text in an allocation of its very length, so that the sanitizer sees what is read past its end. */
 struct slice text_copy(struct slice text);
 void text_free(struct slice *text);
+
+/* Writes a file that has no name, the same one for all inputs. Returns what opens it. */
+char *input_file(struct slice content);

@@ -4,29 +4,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "config.h"
 #include "fuzz/fuzz.h"
 
 #define N_ARGUMENTS_MAX 40
-
-/* A file without a name, the same one for all inputs. Returns what opens it. */
-static char *write_file(struct slice text) {
-        static char name[32];
-        static int fd = -1;
-
-        if (fd < 0) {
-                fd = memfd_create("configuration", MFD_CLOEXEC);
-                ASSERT(fd >= 0);
-                snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-        }
-        ASSERT(ftruncate(fd, 0) == 0);
-        ASSERT(pwrite(fd, text.data, text.length, 0) == (ssize_t)text.length);
-        return name;
-}
 
 static void check(const struct config *config) {
         ASSERT(config->dev ? config->n_endpoints == 0
@@ -76,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         n = n_owned = split((struct slice){ data, size }, arguments, &file);
         if (file.data) {
                 arguments[n++] = config_flag;
-                arguments[n++] = write_file(file);
+                arguments[n++] = input_file(file);
         }
 
         if (config_read(n, arguments, &config) == CONFIG_RUN)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "fuzz/fuzz.h"
 
@@ -54,4 +57,18 @@ struct slice text_copy(struct slice text) {
 
 void text_free(struct slice *text) {
         free((void *)text->data);
+}
+
+char *input_file(struct slice content) {
+        static char name[32];
+        static int fd = -1;
+
+        if (fd < 0) {
+                fd = memfd_create("input", MFD_CLOEXEC);
+                ASSERT(fd >= 0);
+                snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        }
+        ASSERT(ftruncate(fd, 0) == 0);
+        ASSERT(pwrite(fd, content.data, content.length, 0) == (ssize_t)content.length);
+        return name;
 }

@@ -102,6 +102,39 @@ CONFIG = numbered(
     b"\n[broker\n", b"\n" + b"x" * 300 + b"\n", b"--port=2\n\n[broker]\nport = 1\n; comment\n# comment\n  continued\n",
 )
 
+WHOLE_POLICY = (
+    b"# who may do what\n[settings]\naccess = read\nany = yes\npattern = settings/*\n\n"
+    b"[corner]\naccess=readwrite\nany=yes\npattern=users/{user}/*\nstring={client}\n\n"
+    b"[gateway]\nuser = gateway\nclient: c\npattern = s/[0-9]?\nbinary = AP8=\naccess = write\n"
+)
+
+
+def policy(file, *questions, allows_unverified=0):
+    """As fuzz_policy.c takes it."""
+    return bytes([0 if allows_unverified else 255]) + text(file) + b"".join(questions)
+
+
+def question(how, client, user, key):
+    """how: 1 to write, 4 of somebody unverified, 8 with 9 steps at most."""
+    return bytes([how] + [9] * (how >> 3 & 1)) + b"".join(bytes([11, len(name)]) + name for name in (client, user)) + text(key)
+
+
+POLICY = numbered(
+    policy(b""), policy(WHOLE_POLICY, *(
+        question(how, client, user, key) for how in (0, 1, 4, 8)
+        for client, user, key in ((b"c", b"u", b"settings/x"), (b"c", b"u", b"users/u/x"), (b"*", b"*", b"users/u/x"),
+                                  (b"c", b"gateway", b"s/0x"), (b"x", b"gateway", b"\0\xff"), (b"c", b"", b"c")))),
+    policy(WHOLE_POLICY, question(4, b"x", b"u", b"users/u/x"), allows_unverified=1),
+    *(policy(bytes(file), *(question(how, b"a", b"b", bytes(key)) for how in (0, 1) for key in ([22], [23], [22, 24], [15, 26], [25])))
+      for file in ([1, 2, 3], [1, 24, 7, 17, 4], [3, 16, 8, 15, 16, 7, 18, 25, 19], [1, 4, 7, 20, 21], [1, 11, 27])),
+    *(policy(b"[a]\naccess = read\nany = yes\n" + line) for line in (
+        b"pattern = a ;b", b"string = a\t; b", b"pattern = a;b", b"string = a\x7f", b"string = a\n~ string = b", b"access = read\nstring = b",
+        b"client = *", b"string = b\n[a]\naccess = read\nany = yes\nstring = b", b"pattern = [{user}]", b"string = [{user}]",
+        b"pattern = {users}", b"pattern = [{]users}", b"string = {user}" + b"{client}" * 4, b"string = \xff", b"binary = /w==",
+        b"string = " + b"x" * 189, b"string = " + b"x" * 191, b"string", b"= b", b"string : b\n[b] ;", b"string = b\n[" + b"b" * 50 + b"]")),
+    policy(b"\xef\xbb\xbf[a]\r\naccess = read\r\nany = yes\r\nstring = b\r\n", question(0, b"", b"", b"b")),
+)
+
 INVOCATION = numbered(*(
     # odd: a seal is expected or not; the words; QoS, response topic, correlation, expiry; the properties
     bytes([seal]) + payload + bytes([0]) + bytes(rest)
@@ -149,6 +182,7 @@ TARGETS = {
     "seed": SEED,
     "invocation": INVOCATION,
     "parse": PARSE,
+    "policy": POLICY,
     "resp3": RESP3,
     "rows": ROWS,
     "topics": TOPICS,

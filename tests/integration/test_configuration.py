@@ -78,6 +78,7 @@ FAULTS = [
     ("[storage]\npersist-property = x", ":2: NAME=VALUE or off was expected, not \"x\""),
     ("[log]\nlevel = loud", ":2: error, warning, info or debug was expected, not \"loud\""),
     ("[store]\nmax-keys = 1\nmax-keys = 1", ":3: [store] max-keys is given twice, first in line 2"),
+    ("[store]\nmax-keys = 1 ; one", ":2: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank"),
     ("[store]\nmax-keys", ":2: neither [section] nor name = value nor a comment"),
     ("[store]\nnode-id = " + "a" * 300, ":2: the line is too long: fewer than 200 bytes were expected"),
 ]

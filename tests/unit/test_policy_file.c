@@ -62,8 +62,18 @@ static const struct {
         { "comments", "# a\n; b\n[rule] \n" ONE_RULE " # c\n", "" },
         { "Windows' line ends", "[rule]\r\naccess = read\r\nany = yes\r\nstring = k\r\n", "" },
         { "a byte order mark", "\xEF\xBB\xBF[rule]\n" ONE_RULE, "" },
-        { "two rules of one name", "[rule]\n" ONE_RULE "[rule]\n" ONE_RULE, "" },
+        { "a ';' that begins no comment", "[rule]\n" ONE_RULE "string = a;b\npattern = a [;]b\n", "" },
 
+        { "rules of one name", "[rule]\n" ONE_RULE "[b]\n" ONE_RULE "[rule]\n" ONE_RULE "[rule]\n" ONE_RULE,
+          ":9: a rule of another name was expected; [rule] begins in line 1\n"
+          ":13: a rule of another name was expected; [rule] begins in line 1\n" },
+        { "a comment behind a value", "[rule]\n" ONE_RULE "pattern = a ;b\nclient = c\t; d\n",
+          ":5: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n"
+          ":6: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n" },
+        { "a comment behind a rule's name", "[rule] ;\n",
+          ":1: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n" },
+        { "an indentation of another kind", "[rule]\n" ONE_RULE "\vpattern = [\n",
+          ":5: the '[' is never closed; [[] stands for a bracket\n" },
         { "no section", "access = read\n", ":1: a [rule] was expected before it\n" },
         { "an empty rule", "\n[rule]\n",
           ":2: the rule grants nothing: access = read, write or readwrite was expected\n"
@@ -153,12 +163,38 @@ Test(policy_file, must_be_there) {
         cr_expect_str_eq(said.text, "/no/such/file: No such file or directory\n");
 }
 
+/* Also in the last line, which nothing ends. */
 Test(policy_file, with_a_nul_is_wrong_there) {
         static const char text[] = "[rule]\n" ONE_RULE "string = a\0b\n";
-        struct said said;
 
-        cr_expect_null(read_text(text, sizeof(text) - 1, &said));
-        cr_expect_eq(strncmp(said.text, ":5: ", 4), 0, "%s", said.text);
+        for (size_t length = sizeof(text) - 2; length < sizeof(text); length++) {
+                struct said said;
+
+                cr_expect_null(read_text(text, length, &said));
+                cr_expect_str_eq(said.text, ":5: there is a NUL in the line\n");
+        }
+}
+
+Test(policy_file, has_lines_of_fewer_than_200_bytes) {
+        char text[300] = "[rule]\n" ONE_RULE "string = ";
+        size_t length = strlen(text), line = length - strlen("string = ");
+
+        memset(text + length, 'x', 200);
+        for (size_t end = line + 199; end <= line + 200; end++)
+                for (size_t is_ended = 0; is_ended < 2; is_ended++) {
+                        struct policy *policy;
+                        struct said said;
+
+                        text[end] = is_ended ? '\n' : 'x';
+                        policy = read_text(text, end + is_ended, &said);
+                        text[end] = 'x';
+                        cr_expect_str_eq(
+                                said.text,
+                                end == line + 199
+                                        ? ""
+                                        : ":5: the line is too long: fewer than 200 bytes were expected\n");
+                        policy_free(policy);
+                }
 }
 
 /* SOURCE_ROOT is where the project is. */

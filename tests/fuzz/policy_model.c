@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "fuzz/policy_model.h"
+
+#include <ctype.h>
+
+#include "common/base64.h"
+#include "common/cleanup.h"
+#include "core/policy_build.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/naive_glob.h"
+
+#define LINE_LENGTH_MAX    199
+#define SECTION_LENGTH_MAX 49
+
+#define IS(text, literal) slice_equal(text, SLICE_LITERAL(literal))
+
+static struct slice part(struct slice text, size_t from, size_t to) {
+        return (struct slice){ text.data + from, to - from };
+}
+
+static struct slice trimmed(struct slice text) {
+        while (text.length > 0 && isspace(text.data[0]))
+                text = part(text, 1, text.length);
+        while (text.length > 0 && isspace(text.data[text.length - 1]))
+                text.length--;
+        return text;
+}
+
+static bool contains(struct slice text, struct slice wanted) {
+        for (size_t i = 0; i < text.length; i++)
+                if (slice_starts_with(part(text, i, text.length), wanted))
+                        return true;
+        return false;
+}
+
+static bool is_section(const struct model_line *line) {
+        return !line->value.data;
+}
+
+static bool is_pattern(const struct model_line *line) {
+        return IS(line->name, "pattern");
+}
+
+static bool is_keys(const struct model_line *line) {
+        return is_pattern(line) || IS(line->name, "string") || IS(line->name, "binary");
+}
+
+static bool is_holder(const struct model_line *line) {
+        return IS(line->name, "any") || IS(line->name, "client") || IS(line->name, "user");
+}
+
+/* {word} at the beginning of the text. */
+static bool is_in_braces(struct slice text) {
+        size_t at = 1;
+
+        while (at < text.length && (isalpha(text.data[at]) || text.data[at] == '_' || text.data[at] == '-'))
+                at++;
+        return text.data[0] == '{' && at > 1 && at < text.length && text.data[at] == '}';
+}
+
+/* The bytes of a character, which keep UTF-8's order of code points. */
+static void append(struct characters *characters, struct slice text, bool is_literal) {
+        for (size_t at = 0, end; at < text.length; at = end) {
+                uint32_t point = text.data[at];
+
+                for (end = at + 1;
+                     text.data[at] >= 0xC0 && end < text.length && end < at + 4 && text.data[end] >> 6 == 2;
+                     end++)
+                        point = point << 8 | text.data[end];
+                ASSERT(characters->n < CHARACTERS_MAX);
+                characters->is_literal[characters->n] = is_literal;
+                characters->points[characters->n++] = point;
+        }
+        characters->points[characters->n] = 0;
+}
+
+/* Where the item of a pattern at the text's `at` ends; 0: it may not stand there. */
+static size_t item_end(struct slice text, size_t at) {
+        size_t end = at + 1;
+
+        if (text.data[at] != '[') {
+                while (end < text.length && text.data[end] >> 6 == 2)
+                        end++;
+                return end;
+        }
+
+        if (end < text.length && text.data[end] == '!')
+                end++;
+        for (end++; end < text.length && text.data[end] != ']';)
+                end++;
+        if (end >= text.length || contains(part(text, at, end), SLICE_LITERAL("{client}")) ||
+            contains(part(text, at, end), SLICE_LITERAL("{user}")))
+                return 0;
+        return end + 1;
+}
+
+/* The characters that a line of keys stands for. False: it cannot be used. *ret_is_somebody: as whom it stands for. */
+static bool expand(const struct model_line *line, const struct asker *asker, struct characters *ret_expanded,
+                   bool *ret_is_somebody) {
+        struct slice text = line->value;
+        size_t n_placeholders = 0;
+
+        ret_expanded->n = 0;
+        *ret_is_somebody = true;
+        for (size_t at = 0, end; at < text.length; at = end) {
+                struct slice rest = part(text, at, text.length);
+                bool is_client = slice_starts_with(rest, SLICE_LITERAL("{client}"));
+
+                if (is_client || slice_starts_with(rest, SLICE_LITERAL("{user}"))) {
+                        struct slice name = is_client ? asker->client : asker->user;
+
+                        end = at + strlen(is_client ? "{client}" : "{user}");
+                        *ret_is_somebody &= name.length > 0 && slice_is_utf8(name);
+                        append(ret_expanded, name, true);
+                        n_placeholders++;
+                        continue;
+                }
+                end = is_pattern(line) ? item_end(text, at) : at + 1;
+                if (end == 0 || is_in_braces(rest))
+                        return false;
+                while (end < text.length && text.data[end] >> 6 == 2)
+                        end++;
+                append(ret_expanded, part(text, at, end), !is_pattern(line));
+        }
+        return text.length > 0 && n_placeholders <= POLICY_PLACEHOLDERS_MAX;
+}
+
+static bool is_right(const struct model_line *line) {
+        const struct asker somebody = { SLICE_LITERAL("c"), SLICE_LITERAL("u"), true };
+        struct characters expanded;
+        bool is_somebody;
+
+        if (is_section(line))
+                return line->name.length > 0 && line->name.length <= SECTION_LENGTH_MAX &&
+                       !contains(line->name, SLICE_LITERAL("]"));
+        if (IS(line->name, "access"))
+                return IS(line->value, "read") || IS(line->value, "write") || IS(line->value, "readwrite");
+        if (IS(line->name, "any"))
+                return IS(line->value, "yes");
+        if (is_holder(line))
+                return line->value.length > 0 && !IS(line->value, "*");
+        if (IS(line->name, "binary")) {
+                CLEANUP(buf_deinit) struct buf bytes = { 0 };
+
+                return base64_append_decoded(&bytes, line->value) == 0 && bytes.length > 0;
+        }
+        return is_keys(line) && expand(line, &somebody, &expanded, &is_somebody);
+}
+
+/* Takes a line apart. False: it says nothing. */
+static bool read_line(struct model_line *line, struct slice text) {
+        struct slice trim = trimmed(text);
+        size_t end = 0;
+
+        line->is_right = text.length <= LINE_LENGTH_MAX && !memchr(text.data, '\0', text.length);
+        if (line->is_right && (trim.length == 0 || trim.data[0] == '#' || trim.data[0] == ';'))
+                return false;
+
+        line->is_right &= slice_is_utf8(trim);
+        for (size_t i = 1; i < text.length; i++)
+                line->is_right &= !isspace(text.data[i - 1]) || text.data[i] != ';';
+        if (trim.length > 1 && trim.data[0] == '[' && trim.data[trim.length - 1] == ']') {
+                line->name = part(trim, 1, trim.length - 1);
+                line->value = (struct slice){ NULL, 0 };
+        } else {
+                while (end < trim.length && trim.data[end] != '=' && trim.data[end] != ':')
+                        end++;
+                line->is_right &= end < trim.length && trim.data[0] != '[';
+                line->name = trimmed(part(trim, 0, end));
+                line->value = trimmed(part(trim, end < trim.length ? end + 1 : end, trim.length));
+        }
+        line->is_right = line->is_right && is_right(line);
+        return true;
+}
+
+bool policy_model_read(struct policy_model *model, struct slice text) {
+        model->n_lines = 0;
+        for (unsigned int number = 1; text.data; number++) {
+                struct model_line *line = &model->lines[model->n_lines];
+                struct slice rest, whole = slice_split(text, '\n', &rest);
+                bool has_mark = number == 1 && slice_starts_with(whole, SLICE_LITERAL("\xEF\xBB\xBF"));
+
+                if (model->n_lines == MODEL_LINES_MAX)
+                        return false;
+                line->number = number;
+                if (whole.length > LINE_LENGTH_MAX)
+                        has_mark = false; /* wrong in any case */
+                model->n_lines += read_line(line, part(whole, has_mark ? 3 : 0, whole.length));
+                text = rest;
+        }
+        return true;
+}
+
+/* Where the rule that begins at this line ends. */
+static size_t rule_end(const struct policy_model *model, size_t begin) {
+        size_t end = begin + 1;
+
+        while (end < model->n_lines && !is_section(&model->lines[end]))
+                end++;
+        return end;
+}
+
+static size_t count(const struct policy_model *model, size_t begin,
+                    bool (*is_one)(const struct model_line *line)) {
+        size_t n = 0;
+
+        for (size_t i = begin + 1; i < rule_end(model, begin); i++)
+                n += is_one(&model->lines[i]);
+        return n;
+}
+
+static bool is_access(const struct model_line *line) {
+        return IS(line->name, "access");
+}
+
+static bool is_rule_right(const struct policy_model *model, size_t begin) {
+        const struct model_line *lines = model->lines;
+
+        for (size_t i = 0; i < begin; i++)
+                if (is_section(&lines[i]) && slice_equal(lines[i].name, lines[begin].name))
+                        return false;
+        return count(model, begin, is_access) == 1 && count(model, begin, is_holder) > 0 &&
+               count(model, begin, is_keys) > 0;
+}
+
+bool policy_model_is_right(const struct policy_model *model) {
+        for (size_t i = 0; i < model->n_lines; i++)
+                if (!model->lines[i].is_right || (i == 0 && !is_section(&model->lines[i])) ||
+                    (is_section(&model->lines[i]) && !is_rule_right(model, i)))
+                        return false;
+        return true;
+}
+
+static bool is_asker(const struct policy_model *model, const struct model_line *line,
+                     const struct asker *asker) {
+        if (!asker->is_verified && !model->allows_unverified)
+                return false;
+        return IS(line->name, "any") ||
+               (IS(line->name, "client") && slice_equal(line->value, asker->client)) ||
+               (IS(line->name, "user") && slice_equal(line->value, asker->user));
+}
+
+static bool is_of_access(const struct model_line *line, enum access access) {
+        return is_access(line) &&
+               (IS(line->value, "readwrite") ||
+                (access == ACCESS_READ ? IS(line->value, "read") : IS(line->value, "write")));
+}
+
+/* Whether the rule that begins at this line gives the asker such access to anything. */
+static bool gives(const struct policy_model *model, size_t begin, const struct asker *asker,
+                  enum access access) {
+        bool is_asked = false, is_accessed = false;
+
+        for (size_t i = begin + 1; i < rule_end(model, begin); i++) {
+                is_asked |= is_asker(model, &model->lines[i], asker);
+                is_accessed |= is_of_access(&model->lines[i], access);
+        }
+        return is_asked && is_accessed;
+}
+
+static bool is_about(const struct model_line *line, const struct asker *asker, struct slice key) {
+        CLEANUP(buf_deinit) struct buf bytes = { 0 };
+        struct characters expanded, characters;
+        bool is_somebody;
+
+        if (IS(line->name, "binary")) {
+                base64_append_decoded(&bytes, line->value);
+                return slice_equal(buf_slice(&bytes), key);
+        }
+        expand(line, asker, &expanded, &is_somebody);
+        characters.n = 0;
+        append(&characters, key, true);
+        return is_somebody && naive_glob_matches(&expanded, &characters);
+}
+
+bool policy_model_grants(const struct policy_model *model, const struct asker *asker, enum access access,
+                         struct slice key, unsigned int number) {
+        for (size_t begin = 0; begin < model->n_lines; begin = rule_end(model, begin)) {
+                if (!gives(model, begin, asker, access))
+                        continue;
+                for (size_t i = begin + 1; i < rule_end(model, begin); i++)
+                        if (is_keys(&model->lines[i]) && (number == 0 || model->lines[i].number == number) &&
+                            is_about(&model->lines[i], asker, key))
+                                return true;
+        }
+        return false;
+}
+
+bool policy_model_grants_any(const struct policy_model *model, const struct asker *asker,
+                             enum access access) {
+        for (size_t begin = 0; begin < model->n_lines; begin = rule_end(model, begin))
+                if (gives(model, begin, asker, access))
+                        return true;
+        return false;
+}
+
+struct slice policy_model_rule(const struct policy_model *model, unsigned int number) {
+        struct slice name = { NULL, 0 };
+
+        for (size_t i = 0; i < model->n_lines && model->lines[i].number <= number; i++)
+                if (is_section(&model->lines[i]))
+                        name = model->lines[i].name;
+        return name;
+}
