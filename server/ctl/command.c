@@ -125,7 +125,7 @@ const struct command commands[N_COMMANDS] = {
         [COMMAND_REPLAY] = { "replay", "FILE",
                              "send recorded requests again, and see what is answered otherwise",
                              "FILE is what statestored --record has written; - is stdin. Each request is\n"
-                             "sent as it was, under the client id that it bears, once the one before is\n"
+                             "sent as it was, the __srcId that it bears too, once the one before is\n"
                              "answered. Prints those that are answered otherwise, with both answers;\n"
                              "versions and times differ by nature and are not compared, nor are\n"
                              "notifications. Exit status 1 where any differs.\n"
@@ -136,9 +136,11 @@ const struct command commands[N_COMMANDS] = {
                              "did\n"
                              "\n"
                              "Left out are requests that the broker or the store must refuse by their\n"
-                             "envelope, and later pages of a SCAN. With the plugin, or a policy, all "
-                             "requests\n"
-                             "are this client's own: what hangs on who asks may differ.\n",
+                             "envelope, and later pages of a SCAN. Each recorded client has a connection "
+                             "of\n"
+                             "its own, under --client-id and a number; from the hundredth on they share\n"
+                             "one. So the store can tell them apart, but what its policy grants by client\n"
+                             "id may differ.\n",
                              1, 1 },
         [COMMAND_DOCTOR] = { "doctor", "",
                              "see what at a broker loses or slows requests, and what to change",

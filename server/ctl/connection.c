@@ -21,6 +21,7 @@
 
 #define KEEPALIVE_S     20
 #define TURN_MS         1000 /* the library's own timers count in seconds */
+#define TEND_MS         100
 #define RECEIVE_MAXIMUM 65535
 
 int64_t monotonic_ms(void) {
@@ -124,6 +125,23 @@ enum connection_result connection_wait(struct connection *connection, const bool
         }
         /* what was waited for may have come with what ends the connection */
         return *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
+}
+
+static bool has_more(const struct connection *connection) {
+        struct pollfd fd = { .fd = connection->client ? mosquitto_socket(connection->client) : -1,
+                             .events = POLLIN };
+
+        return poll(&fd, 1, 0) > 0;
+}
+
+enum connection_result connection_tend(struct connection *connection) {
+        int64_t until_ms = monotonic_ms() + TEND_MS;
+        enum connection_result result;
+
+        do
+                result = turn(connection, 0);
+        while (result == CONNECTION_OK && has_more(connection) && monotonic_ms() < until_ms);
+        return result;
 }
 
 /* 2. Connecting. */

@@ -86,6 +86,9 @@ enum connection_result connection_publish(struct connection *connection, const c
  */
 enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
 
+/* Lets come in what has come already, and the broker know that we are there. Waits for nothing. */
+enum connection_result connection_tend(struct connection *connection);
+
 /* Ends whatever is waited for. The first problem since connection_open() is kept; returns CONNECTION_FAILED. */
 __attribute__((format(printf, 2, 3))) enum connection_result connection_fail(struct connection *connection,
                                                                              const char *format, ...);

@@ -17,9 +17,9 @@
 #include "common/log.h"
 #include "common/resp3.h"
 #include "common/topics.h"
-#include "ctl/input.h"
 #include "ctl/output.h"
 #include "ctl/pages.h"
+#include "ctl/replay_clients.h"
 #include "ctl/session.h"
 #include "ctl/tape.h"
 #include "io/mqtt.h"
@@ -28,12 +28,11 @@
 struct replay {
         const struct options *options;
         struct tape tape;
-        struct connection *connection;
-        struct buf filter; /* with its NUL, as the topic */
-        const char *topics[2];
+        struct replay_clients clients;
 
         const struct tape_request *request; /* under way */
-        struct buf topic;
+        struct replay_client *client;       /* whose it is */
+        struct buf topic;                   /* with its NUL */
         bool is_answered, has_version;
         struct buf payload, status;
 
@@ -84,22 +83,13 @@ static bool can_be_sent(const struct tape_request *request) {
                !page_is_continued(request->request.verb, message->payload);
 }
 
-static void make_topic(struct replay *replay, struct buf *topic, const char *last) {
-        buf_reset(topic);
-        buf_append_string(topic, "clients/");
-        buf_append_string(topic, replay->options->client_id);
-        buf_append_string(topic, "/statestorectl/replay/");
-        buf_append_string(topic, last);
-        buf_append(topic, "", 1);
-}
-
 static int make_properties(struct replay *replay, mosquitto_property **ret_properties) {
         struct message message = replay->request->request.message;
         char sender[24];
         int r;
 
         snprintf(sender, sizeof(sender), "%zu", replay->request->sender);
-        make_topic(replay, &replay->topic, sender);
+        replay_client_topic(replay->client, sender, &replay->topic);
         if (buf_failed(&replay->topic))
                 return -ENOMEM;
 
@@ -123,13 +113,13 @@ static enum connection_result ask(struct replay *replay) {
         r = make_properties(replay, &properties);
         if (r < 0) {
                 mosquitto_property_free_all(&properties);
-                return connection_fail(replay->connection, "%s", strerror(-r));
+                return connection_fail(replay->client->connection, "%s", strerror(-r));
         }
-        result = connection_publish(replay->connection, (const char *)message->topic.data, message->payload,
-                                    properties, &packet_id);
+        result = connection_publish(replay->client->connection, (const char *)message->topic.data,
+                                    message->payload, properties, &packet_id);
         if (result == CONNECTION_OK)
-                result = connection_wait(replay->connection, &replay->is_answered,
-                                         replay->options->timeout_ms);
+                result = replay_clients_wait(&replay->clients, replay->client, &replay->is_answered,
+                                             replay->options->timeout_ms);
         return result;
 }
 
@@ -153,7 +143,8 @@ static bool is_same(const struct replay *replay) {
                replay->has_version == (message_property(recorded, PROPERTY_TIMESTAMP).data != NULL);
 }
 
-static void append_answer(struct buf *text, const char *name, struct slice payload, struct slice status) {
+static void append_answer(struct buf *text, const char *name, struct slice payload, struct slice status,
+                          bool lacks_version) {
         buf_append_string(text, name);
         append_printable(text, (struct slice){ payload.data, payload.length < 200 ? payload.length : 200 },
                          false);
@@ -162,13 +153,14 @@ static void append_answer(struct buf *text, const char *name, struct slice paylo
                 buf_append_string(text, ", status ");
                 append_printable(text, status, false);
         }
-        buf_append_string(text, "\n");
+        buf_append_string(text, lacks_version ? ", without a version\n" : "\n");
 }
 
 static void print_difference(const struct replay *replay) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         const struct recorded *request = &replay->request->request;
         const struct message *answer = &replay->request->answer.message;
+        bool had_version = message_property(answer, PROPERTY_TIMESTAMP).data;
 
         buf_append_string(&text, LOG_TEXT(slice_from_string(replay->options->words[0])));
         buf_append_string(&text, ":");
@@ -180,10 +172,11 @@ static void print_difference(const struct replay *replay) {
         buf_append_string(&text, "\" of client \"");
         append_printable(&text, request->client, false);
         buf_append_string(&text, "\"\n");
-        append_answer(&text, "  recorded  ", answer->payload, message_property(answer, PROPERTY_STATUS));
+        append_answer(&text, "  recorded  ", answer->payload, message_property(answer, PROPERTY_STATUS),
+                      replay->has_version && !had_version);
         if (replay->is_answered)
-                append_answer(&text, "  replayed  ", buf_slice(&replay->payload),
-                              buf_slice(&replay->status));
+                append_answer(&text, "  replayed  ", buf_slice(&replay->payload), buf_slice(&replay->status),
+                              had_version && !replay->has_version);
         else
                 buf_append_string(&text, "  replayed  no answer\n");
         output_write(&text);
@@ -206,23 +199,33 @@ static enum exit_code count_answer(struct replay *replay) {
 }
 
 /* As long as it was until the next one came. */
-static enum connection_result keep_pace(struct replay *replay, size_t i) {
-        static const bool never = false;
-        int64_t pause_ms = 0;
-
-        if (replay->options->pace && i > 0)
-                pause_ms = replay->tape.requests[i].request.time_ms -
-                           replay->tape.requests[i - 1].request.time_ms;
-        if (pause_ms <= 0)
-                return CONNECTION_OK;
+static void keep_pace(struct replay *replay, size_t i) {
         replay->request = NULL;
-        return connection_wait(replay->connection, &never, pause_ms) == CONNECTION_TIME_OVER
-                       ? CONNECTION_OK
-                       : CONNECTION_FAILED;
+        if (replay->options->pace && i > 0)
+                replay_clients_pause(&replay->clients, replay->tape.requests[i].request.time_ms -
+                                                               replay->tape.requests[i - 1].request.time_ms);
+}
+
+static enum exit_code send_one(struct replay *replay, const struct tape_request *request) {
+        enum connection_result result;
+
+        replay->client = replay_clients_find(&replay->clients, request->client);
+        if (!replay->client)
+                return EXIT_NO_ANSWER;
+        replay->request = request;
+        result = ask(replay);
+
+        /* a test may have had it disconnected in the answer's place, as it has had it now */
+        if (result == CONNECTION_FAILED && !request->is_answered)
+                replay->client->is_lost = true;
+        else if (result != CONNECTION_OK && result != CONNECTION_TIME_OVER) {
+                complain("%s", connection_problem(replay->client->connection));
+                return EXIT_NO_ANSWER;
+        }
+        return count_answer(replay);
 }
 
 static enum exit_code send_all(struct replay *replay) {
-        enum connection_result result = CONNECTION_OK;
         enum exit_code code = EXIT_DONE;
 
         for (size_t i = 0; i < replay->tape.n_requests && code == EXIT_DONE; i++) {
@@ -230,15 +233,8 @@ static enum exit_code send_all(struct replay *replay) {
                         replay->n_left_out++;
                         continue;
                 }
-                result = keep_pace(replay, i);
-                replay->request = &replay->tape.requests[i];
-                if (result == CONNECTION_OK)
-                        result = ask(replay);
-                if (result != CONNECTION_OK && result != CONNECTION_TIME_OVER) {
-                        complain("%s", connection_problem(replay->connection));
-                        return EXIT_NO_ANSWER;
-                }
-                code = count_answer(replay);
+                keep_pace(replay, i);
+                code = send_one(replay, &replay->tape.requests[i]);
         }
         return code;
 }
@@ -252,6 +248,10 @@ static enum exit_code report(const struct replay *replay) {
                          " starts of the store in it; only the first began with what "
                          "was there then",
                          replay->tape.n_starts);
+        if (replay->tape.clients.n > REPLAY_CLIENTS_MAX)
+                complain("the recording has %zu clients; all after the %dth were one here, so what hangs on "
+                         "who asks may differ",
+                         replay->tape.clients.n, REPLAY_CLIENTS_MAX - 1);
         snprintf(line, sizeof(line),
                  "%" PRIu64 " answered as recorded, %" PRIu64 " otherwise, %" PRIu64
                  " had no answer in the recording, %" PRIu64 " left out\n",
@@ -265,22 +265,14 @@ static enum exit_code connect_and_send(struct replay *replay) {
         struct connection_config config = connection_config_of(replay->options);
         enum exit_code code;
 
-        config.topics = replay->topics;
         config.user_properties = answer_properties;
         config.message = on_message;
         config.acknowledged = on_acknowledged;
         config.userdata = replay;
-        make_topic(replay, &replay->filter, "+");
-        replay->topics[0] = (const char *)replay->filter.data;
-        if (buf_failed(&replay->filter) || connection_new(&replay->connection, &config) < 0) {
-                complain("out of memory");
-                return EXIT_NO_ANSWER;
-        }
-        if (connection_open(replay->connection) != CONNECTION_OK) {
-                complain("%s", connection_problem(replay->connection));
-                return EXIT_NO_ANSWER;
-        }
-        code = send_all(replay);
+        replay_clients_init(&replay->clients, replay->options, &config);
+
+        /* one at least, so that a broker that is not there is said whatever was recorded */
+        code = replay_clients_find(&replay->clients, 0) ? send_all(replay) : EXIT_NO_ANSWER;
         return code == EXIT_DONE ? report(replay) : code;
 }
 
@@ -291,9 +283,8 @@ enum exit_code replay_run(const struct options *options) {
         if (tape_read(&replay.tape, options->words[0]) == 0)
                 code = connect_and_send(&replay);
 
-        connection_free(replay.connection);
+        replay_clients_deinit(&replay.clients);
         tape_deinit(&replay.tape);
-        buf_deinit(&replay.filter);
         buf_deinit(&replay.topic);
         buf_deinit(&replay.payload);
         buf_deinit(&replay.status);

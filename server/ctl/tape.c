@@ -18,26 +18,26 @@ void tape_deinit(struct tape *tape) {
         }
         free(tape->requests);
         free(tape->waiting);
-        free(tape->senders);
+        free(tape->clients.names);
+        free(tape->senders.names);
         buf_deinit(&tape->text);
 }
 
-static int number_sender(struct tape *tape, struct slice topic, size_t *ret_sender) {
+static int number_name(struct names *names, struct slice name, size_t *ret_number) {
         int r;
 
-        for (size_t i = 0; i < tape->n_senders; i++)
-                if (slice_equal(tape->senders[i], topic)) {
-                        *ret_sender = i;
+        for (size_t i = 0; i < names->n; i++)
+                if (slice_equal(names->names[i], name)) {
+                        *ret_number = i;
                         return 0;
                 }
 
-        r = array_reserve((void **)&tape->senders, &tape->senders_capacity, tape->n_senders + 1,
-                          sizeof(*tape->senders));
+        r = array_reserve((void **)&names->names, &names->capacity, names->n + 1, sizeof(*names->names));
         if (r < 0)
                 return r;
 
-        *ret_sender = tape->n_senders;
-        tape->senders[tape->n_senders++] = topic;
+        *ret_number = names->n;
+        names->names[names->n++] = name;
         return 0;
 }
 
@@ -48,7 +48,9 @@ static int add_request(struct tape *tape, const struct recorded *recorded, uint6
         r = array_reserve((void **)&tape->requests, &tape->requests_capacity, tape->n_requests + 1,
                           sizeof(*tape->requests));
         if (r == 0)
-                r = number_sender(tape, recorded->message.response_topic, &request.sender);
+                r = number_name(&tape->clients, recorded->client, &request.client);
+        if (r == 0)
+                r = number_name(&tape->senders, recorded->message.response_topic, &request.sender);
         if (r == 0)
                 r = array_reserve((void **)&tape->waiting, &tape->waiting_capacity, tape->n_waiting + 1,
                                   sizeof(*tape->waiting));

@@ -9,7 +9,14 @@ struct tape_request {
         uint64_t line;
         bool is_answered;
         struct recorded answer; /* where it is */
-        size_t sender;          /* the same number for the same response topic, from 0 */
+        size_t client;          /* the same number for the same client, from 0 */
+        size_t sender;          /* for the same response topic */
+};
+
+/* Texts that are told apart by number. */
+struct names {
+        struct slice *names;
+        size_t n, capacity;
 };
 
 struct tape {
@@ -18,8 +25,8 @@ struct tape {
         size_t n_requests, requests_capacity;
         size_t *waiting; /* requests whose answer has not come yet, oldest first */
         size_t n_waiting, waiting_capacity;
-        struct slice *senders; /* response topics */
-        size_t n_senders, senders_capacity;
+        struct names clients;
+        struct names senders; /* response topics */
         uint64_t n_starts;
 };
 

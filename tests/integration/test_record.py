@@ -279,6 +279,18 @@ def test_only_what_a_client_may_ask_is_sent(fresh, recording):
     assert watcher.others.empty()
 
 
+def test_an_answer_that_has_a_version_is_another_than_one_without(fresh, recording):
+    who = {"time": 1, "qos": 1, "correlation_data": "1"}
+    answered = {"type": "answer", "topic": "r", "properties": [{"name": "__stat", "value": "200"}], "payload": "+OK\r\n"}
+    asked = {"type": "request", "topic": INVOKE, "response_topic": "r", "properties": [],
+             "payload": "*2\r\n$9\r\nKEYNOTIFY\r\n$1\r\nk\r\n"}
+    recording.write_text("".join(json.dumps(who | line) + "\n" for line in (asked, answered)))
+    result = replay(fresh, recording)
+
+    assert result.returncode == 1
+    assert "  recorded  +OK\\r\\n, without a version\n  replayed  +OK\\r\\n\n" in result.stdout
+
+
 def test_nobody_answers(site, recording):
     recording.write_text('{"type":"start","time":1}\n')
     assert replay(site, recording).returncode == 0

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestorectl replay where the broker's plugin says who asks: each recorded client is one again."""
+
+import json
+
+import pytest
+
+from support.client import INVOKE
+from support.control import Control
+from support.ctl import DONE, Ctl
+from support.double import Double
+
+OK = b"+OK\r\n"
+
+
+@pytest.fixture
+def recording(tmp_path):
+    return tmp_path / "recording.jsonl"
+
+
+@pytest.fixture
+def recorded(tmp_path, recording):
+    double = Double(tmp_path, "--control", "--record", recording)
+    try:
+        yield double.start()
+    finally:
+        double.close()
+
+
+@pytest.fixture
+def replay(tmp_path, recording):
+    """Replays at a double that begins anew."""
+    double = Double(tmp_path, "--control")
+    try:
+        yield lambda *arguments: Ctl(double.start().port).run("replay", recording, *arguments)
+        assert double.stop() == 0
+    finally:
+        double.close()
+
+
+def test_who_asked_is_told_apart_again(recorded, replay):
+    clients = [recorded.connect(f"client-{n}") for n in range(3)]
+    for words in ("KEYNOTIFY", "key"), ("KEYNOTIFY", "key", "STOP"):
+        assert [client.request(*words).payload for client in clients] == [OK] * 3
+    assert recorded.stop() == 0
+
+    ended = replay()
+
+    assert ended.stdout == b"6 answered as recorded, 0 otherwise, 0 had no answer in the recording, 0 left out\n"
+    assert (ended.returncode, ended.stderr) == (DONE, b"")
+
+
+def test_a_client_that_was_disconnected_comes_back(recorded, replay):
+    client, control = recorded.connect("client"), recorded.connect("control", Control)
+    control.do("fault", "disconnect", "verb", "SET", "count", "1")
+    client.send("SET", "key", "value")
+    client.wait_until_returned()
+    assert client.request("GET", "key").payload == b"$5\r\nvalue\r\n"
+    assert recorded.stop() == 0
+
+    ended = replay()
+
+    assert ended.stdout == b"2 answered as recorded, 0 otherwise, 1 had no answer in the recording, 0 left out\n"
+    assert (ended.returncode, ended.stderr) == (DONE, b"")
+
+
+def test_of_so_many_clients_the_last_are_one(recording, replay):
+    lines = []
+    for n in range(103):
+        who = {"time": 1, "qos": 1, "correlation_data": str(n), "properties": []}
+        answers = f"clients/{n}/answers"
+        lines += [who | {"type": "request", "client": str(n), "topic": INVOKE, "response_topic": answers, "verb": "GET",
+                         "key": "key", "payload": "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n"},
+                  who | {"type": "answer", "topic": answers, "payload": "$-1\r\n",
+                         "properties": [{"name": "__stat", "value": "200"}]}]
+    recording.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    ended = replay()
+
+    assert ended.stdout == b"103 answered as recorded, 0 otherwise, 0 had no answer in the recording, 0 left out\n"
+    assert ended.returncode == DONE
+    assert b"the recording has 103 clients; all after the 99th were one here" in ended.stderr
