@@ -22,7 +22,8 @@ struct envelope {
         uint32_t expiry_s; /* what was left when it arrived */
         int64_t arrived_ns;
         enum verb verb;
-        uint64_t number; /* for the hooks */
+        uint64_t number;            /* for the hooks */
+        size_t n_notifications_due; /* of the batch: they leave before it */
 };
 
 void batch_deinit(struct batch *batch) {
@@ -85,6 +86,10 @@ static const struct envelope *last_envelope(const struct batch *batch) {
 
 void batch_number_reply(struct batch *batch, uint64_t number) {
         batch->envelopes[batch->n_envelopes - 1].number = number;
+}
+
+void batch_place_reply(struct batch *batch) {
+        batch->envelopes[batch->n_envelopes - 1].n_notifications_due = batch->effects.n_notifications;
 }
 
 void batch_forget_reply(struct batch *batch) {
@@ -272,13 +277,26 @@ static int n_deliveries(const struct publisher *publisher, const struct registra
         return hooks ? hooks->notification(hooks->userdata, registration) : 1;
 }
 
-/* Notifications of one change follow each other: what they have in common is encoded once. */
-static void publish_notifications(struct batch *batch, struct publisher *publisher) {
+static bool publish_holds(struct batch *batch, struct publisher *publisher) {
+        const struct effects *effects = &batch->effects;
+
+        while (batch->n_holds_published < effects->n_holds && has_room(publisher))
+                publish_hold(publisher, &effects->holds[batch->n_holds_published++]);
+        return batch->n_holds_published == effects->n_holds;
+}
+
+/*
+ * The first n_due of the batch, of which there may be fewer: what could not be stored is told to nobody. Notifications of one
+ * change follow each other: what they have in common is encoded once.
+ */
+static bool publish_notifications(struct batch *batch, struct publisher *publisher, size_t n_due) {
         const struct effects *effects = &batch->effects;
         size_t encoded = SIZE_MAX;
         struct message message;
 
-        for (; batch->n_notifications_published < effects->n_notifications && has_room(publisher);
+        if (n_due > effects->n_notifications)
+                n_due = effects->n_notifications;
+        for (; batch->n_notifications_published < n_due && has_room(publisher);
              batch->n_notifications_published++) {
                 const struct notification *notification =
                         &effects->notifications[batch->n_notifications_published];
@@ -294,6 +312,7 @@ static void publish_notifications(struct batch *batch, struct publisher *publish
                         publish_notification(publisher, notification->registration,
                                              effects->changes[notification->change].entry, message);
         }
+        return batch->n_notifications_published >= n_due;
 }
 
 /* One look at the clock for all of them. */
@@ -309,27 +328,26 @@ static void count_times(const struct batch *batch, size_t first, struct publishe
                 histogram_add(whole, now_ns - batch->envelopes[first].arrived_ns);
 }
 
-static void publish_replies(struct batch *batch, struct publisher *publisher, struct now now) {
+static bool publish_replies(struct batch *batch, struct publisher *publisher, struct now now) {
         size_t first = batch->n_replies_published;
 
-        while (batch->n_replies_published < batch->effects.n_replies && has_room(publisher))
+        while (batch->n_replies_published < batch->effects.n_replies &&
+               publish_notifications(batch, publisher,
+                                     batch->envelopes[batch->n_replies_published].n_notifications_due) &&
+               has_room(publisher))
                 publish_reply(batch, batch->n_replies_published++, publisher, now);
         count_times(batch, first, publisher);
+        return batch->n_replies_published == batch->effects.n_replies;
 }
 
+/*
+ * In the order in which it happened. So whoever was answered knows that those who watch are told, though we were killed
+ * the moment after; after STOP's answer nothing more comes, and after KEYNOTIFY's all of it. A client that was told
+ * of its registration must be known to have one: holds come first.
+ */
 bool batch_publish(struct batch *batch, struct publisher *publisher, struct now now) {
-        const struct effects *effects = &batch->effects;
-
-        /* before the answers: a client that was told of its registration must be known to have one */
-        for (; batch->n_holds_published < effects->n_holds; batch->n_holds_published++)
-                publish_hold(publisher, &effects->holds[batch->n_holds_published]);
-
-        publish_replies(batch, publisher, now);
-        if (batch->n_replies_published < effects->n_replies)
-                return false;
-
-        publish_notifications(batch, publisher);
-        if (batch->n_notifications_published < effects->n_notifications)
+        if (!publish_holds(batch, publisher) || !publish_replies(batch, publisher, now) ||
+            !publish_notifications(batch, publisher, batch->effects.n_notifications))
                 return false;
 
         effects_reset(&batch->effects);

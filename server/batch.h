@@ -78,6 +78,9 @@ int batch_expect_reply(struct batch *batch, const struct message *message, int64
 /* The number under which the hooks are given the last one's answer. */
 void batch_number_reply(struct batch *batch, uint64_t number);
 
+/* The last one's reply leaves after the notifications that there are by now. */
+void batch_place_reply(struct batch *batch);
+
 /* Forgets the last one: its reply will not be made. */
 void batch_forget_reply(struct batch *batch);
 

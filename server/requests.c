@@ -69,6 +69,7 @@ static void execute_answerable(struct daemon *daemon, const struct message *mess
                 publisher_lost(&daemon->publisher);
                 return;
         }
+        batch_place_reply(&daemon->batch);
         refusal_log_outcome(&daemon->refusal_log, daemon->engine, &invocation->request,
                             effects->replies[effects->n_replies - 1].outcome, now);
 }

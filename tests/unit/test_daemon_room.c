@@ -25,10 +25,10 @@ static void send_words(const char *verb, const char *key, const char *value) {
 }
 
 Test(room, that_comes_bit_by_bit_lets_all_through_in_order) {
-        static const char all[] = "answers:+OK answers:+OK answers:$1|1 "
-                                  "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 "
-                                  "answers:+OK answers::1 answers:$-1 "
-                                  "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 c/k:*2|$6|NOTIFY|$6|DELETE ";
+        static const char all[] = "answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 "
+                                  "answers:+OK answers:$1|1 "
+                                  "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 answers:+OK "
+                                  "c/k:*2|$6|NOTIFY|$6|DELETE answers::1 answers:$-1 ";
 
         broker.room = 1;
         send_words("KEYNOTIFY", "k", NULL);

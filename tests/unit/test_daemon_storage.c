@@ -62,8 +62,8 @@ Test(storage, holds_back_all_of_a_batch_until_it_is_safe) {
         cr_expect_not(daemon_is_idle(broker.daemon));
 
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "answers:$-1 answers:+OK answers:$1|v "
-                                               "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v ");
+        cr_expect_str_eq(broker_sent(&broker), "answers:$-1 c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
+                                               "answers:+OK answers:$1|v ");
         cr_expect(daemon_is_idle(broker.daemon));
 }
 
@@ -157,7 +157,7 @@ Test(storage, that_fails_leaves_all_as_it_was_and_every_answer_says_so) {
                         send_words("SET", "k", "x");
                         broker_flush(&broker);
                         cr_expect_str_eq(broker_sent(&broker),
-                                         "answers:+OK answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|x ",
+                                         "answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|x answers:+OK ",
                                          ROW(failures, i));
                 }
 }
@@ -351,7 +351,7 @@ Test(deferral, of_a_departure_keeps_its_place_among_the_requests) {
         broker_forget(&broker);
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker),
-                         "answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
-                         "answers:+OK answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 ");
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v answers:+OK "
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 answers:+OK answers:+OK ");
         broker_deinit(&broker);
 }
