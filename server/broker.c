@@ -14,8 +14,9 @@
 #include "proto/broker_messages.h"
 
 /*
- * How long the plugin may take to welcome us after the last thing that we heard, for what waited for us comes before it;
- * and how long at most. It is there: a broker that is slow is why it does not answer.
+ * How long the plugin may take to welcome us, once the broker has taken hello, after the last thing that we heard, for what
+ * waited for us comes before it; and how long at most. Until then a broker that stands still is waited for: whoever
+ * registers before it is known that the plugin is there loses that, and the plugin does not know.
  */
 #define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
 #define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
@@ -67,6 +68,10 @@ static void serve_plain(struct daemon *daemon, bool all_have_left, struct now no
 
 /* What is registered stays: the plugin may still say who is there. */
 void broker_give_up_welcome(struct daemon *daemon, struct now now) {
+        if (!daemon->is_greeting_taken) {
+                daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+                return;
+        }
         log_warning("the plugin in the broker does not answer: going on without it until it does");
         serve_plain(daemon, !daemon->is_session_kept, now);
 }
@@ -136,7 +141,6 @@ void broker_greet(struct daemon *daemon, struct now now) {
         struct message hello = { .topic = SLICE_LITERAL(BROKER_SIDE_HELLO),
                                  .payload = slice_from_string(daemon->instance_id),
                                  .qos = 1 };
-        uint16_t id;
 
         if (!daemon->is_greeting_due)
                 return;
@@ -144,9 +148,11 @@ void broker_greet(struct daemon *daemon, struct now now) {
         daemon->is_greeting_due = false;
         daemon->greeting = broker_side_pair(daemon->run, ++daemon->publisher.last_sequence);
         hello.correlation_data = greeting(daemon);
-        if (daemon->is_plugin_seen && publisher_send(&daemon->publisher, &hello, &id) == 0) {
+        if (daemon->is_plugin_seen &&
+            publisher_send(&daemon->publisher, &hello, &daemon->greeting_id) == 0) {
+                daemon->is_greeting_taken = false;
                 daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
-                daemon->welcome_latest_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
+                daemon->welcome_latest_ns = INT64_MAX;
                 return;
         }
 
@@ -170,10 +176,20 @@ void daemon_down(struct daemon *daemon) {
         daemon->welcome_until_ns = INT64_MAX;
 }
 
+static void note_greeting(struct daemon *daemon, uint16_t id, struct now now) {
+        if (daemon->welcome_until_ns == INT64_MAX || daemon->is_greeting_taken || id != daemon->greeting_id)
+                return;
+
+        daemon->is_greeting_taken = true;
+        daemon->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+        daemon->welcome_latest_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
+}
+
 /* A hint that comes while the batch is not open is left: the next notification gives it again. */
 void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now) {
         struct event not_delivered = { .type = EVENT_NOT_DELIVERED };
 
+        note_greeting(daemon, id, now);
         not_delivered.registration = notified_take(&daemon->notified, id);
         if (not_delivered.registration && no_subscriber && daemon->side == BROKER_SIDE_PLAIN &&
             daemon_is_open(daemon))

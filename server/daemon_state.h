@@ -43,6 +43,8 @@ struct daemon {
         bool is_plugin_seen;
         uint64_t run;
         struct broker_side_pair greeting; /* the Correlation Data of the latest hello */
+        uint16_t greeting_id;             /* its message's */
+        bool is_greeting_taken;           /* the broker has acknowledged it */
         int64_t welcome_until_ns;         /* INT64_MAX: not asked */
         int64_t welcome_latest_ns;
         char seal[BROKER_SIDE_SEAL_LENGTH];

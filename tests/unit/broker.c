@@ -278,3 +278,10 @@ const struct message *broker_sent_message(struct broker *broker, size_t i) {
         cr_assert_lt(i, broker->n_sent);
         return broker->sent[i];
 }
+
+const char *broker_told_after_set(struct broker *broker) {
+        broker_forget(broker);
+        broker_send(broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .topic = S("x") });
+        broker_flush(broker);
+        return broker_sent(broker);
+}

@@ -86,6 +86,9 @@ bool broker_answers(struct broker *broker, struct sending sending, struct slice 
 /* "SET k v" and the like, of words without blanks, answered with done or deleted. */
 void broker_do(struct broker *broker, const char *words);
 
+/* What was sent when the key k was set to v, as broker_sent(): the answer goes to x. */
+const char *broker_told_after_set(struct broker *broker);
+
 /*
  * All that was sent, one after the other: "answers:+OK ", a notification as its notify topic's client and key in
  * clear, "c/k:...", anything else by its topic. Line ends read '|'.

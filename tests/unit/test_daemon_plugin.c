@@ -1,33 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 9: what the daemon knows of clients, with the broker's plugin and without. */
+/* Protocol section 9, beside a broker with the plugin: who has proven to be there, who sends, who has left. */
 
-#include <stdio.h>
-#include <string.h>
-
-#include "common/broker_side.h"
 #include "unit/broker.h"
 #include "unit/table.h"
 
 #define SEAL       "0123456789abcdef0123456789abcdef"
 #define OTHER_SEAL "ffffffffffffffffffffffffffffffff"
-#define CONTROL    "$CONTROL/statestore/v1/"
-#define SYS        "$SYS/statestore/v1/"
+#define CONTROL    BROKER_SIDE_CONTROL
+#define SYS        BROKER_SIDE_SYS
+
+#define ANSWER "x:+OK "
 
 static struct broker broker;
-
-static void setup_plain(void) {
-        broker_init(&broker, broker_config());
-}
 
 static void teardown(void) {
         broker_deinit(&broker);
 }
 
-/* Up to hello. */
+/* Up to hello, which the broker has taken. */
 static void meet_plugin(bool session_kept) {
         broker_say(&broker, SYS "plugin", BROKER_SIDE_VERSION);
         daemon_up(broker.daemon, session_kept, broker.now);
+        daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
 }
 
 static void setup_proven(void) {
@@ -38,7 +33,6 @@ static void setup_proven(void) {
         broker_forget(&broker);
 }
 
-TestSuite(plain, .init = setup_plain, .fini = teardown);
 TestSuite(proven, .init = setup_proven, .fini = teardown);
 
 /* By client c, over the connection that the stamp says. */
@@ -48,102 +42,6 @@ static void send_stamped(const char *verb, const char *key, const char *value, c
                                                .source = S("claimed"), .seal = slice_from_string(stamp),
                                                .stamped_client = S("c") });
         broker_flush(&broker);
-}
-
-static const char *told_after_set(void) {
-        broker_forget(&broker);
-        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .topic = S("x") });
-        broker_flush(&broker);
-        return broker_sent(&broker);
-}
-
-/* Of the notification, which leaves right before the answer. */
-static uint16_t told_id(void) {
-        return (uint16_t)(broker.last_id - 1);
-}
-
-#define ANSWER "x:+OK "
-#define TOLD   "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
-
-Test(plain, ends_registrations_where_the_session_was_lost_and_keeps_them_where_not) {
-        broker_do(&broker, "KEYNOTIFY k");
-        daemon_down(broker.daemon);
-        daemon_up(broker.daemon, true, broker.now);
-        cr_expect_str_eq(told_after_set(), TOLD ANSWER);
-        daemon_down(broker.daemon);
-        daemon_up(broker.daemon, false, broker.now);
-        cr_expect_str_eq(told_after_set(), ANSWER);
-}
-
-Test(plain, ends_a_registration_whose_notification_nobody_got) {
-        uint16_t id;
-
-        broker_do(&broker, "KEYNOTIFY k");
-        broker_do(&broker, "KEYNOTIFY other");
-        cr_expect_str_eq(told_after_set(), TOLD ANSWER);
-        id = told_id();
-        daemon_acknowledged(broker.daemon, broker.last_id, true, broker.now); /* the answer's */
-        cr_expect_str_eq(told_after_set(), TOLD ANSWER);
-        daemon_acknowledged(broker.daemon, told_id(), false, broker.now);
-        cr_expect_str_eq(told_after_set(), TOLD ANSWER);
-
-        daemon_acknowledged(broker.daemon, told_id(), true, broker.now);
-        cr_expect_str_eq(told_after_set(), ANSWER);
-        daemon_acknowledged(broker.daemon, id, true, broker.now); /* of one that has ended */
-        broker_forget(&broker);
-        broker_do(&broker, "SET other v");
-        cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 4);
-}
-
-Test(plain, ends_a_registration_and_not_the_one_that_the_client_made_since) {
-        uint16_t id;
-
-        broker_do(&broker, "KEYNOTIFY k");
-        told_after_set();
-        id = told_id();
-        broker_do(&broker, "KEYNOTIFY k STOP");
-        broker_do(&broker, "KEYNOTIFY k");
-        daemon_acknowledged(broker.daemon, id, true, broker.now);
-        cr_expect_str_eq(told_after_set(), TOLD ANSWER);
-}
-
-Test(plain, has_nothing_to_do_with_an_id_it_does_not_know) {
-        daemon_acknowledged(broker.daemon, 0, true, broker.now);
-        daemon_acknowledged(broker.daemon, UINT16_MAX, true, broker.now);
-}
-
-static const struct {
-        const char *name;
-        const char *pattern; /* NULL: none */
-        const char *topic;
-        bool has_left;
-} presences[] = {
-        { "the client", "gone/{client}", "gone/c", true },
-        { "another client", "gone/{client}", "gone/d", false },
-        { "another topic", "gone/{client}", "here/c", false },
-        { "no pattern", NULL, "gone/c", false },
-};
-
-Test(presence, is_told_by_a_topic_of_the_broker) {
-        for (size_t i = 0; i < N_ROWS(presences); i++) {
-                struct daemon_config config = broker_config();
-
-                config.presence_topic = presences[i].pattern;
-                broker_init(&broker, config);
-                broker_do(&broker, "KEYNOTIFY k");
-                broker_say(&broker, presences[i].topic, "");
-                cr_expect_str_eq(told_after_set(), presences[i].has_left ? ANSWER : TOLD ANSWER,
-                                 ROW(presences, i));
-                broker_deinit(&broker);
-        }
-}
-
-Test(plain, takes_no_plugin_s_word) {
-        broker_do(&broker, "KEYNOTIFY k");
-        broker_say(&broker, SYS "welcome", SEAL "\n");
-        broker_say(&broker, SYS "left", "0");
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
-        cr_expect_str_eq(told_after_set(), TOLD ANSWER);
 }
 
 Test(hello, is_said_where_the_plugin_is_and_nothing_is_served_until_it_has_answered) {
@@ -188,6 +86,31 @@ Test(hello, that_is_not_answered_in_time_is_answered_by_none) {
         broker_deinit(&broker);
 }
 
+/* It stands still: the plugin has not been asked, and those who register meanwhile must not be taken for its. */
+Test(hello, is_waited_for_until_the_broker_has_taken_it) {
+        broker_init_down(&broker, broker_config());
+        broker_say(&broker, SYS "plugin", BROKER_SIDE_VERSION);
+        daemon_up(broker.daemon, false, broker.now);
+        for (int i = 0; i < 20; i++) {
+                broker.now.mono_ns = daemon_next_deadline(broker.daemon);
+                broker_tick(&broker);
+                cr_expect_eq(broker.n_serving, 0);
+        }
+        daemon_acknowledged(broker.daemon, (uint16_t)(broker.last_id + 1), false, broker.now);
+        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_serving, 0, "that was another one's");
+
+        daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
+        broker.now.mono_ns = daemon_next_deadline(broker.daemon) - 1;
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_serving, 0);
+        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
+        broker_tick(&broker);
+        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        broker_deinit(&broker);
+}
+
 Test(hello, is_waited_for_as_long_as_anything_comes_before_its_answer) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
@@ -218,7 +141,7 @@ Test(proven, keeps_what_is_registered_while_the_plugin_does_not_answer) {
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
         broker_say(&broker, SYS "welcome", SEAL "\n7\n");
         cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
-        told_after_set();
+        broker_told_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
 }
 
@@ -229,7 +152,7 @@ Test(proven, ends_all_where_the_plugin_of_a_broker_that_was_started_anew_does_no
         broker.now.mono_ns = daemon_next_deadline(broker.daemon);
         broker_tick(&broker);
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
-        cr_expect_str_eq(told_after_set(), ANSWER);
+        cr_expect_str_eq(broker_told_after_set(&broker), ANSWER);
 }
 
 Test(hello, that_is_answered_with_what_cannot_be_read_counts_as_not_answered) {
@@ -251,11 +174,24 @@ Test(proven, holds_the_connection_before_it_answers_and_releases_it_after_the_la
         cr_expect_str_eq(broker_sent(&broker), CONTROL "release:7 answers:+OK ");
 }
 
+Test(proven, says_nothing_while_there_is_no_room) {
+        broker.room = 0;
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
+        cr_expect_eq(broker.n_sent, 0);
+        broker.room = 1;
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hold:7 ");
+        broker.room = 1;
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hold:7 answers:+OK ");
+}
+
 Test(proven, delivers_to_the_connection_that_registered) {
         const struct message *message;
 
         send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
-        cr_expect_str_eq(told_after_set(), CONTROL "deliver:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " ANSWER);
+        cr_expect_str_eq(broker_told_after_set(&broker),
+                         CONTROL "deliver:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " ANSWER);
         message = broker_sent_message(&broker, 0);
         cr_expect(slice_equal(message->correlation_data, S("7:2")), "hello was 1");
         cr_expect(slice_equal(
@@ -270,13 +206,13 @@ Test(proven, delivers_to_the_connection_that_registered) {
 Test(proven, ends_what_was_registered_over_a_connection_that_left) {
         send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
         broker_say(&broker, SYS "left", "8");
-        told_after_set();
+        broker_told_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_say(&broker, SYS "left", "7x");
-        told_after_set();
+        broker_told_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_say(&broker, SYS "left", "7");
-        cr_expect_str_eq(told_after_set(), ANSWER);
+        cr_expect_str_eq(broker_told_after_set(&broker), ANSWER);
 }
 
 Test(proven, registers_nobody_whom_the_plugin_does_not_vouch_for) {
@@ -286,9 +222,9 @@ Test(proven, registers_nobody_whom_the_plugin_does_not_vouch_for) {
 
 Test(proven, ignores_acknowledgements_and_presence_topics) {
         send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
-        told_after_set();
-        daemon_acknowledged(broker.daemon, told_id(), true, broker.now);
-        told_after_set();
+        broker_told_after_set(&broker);
+        daemon_acknowledged(broker.daemon, (uint16_t)(broker.last_id - 1), true, broker.now);
+        broker_told_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
 }
 
@@ -313,7 +249,7 @@ Test(proven, keeps_after_a_break_what_the_plugin_says_is_alive) {
                 daemon_down(broker.daemon);
                 meet_plugin(i % 2);
                 broker_say(&broker, SYS "welcome", returns[i].welcome);
-                told_after_set();
+                broker_told_after_set(&broker);
                 cr_expect_eq(broker.n_sent, 1 + returns[i].n_told, ROW(returns, i));
         }
 }
@@ -321,7 +257,7 @@ Test(proven, keeps_after_a_break_what_the_plugin_says_is_alive) {
 Test(proven, numbers_what_it_delivers_and_goes_on_after_a_break) {
         send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
         for (size_t i = 0; i < 2; i++) {
-                told_after_set();
+                broker_told_after_set(&broker);
                 cr_expect(slice_equal(broker_sent_message(&broker, 0)->correlation_data,
                                       i == 0 ? S("7:2") : S("7:3")));
         }
@@ -329,7 +265,7 @@ Test(proven, numbers_what_it_delivers_and_goes_on_after_a_break) {
         meet_plugin(true);
         cr_expect(slice_equal(broker.hello->correlation_data, S("42:4")));
         broker_say(&broker, SYS "welcome", SEAL "\n7\n");
-        told_after_set();
+        broker_told_after_set(&broker);
         cr_expect(slice_equal(broker_sent_message(&broker, 0)->correlation_data, S("7:5")));
 }
 
@@ -364,7 +300,7 @@ Test(proven, takes_no_welcome_but_the_answer_to_its_latest_hello) {
                 cr_expect_eq(broker.side, BROKER_SIDE_PROVEN, ROW(other_welcomes, i));
                 send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
                 daemon_receive(broker.daemon, &welcome, broker.now);
-                told_after_set();
+                broker_told_after_set(&broker);
                 cr_expect_eq(broker.n_sent, 2, ROW(other_welcomes, i));
         }
 }
@@ -374,7 +310,7 @@ Test(proven, ends_all_where_the_next_broker_has_no_plugin) {
         daemon_down(broker.daemon);
         daemon_up(broker.daemon, true, broker.now);
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
-        cr_expect_str_eq(told_after_set(), ANSWER);
+        cr_expect_str_eq(broker_told_after_set(&broker), ANSWER);
 }
 
 /* Two brokers are served in turn, and their clients stay where they are. */
