@@ -12,7 +12,7 @@ static unsigned int render_metrics(void *userdata, struct buf *body) {
         const struct daemon *daemon = userdata;
         struct metrics_source source = { .counters = daemon_counters(daemon) };
 
-        daemon_read_gauges(daemon, system_clock_wall_ms(), &source.gauges);
+        daemon_read_gauges(daemon, system_clock_wall_ms_rounded_up(), &source.gauges);
         process_usage_read(&source.process);
         metrics_append(body, &source);
         return OK;
@@ -28,7 +28,7 @@ static unsigned int render_health(void *userdata, struct buf *body) {
 static unsigned int render_readiness(void *userdata, struct buf *body) {
         struct gauges gauges;
 
-        daemon_read_gauges(userdata, system_clock_wall_ms(), &gauges);
+        daemon_read_gauges(userdata, system_clock_wall_ms_rounded_up(), &gauges);
         if (gauges.side == BROKER_SIDE_UNKNOWN) {
                 buf_append_string(body, "not connected to a broker\n");
                 return UNAVAILABLE;

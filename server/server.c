@@ -27,7 +27,7 @@
 #define CLOCK_INTERVAL_MS 1000
 
 static struct now real_now(void) {
-        return (struct now){ system_clock_wall_ms(), system_clock_mono_ns() };
+        return (struct now){ system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
 }
 
 struct now server_now(const struct server *server) {

@@ -36,7 +36,7 @@ struct engine_config {
 
 /* The time of a step, read once a wake-up. Neither may be negative. */
 struct now {
-        int64_t wall_ms; /* since the Unix epoch: what versions are made of; may jump */
+        int64_t wall_ms; /* since the Unix epoch: what versions are made of; may jump; see common/system_clock.h */
         int64_t mono_ns; /* never goes back: what deadlines are made of */
 };
 

@@ -7,6 +7,7 @@ Clients move it ahead at will, so the tests that do have a store of their own.
 import pytest
 
 from support.hlc import Hlc, wall_ms
+from support.process import wait_until
 
 OK = b"+OK\r\n"
 
@@ -93,6 +94,16 @@ def test_the_counter_stays_within_31_bits(alone, counter):
     version = alone.request("SET", "key", "value", ts=ts).ts
 
     assert version == Hlc(ts.wall_ms + 1, 0, "StateStore")
+
+
+def test_the_first_of_a_millisecond_has_the_counter_0_however_fast_it_came(alone):
+    """As two of a published client's tokens must have, which are asked for a while apart."""
+    versions = []
+    for n in range(50):
+        versions.append(alone.request("SET", "key", n, ts=ahead(0)).ts)
+        wait_until(lambda: wall_ms() > versions[-1].wall_ms, "the next millisecond")
+
+    assert {version.counter for version in versions} == {0}
 
 
 def test_versions_keep_rising_after_a_request_from_ahead(alone):
