@@ -6,6 +6,9 @@
  *
  * Whoever watches over us must not slow what is watched: after each turn of the library's the loop leaves it alone for
  * ten times as long as the turn took, and a page is rendered once a turn, however many ask for it.
+ *
+ * Nor may strangers keep those out who watch: where all connections are taken, those that have been open for longest
+ * have had their chance and go. Who comes with a request, as a probe does, has its answer long before its turn to go.
  */
 
 #include "io/http.h"
@@ -20,6 +23,7 @@
 #include "common/cleanup.h"
 
 #define CONNECTIONS_MAX      64
+#define EVICTED_AT_ONCE      16
 #define CONNECTION_MEMORY    8192
 #define CONNECTION_TIMEOUT_S 5
 #define REST_SHARE           10
@@ -34,6 +38,8 @@ struct http {
         size_t n_pages;
         void *userdata;
         int n_open_handles;
+        int sockets[CONNECTIONS_MAX]; /* in the order in which they came */
+        size_t n_sockets;
 
         /* what this turn has rendered */
         const struct http_page *rendered; /* NULL: nothing yet */
@@ -100,10 +106,34 @@ static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection,
 static void on_time(uv_timer_t *timer);
 
 static bool is_full(const struct http *http) {
-        const union MHD_DaemonInfo *info =
-                MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+        return http->n_sockets == CONNECTIONS_MAX;
+}
 
-        return info->num_connections >= CONNECTIONS_MAX;
+static void note_connection(void *userdata, struct MHD_Connection *connection, void **state,
+                            enum MHD_ConnectionNotificationCode code) {
+        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        struct http *http = userdata;
+        size_t i = 0;
+
+        (void)state;
+        if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+                if (!is_full(http))
+                        http->sockets[http->n_sockets++] = fd;
+                return;
+        }
+
+        while (i < http->n_sockets && http->sockets[i] != fd)
+                i++;
+        if (i == http->n_sockets)
+                return;
+        http->n_sockets--;
+        memmove(&http->sockets[i], &http->sockets[i + 1], (http->n_sockets - i) * sizeof(*http->sockets));
+}
+
+/* The library sees that they have ended, and closes them, when it is run again. */
+static void evict_longest(struct http *http) {
+        for (size_t i = 0; i < EVICTED_AT_ONCE; i++)
+                shutdown(http->sockets[i], SHUT_RDWR);
 }
 
 static void turn(struct http *http) {
@@ -111,9 +141,11 @@ static void turn(struct http *http) {
         bool was_full = is_full(http);
 
         MHD_run(http->daemon);
-        if (was_full &&
-            !is_full(http)) /* it begins to listen again when it is run, and nothing else would run it */
+        /* after it was full it begins to listen again when it is run; and who has just come is heard before anybody goes */
+        if (was_full || is_full(http))
                 MHD_run(http->daemon);
+        if (is_full(http))
+                evict_longest(http);
         http->rendered = NULL;
 
         took_ns = uv_hrtime() - from_ns;
@@ -193,7 +225,7 @@ int http_open(struct http **ret_http, uv_loop_t *loop, const struct endpoint *en
                                         fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
                                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_TIMEOUT_S,
-                                        MHD_OPTION_END);
+                                        MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_END);
         if (!http->daemon) {
                 close(fd);
                 return -ENOMEM;

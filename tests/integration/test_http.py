@@ -15,7 +15,7 @@ import pytest
 
 from support.broker import PORTS_TRIED, free_port
 from support.hlc import wall_ms
-from support.process import wait_until
+from support.process import PATIENCE, wait_until
 
 
 class Pages:
@@ -174,6 +174,48 @@ def test_hundreds_of_connections_that_say_nothing_do_not_hold_up_a_request(site,
     finally:
         for peer in silent:
             peer.close()
+
+
+@pytest.mark.parametrize("n_strangers", [64, 300])
+def test_strangers_who_never_come_to_an_end_keep_no_probe_out(pages, n_strangers):
+    """A byte now and then is enough to be no silent one, and they come back when they are thrown out."""
+    def connect():
+        peer = socket.socket()
+        peer.setblocking(False)
+        peer.connect_ex(("127.0.0.1", pages.port))
+        return peer
+
+    def drip():
+        peers = [connect() for _ in range(n_strangers)]
+        while not over.wait(0.2):
+            for n, peer in enumerate(peers):
+                try:
+                    peer.send(b"G")
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    peer.close()
+                    peers[n] = connect()
+            all_came.set()
+        for peer in peers:
+            peer.close()
+
+    def is_healthy():
+        try:
+            return pages.get("/healthz") == (200, "ok\n")
+        except OSError:  # we were slower to ask than all of them to come
+            return False
+
+    over, all_came = threading.Event(), threading.Event()
+    strangers = threading.Thread(target=drip)
+    strangers.start()
+    try:
+        assert all_came.wait(PATIENCE)
+        for _ in range(5):
+            wait_until(is_healthy, "a probe is answered")
+    finally:
+        over.set()
+        strangers.join()
 
 
 def test_a_port_that_is_taken_is_said(site, pages, tmp_path):
