@@ -48,6 +48,9 @@ static void on_message(void *userdata, const struct message *message) {
 
         recorder_received(server->recorder, message);
         daemon_receive(server->daemon, message, server_now(server));
+        /* where no disk is waited for, the broker hands on this answer while we read the next request */
+        if (server->storage->operations->is_immediate && daemon_n_waiting_bytes(server->daemon) == 0)
+                daemon_flush(server->daemon, server_now(server));
 }
 
 static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
