@@ -31,8 +31,9 @@ def test_a_condition_not_met(client, key, dialect, words):
 @both
 @pytest.mark.parametrize("removal", [["DEL"], ["VDEL", "value"], None])
 def test_a_delete_notification(client, key, dialect, removal):
-    client.request("SET", key, "value", *([] if removal else ["PX", "100"]))
     client.watch(key)
+    client.request("SET", key, "value", *([] if removal else ["PX", "1"]))
+    assert client.notification()
 
     if removal:
         verb, *arguments = removal

@@ -75,8 +75,9 @@ def test_a_deletion_is_notified_with_the_version_that_went(client, key, removal)
 
 
 def test_an_expiry_is_notified_with_the_version_that_went(client, key):
-    version = client.request("SET", key, "value", "PX", "100").prop("__ts")
     client.watch(key)
+    version = client.request("SET", key, "value", "PX", "1").prop("__ts")
+    assert client.notification().prop("__ts") == version
 
     notification = client.notification()
 
