@@ -156,6 +156,10 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
         }
 }
 
+void daemon_dropped(struct daemon *daemon) {
+        publisher_lost(&daemon->publisher);
+}
+
 /* The commit has ended: the batch is safe, or has not been. */
 static void settle(struct daemon *daemon, int result, struct now now) {
         daemon->n_done++;

@@ -61,6 +61,9 @@ void daemon_down(struct daemon *daemon);
 /* A message from the broker; borrowed for the call. Its answer leaves with the next daemon_flush(). */
 void daemon_receive(struct daemon *daemon, const struct message *message, struct now now);
 
+/* One that arrived was dropped for want of memory: it is counted. */
+void daemon_dropped(struct daemon *daemon);
+
 /* The broker has taken the message that the outlet gave this id. */
 void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now);
 

@@ -53,6 +53,12 @@ static void on_message(void *userdata, const struct message *message) {
                 daemon_flush(server->daemon, server_now(server));
 }
 
+static void on_dropped(void *userdata) {
+        struct server *server = userdata;
+
+        daemon_dropped(server->daemon);
+}
+
 static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
         struct server *server = userdata;
 
@@ -109,7 +115,8 @@ int server_open_link(struct server *server) {
                         .tls_alpn = config->tls_alpn,
                 },
                 .user_properties = server->user_properties,
-                .callbacks = { on_up, on_down, on_refused, on_message, on_acknowledged, on_batch_end },
+                .callbacks = { on_up, on_down, on_refused, on_message, on_dropped, on_acknowledged,
+                               on_batch_end },
                 .userdata = server,
         };
         int r;

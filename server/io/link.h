@@ -32,6 +32,9 @@ struct link_callbacks {
         /* A message that was subscribed to, valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
+        /* One was dropped for want of memory. */
+        void (*dropped)(void *userdata);
+
         /* The broker has taken what link_publish() gave this id. no_subscriber: it says that nobody got it. */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 

@@ -6,7 +6,6 @@
 #include <mqtt_protocol.h>
 
 #include "common/cleanup.h"
-#include "common/log.h"
 #include "io/client.h"
 #include "io/link_state.h"
 #include "io/mqtt.h"
@@ -104,7 +103,7 @@ static void on_message(struct mosquitto *client, void *userdata, const struct mo
         if (mqtt_incoming_init(&incoming, message, properties, link->config.user_properties) == 0)
                 link->config.callbacks.message(link->config.userdata, &incoming.message);
         else
-                log_error("out of memory: a message that arrived was dropped");
+                link->config.callbacks.dropped(link->config.userdata);
 
         /* an EAGAIN left here would end the library's reading early */
         errno = 0;

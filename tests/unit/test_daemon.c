@@ -240,6 +240,11 @@ static const struct {
         { "out of memory", -ENOMEM },
 };
 
+Test(daemon, counts_what_there_was_no_memory_for_when_it_arrived) {
+        daemon_dropped(broker.daemon);
+        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_OUT_OF_MEMORY], 1);
+}
+
 Test(daemon, counts_what_the_broker_does_not_take) {
         for (size_t i = 0; i < N_ROWS(failures); i++) {
                 teardown();
