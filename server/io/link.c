@@ -35,7 +35,6 @@ static void start_timers(struct link *link) {
         uv_timer_init(link->loop, &link->retry_timer);
         link->misc_timer.data = link;
         link->retry_timer.data = link;
-        link->n_open_timers = 2;
         uv_timer_start(&link->misc_timer, link_misc, MISC_INTERVAL_MS, MISC_INTERVAL_MS);
         uv_timer_start(&link->retry_timer, link_attempt, 0, 0);
 }
@@ -66,15 +65,22 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
         return 0;
 }
 
-static void timer_closed(uv_handle_t *handle) {
-        struct link *link = handle->data;
+bool link_is_closing(const struct link *link) {
+        return uv_is_closing((const uv_handle_t *)&link->misc_timer);
+}
+
+void link_release(struct link *link) {
         void (*closed)(void *userdata) = link->closed;
         void *userdata = link->config.userdata;
 
-        if (--link->n_open_timers > 0)
+        if (--link->n_open > 0)
                 return;
         free_link(link);
         closed(userdata);
+}
+
+static void timer_closed(uv_handle_t *handle) {
+        link_release(handle->data);
 }
 
 static bool is_subscribed(const struct link *link) {
@@ -84,13 +90,16 @@ static bool is_subscribed(const struct link *link) {
 void link_finish_close(struct link *link) {
         bool was_subscribed = is_subscribed(link);
 
-        if (uv_is_closing((uv_handle_t *)&link->misc_timer))
+        if (link_is_closing(link))
                 return;
 
         link->state = LINK_WAITING; /* nothing that the library still tells leads to another attempt */
         link_drop_poll(link);
         if (was_subscribed)
                 client_disconnect(link->client);
+        link->n_open = 2 + link->is_resolving;
+        if (link->is_resolving)
+                uv_cancel((uv_req_t *)&link->resolution);
         uv_close((uv_handle_t *)&link->misc_timer, timer_closed);
         uv_close((uv_handle_t *)&link->retry_timer, timer_closed);
 }

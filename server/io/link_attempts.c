@@ -162,48 +162,14 @@ static void next_endpoint(struct link *link) {
         link->address = 0;
 }
 
-/*
- * The library takes a name's first address for good once it connects without blocking: so we choose, each time the
- * next one, and after the last one the next endpoint. Under TLS it must see the name, which the certificate bears.
- * Returns 0 or -EHOSTUNREACH.
- */
-static int choose_address(struct link *link, char ret_text[RESOLVE_TEXT_SIZE], const char **ret_host) {
-        for (;;) {
-                const struct endpoint *endpoint = link_endpoint(link);
-                size_t address = link->address++;
-                int r;
-
-                if (endpoint->port == 0 || link->config.credentials.tls) {
-                        *ret_host = endpoint->host;
-                        r = address == 0 ? 0 : -ENOENT;
-                } else {
-                        *ret_host = ret_text;
-                        r = resolve_address(endpoint->host, address, ret_text);
-                }
-                if (r == 0)
-                        return 0;
-
-                if (r != -ENOENT)
-                        return r;
-                next_endpoint(link);
-        }
+static void lose_name(struct link *link) {
+        link_lose(link, "the name is not known");
+        next_endpoint(link);
 }
 
-void link_attempt(uv_timer_t *timer) {
-        struct link *link = timer->data;
-        char address[RESOLVE_TEXT_SIZE];
-        const char *host;
+static void connect_to(struct link *link, const char *host) {
         int r;
 
-        link->state = LINK_CONNECTING;
-        link->is_socket_open = false;
-        link->library_error[0] = '\0';
-        link_listen_to_log(link, true);
-        if (choose_address(link, address, &host) < 0) {
-                link_lose(link, "the name is not known");
-                next_endpoint(link);
-                return;
-        }
         r = credentials_set_password(&link->config.credentials, link->client);
         if (r < 0) {
                 snprintf(link->library_error, sizeof(link->library_error), "the password file: %s",
@@ -221,6 +187,71 @@ void link_attempt(uv_timer_t *timer) {
         /* on a fast network TLS may have begun to shake hands already */
         link->is_socket_open = r == MOSQ_ERR_ERRNO && errno == EPROTO;
         link_lose(link, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+}
+
+static void try_endpoint(struct link *link);
+
+static void try_address(struct link *link, const struct addrinfo *addresses) {
+        char text[RESOLVE_TEXT_SIZE];
+        int r;
+
+        r = resolve_address(addresses, link->address++, text);
+        if (r == -ENOENT) {
+                next_endpoint(link);
+                try_endpoint(link);
+        } else if (r < 0) {
+                lose_name(link);
+        } else {
+                connect_to(link, link->config.credentials.tls ? link_endpoint(link)->host : text);
+        }
+}
+
+static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses) {
+        struct link *link = request->data;
+
+        link->is_resolving = false;
+        if (link_is_closing(link))
+                link_release(link);
+        else if (status < 0)
+                lose_name(link);
+        else
+                try_address(link, addresses);
+        uv_freeaddrinfo(addresses);
+}
+
+/*
+ * The library takes a name's first address for good once it connects without blocking: so we choose, each time the
+ * next one, and after the last one the next endpoint. Under TLS it must see the name, which the certificate bears, and
+ * asks the system itself, which has just found out.
+ */
+static void try_endpoint(struct link *link) {
+        bool is_socket = link_endpoint(link)->port == 0;
+
+        if (link->address > 0 && (is_socket || link->config.credentials.tls)) {
+                next_endpoint(link);
+                is_socket = link_endpoint(link)->port == 0;
+        }
+        if (is_socket) {
+                link->address = 1;
+                connect_to(link, link_endpoint(link)->host);
+                return;
+        }
+
+        link->resolution.data = link;
+        link->is_resolving =
+                resolve_start(link->loop, &link->resolution, link_endpoint(link)->host, resolved) == 0;
+        if (!link->is_resolving)
+                lose_name(link);
+}
+
+void link_attempt(uv_timer_t *timer) {
+        struct link *link = timer->data;
+
+        link->state = LINK_CONNECTING;
+        link->is_socket_open = false;
+        link->library_error[0] = '\0';
+        link_listen_to_log(link, true);
+        try_endpoint(link);
 }
 
 void link_misc(uv_timer_t *timer) {

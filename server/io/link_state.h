@@ -41,7 +41,9 @@ struct link {
         uint32_t send_maximum;
         uint64_t close_until_ms;
         void (*closed)(void *userdata);
-        int n_open_timers;
+        uv_getaddrinfo_t resolution;
+        bool is_resolving;
+        int n_open; /* while closing: timers, and a resolution, that have not ended */
         char library_error
                 [256]; /* what libmosquitto logged last while connecting: TLS says why only there */
 };
@@ -69,5 +71,9 @@ void link_set_callbacks(struct mosquitto *client);
 /* Whether library_error is kept up to date. While anybody listens the library writes a text for each packet. */
 void link_listen_to_log(struct link *link, bool listens);
 
-/* link.c: all is sent, or cannot be: disconnects and frees the link. */
+/* link.c: all is sent, or cannot be: disconnects, and frees the link once nothing of it is under way. */
 void link_finish_close(struct link *link);
+bool link_is_closing(const struct link *link);
+
+/* Something that was under way when it was closed has ended. */
+void link_release(struct link *link);

@@ -3,30 +3,20 @@
 #include "io/resolve.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <sys/socket.h>
 
-#include "common/cleanup.h"
+int resolve_start(uv_loop_t *loop, uv_getaddrinfo_t *request, const char *host, uv_getaddrinfo_cb done) {
+        const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
 
-static void free_addresses(struct addrinfo **addresses) {
-        if (*addresses)
-                freeaddrinfo(*addresses);
+        return uv_getaddrinfo(loop, request, done, host, NULL, &hints);
 }
 
-int resolve_address(const char *host, size_t index, char ret_text[RESOLVE_TEXT_SIZE]) {
-        CLEANUP(free_addresses) struct addrinfo *addresses = NULL;
-        struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
-        const struct addrinfo *address;
-
-        if (getaddrinfo(host, NULL, &hints, &addresses) != 0)
-                return -EHOSTUNREACH;
-
-        address = addresses;
-        while (address && index-- > 0)
-                address = address->ai_next;
-        if (!address)
+int resolve_address(const struct addrinfo *addresses, size_t index, char ret_text[RESOLVE_TEXT_SIZE]) {
+        while (addresses && index-- > 0)
+                addresses = addresses->ai_next;
+        if (!addresses)
                 return -ENOENT;
-        if (getnameinfo(address->ai_addr, address->ai_addrlen, ret_text, RESOLVE_TEXT_SIZE, NULL, 0,
+        if (getnameinfo(addresses->ai_addr, addresses->ai_addrlen, ret_text, RESOLVE_TEXT_SIZE, NULL, 0,
                         NI_NUMERICHOST) != 0)
                 return -EHOSTUNREACH;
         return 0;

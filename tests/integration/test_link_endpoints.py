@@ -2,12 +2,13 @@
 """Where the broker listens: Unix sockets, IPv6, names, and several brokers that are tried in turn."""
 
 import socket
+from pathlib import Path
 
 import pytest
 
 from support.broker import free_port
 from support.plugin import KICKED
-from support.process import wait_until
+from support.process import preload, wait_until
 from support.wire_client import WireClient
 
 MISSING = b"$-1\r\n"
@@ -94,6 +95,20 @@ def test_an_unknown_name_is_said_and_tried_again(make_site):
 
     store.wait_for_log("no connection to the broker at no-such-name.invalid:.*the name is not known.*trying again")
     assert store.stop() == 0
+
+
+def test_a_search_for_an_address_that_is_stopped_ends_in_order(make_site, tmp_path):
+    site = make_site()
+    stall = tmp_path / "stall"
+    stall.touch()
+    store = site.launch_store("--host", "localhost", environment={**preload("stall_shim"), "STATESTORE_STALL": str(stall)})
+    threads = Path(f"/proc/{store.child.pid}/task")
+    wait_until(lambda: len(list(threads.iterdir())) > 1, "it searches")
+
+    store.child.terminate()
+    store.wait_for_log("stopp")
+    stall.unlink()
+    assert store.wait() == 0
 
 
 # Several brokers

@@ -118,6 +118,20 @@ def test_the_watchdog_is_not_fed_while_a_commit_hangs(site, watching, tmp_path):
     assert waiting.result().payload == b"+OK\r\n"
 
 
+def test_the_watchdog_is_fed_while_the_broker_s_name_is_looked_up(site, watching, tmp_path):
+    """The system's resolver takes half a minute to say that no name server answers."""
+    stall = tmp_path / "stall"
+    stall.touch()
+    store = site.launch_store("--host", "localhost", environment={
+        **watching.environment(), **preload("stall_shim"), "STATESTORE_STALL": str(stall)})
+    for _ in range(10):
+        watching.receive_until("WATCHDOG")
+    assert not store.is_ready()
+
+    stall.unlink()
+    store.wait_until_ready()
+
+
 def test_the_watchdog_is_not_fed_while_the_process_is_stopped(site, watching):
     store = site.start_store(environment=watching.environment())
     watching.receive_until("WATCHDOG")
