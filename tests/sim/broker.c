@@ -93,7 +93,7 @@ static void deliver(struct world *world, size_t n) {
                         message->correlation_data = slice_from_string(world->daemon->greeting.text);
                 trace(world, ">", message);
                 daemon_receive(world->daemon, message, world_daemon_now(world));
-                if (random_chance(&world->random, 30)) /* as a server does that need not wait for a disk */
+                if (world->flushes_each)
                         daemon_flush(world->daemon, world_daemon_now(world));
         }
 }

@@ -251,6 +251,7 @@ static void world_init(struct world *world, uint64_t seed) {
         snprintf(world->broker.seal, sizeof(world->broker.seal), "%032" PRIx64, random_next(&world->random));
         if (!world->broker.has_plugin && random_chance(&world->random, 50))
                 world->config.presence_topic = "gone/{client}";
+        world->flushes_each = random_chance(&world->random, 30);
         world->n_clients = 1 + random_below(&world->random, N_CLIENTS);
         world->n_asked_max = 20 + random_below(&world->random, 100);
         set_now(world, 1000 * NS_PER_MS);

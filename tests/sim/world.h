@@ -80,6 +80,7 @@ struct world {
         uint64_t life;         /* counts its starts */
         bool is_lost;          /* it wants to be started anew */
         bool has_room;
+        bool flushes_each;                 /* request at once, as a server does that waits for no disk */
         const struct storage_batch *batch; /* being committed */
         struct now committed_from;
         int disk_result;     /* of the commits for now */
