@@ -39,11 +39,12 @@ size_t message_size(const struct message *message) {
 struct message *message_copy(const struct message *message) {
         size_t n_texts = 4 + 2 * message->n_user_properties;
         struct message *copy = malloc(message_size(message) + n_texts);
-        uint8_t *at = (uint8_t *)(copy + 1);
+        uint8_t *at;
 
         if (!copy)
                 return NULL;
 
+        at = (uint8_t *)(copy + 1);
         *copy = *message;
         copy->topic = move(&at, message->topic);
         copy->payload = move(&at, message->payload);

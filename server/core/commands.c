@@ -321,7 +321,7 @@ static void execute_scan(struct step *step) {
                 .policy = request->is_own ? NULL : step->engine->config.policy,
                 .asker = request_asker(request),
         };
-        int r = scan_page_of(&step->reply->page, &step->engine->store, &query);
+        int r = scan_page_new(&step->reply->page, &step->engine->store, &query);
 
         answer(step, r == 0 ? OUTCOME_PAGE : r == -EINVAL ? OUTCOME_SYNTAX_ERROR : OUTCOME_OUT_OF_MEMORY);
 }

@@ -223,7 +223,7 @@ static int scan_from(struct scan *scan, uint32_t from) {
         return 0;
 }
 
-int scan_page_of(struct scan_page **ret_page, const struct store *store, const struct scan_query *query) {
+int scan_page_new(struct scan_page **ret_page, const struct store *store, const struct scan_query *query) {
         CLEANUP(scan_page_cleanup) struct scan_page *page = NULL;
         struct scan scan = { .store = store, .query = query, .budget = SCAN_PAGE_STEPS_MAX };
         uint32_t from = 0;
@@ -249,11 +249,4 @@ int scan_page_of(struct scan_page **ret_page, const struct store *store, const s
 
         *ret_page = take_ptr(&page);
         return 0;
-}
-
-int scan_page_new(struct scan_page **ret_page, const struct store *store, struct slice pattern,
-                  struct slice token, int64_t now_ns) {
-        const struct scan_query query = { .pattern = pattern, .token = token, .now_ns = now_ns };
-
-        return scan_page_of(ret_page, store, &query);
 }

@@ -41,13 +41,8 @@ struct scan_query {
 };
 
 /*
- * As scan_page_new(). Deciding counts among the steps of matching: a page with a policy of many patterns ends earlier.
+ * Expired entries are left out, and keys that are not UTF-8. Deciding counts among the steps of matching: a page with a
+ * policy of many patterns ends earlier. Returns 0, -EINVAL for a token that we did not make or an empty pattern, or
+ * -ENOMEM.
  */
-int scan_page_of(struct scan_page **ret_page, const struct store *store, const struct scan_query *query);
-
-/*
- * Without a policy. token: absent for the first page. Returns 0, -EINVAL for a token that we did not make or an empty pattern,
- * -ENOMEM. Expired entries are left out, and keys that are not UTF-8.
- */
-int scan_page_new(struct scan_page **ret_page, const struct store *store, struct slice pattern,
-                  struct slice token, int64_t now_ns);
+int scan_page_new(struct scan_page **ret_page, const struct store *store, const struct scan_query *query);

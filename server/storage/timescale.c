@@ -22,10 +22,6 @@ static int64_t subtract(int64_t a, int64_t b) {
         return difference;
 }
 
-struct timescale timescale_start(struct now now) {
-        return (struct timescale){ .base_ms = subtract(now.wall_ms, now.mono_ns / NS_PER_MS) };
-}
-
 struct timescale timescale_resume(int64_t reading_ms, int64_t shift_ms, struct now now) {
         int64_t by_wall_ms = subtract(now.wall_ms, shift_ms);
         int64_t resumed_ms = by_wall_ms > reading_ms ? by_wall_ms : reading_ms;

@@ -15,12 +15,9 @@ struct timescale {
         int64_t base_ms; /* what the monotonic clock lacks */
 };
 
-/* A first start. */
-struct timescale timescale_start(struct now now);
-
 /*
- * Goes on where reading_ms and shift_ms, from the commit that was last, say that it was. Where the wall clock is
- * behind that, no time has passed since.
+ * Goes on where reading_ms and shift_ms, from the commit that was last, say that it was; at a first start both are 0.
+ * Where the wall clock is behind that, no time has passed since.
  */
 struct timescale timescale_resume(int64_t reading_ms, int64_t shift_ms, struct now now);
 

@@ -43,7 +43,9 @@ static struct slice token_of(const struct scan_page *page) {
 static struct scan_page *next_page(struct scan_page *page, const struct store *store, struct slice pattern) {
         struct scan_page *next = NULL;
 
-        cr_assert_eq(scan_page_new(&next, store, pattern, token_of(page), 0), 0);
+        cr_assert_eq(scan_page_new(&next, store,
+                                   &(struct scan_query){ .pattern = pattern, .token = token_of(page) }),
+                     0);
         scan_page_free(page);
         return next;
 }
@@ -71,7 +73,7 @@ Test(scan, lists_nothing_of_an_empty_store_on_one_page) {
         struct scan_page *page;
 
         cr_assert_eq(store_init(&store, 1, 1000), 0);
-        cr_assert_eq(scan_page_new(&page, &store, S("*"), (struct slice){ 0 }, 0), 0);
+        cr_assert_eq(scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*") }), 0);
         cr_expect_eq(page->n_entries, 0);
         cr_expect_not(page->has_next);
         scan_page_free(page);
@@ -244,7 +246,8 @@ Test(scan, leaves_out_what_has_expired) {
         put_slice(&store, S("past"), 9);
         put_slice(&store, S("now"), 10);
         put_slice(&store, S("future"), 11);
-        cr_assert_eq(scan_page_new(&page, &store, S("*"), (struct slice){ 0 }, 10), 0);
+        cr_assert_eq(scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*"), .now_ns = 10 }),
+                     0);
         cr_assert_eq(page->n_entries, 1);
         cr_expect(slice_equal(entry_key(page->entries[0]), S("future")));
         scan_page_free(page);

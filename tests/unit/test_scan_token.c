@@ -32,7 +32,7 @@ static void fill(struct store *store, uint64_t seed, int n) {
 
 static int result_of(const struct store *store, struct slice pattern, struct slice token) {
         struct scan_page *page = NULL;
-        int r = scan_page_new(&page, store, pattern, token, 0);
+        int r = scan_page_new(&page, store, &(struct scan_query){ .pattern = pattern, .token = token });
 
         scan_page_free(page);
         return r;
@@ -42,7 +42,7 @@ static int result_of(const struct store *store, struct slice pattern, struct sli
 static struct slice make_token(const struct store *store, char text[SCAN_TOKEN_LENGTH]) {
         struct scan_page *page;
 
-        cr_assert_eq(scan_page_new(&page, store, S("*"), (struct slice){ 0 }, 0), 0);
+        cr_assert_eq(scan_page_new(&page, store, &(struct scan_query){ .pattern = S("*") }), 0);
         cr_assert(page->has_next);
         memcpy(text, page->token, SCAN_TOKEN_LENGTH);
         scan_page_free(page);
@@ -169,7 +169,9 @@ static size_t count_listed(const struct store *store, struct slice pattern, int 
         size_t n_listed = 0;
 
         for (int i = 0; i < n_pages_max; i++) {
-                cr_assert_eq(scan_page_new(&next, store, pattern, token, 0), 0);
+                cr_assert_eq(scan_page_new(&next, store,
+                                           &(struct scan_query){ .pattern = pattern, .token = token }),
+                             0);
                 scan_page_free(page);
                 page = next;
                 n_listed += page->n_entries;

@@ -180,7 +180,7 @@ Test(starved, scan_gives_a_page_or_none) {
                 int r;
 
                 memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                r = scan_page_new(&page, &store, S("*"), (struct slice){ 0 }, 0);
+                r = scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*") });
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);

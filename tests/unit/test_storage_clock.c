@@ -17,14 +17,15 @@
 
 Test(timescale, begins_as_the_wall_clock) {
         struct now now = { .wall_ms = 1000000, .mono_ns = 5000 * MS };
-        struct timescale timescale = timescale_start(now);
+        struct timescale timescale = timescale_resume(0, 0, now);
 
         cr_expect_eq(timescale_read(timescale, now), 1000000);
         cr_expect_eq(timescale_shift(timescale, now), 0);
 }
 
 Test(timescale, follows_the_monotonic_clock_and_not_the_wall_clock) {
-        struct timescale timescale = timescale_start((struct now){ .wall_ms = 1000000, .mono_ns = 0 });
+        struct timescale timescale =
+                timescale_resume(0, 0, (struct now){ .wall_ms = 1000000, .mono_ns = 0 });
         struct now later = { .wall_ms = 1000000 + 3 * HOUR, .mono_ns = 7 * MS };
 
         cr_expect_eq(timescale_read(timescale, later), 1000007);
@@ -50,7 +51,7 @@ Test(timescale, stands_still_where_the_wall_clock_is_behind) {
 }
 
 Test(timescale, rounds_deadlines_up) {
-        struct timescale timescale = timescale_start((struct now){ .wall_ms = 1000, .mono_ns = 0 });
+        struct timescale timescale = timescale_resume(0, 0, (struct now){ .wall_ms = 1000, .mono_ns = 0 });
 
         cr_expect_eq(timescale_from_deadline(timescale, 0), 1000);
         cr_expect_eq(timescale_from_deadline(timescale, 1), 1001);
@@ -76,7 +77,8 @@ Test(timescale, stays_in_its_range) {
                                         timescale_from_deadline(timescale, extremes[k]);
                                 timescale_was_stepped(extremes[i], extremes[j]);
                         }
-        cr_expect_eq(timescale_to_deadline(timescale_start((struct now){ 0 }), INT64_MAX), STORE_NEVER);
+        cr_expect_eq(timescale_to_deadline(timescale_resume(0, 0, (struct now){ 0 }), INT64_MAX),
+                     STORE_NEVER);
 }
 
 Test(timescale, takes_half_a_second_for_a_step_and_less_for_none) {
