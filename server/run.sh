@@ -27,6 +27,7 @@ fi
 
 install_packages $packages_build $packages_run
 
+[ -x $build/server/statestored ] || echo "building: $build" >&2
 [ -f $build/build.ninja ] || meson setup $build --buildtype=release -Db_lto=true -Dtests=false >/dev/null
 ninja -C $build --quiet
 
