@@ -12,7 +12,7 @@ status=0
 
 "$program" --runs 100 || exit 1
 for fault in $("$program" --planted); do
-        if said=$("$program" --plant "$fault" --runs 2000 2>&1); then
+        if said=$("$program" --plant "$fault" --runs 20000 2>&1); then
                 echo "not found: $fault"
                 status=1
         else
