@@ -20,6 +20,14 @@ bool slice_starts_with(struct slice text, struct slice prefix) {
                slice_equal((struct slice){ text.data, prefix.length }, prefix);
 }
 
+bool slice_ends_with(struct slice text, struct slice suffix) {
+        if (suffix.length == 0)
+                return true;
+        return text.length >= suffix.length &&
+               slice_equal((struct slice){ text.data + (text.length - suffix.length), suffix.length },
+                           suffix);
+}
+
 int slice_compare(struct slice a, struct slice b) {
         size_t shared = a.length < b.length ? a.length : b.length;
         int order = shared ? memcmp(a.data, b.data, shared) : 0;

@@ -25,6 +25,7 @@ struct slice slice_from_string(const char *text);
 
 bool slice_equal(struct slice a, struct slice b);
 bool slice_starts_with(struct slice text, struct slice prefix);
+bool slice_ends_with(struct slice text, struct slice suffix);
 
 /* memcmp order, the shorter first where one begins the other: below 0, 0 or above 0. */
 int slice_compare(struct slice a, struct slice b);

@@ -113,6 +113,8 @@ static bool matches(const struct policy_keys *keys, const struct asker *asker, s
 
         if (keys->is_prefix_all)
                 return key.length == prefix.length;
+        if (!slice_ends_with(key, keys->suffix))
+                return false;
 
         /* in a key that is not UTF-8 the prefix may end within what counts as one character: then all is compared */
         if (skipped > 0 && prefix.data[skipped - 1] >= 0x80)

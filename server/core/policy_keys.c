@@ -95,6 +95,18 @@ static struct slice literal_prefix(const struct policy_part *part) {
         return prefix;
 }
 
+/* From behind the last byte that means more than itself, or may be of a class. */
+static struct slice literal_suffix(const struct policy_part *part) {
+        struct slice suffix = part->text;
+
+        if (part->kind == PART_PATTERN)
+                for (size_t i = 0; i < part->text.length; i++)
+                        if (memchr("*?]", part->text.data[i], 3))
+                                suffix =
+                                        (struct slice){ part->text.data + i + 1, part->text.length - i - 1 };
+        return suffix;
+}
+
 enum policy_outcome policy_keys_parse(struct policy_keys *keys, enum policy_keys_kind kind) {
         enum policy_outcome outcome;
 
@@ -112,6 +124,7 @@ enum policy_outcome policy_keys_parse(struct policy_keys *keys, enum policy_keys
         }
 
         keys->prefix = literal_prefix(&keys->parts[0]);
+        keys->suffix = literal_suffix(&keys->parts[keys->n_parts - 1]);
         keys->is_prefix_all = keys->n_parts == 1 && keys->prefix.length == keys->text.length;
         return POLICY_DONE;
 }

@@ -24,6 +24,7 @@ struct policy_keys {
         unsigned int line;
         struct slice text;   /* owned */
         struct slice prefix; /* the keys begin with it */
+        struct slice suffix; /* and end with it, as most of those that begin with a wildcard do not */
         bool is_prefix_all;  /* the key is the prefix */
         bool has_placeholders;
         size_t n_parts;

@@ -11,6 +11,9 @@ from subjects import Redis, Subject
 # How long the answers to these requests are remembered, and forgetting them may take.
 REMEMBERED_S = 65
 
+POLICIES = [("100", "GET, 100 rules", 0.9), ("1000", "GET, 1,000 rules", 0.9),
+            ("100_wildcards", "100 that begin with a star", None), ("1000_wildcards", "1,000 that do", None)]
+
 RATES = [("get_uniform", "GET, uniform"), ("get_zipf", "GET, zipf"), ("set_uniform", "SET, uniform"),
          ("set_zipf", "SET, zipf")]
 
@@ -53,6 +56,12 @@ def engine(figures, directory, effort):
     figures.line("expiry_burst_tick_cpu_max", expiry["expiry_burst_tick_cpu_max_ms"].median, "ms")
     figures.row("the last one is late by", "expiry_burst_latest", "ms", expiry["expiry_burst_latest_ms"],
                 target=("<=", 1000))
+
+    policies = part("policy", max(1000, effort.n_keys // 10), effort.n_rounds)
+    figures.section("The same under a policy", ("no_policy",))
+    for name, label, least in POLICIES:
+        figures.row(label, f"engine_get_policy_{name}", "1/s", policies[f"get_policy_{name}_per_s"],
+                    (("no_policy", policies["get_no_policy_per_s"]),), target=least and (">=", least))
 
 
 def fill_redis(redis, n_keys):

@@ -17,6 +17,7 @@ static const struct {
         { "growth", engine_growth },
         { "expiry", engine_expiry },
         { "memory", engine_memory },
+        { "policy", engine_policy },
 };
 
 int main(int n_arguments, char **arguments) {

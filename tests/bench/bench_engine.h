@@ -9,3 +9,4 @@ void engine_rates(uint64_t n_keys, uint64_t n_rounds);
 void engine_growth(uint64_t n_keys, uint64_t n_rounds);
 void engine_expiry(uint64_t n_keys, uint64_t n_rounds);
 void engine_memory(uint64_t n_keys, uint64_t n_rounds);
+void engine_policy(uint64_t n_keys, uint64_t n_rounds);

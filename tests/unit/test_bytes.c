@@ -47,6 +47,26 @@ Test(slice, compares_as_memcmp_does_and_the_shorter_comes_first) {
 
 static const struct {
         const char *name;
+        struct slice text, suffix;
+        bool ends_with;
+} ends[] = {
+        { "itself", S("abc"), S("abc"), true },
+        { "its end", S("abc"), S("bc"), true },
+        { "its beginning", S("abc"), S("ab"), false },
+        { "more than it is", S("bc"), S("abc"), false },
+        { "nothing", S("abc"), { NULL, 0 }, true },
+        { "nothing with nothing", { NULL, 0 }, { NULL, 0 }, true },
+        { "nothing with something", { NULL, 0 }, S("a"), false },
+        { "behind a NUL", S("a\0b"), S("\0b"), true },
+};
+
+Test(slice, ends_with_what_its_last_bytes_are) {
+        for (size_t i = 0; i < N_ROWS(ends); i++)
+                cr_expect_eq(slice_ends_with(ends[i].text, ends[i].suffix), ends[i].ends_with, ROW(ends, i));
+}
+
+static const struct {
+        const char *name;
         struct slice text, head, rest;
 } splits[] = {
         { "in the middle", S("ab:cd"), S("ab"), S("cd") },
