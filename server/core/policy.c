@@ -78,14 +78,24 @@ static bool is_name(struct slice name) {
         return name.length > 0 && slice_is_utf8(name);
 }
 
+/* Whether there is somebody to put in each placeholder's place. */
+static bool is_somebody(const struct policy_keys *keys, const struct asker *asker) {
+        for (size_t i = 0; i < keys->n_parts; i++)
+                if ((keys->parts[i].kind == PART_CLIENT && !is_name(asker->client)) ||
+                    (keys->parts[i].kind == PART_USER && !is_name(asker->user)))
+                        return false;
+        return true;
+}
+
 /*
- * Matches all parts but the first `skipped` bytes of the first, which the key begins with. False where there is nobody
- * to put in a placeholder's place.
+ * Matches all parts but the first `skipped` bytes of the first, which the key begins with.
  */
 static bool matches_parts(const struct policy_keys *keys, const struct asker *asker, struct slice key,
                           size_t skipped, uint64_t *budget) {
         struct glob_part parts[POLICY_PARTS_MAX];
 
+        if (keys->has_placeholders && !is_somebody(keys, asker))
+                return false;
         for (size_t i = 0; i < keys->n_parts; i++) {
                 const struct policy_part *part = &keys->parts[i];
 
@@ -94,8 +104,6 @@ static bool matches_parts(const struct policy_keys *keys, const struct asker *as
                         parts[i].text = asker->client;
                 if (part->kind == PART_USER)
                         parts[i].text = asker->user;
-                if ((part->kind == PART_CLIENT || part->kind == PART_USER) && !is_name(parts[i].text))
-                        return false;
         }
 
         if (skipped > 0) {
@@ -166,6 +174,33 @@ bool policy_grants_any(const struct policy *policy, const struct asker *asker, e
                 if ((holders[i]->access & access) == access)
                         return true;
         return false;
+}
+
+/* Whether the rule is for one of these. */
+static bool is_for(const struct policy *policy, const struct policy_rule *rule,
+                   const struct policy_holder *const *holders, size_t n_holders) {
+        for (uint32_t i = 0; i < rule->n_names; i++)
+                for (size_t j = 0; j < n_holders; j++)
+                        if (policy_name_compare(&policy->names[rule->first_name + i], &holders[j]->name) ==
+                            0)
+                                return true;
+        return false;
+}
+
+const struct policy_keys *policy_next_keys(const struct policy *policy, const struct asker *asker,
+                                           enum access access, const struct policy_keys *after) {
+        const struct policy_holder *holders[HOLDERS_MAX];
+        size_t n_holders = find_holders(policy, asker, holders);
+
+        for (size_t i = after ? (size_t)(after - policy->keys) + 1 : 0; i < policy->n_keys; i++) {
+                const struct policy_keys *keys = &policy->keys[i];
+                const struct policy_rule *rule = &policy->rules[keys->rule];
+
+                if ((rule->access & access) == access && is_somebody(keys, asker) &&
+                    is_for(policy, rule, holders, n_holders))
+                        return keys;
+        }
+        return NULL;
 }
 
 struct policy_reason policy_reason(const struct policy *policy, const struct policy_keys *keys) {

@@ -39,6 +39,13 @@ const struct policy_keys *policy_decide(const struct policy *policy, const struc
 /* Whether there are keys at all to which the asker is granted access. */
 bool policy_grants_any(const struct policy *policy, const struct asker *asker, enum access access);
 
+/*
+ * For people: the lines that grant the asker access to keys, in the order of the file. after: the one before, NULL: begins.
+ * NULL ends.
+ */
+const struct policy_keys *policy_next_keys(const struct policy *policy, const struct asker *asker,
+                                           enum access access, const struct policy_keys *after);
+
 /* For people: where it says so. Borrowed. */
 struct policy_reason {
         struct slice rule;

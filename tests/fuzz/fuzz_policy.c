@@ -112,6 +112,20 @@ static void take_key(struct slice *input, const struct asker *asker, struct buf 
         }
 }
 
+/* For people, this too, and only where anything is granted at all. */
+static void list(const struct policy *policy, const struct asker *asker, enum access access,
+                 const struct policy_keys *granting) {
+        const struct policy_keys *keys = NULL;
+        bool is_granting = false, is_any = false;
+
+        while ((keys = policy_next_keys(policy, asker, access, keys))) {
+                is_granting |= keys == granting;
+                is_any = true;
+        }
+        ASSERT(is_granting == (granting != NULL));
+        ASSERT(!is_any || policy_grants_any(policy, asker, access));
+}
+
 static void ask(const struct policy *policy, const struct policy_model *model, struct slice *input) {
         CLEANUP(buf_deinit) struct buf key = { 0 };
         uint8_t how = input_byte(input), few = how & 8 ? input_byte(input) : 0;
@@ -127,6 +141,7 @@ static void ask(const struct policy *policy, const struct policy_model *model, s
         keys = policy_decide(policy, &asker, access, buf_slice(&key), &budget);
         ASSERT(budget <= given);
         ASSERT(policy_grants_any(policy, &asker, access) == policy_model_grants_any(model, &asker, access));
+        list(policy, &asker, access, keys);
         if (keys) {
                 reason = policy_reason(policy, keys);
                 ASSERT(policy_model_grants(model, &asker, access, buf_slice(&key), reason.line));

@@ -187,6 +187,32 @@ def test_explain_says_which_rule_decides(policy, question, code, said):
     assert ended.returncode == code
 
 
+@pytest.mark.parametrize("client, user, lines", [
+    ("c1", "", [5, 10, 20]),
+    ("", "", [5, 20]),
+    ("c1", "gateway", [5, 10, 15, 20]),
+])
+def test_explain_says_what_lets_scan_list_keys(policy, client, user, lines):
+    ended = subprocess.run([STATESTORED, "--policy", policy, "--explain", client, user, "SCAN", "*"], capture_output=True,
+                           text=True, check=False)
+
+    first, *rules = ended.stdout.splitlines()
+    assert first == "granted: of the keys that match, what may be read is listed; if the broker verifies who asks"
+    assert [line.split(",")[0] for line in rules] == [f"  {policy}:{line}" for line in lines]
+    assert ended.returncode == 0
+
+
+def test_explain_denies_scan_to_whom_nothing_is_granted(tmp_path):
+    policy = tmp_path / "policy.conf"
+    policy.write_text("[write]\naccess = write\nany = yes\npattern = *\n[read]\naccess = read\nuser = u\npattern = *\n")
+
+    ended = subprocess.run([STATESTORED, "--policy", policy, "--explain", "c", "", "SCAN", "*"], capture_output=True,
+                           text=True, check=False)
+
+    assert ended.stdout == f"denied: no rule of {policy} grants read\n"
+    assert ended.returncode == 1
+
+
 def test_who_was_registered_by_its_users_right_is_so_over_a_restart(make_site, policy, tmp_path):
     site = make_site()
     store = site.start_store("--policy", policy, "--data-dir", tmp_path / "data")
