@@ -50,9 +50,17 @@ static int split_port(struct slice text, struct slice *ret_host, uint16_t *ret_p
         return port.data ? parse_port(port, ret_port) : 0;
 }
 
+static struct slice without_blanks(struct slice text) {
+        while (text.length > 0 && text.data[0] == ' ')
+                text = (struct slice){ text.data + 1, text.length - 1 };
+        while (text.length > 0 && text.data[text.length - 1] == ' ')
+                text.length--;
+        return text;
+}
+
 static int parse_one(struct slice text, uint16_t default_port, struct endpoint *ret_endpoint) {
         struct endpoint endpoint = { .port = default_port };
-        struct slice host = text;
+        struct slice host = text = without_blanks(text);
         int r;
 
         if (text.length > 0 && text.data[0] == '/') {
@@ -61,8 +69,9 @@ static int parse_one(struct slice text, uint16_t default_port, struct endpoint *
                 r = split_port(text, &host, &endpoint.port);
                 if (r < 0)
                         return r;
-                if (count(host, '[') + count(host, ']') + count(host, '/') > 0)
-                        return -EINVAL; /* what was meant is not clear */
+                for (size_t i = 0; i < host.length; i++)
+                        if (host.data[i] <= ' ' || strchr("[]/", host.data[i]))
+                                return -EINVAL; /* what was meant is not clear */
         }
         if (host.length == 0 || host.length > 255)
                 return -EINVAL;

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "common/topics.h"
 #include "config_arguments.h"
@@ -59,7 +60,36 @@ static void read_file(struct config_reading *reading, const char *name) {
                 config_file_read(name, &reading->config->file_texts, &sink);
 }
 
+static bool is_option(struct slice variable) {
+        for (size_t i = 0; i < n_config_options; i++)
+                if (slice_equal(variable, slice_from_string(option_variable(&options[i]).name)))
+                        return true;
+        return false;
+}
+
+/* Whether it reads like an option of one of our sections; others may have variables of our name, too. */
+static bool is_of_a_section(struct slice variable) {
+        for (size_t i = 0; i < n_config_options; i++) {
+                struct option_variable like = option_variable(&options[i]);
+                size_t length = strlen(like.name) - strlen(options[i].name);
+
+                if (slice_starts_with(variable, (struct slice){ (const uint8_t *)like.name, length }))
+                        return true;
+        }
+        return false;
+}
+
+static void find_unknown_variables(struct config_reading *reading) {
+        for (char *const *at = environ; at && *at; at++) {
+                struct slice value, variable = slice_split(slice_from_string(*at), '=', &value);
+
+                if (value.length > 0 && is_of_a_section(variable) && !is_option(variable))
+                        config_wrong(reading, LOG_TEXT(variable), "no such option");
+        }
+}
+
 static void read_environment(struct config_reading *reading) {
+        find_unknown_variables(reading);
         for (size_t i = 0; i < n_config_options; i++) {
                 struct option_variable variable = option_variable(&options[i]);
                 const char *value = getenv(variable.name);

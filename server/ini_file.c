@@ -159,5 +159,5 @@ void ini_file_read(const char *name, const struct ini_sink *sink) {
 
         ini_parse_stream(read_line, &file, take_value, &file);
         if (ferror(stream))
-                fault(&file, "cannot be read on");
+                sink->fault(sink->userdata, name, strerror(errno));
 }

@@ -94,6 +94,8 @@ static const struct {
           "statestored: STATESTORE_LOG_LEVEL: error, warning, info or debug was expected, not \"loud\"\n" },
         { "STATESTORE_STORE_MAX_KEYS", "many",
           "statestored: STATESTORE_STORE_MAX_KEYS: a number was expected, not \"many\"\n" },
+        { "STATESTORE_STORE_MAX_KEY", "5", "statestored: STATESTORE_STORE_MAX_KEY: no such option\n" },
+        { "STATESTORE_LOG_", "5", "statestored: STATESTORE_LOG_: no such option\n" },
 };
 
 Test(environment, is_named_where_it_is_wrong) {
@@ -108,10 +110,12 @@ Test(environment, is_named_where_it_is_wrong) {
         }
 }
 
-Test(environment, says_nothing_where_a_variable_is_empty) {
+Test(environment, says_nothing_where_a_variable_is_empty_or_is_not_for_us) {
         struct config config;
 
         setenv("STATESTORE_BROKER_PORT", "", 1);
+        setenv("STATESTORE_BROKER_PORTS", "", 1);
+        setenv("STATESTORE_PORT", "tcp://10.0.0.1:1883", 1); /* a service of our name in a cluster */
         cr_assert_eq(read_config(no_arguments, &config), CONFIG_RUN);
         cr_expect_eq(config.port, 1883);
         config_deinit(&config);
@@ -227,6 +231,9 @@ Test(file, must_be_there) {
         char *printed = errors_of((const char *const[]){ "--config=/no/such/file", NULL });
 
         cr_expect_not_null(strstr(printed, "statestored: /no/such/file: "));
+        free(printed);
+        printed = errors_of((const char *const[]){ "--config=/tmp", NULL });
+        cr_expect_str_eq(printed, "statestored: /tmp: Is a directory\n");
         free(printed);
         printed = errors_of((const char *const[]){ "--config", NULL });
         cr_expect_not_null(strstr(printed, "a file was expected"));

@@ -37,6 +37,10 @@ static const struct {
           S("a,[::1]:2,/run/s"),
           3,
           { { "a", 1883, "a:1883" }, { "::1", 2, "[::1]:2" }, { "/run/s", 0, "/run/s" } } },
+        { "blanks around them",
+          S(" a , [::1]:2 ,  /run/a b"),
+          3,
+          { { "a", 1883, "a:1883" }, { "::1", 2, "[::1]:2" }, { "/run/a b", 0, "/run/a b" } } },
         { "the same twice", S("a,a"), 2, { { "a", 1883, "a:1883" }, { "a", 1883, "a:1883" } } },
         { "a port with leading zeros", S("a:0001"), 1, { { "a", 1, "a:1" } } },
 };
@@ -65,6 +69,11 @@ static const struct {
 } wrong[] = {
         { "nothing", S("") },
         { "a comma", S(",") },
+        { "a blank", S(" ") },
+        { "a blank between commas", S("a, ,b") },
+        { "a blank in a name", S("a # b") },
+        { "a blank before a port", S("a :1") },
+        { "a tab", S("a\t") },
         { "nothing behind a comma", S("a,") },
         { "nothing before a comma", S(",a") },
         { "nothing between", S("a,,b") },
