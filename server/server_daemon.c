@@ -21,12 +21,12 @@ static struct engine_config engine_config(const struct config *config) {
         };
 }
 
-static void say_policy(const struct server *server) {
-        const struct config *config = &server->config;
-
-        if (config->policy_file)
-                log_info("policy \"%s\": what no rule grants is not authorized",
-                         LOG_TEXT(slice_from_string(config->policy_file)));
+/* *policy becomes the daemon's. */
+static void set_policy(struct server *server, struct policy **policy) {
+        if (*policy)
+                log_info("policy \"%s\", %zu rules: what none of them grants is not authorized",
+                         LOG_TEXT(slice_from_string(server->config.policy_file)), policy_n_rules(*policy));
+        daemon_set_policy(server->daemon, take_ptr(policy), server_now(server));
 }
 
 static int open_control(struct server *server) {
@@ -79,8 +79,7 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
                 r = open_control(server);
         if (r < 0)
                 return r;
-        daemon_set_policy(server->daemon, take_ptr(&server->config.policy), server_now(server));
-        say_policy(server);
+        set_policy(server, &server->config.policy);
         if (!config->seed_file)
                 return 0;
 
@@ -109,6 +108,8 @@ void server_reload(struct server *server) {
         }
 
         log_info("SIGHUP: the configuration was read again");
+        if (server->config.policy_file && !next.policy_file)
+                log_warning("there is no policy any more: everybody may do everything");
         config_reload(&server->config, &next);
         config_deinit(&server->reloaded);
         server->reloaded = next;
@@ -117,8 +118,7 @@ void server_reload(struct server *server) {
         log_set_format(server->config.log_format);
         limits = engine_config(&server->config);
         daemon_set_limits(server->daemon, &limits);
-        daemon_set_policy(server->daemon, take_ptr(&server->reloaded.policy), server_now(server));
-        say_policy(server);
+        set_policy(server, &server->reloaded.policy);
         daemon_read_gauges(server->daemon, 0, &gauges);
         server_warn_of_unverified(server, gauges.side);
         server_update(server);

@@ -125,6 +125,20 @@ def test_a_reload_that_locks_everybody_out_says_so(site, policy, tmp_path):
     store.wait_for_log("grants nothing to anybody")
 
 
+def test_a_reload_that_lets_everybody_in_says_so(site, policy, tmp_path):
+    configuration = tmp_path / "statestored.conf"
+    configuration.write_text(f"[policy]\nfile = {policy}\n")
+    store = site.start_store("--config", configuration)
+    client = site.connect("c1")
+    assert client.request("GET", "settings/a").payload == DENIED
+
+    configuration.write_text("")
+    store.child.send_signal(signal.SIGHUP)
+
+    store.wait_for_log('level=warning msg="there is no policy any more: everybody may do everything"')
+    assert client.request("GET", "settings/a").payload == NO_VALUE
+
+
 def test_unless_the_operator_says_otherwise(site, policy):
     site.start_store("--policy", policy, "--allow-unverified", "on")
     client = site.connect("c1")
