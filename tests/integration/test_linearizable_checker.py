@@ -104,33 +104,57 @@ def test_what_no_store_may_answer_is_found(history):
 
 
 class Register:
-    """A store of one key, with a fault or without: what it answers is told by its own last state, or by an old one."""
+    """A store of one key, with a fault or without."""
 
     def __init__(self, choice, fault=None):
         self.choice = choice
         self.fault = fault
-        self.states = [(None, 0)]
+        self.states = [(None, 0, None)]  # value, version, token; the last one is what there is
         self.n_versions = 0
+        self.last_set = None
+
+    def strikes(self, fault):
+        return self.fault == fault and self.choice.random() < 0.2
 
     def execute(self, operation):
-        value, number = self.states[-1]
-        if self.fault == "stale" and operation.kind == "GET" and self.choice.random() < 0.2 and len(self.states) > 3:
-            value, number = self.states[-3]
+        if self.strikes("forgets") and len(self.states) > 3:  # as after a start
+            del self.states[-2:]
+        if self.strikes("twice") and self.last_set:
+            self.set(self.last_set)
         if operation.kind == "GET":
+            value, number, _ = self.states[-3 if self.strikes("stale") and len(self.states) > 3 else -1]
             return Outcome("value", version(number), value) if value else Outcome("absent")
-        if operation.kind == "VDEL":
-            if value is None:
-                return Outcome("nothing")
-            if value != operation.expected:
-                return Outcome("unmet", version(number))
-            self.states.append((None, number))
-            return Outcome("deleted", version(number))
-        if operation.kind == "NX" and value and not (self.fault == "race" and self.choice.random() < 0.2):
+
+        value, number, token = self.states[-1]
+        if token and not self.strikes("unfenced"):
+            if operation.token is None:
+                return Outcome("fence required")
+            if operation.token < token:
+                return Outcome("fence too old")
+        return self.delete(operation) if operation.kind == "VDEL" else self.answer_set(operation)
+
+    def delete(self, operation):
+        value, number, _ = self.states[-1]
+        if value is None:
+            return Outcome("nothing")
+        if value != operation.expected:
             return Outcome("unmet", version(number))
-        self.n_versions += 1
-        if not (self.fault == "lost" and self.choice.random() < 0.2):
-            self.states.append((operation.value, self.n_versions))
+        self.states.append((None, number, None))
+        return Outcome("deleted", version(number))
+
+    def answer_set(self, operation):
+        value, number, _ = self.states[-1]
+        is_met = operation.kind == "SET" or value is None or operation.kind == "NEX" and value == operation.expected
+        if not is_met and not self.strikes("race"):
+            return Outcome("unmet", version(number))
+        self.set(operation)
         return Outcome("done", version(self.n_versions))
+
+    def set(self, operation):
+        self.n_versions += 1
+        if not self.strikes("lost"):
+            self.states.append((operation.value, self.n_versions, operation.token))
+            self.last_set = operation
 
 
 def record(seed, fault=None, n_clients=5, n_operations=200):
@@ -141,13 +165,15 @@ def record(seed, fault=None, n_clients=5, n_operations=200):
     for client in range(n_clients):
         time = choice.random()
         for number in range(n_operations // n_clients):
-            kind = choice.choice(["SET", "NX", "VDEL", "GET", "GET"])
+            kind = choice.choice(["SET", "NX", "NEX", "VDEL", "GET", "GET"])
             end = time + choice.random()
             operation = op(kind, time, None, client=str(client), value=b"%d-%d" % (client, number))
             operations.append((choice.uniform(time, end), end, operation))
             time = end + choice.random() / 10
     for _, end, operation in sorted(operations, key=lambda row: row[0]):
         operation.expected = register.states[-1][0]
+        if operation.kind != "GET" and choice.random() < (0.8 if register.states[-1][2] else 0.3):
+            operation.token = version(max(0, register.n_versions - choice.randrange(4)))
         outcome = register.execute(operation)
         if choice.random() > 0.02:  # some are never answered
             operation.outcome, operation.end = outcome, end
@@ -159,7 +185,7 @@ def test_histories_of_a_store_without_fault_are_accepted():
         assert find_violation(record(seed)) is None, f"seed {seed}"
 
 
-@pytest.mark.parametrize("fault", ["stale", "lost", "race"])
+@pytest.mark.parametrize("fault", ["stale", "lost", "race", "unfenced", "forgets", "twice"])
 def test_a_planted_fault_is_found(fault):
     found = sum(find_violation(record(seed, fault)) is not None for seed in range(20))
     assert found >= 18, f"{found} of 20"
