@@ -226,6 +226,8 @@ static void choose_faults(struct world *world) {
 
         for (size_t i = 0; i < sizeof(world->faults) / sizeof(bool); i++)
                 faults[i] = random_chance(&world->random, 35);
+        if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* seldom enough */
+                world->faults.link_drops = world->broker.has_plugin = true;
         world->truth.may_fail = world->faults.is_disk_failing || world->faults.is_disk_doubtful;
 }
 
@@ -246,8 +248,8 @@ static void world_init(struct world *world, uint64_t seed) {
         };
         truth_init(&world->truth);
         disk_init(&world->disk, random_next(&world->random) | 1);
-        choose_faults(world);
         world->broker.has_plugin = random_chance(&world->random, 60);
+        choose_faults(world);
         snprintf(world->broker.seal, sizeof(world->broker.seal), "%032" PRIx64, random_next(&world->random));
         if (!world->broker.has_plugin && random_chance(&world->random, 50))
                 world->config.presence_topic = "gone/{client}";
