@@ -7,7 +7,7 @@
  * What --control adds to a store to make it a test double: requests on TOPIC_CONTROL that empty it, move its clock, have it
  * misbehave, and tell what it was asked. Their envelope is that of the store's own requests, their words are
  *
- *     reset                                   empty, as just started
+ *     reset                                   empty, as just started without --seed
  *     seed TEXT                               set all keys of a text (records/seed.h)
  *     clock advance DURATION | freeze | resume | skew CLIENT DURATION
  *     fault RULE... | list | clear            control/faults.h

@@ -317,6 +317,14 @@ static int execute(struct call *call, struct slice name) {
         return refuse(call, "reset, seed, clock, fault, requests or wait-for was expected");
 }
 
+/* What may be kept of them is bounded by their number, so they are too. Only a seed's text is done with when it was read. */
+static bool has_long_word(const struct slice *words, size_t n_words) {
+        for (size_t i = 0; i < n_words && !is_word(words[0], "seed"); i++)
+                if (words[i].length > UINT16_MAX)
+                        return true;
+        return false;
+}
+
 static void read_and_execute(struct call *call) {
         struct slice words[WORDS_MAX + 1];
         size_t n_words;
@@ -326,6 +334,8 @@ static void read_and_execute(struct call *call) {
                 r = refuse(call, "syntax error");
         } else if (n_words > WORDS_MAX + 1) {
                 r = refuse(call, "there are too many words");
+        } else if (has_long_word(words, n_words)) {
+                r = refuse(call, "a word is longer than 65535 bytes");
         } else {
                 call->n_words = n_words - 1;
                 memcpy(call->words, words + 1, call->n_words * sizeof(words[0]));

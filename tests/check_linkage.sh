@@ -23,7 +23,8 @@ for program in "$@"; do
                 case ${program##*/}/$library in
                 test_storage*/libsqlite3.so.*) continue ;;
                 test_config*/libinih.so.* | test_policy_file/libinih.so.* | test_starved_policy/libinih.so.*) continue ;;
-                test_record*/libjansson.so.* | test_seed*/libjansson.so.* | test_control/libjansson.so.*) continue ;;
+                test_record*/libjansson.so.* | test_seed*/libjansson.so.*) continue ;;
+                test_control/libjansson.so.* | test_starved_control/libjansson.so.*) continue ;;
                 esac
                 case $library in
                 libcriterion.so.* | libxxhash.so.* | libc.so.* | libm.so.* | ld-linux*) ;;

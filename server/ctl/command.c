@@ -159,12 +159,14 @@ const struct command commands[N_COMMANDS] = {
                              "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n",
                              0, 0 },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "steer a store that was started with --control",
-                           "reset                       empty, as just started: keys, clock, rules, "
-                           "requests\n"
+                           "reset                       empty, as just started without --seed: keys, clock,\n"
+                           "                            rules, requests\n"
                            "seed FILE                   set keys, exported or a list of objects; - is "
                            "stdin\n"
                            "clock advance DURATION      keys expire, versions grow, answers are forgotten\n"
-                           "clock freeze | resume       stop the clock, go on from there\n"
+                           "clock freeze | resume       stop the clock, go on from there; requests of "
+                           "clients\n"
+                           "                            that are a minute ahead of it are refused\n"
                            "clock skew CLIENT DURATION  take its timestamps for so far ahead, behind with "
                            "-\n"
                            "fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] "
@@ -180,6 +182,8 @@ const struct command commands[N_COMMANDS] = {
                            "DURATION]\n"
                            "                            until it was asked, or --timeout is over: exit "
                            "status 1\n"
+                           "\n"
+                           "A DURATION is 500ms, 10s, 5m, 1h or 2d.\n"
                            "\n"
                            "  statestorectl test clock advance 1h\n"
                            "  statestorectl test clock skew client-1 -90s\n"

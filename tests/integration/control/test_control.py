@@ -90,6 +90,22 @@ def test_it_is_executed_when_all_that_was_asked_before_is_answered(double, contr
     assert spared.result(30).payload == NOTHING
 
 
+def test_a_reset_takes_what_it_was_seeded_with_too(tmp_path):
+    seed = tmp_path / "seed.jsonl"
+    seed.write_text('{"key":"greeting","value":"hello"}\n')
+    double = Double(tmp_path, "--control", "--seed", seed).start()
+    try:
+        control = double.connect("control", Control)
+        assert value_of(control, "greeting") == b"hello"
+        control.do("reset")
+        assert value_of(control, "greeting") is None
+        assert control.ask("seed", seed.read_text()) == OK
+        assert value_of(control, "greeting") == b"hello"
+        assert double.stop() == 0
+    finally:
+        double.close()
+
+
 def test_a_reset_begins_the_counting_anew(tmp_path):
     port = free_port()
     double = Double(tmp_path, "--control", "--http-listen", f"127.0.0.1:{port}").start()
@@ -138,6 +154,7 @@ def test_each_test_may_go_as_far_ahead_as_the_one_before(control, client):
     ("fault", "quota", "key", "a", "key", "b"), ("fault", "notify-twice", "verb", "SET"), ("requests", "all"),
     ("requests", "colour", "red"), ("requests", "after", "x"), ("requests", "count", "1"), ("wait-for", "count", "0"),
     ("wait-for", "timeout", "0s"), ("wait-for", "timeout", "11m"), ("wait-for", "verb", "x"), ("x",) * 30,
+    ("fault", "error", "x" * 65536), ("clock", "skew", "x" * 65536, "1s"), ("wait-for", "key", "x" * 65536),
 ])
 def test_what_cannot_be_done_is_refused_with_a_text(control, words):
     answer = control.ask(*words)

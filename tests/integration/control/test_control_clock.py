@@ -120,6 +120,18 @@ def test_the_check_of_skew_sees_the_same_clock(control, client):
     assert client.request("SET", "key", "value", ts=ahead).payload == OK
 
 
+def test_clients_that_go_on_while_it_stands_are_refused_until_it_follows(control, client):
+    client.request("SET", "key", "value")
+    control.do("clock", "freeze")
+    later = str(Hlc(int(time.time() * 1000) + 120 * 1000, 0, "client-1"))
+    assert b"too far in the future" in client.request("SET", "key", "value", ts=later).payload
+
+    control.do("clock", "resume")
+    control.do("clock", "advance", "2m")
+
+    assert client.request("SET", "key", "value", ts=later).payload == OK
+
+
 def test_one_clients_clock_may_be_wrong(double, control, client):
     other = double.connect("client-2")
 
