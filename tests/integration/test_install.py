@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.broker import PORTS_TRIED, free_port
+from support.double import Double
 from support.plugin import PLUGIN, PluginBroker
 from support.process import BUILD, PATIENCE, REPOSITORY, STATESTORED, wait_until
 from support.site import Site
@@ -76,6 +77,28 @@ def test_what_is_installed_runs(root, directories):
     for directory, name in (("sbindir", "statestored"), ("bindir", "statestorectl")):
         program = root / (directories[directory] / name).relative_to("/")
         assert run(program, "--version").stdout.startswith(f"{name} ")
+
+
+@pytest.fixture
+def double(root, directories, tmp_path):
+    """Of the installed copy, by a link in a folder that users have in their PATH."""
+    link = tmp_path / "statestored"
+    link.symlink_to(root / (directories["sbindir"] / "statestored").relative_to("/"))
+    double = Double(tmp_path, program=link)
+    try:
+        yield double.start()
+        assert double.stop() == 0, double.log()
+    finally:
+        double.close()
+
+
+def test_what_is_installed_is_a_double_with_its_plugin(root, double):
+    plugins = {Path(line.split()[-1]) for line in Path(f"/proc/{double.broker_pid}/maps").read_text().splitlines()
+               if line.endswith("mosquitto_statestore.so")}
+
+    assert plugins and all(plugin.is_relative_to(root) for plugin in plugins)
+    assert "identity verified" in double.log()
+    assert double.connect("client").request("SET", "key", "value").payload == b"+OK\r\n"
 
 
 def test_the_brokers_example_names_the_plugin_where_it_is(root, directories):

@@ -7,6 +7,7 @@ import pytest
 
 from support.load import Load
 from support.process import PATIENCE
+from support.wire_client import WireClient
 
 N_MEANWHILE = 200
 
@@ -72,3 +73,16 @@ def test_a_store_can_be_ended_and_started_many_times(site):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_store_ends_with_0(site, number):
     assert site.start_store().stop(number) == 0
+
+
+def test_a_request_that_somebody_has_retained_is_executed_when_it_came_and_never_again(site):
+    store = site.start_store()
+    client = site.connect(kind=WireClient)
+    assert client.ask("SET", "key", "value", retain=True) == b"+OK\r\n"
+    assert store.stop() == 0
+
+    store.flags = ("--client-id", "another")  # of which the broker keeps nothing
+    store.start()
+
+    assert client.ask("GET", "key") == b"$-1\r\n"
+    assert client.ask("GET", "key") == b"$-1\r\n"

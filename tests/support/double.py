@@ -33,13 +33,14 @@ def is_gone(pid):
 class Double:
     """Lives until stop(), and no longer than the test run: its stdin is ours. What it logs is in its directory."""
 
-    def __init__(self, directory, *flags, port=0, environment=None, wrapper=(), **more):
+    def __init__(self, directory, *flags, port=0, environment=None, wrapper=(), program=STATESTORED,
+                 **more):
         self.log_path = Path(directory) / "double.log"
         with open(self.log_path, "ab") as log:
             self.started_at = time.monotonic()
             more.setdefault("stdin", subprocess.PIPE)
             self.child = subprocess.Popen(
-                [*wrapper, STATESTORED, "--dev", "--port", str(port), "--exit-with-parent", *map(str, flags)],
+                [*wrapper, program, "--dev", "--port", str(port), "--exit-with-parent", *map(str, flags)],
                 stdout=subprocess.PIPE, stderr=log, cwd=directory,
                 env={**os.environ, **preload_of_doubles(), **(environment or {})}, **more)
         self.clients = []

@@ -27,10 +27,12 @@ class WireClient(Connection):
 
     # Requests
 
-    def encode_request(self, *words, correlation=None, ts=None, source=None, response_topic=None, user=()):
+    def encode_request(self, *words, correlation=None, ts=None, source=None, response_topic=None, user=(),
+                       retain=False):
         correlation = correlation or uuid.uuid4().bytes
         user = [("__ts", str(ts or self.clock.now())), ("__srcId", source or self.id), *user]
-        return correlation, self.encode_publish(INVOKE, resp.request(*words), user=user, CorrelationData=correlation,
+        return correlation, self.encode_publish(INVOKE, resp.request(*words), user=user, retain=retain,
+                                                CorrelationData=correlation,
                                                 ResponseTopic=response_topic or self.response_topic)
 
     def begin(self, *words, **more):
