@@ -71,6 +71,28 @@ def test_other_properties_are_ignored(client, key):
     assert client.request("SET", key, "value", user=user).payload == b"+OK\r\n"
 
 
+@pytest.mark.parametrize("properties", [
+    {"ContentType": "application/octet-stream", "PayloadFormatIndicator": 0},
+    {"ContentType": "application/json", "PayloadFormatIndicator": 1},
+    {"ContentType": ""},
+], ids=str)
+def test_what_a_request_says_of_its_payload_is_ignored(client, key, properties):
+    value = b"\xff is no UTF-8"
+    assert client.request("SET", key, value, **properties).payload == b"+OK\r\n"
+
+    answer = client.request("GET", key, **properties)
+
+    assert answer.payload == b"$%d\r\n%s\r\n" % (len(value), value)
+    assert answer.content_type == "application/octet-stream"
+
+
+@pytest.mark.parametrize("name", ["__TS", "__Ts", "_ts", "ts", "__ts "])
+def test_the_names_of_properties_are_compared_whole_and_in_their_case(client, key, name):
+    answer = client.request("SET", key, "value", ts=None, user=[(name, str(client.clock.now()))])
+
+    assert answer.payload == b"-ERR missing timestamp\r\n"
+
+
 def test_many_other_properties_do_not_hide_the_ones_that_count(client, key):
     user = [(f"name-{n}", "x" * 100) for n in range(100)]
 

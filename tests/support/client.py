@@ -115,11 +115,11 @@ class Client:
         return [future.result(PATIENCE) for future in [self.send(*words) for words in requests]]
 
     def send(self, *words, payload=None, ts=USUAL, ft=None, source=USUAL, correlation=USUAL, response_topic=USUAL,
-             qos=1, expiry=None, protocol=None, user=(), topic=INVOKE):
+             qos=1, expiry=None, protocol=None, user=(), topic=INVOKE, **more):
         """Sends a request and returns the future of its answer.
 
         The payload is made of the words unless given. ts, ft, source and protocol become __ts, __ft, __srcId and
-        __protVer; None leaves a property out.
+        __protVer; None leaves a property out. more: other properties of MQTT's, by paho's names.
         """
         correlation = uuid.uuid4().bytes if correlation is USUAL else correlation
         response_topic = self.response_topic if response_topic is USUAL else response_topic
@@ -134,6 +134,8 @@ class Client:
             properties.ResponseTopic = response_topic
         if expiry is not None:
             properties.MessageExpiryInterval = expiry
+        for name, value in more.items():
+            setattr(properties, name, value)
 
         answer = Future()
         with self._lock:
