@@ -67,24 +67,18 @@ static bool is_word(struct slice word, const char *text) {
 }
 
 /*
- * NEX with and without a value are told apart by the count of what follows, so that a value spelled PX is no
- * trap. Returns the words taken, 0 for a syntax error.
+ * NEX with and without a value are told apart by the count of what follows, so that a value spelled PX is no trap: PX
+ * and its number, which may come behind, are two. Returns the words taken.
  */
 static size_t decode_nex(const struct slice *words, size_t n_words, struct request *request) {
-        size_t n_left = n_words - 1;
+        bool has_value = (n_words - 1) % 2 == 1;
 
         request->condition = SET_IF_ABSENT_OR_EQUAL;
-        if (n_left == 0 || (n_left == 2 && is_word(words[1], "PX"))) {
-                request->expected = request->value;
-                return 1;
-        }
-        if (n_left == 1 || (n_left == 3 && is_word(words[2], "PX"))) {
-                request->expected = words[1];
-                return 2;
-        }
-        return 0;
+        request->expected = has_value ? words[1] : request->value;
+        return has_value ? 2 : 1;
 }
 
+/* Returns the words taken, 0 for a syntax error. */
 static size_t decode_px(const struct slice *words, size_t n_words, struct request *request) {
         uint64_t px_ms;
 

@@ -97,6 +97,8 @@ static const struct {
         { "a blob without CR", S("*1\r\n$1\r\na\n") },
         { "a blob that ends in two LF", S("*1\r\n$1\r\na\n\n") },
         { "a blob that ends in two CR", S("*1\r\n$1\r\na\r\r") },
+        { "another byte for the header's LF", S("*1\rx$1\r\na\r\n") },
+        { "another byte for a length's LF", S("*1\r\n$1\rxa\r\n") },
         { "a nested array", S("*1\r\n*1\r\n$1\r\na\r\n") },
         { "a nested array after a word", S("*2\r\n$1\r\na\r\n*1\r\n$1\r\nb\r\n") },
         { "a simple string", S("*1\r\n+GET\r\n") },
