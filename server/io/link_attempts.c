@@ -167,7 +167,8 @@ static void lose_name(struct link *link) {
         next_endpoint(link);
 }
 
-static void connect_to(struct link *link, const char *host) {
+/* from: the local address to bind to, NULL: any. */
+static void connect_to(struct link *link, const char *host, const char *from) {
         int r;
 
         r = credentials_set_password(&link->config.credentials, link->client);
@@ -178,7 +179,8 @@ static void connect_to(struct link *link, const char *host) {
                 return;
         }
 
-        r = mosquitto_connect_async(link->client, host, link_endpoint(link)->port, link->config.keepalive_s);
+        r = mosquitto_connect_bind_async(link->client, host, link_endpoint(link)->port,
+                                         link->config.keepalive_s, from);
         if (r == MOSQ_ERR_SUCCESS && watch_socket(link) < 0)
                 r = MOSQ_ERR_NOMEM;
         if (r == MOSQ_ERR_SUCCESS)
@@ -201,8 +203,10 @@ static void try_address(struct link *link, const struct addrinfo *addresses) {
                 try_endpoint(link);
         } else if (r < 0) {
                 lose_name(link);
+        } else if (link->config.credentials.tls) {
+                connect_to(link, link_endpoint(link)->host, strchr(text, ':') ? "::" : "0.0.0.0");
         } else {
-                connect_to(link, link->config.credentials.tls ? link_endpoint(link)->host : text);
+                connect_to(link, text, NULL);
         }
 }
 
@@ -222,18 +226,19 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *add
 /*
  * The library takes a name's first address for good once it connects without blocking: so we choose, each time the
  * next one, and after the last one the next endpoint. Under TLS it must see the name, which the certificate bears, and
- * asks the system itself, which has just found out.
+ * asks the system itself, which has just found out: what we choose there is the kind, IPv4 or IPv6, of which it takes the
+ * first address, for it passes over those that cannot be reached from where we bind it to.
  */
 static void try_endpoint(struct link *link) {
         bool is_socket = link_endpoint(link)->port == 0;
 
-        if (link->address > 0 && (is_socket || link->config.credentials.tls)) {
+        if (link->address > 0 && is_socket) {
                 next_endpoint(link);
                 is_socket = link_endpoint(link)->port == 0;
         }
         if (is_socket) {
                 link->address = 1;
-                connect_to(link, link_endpoint(link)->host);
+                connect_to(link, link_endpoint(link)->host, NULL);
                 return;
         }
 

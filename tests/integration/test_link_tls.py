@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from support.certificates import Authority
-from support.process import PATIENCE, wait_until
+from support.process import PATIENCE, preload, wait_until
 
 HOST = "127.0.0.2"  # where the broker speaks TLS; clients come to 127.0.0.1
 
@@ -74,6 +74,16 @@ def test_the_systems_authorities_are_trusted_where_none_are_named(tls_site, cert
     site = tls_site()
 
     site.start_store("--host", HOST, "--tls", "on", environment={"SSL_CERT_FILE": certificates.good.certificate})
+
+    assert site.connect().request("GET", "key").payload == b"$-1\r\n"
+
+
+def test_a_name_is_tried_at_its_addresses_of_either_kind(tls_site, certificates):
+    """As on a machine whose localhost is ::1 first, with a broker that listens for IPv4 alone."""
+    site = tls_site()
+
+    site.start_store("--host", "localhost", "--tls-ca-file", certificates.good.certificate,
+                     environment={**preload("address_shim"), "STATESTORE_ADDRESSES": f"::1,{HOST}"})
 
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
 
