@@ -229,6 +229,17 @@ def test_the_unit_has_nothing_that_systemd_does_not_know(unit, directories, tmp_
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_the_unit_s_reload_is_heard(unit, site):
+    """By what every Debian has: no package of its own is asked for."""
+    store = site.start_store()
+    line = re.search("(?m)^ExecReload=(.*)$", unit.read_text())[1]
+    command = shlex.split(line.replace("${MAINPID}", str(store.child.pid)))
+
+    assert command[0] == "/bin/sh"
+    assert run(*command).returncode == 0
+    store.wait_for_log("SIGHUP: the configuration was read again")
+
+
 def test_the_unit_is_shut_in(unit):
     result = run("systemd-analyze", "security", "--offline=true", "--threshold=15", unit)
 
