@@ -93,8 +93,11 @@ static int connection_for(const struct plugin *plugin, const struct address *add
         if (r < 0)
                 return r;
 
-        connection = connections_find_id(&plugin->connections, buf_slice(&client_id));
-        *ret_connection = connection && connection->number == address->number ? connection : NULL;
+        connection = connections_find_number(&plugin->connections, address->number);
+        *ret_connection =
+                connection && slice_equal(buf_slice(&client_id), slice_from_string(connection->client_id))
+                        ? connection
+                        : NULL;
         return 0;
 }
 

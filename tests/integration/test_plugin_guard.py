@@ -48,16 +48,23 @@ def test_not_at_any_qos_nor_retained(site, peer, qos):
     assert peer.messages() == []
 
 
-def test_a_stranger_s_will_on_a_notify_topic_is_not_published(site, peer):
-    stranger = site.connect(will=(notify_topic("a", "b"), b"forged"))
-    listener = site.connect()
-    listener.subscribe("#")
+@pytest.mark.parametrize("topic", [notify_topic("a", "b"), SYS + "left", SYS + "welcome", CONTROL + "release",
+                                   CONTROL + "hello", CONTROL + "kick"])
+def test_a_stranger_s_will_is_not_published_there_either(site, peer, topic):
+    client, listener = site.connect(), site.connect()
+    connection = peer.number_of(client)
+    peer.hold(connection)
+    for one, everything in ((listener, "#"), (peer, SYS + "#")):
+        one.subscribe(everything)
+        one.messages()
+    stranger = site.connect("stranger", will=(topic, connection.encode()))
 
     stranger.cut()
+    site.broker.wait_for_log(r"client stranger\b.*(closed|disconnect)")
 
-    peer.ping()
-    listener.ping()
-    assert listener.messages() == []
+    assert listener.messages() == peer.messages() == []
+    client.ping()
+    assert peer.hello() == {connection}
 
 
 @pytest.mark.parametrize("topic", [INVOKE, f"$share/group/{INVOKE}"])

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin stamps on each request who sent it, and nobody else can."""
 
+import struct
+
 import pytest
 
-from support.client import INVOKE, SERVICE
+from support.client import INVOKE, SERVICE, notify_topic
+from support.flood import number, packet, text
 from support.message import Message
-from support.plugin import PROTOCOL_ERROR, Disconnected, peer, site, site_with  # noqa: F401 fixtures
+from support.plugin import (NOT_AUTHORIZED, PROTOCOL_ERROR, SUCCESS, Disconnected, peer, site,  # noqa: F401 fixtures
+                            site_with)
 
 STAMPS = ("statestore-seal", "statestore-client-id", "statestore-username")
 
@@ -117,6 +121,26 @@ def test_a_will_bears_no_seal_that_is_worth_anything(site, peer):
     will = peer.next_request()
     assert will.payload == b"a will"
     assert all(not value.startswith(peer.seal) for name, value in stamps(will))
+
+
+def encode_aliased(client, alias, topic, payload, properties=b""):
+    """The broker has the topic where it is empty."""
+    properties = b"\x23" + struct.pack("!H", alias) + properties
+    return packet(0x32, text(topic.encode()) + client._next_id() + number(len(properties)) + properties + payload)
+
+
+def test_a_topic_alias_hides_nothing(site, peer):
+    client = site.connect()
+    forged = b"\x26" + text(b"statestore-client-id") + text(b"somebody else")
+
+    client.send(encode_aliased(client, 1, INVOKE, b"first") + encode_aliased(client, 1, "", b"second", forged))
+    client.send(encode_aliased(client, 2, notify_topic("a", "b"), b"x") + encode_aliased(client, 2, "", b"x"))
+
+    assert [client.acknowledgement() for _ in range(4)] == [SUCCESS] * 2 + [NOT_AUTHORIZED] * 2
+    for payload in (b"first", b"second"):
+        request = peer.next_request()
+        assert (request.topic, request.payload) == (INVOKE, payload)
+        assert stamps(request)[1:] == [("statestore-client-id", client.id)]
 
 
 def test_a_request_is_never_retained(site, peer):
