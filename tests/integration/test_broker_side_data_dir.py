@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from support import leaving
-from support.plugin import KICKED
+from support.connection import KICKED
 from support.process import wait_until
 from support.wire_client import WireClient, was_set
 

@@ -7,7 +7,7 @@ from paho.mqtt.properties import Properties
 
 from support import leaving, resp
 from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
-from support.plugin import PROTOCOL_ERROR
+from support.connection import PROTOCOL_ERROR
 from support.wire_client import WireClient, was_set
 
 NOT_REGISTERED = b":0\r\n"

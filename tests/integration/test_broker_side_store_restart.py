@@ -5,7 +5,7 @@ one gave: so their holders are disconnected, and register anew."""
 import pytest
 
 from support import leaving
-from support.plugin import KICKED
+from support.connection import KICKED
 from support.wire_client import WireClient, was_set
 
 NOT_REGISTERED = b":0\r\n"

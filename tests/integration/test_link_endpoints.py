@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.broker import free_port
-from support.plugin import KICKED
+from support.connection import KICKED
 from support.process import preload, wait_until
 from support.wire_client import WireClient
 

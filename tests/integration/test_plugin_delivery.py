@@ -7,7 +7,8 @@ import paho.mqtt.client as paho
 import pytest
 
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
-from support.plugin import CONTROL, Disconnected, leave_while_notified, peer, site, site_with  # noqa: F401 fixtures
+from support.connection import Disconnected
+from support.plugin import CONTROL, leave_while_notified, peer, site, site_with  # noqa: F401 fixtures
 
 @pytest.fixture
 def client(site, peer):

@@ -10,8 +10,8 @@ import pytest
 
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.flood import number, packet, text
-from support.plugin import (CONTROL, Disconnected, leave_while_notified, runtime_of_sanitizers,  # noqa: F401 fixture
-                            site_with)
+from support.connection import Disconnected
+from support.plugin import CONTROL, leave_while_notified, runtime_of_sanitizers, site_with  # noqa: F401 fixtures
 
 VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
             "--show-leak-kinds=definite,indirect,possible", "--error-exitcode=99", "--keep-debuginfo=yes",

@@ -8,8 +8,8 @@ import pytest
 from support.client import INVOKE, SERVICE, notify_topic
 from support.flood import number, packet, text
 from support.message import Message
-from support.plugin import (NOT_AUTHORIZED, PROTOCOL_ERROR, SUCCESS, Disconnected, peer, site,  # noqa: F401 fixtures
-                            site_with)
+from support.connection import NOT_AUTHORIZED, PROTOCOL_ERROR, SUCCESS, Disconnected
+from support.plugin import peer, site, site_with  # noqa: F401 fixtures
 
 STAMPS = ("statestore-seal", "statestore-client-id", "statestore-username")
 

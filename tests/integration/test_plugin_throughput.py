@@ -8,7 +8,8 @@ import pytest
 
 from support.client import INVOKE
 from support.flood import packet
-from support.plugin import PUBACK, PUBLISH, runtime_of_sanitizers, site_with  # noqa: F401 fixture
+from support.connection import PUBACK, PUBLISH
+from support.plugin import runtime_of_sanitizers, site_with  # noqa: F401 fixtures
 
 # 0.97 was measured with nothing else running. The best of many rounds, and some room: tests run beside this one.
 AT_LEAST = 0.90

@@ -10,7 +10,7 @@ import selectors
 import time
 
 from support import leaving
-from support.plugin import Disconnected
+from support.connection import Disconnected
 from support.wire_client import WireClient
 
 N_IDS = 1000

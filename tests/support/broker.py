@@ -2,6 +2,7 @@
 """A mosquitto of its own for whoever asks, on a port that the kernel picked."""
 
 import socket
+import subprocess
 from pathlib import Path
 
 from support.process import Process, wait_until
@@ -27,6 +28,15 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def passwords(directory, **users):
+    """A file of users and their passwords."""
+    path = directory / "passwords"
+    path.write_text("")
+    for name, password in users.items():
+        subprocess.run(["mosquitto_passwd", "-b", path, name, password], check=True)
+    return path
 
 
 class Broker(Process):

@@ -8,7 +8,7 @@ import uuid
 
 from support import hlc, resp
 from support.client import INVOKE, NOTIFY_PREFIX, base16
-from support.plugin import Connection
+from support.connection import Connection
 
 MARKER = "marker"
 

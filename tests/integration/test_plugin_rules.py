@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operator and other plugins decide holds beside the plugin, and where nobody decides all stays open."""
+
+import json
+import subprocess
+
+import pytest
+
+from support.broker import free_port, passwords
+from support.client import INVOKE, notify_topic
+from support.connection import NO_SUBSCRIBERS, NOT_AUTHORIZED, SUCCESS, Connection
+from support.plugin import CONTROL, PLUGIN, SYS, VERSION, peer, site, site_with  # noqa: F401 fixtures
+
+DYNAMIC_SECURITY = "/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so"
+
+
+def is_open(client, topic):
+    """Whether a message that the client publishes there comes back to it."""
+    client.subscribe(topic)
+    client.publish(topic, b"echo")
+    return [message.topic for message in client.messages()] == [topic]
+
+
+RULES = """\
+topic readwrite open/#
+topic write statestore/#
+user store
+topic readwrite open/#
+"""
+
+
+@pytest.fixture
+def rules(tmp_path):
+    path = tmp_path / "acl"
+    path.write_text(RULES)
+    return path
+
+
+def test_a_broker_without_rules_stays_open(site, peer):
+    client = site.connect()
+
+    for topic in ("open/x", "closed/x", "clients/other", "statestore/v1/other", "$other/x"):
+        assert is_open(client, topic), topic
+
+
+def test_rules_hold(site_with, rules):
+    client = site_with(f"acl_file {rules}").connect()
+
+    assert is_open(client, "open/x")
+    assert not is_open(client, "closed/x")
+    assert client.publish("closed/x") == NOT_AUTHORIZED
+
+
+def test_rules_that_allow_nothing_hold(site_with, rules):
+    rules.write_text("")
+    client = site_with(f"acl_file {rules}").connect()
+
+    assert not is_open(client, "open/x")
+    assert client.publish("open/x") == NOT_AUTHORIZED
+
+
+def test_statestored_needs_no_rules_for_its_own_topics(site_with, rules):
+    site = site_with(f"acl_file {rules}", "plugin_opt_statestored_username store")
+    peer = site.served(username="store")
+    peer.subscribe(SYS + "plugin")
+    assert peer.message().payload == VERSION
+    client = site.connect()
+
+    number = peer.number_of(client)
+    peer.deliver(client.id, "key", connection=number)
+
+    assert len(client.messages()) == 1
+    assert peer.publish("closed/x") == NOT_AUTHORIZED
+    assert peer.publish(notify_topic("x", "y")) in (SUCCESS, NO_SUBSCRIBERS)
+
+
+def test_rules_that_forbid_requests_hold(site_with, rules):
+    rules.write_text("topic readwrite open/#\n")
+    site = site_with(f"acl_file {rules}")
+    site.served()
+
+    assert site.connect().request() == NOT_AUTHORIZED
+
+
+def test_rules_that_allow_everything_do_not_allow_strangers_what_is_statestored_s(site_with, rules):
+    rules.write_text("topic readwrite #\ntopic readwrite $CONTROL/#\ntopic readwrite $SYS/#\n")
+    site = site_with(f"acl_file {rules}")
+    site.served()
+    stranger = site.connect()
+
+    assert stranger.subscribe(INVOKE) == NOT_AUTHORIZED
+    assert stranger.publish(notify_topic("x", "y")) == NOT_AUTHORIZED
+    assert stranger.publish(CONTROL + "hello", b"x") == NOT_AUTHORIZED
+    assert is_open(stranger, "any/topic")
+
+
+def test_rules_come_and_go_with_reloads(site_with, rules):
+    site = site_with()
+    client, without = site.connect(), list(site.broker.lines)
+    assert is_open(client, "closed/1")
+
+    for n in range(3):
+        site.broker.lines = [*without, f"acl_file {rules}"]
+        site.broker.reload()
+        assert not is_open(client, f"closed/{n}/a")
+        assert is_open(client, f"open/{n}/a")
+        assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+        site.broker.reload()
+        assert not is_open(client, f"closed/{n}/b")
+
+        site.broker.lines = without
+        site.broker.reload()
+        assert is_open(client, f"closed/{n}/c")
+        assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+
+
+def test_rules_that_a_reload_brings_hold_for_the_wills_that_it_causes(site_with, rules, tmp_path):
+    """It disconnects clients that are no longer allowed before anybody else has asked for anything."""
+    site = site_with("allow_anonymous true", f"password_file {passwords(tmp_path, someone='x')}", f"acl_file {rules}")
+    rules.write_text("topic readwrite #\nuser someone\ntopic readwrite #\n")
+    site.broker.reload()
+    listener = site.connect(username="someone", password="x")
+    listener.subscribe("#")
+    anonymous = site.connect(will=("closed/will", b"a will"))
+    assert is_open(anonymous, "closed/x")
+    listener.messages()
+
+    rules.write_text("user someone\ntopic read #\n")
+    site.broker.lines[1] = "allow_anonymous false"
+    site.broker.reload()
+
+    anonymous.wait_until_closed()
+    assert listener.messages() == []
+
+
+def test_rules_by_listener_hold(site_with, rules):
+    """The broker loads the plugin once for each listener then; both are one plugin."""
+    other = free_port()
+    site = site_with(plugin=False)
+    site.broker.stop()
+    site.broker.first_lines = ["per_listener_settings true"]
+    site.broker.lines = [f"listener {site.broker.port} 127.0.0.1", "allow_anonymous true", f"plugin {PLUGIN}",
+                         f"listener {other} 127.0.0.1", "allow_anonymous true", f"plugin {PLUGIN}", f"acl_file {rules}"]
+    site.broker.start_again()
+    peer = site.served()
+    here, there = site.connect(), Connection(other)
+    site.connections.append(there)
+
+    for n in range(2):
+        assert is_open(here, f"closed/{n}")
+        assert not is_open(there, f"closed/{n}")
+        assert is_open(there, f"open/{n}")
+        site.broker.reload()
+    for client in (here, there):
+        number = peer.number_of(client)
+        peer.hold(number)
+        assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+        peer.deliver(client.id, "key", connection=number)
+        assert len(client.messages()) == 1
+        client.cut()
+        assert peer.next_told("left") == number
+
+
+# Other plugins
+
+
+def compiled(directory, source):
+    """The plugin's path."""
+    path = directory / "other.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", path, "-"], input=source.encode(), check=True)
+    return path
+
+
+# Interface 4. Denies what begins with "closed", and leaves the rest to others.
+OF_AN_OLD_INTERFACE = """
+#include <string.h>
+struct message { const char *topic; };
+int mosquitto_auth_plugin_version(void) { return 4; }
+int mosquitto_auth_plugin_init(void **data, void *options, int n) { return 0; }
+int mosquitto_auth_plugin_cleanup(void *data, void *options, int n) { return 0; }
+int mosquitto_auth_security_init(void *data, void *options, int n, _Bool reload) { return 0; }
+int mosquitto_auth_security_cleanup(void *data, void *options, int n, _Bool reload) { return 0; }
+int mosquitto_auth_acl_check(void *data, int access, void *client, const struct message *message)
+{ return strncmp(message->topic, "closed", 6) == 0 ? 12 : strncmp(message->topic, "open", 4) == 0 ? 0 : 17; }
+"""
+
+# Interface 5. Keeps reloads to itself.
+ONE_THAT_SWALLOWS_RELOADS = """
+int mosquitto_callback_register(void *, int, int (*)(int, void *, void *), const void *, void *);
+int mosquitto_plugin_version(int n, const int *versions) { return 5; }
+static int on_reload(int event, void *event_data, void *data) { return 0; }
+int mosquitto_plugin_init(void *id, void **data, void *options, int n)
+{ return mosquitto_callback_register(id, 1, on_reload, 0, 0); }
+int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
+"""
+
+
+def dynamic_security(directory, allowed):
+    """The one that comes with mosquitto, with nothing but a default."""
+    path = directory / "security.json"
+    kinds = ("publishClientSend", "publishClientReceive", "subscribe", "unsubscribe")
+    path.write_text(json.dumps({"defaultACLAccess": {kind: allowed for kind in kinds}}))
+    return [f"plugin {DYNAMIC_SECURITY}", f"plugin_opt_config_file {path}"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_another_plugin_s_decisions_hold(site_with, tmp_path, allowed):
+    site = site_with(*dynamic_security(tmp_path, allowed))
+    client = site.connect()
+
+    assert is_open(client, "any/topic") == allowed
+    assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+    assert client.publish(notify_topic("x", "y")) == NOT_AUTHORIZED
+    assert "other plugins are loaded" in site.broker.log()
+
+
+def test_the_decisions_of_a_plugin_of_an_old_interface_hold(site_with, tmp_path):
+    site = site_with(f"auth_plugin {compiled(tmp_path, OF_AN_OLD_INTERFACE)}")
+    client = site.connect()
+
+    assert is_open(client, "open/topic")
+    assert not is_open(client, "closed/topic")
+    assert not is_open(client, "undecided/topic"), "so it would be without us"
+    assert client.subscribe(INVOKE) == NOT_AUTHORIZED
+
+
+def test_rules_hold_after_a_reload_that_another_plugin_keeps_to_itself(site_with, rules, tmp_path):
+    site = site_with(plugin=False)
+    site.broker.stop()
+    site.broker.lines = [f"plugin {compiled(tmp_path, ONE_THAT_SWALLOWS_RELOADS)}", f"plugin {PLUGIN}",
+                         "plugin_opt_undecided allow", f"acl_file {rules}"]
+    site.broker.start_again()
+    client = site.connect()
+
+    for n in range(3):
+        assert is_open(client, f"open/{n}")
+        assert not is_open(client, f"closed/{n}")
+        site.broker.reload()
+
+
+def test_without_other_plugins_nothing_is_said_of_them(site):
+    assert is_open(site.connect(), "any/topic")
+    assert "other plugins are loaded" not in site.broker.log()
+
+
+@pytest.mark.parametrize("undecided, allowed", [("allow", True), ("deny", False)])
+def test_what_nobody_decides_is_the_operator_s_choice(site_with, undecided, allowed):
+    site = site_with(f"plugin_opt_undecided {undecided}")
+
+    assert is_open(site.connect(), "any/topic") == allowed
