@@ -25,6 +25,7 @@ struct entry {
         uint32_t key_length : 28; /* as long as an MQTT packet can be */
         bool has_fence : 1;
         bool is_persistent : 1; /* whether storage keeps it */
+        bool is_cell : 1;       /* its memory is of core/cells, else malloc()'s */
         uint8_t bytes[];        /* key, value as a RESP3 blob, whose header has its length, fencing token */
 };
 

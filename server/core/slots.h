@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "core/slab.h"
 
 /*
  * Items of one size, each in a slot whose number and address stay as they are. They come from slabs, so that one more
- * costs no allocation of its own; a slab that is empty is given back, but for the last one with room.
+ * costs no allocation of its own; a slab that is empty is given back.
  */
-struct slab;
-
 struct slots {
-        size_t item_size;
+        struct slab_pool pool;
         struct slab **slabs; /* by their number; NULL: not there now */
         size_t n_slabs, slabs_capacity;
-        struct slab *with_room; /* in the order in which they are filled */
 };
 
 /* What a slab holds. */
-#define SLOTS_A_SLAB 4096
+#define SLOTS_A_SLAB 1024
 
-/* item_size: at least 4. */
+/* item_size: at least 4, and so that SLOTS_A_SLAB of them are at most SLAB_CELLS_MAX. Stays where it is. */
 void slots_init(struct slots *slots, size_t item_size);
 void slots_deinit(struct slots *slots);
 
