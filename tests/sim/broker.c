@@ -213,6 +213,7 @@ int broker_publish(void *userdata, const struct message *message, uint16_t *ret_
         struct outgoing *outgoing;
 
         trace(world, "<", message);
+        policy_observe(world);
         check_leaving(world, message);
         ASSERT(array_reserve((void **)&broker->outgoing, &broker->outgoing_capacity, broker->n_outgoing + 1,
                              sizeof(*broker->outgoing)) == 0);

@@ -39,6 +39,8 @@ enum planted {
         PLANTED_LOST_REQUESTS, /* what one client asks does not arrive */
         PLANTED_REPEATED,      /* the plugin hands over once more what is sent once more */
         PLANTED_OLD_WELCOME,   /* its answer to an earlier hello passes for one to the latest */
+        PLANTED_OLD_POLICY,    /* a policy that has changed does not reach the daemon */
+        PLANTED_LONG_LIFE,     /* the disk adds an hour to each key's time */
         N_PLANTED,
 };
 

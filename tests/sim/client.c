@@ -235,7 +235,9 @@ void client_receive(struct world *world, struct happening *happening) {
         if (is_done && asked->verb == VERB_SET)
                 client->token = asked->version;
         if (asked->verb == VERB_KEYNOTIFY)
-                client->told[asked->key] = is_done && !asked->stop ? asked->connection : 0;
+                client->told[asked->key] = is_done && !asked->stop && asked->sent_ns > client->denied_ns
+                                                   ? asked->connection
+                                                   : 0;
 }
 
 void client_ask_last(struct world *world) {

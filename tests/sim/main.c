@@ -27,6 +27,8 @@ static const char *const planted_names[N_PLANTED] = {
         [PLANTED_LOST_REQUESTS] = "lost-requests",
         [PLANTED_REPEATED] = "repeated",
         [PLANTED_OLD_WELCOME] = "old-welcome",
+        [PLANTED_OLD_POLICY] = "old-policy",
+        [PLANTED_LONG_LIFE] = "long-life",
 };
 
 static bool plant(const char *name) {

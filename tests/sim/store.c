@@ -86,6 +86,7 @@ static int commit(void *userdata, const struct storage_batch *batch) {
         int result;
 
         ASSERT(!world->batch);
+        policy_observe(world);
         if (IS_PLANTED(PLANTED_EARLY_COMMIT))
                 return 0;
 
@@ -123,6 +124,9 @@ static void forget(struct disk *disk) {
                 disk->header.clock = (struct version){ 0 };
         if (IS_PLANTED(PLANTED_LOST_ANSWERS))
                 disk->n_slots = 0;
+        for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LONG_LIFE); i++)
+                if (disk->entries[i].deadline_ns != STORE_NEVER)
+                        disk->entries[i].deadline_ns += 3600 * 1000 * NS_PER_MS;
         for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LOST_TOKEN); i++) {
                 struct disk_entry *kept = &disk->entries[i];
                 struct entry *bare;
@@ -150,6 +154,7 @@ void store_start(struct world *world) {
         truth_restart(&world->truth, &world->disk);
         ASSERT(daemon_new(&world->daemon, &world->config, &outlet, &callbacks, &world->disk.storage,
                           world_daemon_now(world)) == 0);
+        policy_hand_over(world);
         store_compare_now(world);
         broker_connect_daemon(world);
 }

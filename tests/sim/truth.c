@@ -44,6 +44,7 @@ void truth_deinit(struct truth *truth) {
         free(truth->asked);
         free(truth->changes);
         free(truth->dues);
+        free(truth->policies);
         *truth = (struct truth){ 0 };
 }
 
@@ -135,6 +136,7 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
                 .key = find_name(keys, N_KEYS, entry_key(entry)),
                 .version = entry_version(entry),
                 .is_set = row->entry.after,
+                .at_ns = now.mono_ns,
         };
         size_t current = truth->current[change.key];
 
@@ -236,6 +238,10 @@ void truth_notify(struct truth *truth, struct slice topic, const struct message 
                 due->is_over = true;
                 CHECK(is_of(&told, &truth->changes[due->change]),
                       "notifications of a key are in the order of its changes");
+                CHECK(truth_was_granted(truth, told.client, VERB_GET, true,
+                                        truth->changes[due->change].at_ns,
+                                        truth->changes[due->change].at_ns),
+                      "nobody is told of what it may not read");
                 return;
         }
         CHECK(false, "nobody is told of a change before it is safe, twice, or without having asked");

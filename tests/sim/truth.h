@@ -29,8 +29,9 @@ struct asked {
         size_t n_changes_before;       /* that had happened by then */
         struct version version_before; /* the highest that had left by then */
         int64_t delivered_ns;          /* to the daemon, for the first time; INT64_MAX: not yet */
-        bool is_answered, is_failed;   /* the last answer said that it could not be stored */
-        bool is_settled;               /* its sender has the answer */
+        bool is_answered,
+                is_failed; /* the last answer said that it could not be stored, or was not granted */
+        bool is_settled;   /* its sender has the answer */
         char answer[160];
         struct version version;
         size_t n_set;   /* how often its value was stored */
@@ -43,7 +44,14 @@ struct truth_change {
         struct version version;   /* of the value, which may be the one that has gone */
         struct asked *asked;      /* who set it */
         int64_t deadline_ns;      /* of the value that was set */
+        int64_t at_ns;            /* when it was executed */
         struct asked *deleted_by; /* who was told of having deleted it */
+};
+
+/* Who may read and write, and how long that held; from_ns INT64_MAX: not yet, until_ns: it still does. */
+struct truth_policy {
+        enum access granted[N_CLIENTS];
+        int64_t from_ns, until_ns;
 };
 
 /* A notification that must leave. */
@@ -63,6 +71,8 @@ struct truth {
         bool is_registered[N_CLIENTS][N_KEYS];
         struct due *dues;
         size_t n_dues, dues_capacity;
+        struct truth_policy *policies;
+        size_t n_policies, policies_capacity;
         bool may_fail;       /* commits may */
         bool may_be_unknown; /* who asks may be, where the broker was started anew */
         bool is_stepped;     /* the wall clock was stepped so far that requests may be refused for it */
@@ -79,6 +89,13 @@ struct asked *truth_find(const struct truth *truth, struct slice correlation);
 /* The disk has taken the batch; or not. */
 void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now);
 void truth_refuse(struct truth *truth, const struct storage_batch *batch);
+
+/* policy.c: one that is to come into force. */
+void truth_add_policy(struct truth *truth, const enum access *granted);
+
+/* Whether one was in force then, at any time between, that grants this to the client, or one that does not. */
+bool truth_was_granted(const struct truth *truth, size_t client, enum verb verb, bool is_granted,
+                       int64_t from_ns, int64_t until_ns);
 
 /* The daemon begins with what is registered on the disk. */
 void truth_restart(struct truth *truth, const struct disk *disk);

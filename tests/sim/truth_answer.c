@@ -105,8 +105,13 @@ static void check_fenced(const struct truth *truth, const struct asked *asked) {
         CHECK(false, "only who has an older token than the key's is refused for it");
 }
 
-static void check_error(const struct truth *truth, struct asked *asked) {
-        if (strstr(asked->answer, "disk") || strstr(asked->answer, "storage")) {
+static void check_error(const struct truth *truth, struct asked *asked, int64_t now_ns) {
+        if (strstr(asked->answer, "not authorized")) {
+                CHECK(truth_was_granted(truth, asked->client, asked->verb, false, asked->sent_ns, now_ns) ||
+                              (truth->n_policies > 1 && truth->may_be_unknown),
+                      "what is granted is not refused");
+                asked->is_failed = true;
+        } else if (strstr(asked->answer, "disk") || strstr(asked->answer, "storage")) {
                 CHECK(truth->may_fail, "no commit fails that was taken");
                 asked->is_failed = true;
         } else if (strstr(asked->answer, "fencing token is required") ||
@@ -124,9 +129,12 @@ static void check_answer(const struct truth *truth, struct asked *asked, bool ha
         const struct truth_change *seen;
         char expected[48];
 
+        CHECK(text[0] == '-' ||
+                      truth_was_granted(truth, asked->client, asked->verb, true, asked->sent_ns, now_ns),
+              "only what is granted is done");
         if (strncmp(text, "-ERR", 4) == 0) {
                 CHECK(!has_version, "an error has no version");
-                check_error(truth, asked);
+                check_error(truth, asked, now_ns);
         } else if (strcmp(text, "+OK\r\n") == 0) {
                 CHECK(has_version, "what was done has a version");
                 check_done(truth, asked);

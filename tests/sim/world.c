@@ -121,7 +121,7 @@ static void go_wrong(struct world *world, struct happening *happening) {
         if (world->is_healed)
                 return;
 
-        switch (random_below(&world->random, 7)) {
+        switch (random_below(&world->random, 8)) {
         case 0:
                 if (faults->kills)
                         kill_daemon(world, NULL);
@@ -153,6 +153,10 @@ static void go_wrong(struct world *world, struct happening *happening) {
         case 6:
                 if (faults->is_disk_failing)
                         turn_disk(world);
+                break;
+        case 7:
+                if (faults->policy_changes)
+                        policy_change(world);
                 break;
         }
         world_plan(world, world_soon(world, 400), go_wrong, 0);
@@ -199,6 +203,7 @@ static void run_until(struct world *world, int64_t until_ns) {
                 }
                 if (world->is_lost && world->daemon)
                         kill_daemon(world, NULL);
+                policy_observe(world);
                 store_compare(world);
         }
         set_now(world, until_ns);
@@ -232,6 +237,10 @@ static void choose_faults(struct world *world) {
 }
 
 static void world_init(struct world *world, uint64_t seed) {
+        enum access all[N_CLIENTS];
+
+        for (size_t i = 0; i < N_CLIENTS; i++)
+                all[i] = ACCESS_READWRITE;
         *world = (struct world){
                 .random = seed,
                 .has_room = true,
@@ -247,6 +256,7 @@ static void world_init(struct world *world, uint64_t seed) {
                 },
         };
         truth_init(&world->truth);
+        truth_add_policy(&world->truth, all);
         disk_init(&world->disk, random_next(&world->random) | 1);
         world->broker.has_plugin = random_chance(&world->random, 60);
         choose_faults(world);
@@ -272,6 +282,7 @@ static void heal(struct world *world) {
         world->disk_result = 0;
         make_room(world, NULL);
         start_daemon(world, NULL);
+        policy_change(world);
         broker_connect_daemon(world);
         for (size_t i = 0; i < world->n_clients; i++)
                 client_return(world, i);

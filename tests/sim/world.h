@@ -27,6 +27,7 @@ struct faults {
         bool is_slow; /* there is no room for a while */
         bool clock_steps;
         bool steps_far; /* by hours */
+        bool policy_changes;
 };
 
 /* What the daemon has published, until it reads that the broker has taken it. */
@@ -61,6 +62,7 @@ struct sim_client {
         int64_t last_to_broker_ns, last_to_client_ns;
         size_t n_pending;
         struct version token; /* the newest that it has been given */
+        int64_t denied_ns;    /* when a policy last came into force that lets it read nothing */
         uint64_t told
                 [N_KEYS]; /* the connection over which it was told that it is registered, 0: it was not */
 };
@@ -118,6 +120,11 @@ void store_kill(struct world *world);
 /* Memory with disk: both hold the same, for all keys are kept. store_compare() waits until they have to. */
 void store_compare_now(const struct world *world);
 void store_compare(struct world *world);
+
+/* policy.c: another one is handed to the daemon; the present one is; and it is seen whether that holds by now. */
+void policy_change(struct world *world);
+void policy_hand_over(struct world *world);
+void policy_observe(struct world *world);
 
 /* broker.c */
 void broker_connect_daemon(struct world *world);
