@@ -108,6 +108,19 @@ int endpoints_parse(struct slice text, uint16_t default_port, struct endpoint **
         return 0;
 }
 
+int endpoints_check(struct slice text) {
+        struct endpoint *endpoints;
+        size_t n_endpoints;
+        int r;
+
+        r = endpoints_parse(text, 1, &endpoints, &n_endpoints);
+        if (r < 0)
+                return r;
+
+        endpoints_free(endpoints, n_endpoints);
+        return 0;
+}
+
 void endpoints_free(struct endpoint *endpoints, size_t n_endpoints) {
         for (size_t i = 0; i < n_endpoints; i++)
                 free(endpoints[i].host);

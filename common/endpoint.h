@@ -20,6 +20,9 @@ struct endpoint {
 int endpoints_parse(struct slice text, uint16_t default_port, struct endpoint **ret_endpoints,
                     size_t *ret_n_endpoints);
 
+/* Whether it can be read, whatever the port of those that name none. Returns as endpoints_parse(). */
+int endpoints_check(struct slice text);
+
 /* Accepts NULL. */
 void endpoints_free(struct endpoint *endpoints, size_t n_endpoints);
 

@@ -153,16 +153,26 @@ static void check_dev(struct config_reading *reading) {
                 }
 }
 
+/* Where the broker is, and whether it is to be trusted. */
+static void complete_broker(struct config_reading *reading) {
+        struct config *config = reading->config;
+
+        if (config->tls_ca_file)
+                config->tls = true;
+        if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
+                                            &config->endpoints, &config->n_endpoints) < 0)
+                config_wrong(reading, "--host", "out of memory");
+}
+
 /* What several options say together. */
 static void complete(struct config_reading *reading) {
         struct config *config = reading->config;
 
+        complete_broker(reading);
         check_dev(reading);
         if (config->control && config->data_dir)
                 config_wrong(reading, "--control",
                              "not with --data-dir: whoever reaches the broker could wipe what is kept");
-        if (config->tls_ca_file)
-                config->tls = true;
         if (!config->tls_certificate != !config->tls_key)
                 config_wrong(reading, config->tls_key ? "--tls-key" : "--tls-certificate",
                              "certificate and key belong together; the other one is missing");
@@ -177,9 +187,6 @@ static void complete(struct config_reading *reading) {
                 if (!config->presence_filter)
                         config_wrong(reading, "--presence-topic", "out of memory");
         }
-        if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
-                                            &config->endpoints, &config->n_endpoints) < 0)
-                config_wrong(reading, "--host", "out of memory");
 }
 
 static void read_policy(struct config_reading *reading) {
@@ -225,6 +232,18 @@ enum config_result config_read(int n_arguments, char *const *arguments, struct c
 
 enum config_result config_read_again(int n_arguments, char *const *arguments, struct config *ret_config) {
         return read_all(n_arguments, arguments, true, ret_config);
+}
+
+enum config_result config_read_broker(const char *file, struct config *ret_config) {
+        struct config_reading reading = { .config = ret_config, .hint = "" };
+
+        *ret_config = (struct config){ 0 };
+        set_defaults(&reading);
+        read_file(&reading, file);
+        read_environment(&reading);
+        if (!reading.is_wrong)
+                complete_broker(&reading);
+        return reading.is_wrong ? CONFIG_WRONG : CONFIG_RUN;
 }
 
 void config_deinit(struct config *config) {

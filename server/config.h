@@ -76,6 +76,12 @@ enum config_result {
 enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config);
 /* The same while we run: what is wrong is events of the log. */
 enum config_result config_read_again(int n_arguments, char *const *arguments, struct config *ret_config);
+
+/*
+ * Of all that only the broker, for others than the store: its endpoints and TLS, as the file, or where it is NULL the one
+ * that STATESTORE_CONFIG names, and the environment say.
+ */
+enum config_result config_read_broker(const char *file, struct config *ret_config);
 void config_deinit(struct config *config);
 
 /*

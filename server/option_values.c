@@ -38,17 +38,12 @@ int set_switch(struct config *config, const struct option *option, const char *v
 }
 
 int set_host(struct config *config, const struct option *option, const char *value) {
-        struct endpoint *endpoints;
-        size_t n_endpoints;
-        int r;
+        int r = endpoints_check(slice_from_string(value));
 
         (void)option;
-        /* the port may be given later: here it only matters whether the list can be read */
-        r = endpoints_parse(slice_from_string(value), 1, &endpoints, &n_endpoints);
         if (r < 0)
                 return r;
 
-        endpoints_free(endpoints, n_endpoints);
         config->hosts = value;
         return 0;
 }

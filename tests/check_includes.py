@@ -61,7 +61,7 @@ EXCEPTIONS = {"server/ini_file.c": CONFIG_FILE, **{f"server/{name}": SHELL for n
 ALLOWED_ANYWHERE_IN = {
     "server/records": {"proto/properties.h"},  # names on the wire
     # names on the wire; libmosquitto's properties; for a data directory the store's own storage
-    "server/ctl": {"proto/properties.h", "io/credentials.h", "io/mqtt.h", "core/engine.h", "restore.h", "storage/maintenance.h",
+    "server/ctl": {"proto/properties.h", "io/credentials.h", "io/mqtt.h", "config.h", "core/engine.h", "restore.h", "storage/maintenance.h",
                    "storage/storage.h"},
 }
 

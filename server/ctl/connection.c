@@ -146,6 +146,17 @@ enum connection_result connection_tend(struct connection *connection) {
 
 /* 2. Connecting. */
 
+const struct endpoint *connection_endpoint(const struct connection *connection) {
+        return &connection->config.endpoints[connection->at];
+}
+
+/* None of them may use up the time of all. */
+static int64_t endpoint_timeout_ms(const struct connection *connection) {
+        int64_t timeout_ms = connection->config.timeout_ms / (int64_t)connection->config.n_endpoints;
+
+        return timeout_ms > 0 ? timeout_ms : 1;
+}
+
 static void on_alarm(int number) {
         (void)number;
 }
@@ -159,6 +170,8 @@ static int connect_in_time(struct connection *connection) {
         const struct connection_config *config = &connection->config;
         struct itimerval never = { 0 }, timer = { .it_interval.tv_usec = 50000 };
         struct sigaction action = { .sa_handler = on_alarm }, before;
+        const struct endpoint *endpoint = connection_endpoint(connection);
+        int64_t timeout_ms = endpoint_timeout_ms(connection);
         int r;
 
         if (config->session_expiry_s > 0) {
@@ -168,11 +181,11 @@ static int connect_in_time(struct connection *connection) {
                         return r;
         }
 
-        timer.it_value.tv_sec = config->timeout_ms / 1000;
-        timer.it_value.tv_usec = config->timeout_ms % 1000 * 1000;
+        timer.it_value.tv_sec = timeout_ms / 1000;
+        timer.it_value.tv_usec = timeout_ms % 1000 * 1000;
         sigaction(SIGALRM, &action, &before);
         setitimer(ITIMER_REAL, &timer, NULL);
-        r = mosquitto_connect_bind_v5(connection->client, config->host, config->port, KEEPALIVE_S, NULL,
+        r = mosquitto_connect_bind_v5(connection->client, endpoint->host, endpoint->port, KEEPALIVE_S, NULL,
                                       properties);
         setitimer(ITIMER_REAL, &never, NULL);
         sigaction(SIGALRM, &before, NULL);
@@ -181,7 +194,7 @@ static int connect_in_time(struct connection *connection) {
 
 static enum connection_result fail_to_connect(struct connection *connection, int result, int error) {
         const char *advice = "; is it running there? --host and --port say where it is";
-        struct duration_text timeout = duration_text(connection->config.timeout_ms);
+        struct duration_text timeout = duration_text(endpoint_timeout_ms(connection));
 
         if (result == MOSQ_ERR_TLS || (result == MOSQ_ERR_ERRNO && error == EPROTO))
                 advice = connection_tls_advice(connection);
@@ -222,8 +235,8 @@ static int make_client(struct connection *connection) {
         return r;
 }
 
-enum connection_result connection_open(struct connection *connection) {
-        struct duration_text timeout = duration_text(connection->config.timeout_ms);
+static enum connection_result try_endpoint(struct connection *connection) {
+        struct duration_text timeout = duration_text(endpoint_timeout_ms(connection));
         int64_t began_ms = monotonic_ms();
         enum connection_result result;
         int r;
@@ -241,12 +254,31 @@ enum connection_result connection_open(struct connection *connection) {
                 return fail_to_connect(connection, r, errno);
 
         result = connection_wait(connection, &connection->is_ready,
-                                 connection->config.timeout_ms - (monotonic_ms() - began_ms));
+                                 endpoint_timeout_ms(connection) - (monotonic_ms() - began_ms));
         if (result == CONNECTION_TIME_OVER)
                 return connection_fail(connection,
                                        BROKER " does not answer within %s; is it an MQTT broker?",
                                        BROKER_OF(connection), timeout.text);
         return connection->has_failed ? CONNECTION_FAILED : result;
+}
+
+enum connection_result connection_open(struct connection *connection) {
+        size_t n_endpoints = connection->config.n_endpoints;
+        enum connection_result result;
+
+        for (size_t n_tried = 0;; connection->at = (connection->at + 1) % n_endpoints) {
+                result = try_endpoint(connection);
+                n_tried++;
+                if (result != CONNECTION_FAILED || n_tried == n_endpoints)
+                        return result;
+        }
+}
+
+bool connection_pass_over(struct connection *connection) {
+        connection_close(connection);
+        connection->at = (connection->at + 1) % connection->config.n_endpoints;
+        connection->n_passed_over++;
+        return connection->n_passed_over < connection->config.n_endpoints;
 }
 
 void connection_close(struct connection *connection) {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdint.h>
 
+#include "common/endpoint.h"
 #include "common/message.h"
 #include "io/credentials.h"
 
@@ -22,13 +23,13 @@ enum connection_result {
 };
 
 struct connection_config {
-        const char *host;
-        uint16_t port;
+        const struct endpoint *endpoints; /* tried in turn */
+        size_t n_endpoints;
         const char *user;       /* NULL: none */
         const char *password;   /* NULL: none */
         struct credentials tls; /* what of it is about TLS */
         const char *client_id;
-        int64_t timeout_ms; /* for connection_open() */
+        int64_t timeout_ms; /* for connection_open(), all endpoints together */
 
         const char *const *topics;          /* to subscribe to, NULL-terminated */
         const char *const *user_properties; /* names to keep of what arrives, NULL-terminated */
@@ -60,8 +61,14 @@ int connection_new(struct connection **ret_connection, const struct connection_c
 /* Accepts NULL, returns NULL. */
 struct connection *connection_free(struct connection *connection);
 
-/* Connects, anew where it is connected, and subscribes. */
+/* Connects, anew where it is connected, and subscribes: at the endpoint of the last time, or else the next that lets us. */
 enum connection_result connection_open(struct connection *connection);
+
+/* From now on at the next endpoint. False: there is none that was not passed over already. */
+bool connection_pass_over(struct connection *connection);
+
+/* The endpoint that it is or was connected to, or tried last. */
+const struct endpoint *connection_endpoint(const struct connection *connection);
 void connection_close(struct connection *connection);
 
 /* As connection_close(); the session ends, whatever its expiry is. */

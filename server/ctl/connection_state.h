@@ -8,15 +8,17 @@
 struct connection {
         struct connection_config config;
         struct mosquitto *client; /* NULL: not connected */
-        bool is_ready;            /* connected and subscribed */
+        size_t at;                /* the endpoint */
+        size_t n_passed_over;
+        bool is_ready; /* connected and subscribed */
         bool has_failed;
         bool ends_session;
         struct connection_limits limits;
         char problem[512];
 };
 
-#define BROKER                "the broker at %s:%u"
-#define BROKER_OF(connection) (connection)->config.host, (connection)->config.port
+#define BROKER                "the broker at %s"
+#define BROKER_OF(connection) endpoint_text(connection_endpoint(connection)).text
 
 /* Sets the client's callbacks; its userdata is the connection. */
 void connection_listen(struct mosquitto *client);

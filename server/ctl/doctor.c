@@ -218,8 +218,8 @@ static enum exit_code examine(struct doctor *doctor) {
                 return conclude(doctor, EXIT_NO_ANSWER);
         }
 
-        doctor_say(doctor, SEVERITY_OK, "broker", NULL, "%s:%u speaks MQTT 5", doctor->options->host,
-                   doctor->options->port);
+        doctor_say(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
+                   endpoint_text(connection_endpoint(doctor->connection)).text);
         for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
                 checks[i](doctor);
         return conclude(doctor, EXIT_DONE);

@@ -33,7 +33,8 @@ static int set_url(struct options *options, const char *value) {
         /* a URL says all of it; the name and password of another URL must not go to this one's host */
         url_deinit(&options->url);
         options->url = url;
-        options->host = NULL;
+        options->is_url_given = true;
+        options->hosts = NULL;
         options->port = 0;
         if (url.user)
                 options->user = NULL;
@@ -50,7 +51,17 @@ static int set_text(const char **text, const char *value) {
 }
 
 static int set_host(struct options *options, const char *value) {
-        return set_text(&options->host, value);
+        int r = endpoints_check(slice_from_string(value));
+
+        if (r < 0)
+                return r;
+
+        options->hosts = value;
+        return 0;
+}
+
+static int set_config(struct options *options, const char *value) {
+        return set_text(&options->config_file, value);
 }
 
 static int set_port(struct options *options, const char *value) {
@@ -69,6 +80,7 @@ static int set_tls(struct options *options, const char *value) {
         if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
                 return -EINVAL;
         options->tls.tls = strcmp(value, "on") == 0;
+        options->is_tls_given = true;
         return 0;
 }
 
@@ -231,10 +243,13 @@ const struct option option_table[] = {
 
         { "url", 'u', "URL", "STATESTORE_URL", "mqtt://127.0.0.1:1883", NULL,
           "mqtt://[USER[:PASSWORD]@]HOST[:PORT]; stat, top: http://HOST[:PORT]", OPTION_FOR_ALL, set_url },
-        { "host", 0, "HOST", "STATESTORE_HOST", NULL, "a name or an address",
-          "the broker, in place of --url's", OPTION_FOR_ALL, set_host },
+        { "host", 0, "HOST[,HOST]", "STATESTORE_HOST", NULL,
+          "names, addresses or socket paths, each with :PORT or without",
+          "the broker, in place of --url's; several are tried in turn", OPTION_FOR_ALL, set_host },
         { "port", 0, "PORT", "STATESTORE_PORT", NULL, "a port from 1 to 65535",
           "its port, in place of --url's", OPTION_FOR_ALL, set_port },
+        { "config", 0, "FILE", "STATESTORE_CONFIG", NULL, "a file name",
+          "statestored's, whose broker it is if nothing above says which", OPTION_FOR_ALL, set_config },
         { "user", 0, "NAME", "STATESTORE_USER", NULL, "a user name", "who we are to the broker",
           OPTION_FOR_ALL, set_user },
         { "password-file", 0, "FILE", "STATESTORE_PASSWORD_FILE", NULL, "a file name",

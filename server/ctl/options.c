@@ -15,6 +15,7 @@
 #include "common/assert.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "config.h"
 #include "ctl/help.h"
 #include "ctl/input.h"
 #include "ctl/option_table.h"
@@ -264,6 +265,54 @@ static void make_client_id(struct options *options) {
         options->client_id = options->client_id_space;
 }
 
+static bool is_store_configured(const struct options *options) {
+        static const char *const variables[] = { "STATESTORE_BROKER_HOST", "STATESTORE_BROKER_PORT",
+                                                 "STATESTORE_BROKER_TLS", "STATESTORE_BROKER_TLS_CA_FILE",
+                                                 "STATESTORE_BROKER_TLS_ALPN" };
+        bool is_any = options->config_file;
+
+        for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+                is_any = is_any || getenv(variables[i]);
+        return is_any;
+}
+
+/* The broker of the store that is configured here; not as whom the store comes to it, for that is the store's alone. */
+static enum options_result take_from_store(struct options *options) {
+        struct credentials *tls = &options->tls;
+
+        if (options->hosts || options->is_url_given || !is_store_configured(options))
+                return OPTIONS_RUN;
+
+        options->store = calloc(1, sizeof(*options->store));
+        if (!options->store)
+                return wrong(options, "memory", "out of it");
+        if (config_read_broker(options->config_file, options->store) != CONFIG_RUN)
+                return OPTIONS_WRONG;
+
+        options->hosts = options->store->hosts;
+        if (!options->port)
+                options->port = options->store->port;
+        if (!options->is_tls_given)
+                tls->tls = options->store->tls;
+        if (!tls->tls_ca_file)
+                tls->tls_ca_file = options->store->tls_ca_file;
+        if (!tls->tls_alpn)
+                tls->tls_alpn = options->store->tls_alpn;
+        return OPTIONS_RUN;
+}
+
+static enum options_result find_broker(struct options *options) {
+        enum options_result result = take_from_store(options);
+        const char *hosts = options->hosts ? options->hosts : options->url.host;
+        uint16_t port = options->port ? options->port : options->url.port;
+
+        if (result != OPTIONS_RUN)
+                return result;
+        if (endpoints_parse(slice_from_string(hosts), port, &options->endpoints, &options->n_endpoints) < 0)
+                return wrong(options, "--url", "a host was expected");
+        return OPTIONS_RUN;
+}
+
 static enum options_result settle(struct parser *parser) {
         struct options *options = parser->options;
         enum options_result result;
@@ -281,10 +330,8 @@ static enum options_result settle(struct parser *parser) {
         if (result == OPTIONS_RUN)
                 result = check_stdin(options);
 
-        if (!options->host)
-                options->host = options->url.host;
-        if (!options->port)
-                options->port = options->url.port;
+        if (result == OPTIONS_RUN)
+                result = find_broker(options);
         if (!options->user)
                 options->user = options->url.user;
         if (result == OPTIONS_RUN)
@@ -318,6 +365,8 @@ enum options_result options_init(struct options *options, int n_arguments, char 
         for (size_t i = 0; i < n_options; i++)
                 if (option_table[i].initial)
                         option_table[i].set(options, option_table[i].initial);
+        options->is_url_given = false;
+        options->is_tls_given = false;
 
         result = read_environment(options);
         while (result == OPTIONS_RUN && *parser.arguments)
@@ -330,5 +379,9 @@ enum options_result options_init(struct options *options, int n_arguments, char 
 void options_deinit(struct options *options) {
         free(options->words);
         free(options->password);
+        endpoints_free(options->endpoints, options->n_endpoints);
+        if (options->store)
+                config_deinit(options->store);
+        free(options->store);
         url_deinit(&options->url);
 }

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "common/endpoint.h"
 #include "ctl/command.h"
 #include "ctl/url.h"
 #include "io/credentials.h"
@@ -18,13 +19,20 @@ struct options {
         const char **words; /* owned array: what follows the command's name, less --nex's VALUE */
         size_t n_words;
 
+        const char *config_file; /* statestored's; NULL: none was named */
         struct url url;
-        const char *host;
-        uint16_t port;
-        const char *user; /* NULL: none */
+        bool is_url_given;
+        const char *hosts;          /* as --host gives them; NULL: none, here and below */
+        uint16_t port;              /* of those that name none; 0: none was given */
+        struct endpoint *endpoints; /* owned: what comes of all that; a broker is at one of them */
+        size_t n_endpoints;
+        const char *user;
         const char *password_file;
         char *password;         /* owned; NULL: none */
         struct credentials tls; /* what of it is about TLS */
+        bool is_tls_given;
+        struct config *
+                store; /* owned: what of statestored's configuration the above borrows from; NULL: nothing */
         const char *client_id;
         char client_id_space[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;

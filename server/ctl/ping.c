@@ -7,8 +7,23 @@
 #include "ctl/output.h"
 #include "ctl/task.h"
 
+/* The store is at one of the brokers; another may be there without it. *ret_sent_ns: when who answered was asked. */
+static enum connection_result ask_everywhere(struct task *task, const struct session_request *request,
+                                             int64_t *ret_sent_ns, struct session_reply *ret_reply) {
+        enum connection_result result;
+
+        do {
+                *ret_sent_ns = system_clock_mono_ns();
+                result = session_request(task->session, request, ret_reply);
+        } while (result == CONNECTION_TIME_OVER &&
+                 session_connect_elsewhere(task->session) == CONNECTION_OK);
+        return result;
+}
+
 enum exit_code command_ping(struct task *task) {
-        struct session_request request = { 0 };
+        struct session_request request = {
+                .timeout_ms = task->options->timeout_ms / (int64_t)task->options->n_endpoints,
+        };
         const char *who = "the store";
         struct session_reply reply;
         int64_t sent_ns;
@@ -18,8 +33,7 @@ enum exit_code command_ping(struct task *task) {
         /* a key that nobody has: the answer is as short as can be, and whatever it is the store is there */
         session_request_add(&request, SLICE_LITERAL("GET"));
         session_request_add(&request, slice_from_string(task->options->client_id));
-        sent_ns = system_clock_mono_ns();
-        if (session_request(task->session, &request, &reply) != CONNECTION_OK) {
+        if (ask_everywhere(task, &request, &sent_ns, &reply) != CONNECTION_OK) {
                 complain("%s", session_problem(task->session));
                 return EXIT_NO_ANSWER;
         }

@@ -35,7 +35,7 @@ struct session {
         bool is_unheard; /* the broker knew of nobody who wanted it */
         bool is_answered;
         struct buf payload, version, source, fault;
-        char problem[256]; /* no answer in time */
+        char problem[512]; /* no answer in time */
 };
 
 static const char *const reply_properties[] = {
@@ -206,7 +206,6 @@ static struct slice or_absent(const struct buf *buf) {
 
 enum connection_result session_request(struct session *session, const struct session_request *request,
                                        struct session_reply *ret_reply) {
-        const struct options *options = session->config.options;
         struct duration_text timeout = duration_text(timeout_of(session, request));
         enum connection_result result;
 
@@ -217,11 +216,11 @@ enum connection_result session_request(struct session *session, const struct ses
                                          timeout_of(session, request));
         if (result == CONNECTION_TIME_OVER)
                 snprintf(session->problem, sizeof(session->problem),
-                         "no answer within %s: %s the broker at %s:%u; is statestored running there?",
+                         "no answer within %s: %s the broker at %s; is statestored running there?",
                          timeout.text,
                          session->is_unheard ? "it seems that no state store is connected to"
                                              : "no state store answers through",
-                         options->host, options->port);
+                         endpoint_text(connection_endpoint(session->connection)).text);
         if (result != CONNECTION_OK)
                 return result;
 
@@ -237,6 +236,12 @@ enum connection_result session_request(struct session *session, const struct ses
 enum connection_result session_connect(struct session *session) {
         session->problem[0] = '\0';
         return connection_open(session->connection);
+}
+
+enum connection_result session_connect_elsewhere(struct session *session) {
+        if (!connection_pass_over(session->connection))
+                return CONNECTION_TIME_OVER;
+        return session_connect(session);
 }
 
 void session_disconnect(struct session *session) {
@@ -275,8 +280,8 @@ static int make_topics(struct session *session) {
 
 struct connection_config connection_config_of(const struct options *options) {
         return (struct connection_config){
-                .host = options->host,
-                .port = options->port,
+                .endpoints = options->endpoints,
+                .n_endpoints = options->n_endpoints,
                 .user = options->user,
                 .password = options->password,
                 .tls = options->tls,

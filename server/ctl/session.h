@@ -50,6 +50,9 @@ int session_new(struct session **ret_session, const struct session_config *confi
 struct session *session_free(struct session *session);
 
 enum connection_result session_connect(struct session *session);
+
+/* At another broker of those that there are. CONNECTION_TIME_OVER: all of them have been connected to. */
+enum connection_result session_connect_elsewhere(struct session *session);
 void session_disconnect(struct session *session);
 
 /* *ret_reply is written on CONNECTION_OK only. */

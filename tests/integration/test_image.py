@@ -90,6 +90,8 @@ def test_an_image_has_an_ordinary_user_and_nothing_to_build_with(image, request)
     for tool in ("gcc", "cc", "ld", "make", "ninja", "meson", "python3"):
         for folder in ("usr/bin", "usr/local/bin"):
             assert not (image.root / folder / tool).exists(), tool
+    assert (image.root / "usr/share/doc/statestored/LICENSE").read_text().strip().startswith("Apache License")
+    assert image.labels["org.opencontainers.image.title"]
     assert not (image.root / "source").exists() and not list((image.root / "var/lib/apt/lists").iterdir())
 
 
@@ -110,6 +112,29 @@ def test_the_store_waits_for_its_broker_and_is_not_healthy_meanwhile(make, broke
 
     make("mosquitto", broker_image).start()
     wait_until(lambda: is_healthy(store), "the store is healthy")
+
+
+def test_a_store_of_several_brokers_that_a_file_names_is_healthy(broker, store):
+    del store.environment["STATESTORE_BROKER_HOST"]
+    store.environment["STATESTORE_CONFIG"] = "/var/lib/statestored/statestored.conf"
+    (store.volumes["/var/lib/statestored"] / "statestored.conf").write_text("[broker]\nhost = 127.0.0.1:1, mosquitto\n")
+    store.start()
+
+    wait_until(lambda: is_healthy(store), "the store is healthy")
+
+
+@pytest.mark.parametrize("name", ["statestored", "mosquitto"])
+def test_it_runs_as_another_user_of_group_0(make, broker_image, store_image, name):
+    """As in OpenShift, which chooses the user."""
+    def image_of(service, image):
+        return image._replace(user="1000660000:0") if service == name else image
+
+    make("mosquitto", image_of("mosquitto", broker_image)).start()
+    store = make("statestored", image_of("statestored", store_image)).start()
+    wait_until(lambda: is_healthy(store), "the store is healthy")
+
+    assert ctl(store, "set", "key", "value").returncode == 0
+    assert ctl(store, "get", "key").stdout == "value"
 
 
 def test_what_is_stored_outlives_the_container(broker, store):

@@ -23,6 +23,7 @@ class Image(NamedTuple):
     command: list
     volumes: list
     healthcheck: list
+    labels: dict
 
 
 def mirror():
@@ -79,6 +80,7 @@ class Builder:
             command=[*(config["Entrypoint"] or []), *(config["Cmd"] or [])],
             volumes=list(config["Volumes"] or {}),
             healthcheck=config.get("Healthcheck", {}).get("Test"),
+            labels=config["Labels"] or {},
         )
 
     def close(self):

@@ -11,8 +11,8 @@ from paho.mqtt.properties import Properties
 
 from support.broker import Broker, free_port
 from support.client import INVOKE
-from support.ctl import ESCAPE_SEQUENCE, NO_ANSWER, STORE_ERROR, Ctl
-from support.process import PATIENCE
+from support.ctl import DONE, ESCAPE_SEQUENCE, NO_ANSWER, STORE_ERROR, Ctl
+from support.process import PATIENCE, wait_until
 
 
 def test_a_request_is_what_the_published_clients_send(site):
@@ -73,6 +73,21 @@ def test_no_store(site, arguments):
     assert (ended.returncode, ended.stdout) == (NO_ANSWER, b"")
     assert "no answer within 500ms" in ended.stderr.decode()
     assert f"127.0.0.1:{site.broker.port}" in ended.stderr.decode()
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_ping_finds_the_store_at_whichever_broker_it_is(make_site, site):
+    elsewhere = make_site(plugin=False)
+    site.start_store()
+    hosts = f"127.0.0.1:1,127.0.0.1:{elsewhere.broker.port},127.0.0.1:{site.broker.port}"
+
+    def pinged():
+        return Ctl(1).run("ping", "--timeout", "2s", variables={"HOST": hosts})
+
+    wait_until(lambda: pinged().returncode == DONE, "the store is found")
+    site.store.stop()
+    ended = pinged()
+    assert ended.returncode == NO_ANSWER and ended.stdout == b""
     assert ended.stderr.count(b"\n") == 1
 
 

@@ -10,11 +10,12 @@ from support.ctl import NO_ANSWER, USAGE, Ctl, environment
 from support.process import CTL, PATIENCE, bound_to_us
 
 
-def first_packet(arguments, variables):
-    """What a broker at a port of its own is sent first; {port} stands for that port."""
+def first_packet(arguments, variables, before=lambda port: None):
+    """What a broker at a port of its own is sent first; {port} stands for that port, with which `before` is called."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE)
         port = server.getsockname()[1]
+        before(port)
         child = subprocess.Popen(bound_to_us([CTL, *(argument.format(port=port) for argument in arguments)]),
                                  env=environment({name: value.format(port=port) for name, value in variables.items()}),
                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -43,9 +44,49 @@ def field(text):
     (["--host", "127.0.0.1"], {"URL": "mqtt://nobody.invalid:{port}"}),
     (["--port", "{port}"], {"PORT": "1"}),
     (["-u", "mqtt://127.0.0.1:{port}"], {"HOST": "nobody.invalid", "PORT": "1"}),
+    (["--host", "127.0.0.1:1,127.0.0.1:{port}"], {}),
+    ([], {"HOST": "127.0.0.1:1,127.0.0.1", "PORT": "{port}"}),
 ])
 def test_flags_beat_the_environment_and_it_beats_the_defaults(arguments, variables):
     assert first_packet([*arguments, "ping"], variables)[:1] == b"\x10"
+
+
+# The store's own configuration, as it stands in a container, or in a file.
+
+
+@pytest.mark.parametrize("arguments, variables, text", [
+    ([], {"BROKER_HOST": "127.0.0.1:1,127.0.0.1:{port}"}, None),
+    ([], {"BROKER_PORT": "{port}"}, None),
+    ([], {"CONFIG": "{file}"}, "[broker]\nhost = 127.0.0.1:{port}\n"),
+    (["--config", "{file}"], {"CONFIG": "/nowhere"}, "[broker]\nport = {port}\n[storage]\ndata-dir = /nowhere\n"),
+    ([], {"CONFIG": "{file}", "BROKER_PORT": "{port}"}, "[broker]\nport = 1\n[policy]\nfile = /nowhere\n"),
+    (["--port", "{port}"], {"BROKER_HOST": "127.0.0.1", "BROKER_PORT": "1"}, None),
+    (["--host", "127.0.0.1", "--port", "{port}"], {"BROKER_HOST": "nobody.invalid", "BROKER_TLS": "on"}, None),
+    (["-u", "mqtt://127.0.0.1:{port}"], {"BROKER_HOST": "nobody.invalid", "BROKER_TLS": "on"}, None),
+    (["--tls", "off"], {"BROKER_PORT": "{port}", "BROKER_TLS": "on"}, None),
+    ([], {"BROKER_PORT": "{port}", "BROKER_USER": "alice", "BROKER_PASSWORD_FILE": "/nowhere"}, None),
+])
+def test_the_stores_broker_is_ours_where_nothing_else_is_said(tmp_path, arguments, variables, text):
+    packet = first_packet_with(tmp_path, arguments, variables, text)
+
+    assert packet[:1] == b"\x10"
+    assert b"alice" not in packet, "as whom the store comes is the store's alone"
+
+
+def test_the_stores_broker_speaks_tls_with_us_too(tmp_path):
+    packet = first_packet_with(tmp_path, [], {"BROKER_PORT": "{port}", "CONFIG": "{file}"}, "[broker]\ntls = on\n")
+
+    assert packet[:1] == b"\x16"
+
+
+def first_packet_with(tmp_path, arguments, variables, text):
+    file = tmp_path / "statestored.conf"
+
+    def fill(value):
+        return value.replace("{file}", str(file))
+
+    return first_packet([*map(fill, arguments), "ping"], {name: fill(value) for name, value in variables.items()},
+                        before=lambda port: file.write_text((text or "").format(port=port)))
 
 
 @pytest.mark.parametrize("arguments, variables", [
@@ -127,6 +168,7 @@ def test_each_run_has_a_client_id_of_its_own():
     (["get", "key", "--port", "0"], "--port"),
     (["get", "key", "--port", "65536"], "--port"),
     (["get", "key", "--host", ""], "--host"),
+    (["get", "key", "--host", "a,,b"], "--host"),
     (["get", "key", "--url", "http://host"], "--url"),
     (["get", "key", "-u", "mqtt://"], "-u"),
     (["get", "key", "-u", "mqtt://host/path"], "-u"),
@@ -148,13 +190,20 @@ def test_wrong_usage_is_named_in_one_line(arguments, named):
     assert ended.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("variable, value", [("PORT", "mqtt"), ("URL", "mqtt://"), ("TIMEOUT", "soon"),
+@pytest.mark.parametrize("variable, value", [("PORT", "mqtt"), ("BROKER_PORT", "many"), ("BROKER_HOST", ","), ("URL", "mqtt://"), ("TIMEOUT", "soon"),
                                              ("CLIENT_ID", "a+b")])
 def test_a_wrong_variable_is_named(variable, value):
     ended = Ctl(1).run("ping", variables={variable: value})
 
     assert (ended.returncode, ended.stdout) == (USAGE, b"")
     assert f"STATESTORE_{variable}" in ended.stderr.decode()
+
+
+def test_a_configuration_of_the_stores_that_cannot_be_read_is_named():
+    ended = Ctl(1).run("ping", variables={"CONFIG": "/nonexistent"})
+
+    assert (ended.returncode, ended.stdout) == (USAGE, b"")
+    assert b"/nonexistent" in ended.stderr
 
 
 def test_a_url_that_is_wrong_is_not_repeated_for_it_may_hold_a_password():
