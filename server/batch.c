@@ -201,12 +201,8 @@ void batch_count(const struct batch *batch, struct counters *counters) {
                 counters->n_answers[verb][reply->outcome]++;
                 if (reply->is_repeated)
                         counters->n_repeated++;
-                else if (reply->outcome == OUTCOME_DELETED)
-                        counters->n_deletions++;
-                else if (reply->outcome == OUTCOME_DONE && verb == VERB_SET && reply->is_insertion)
+                else if (verb == VERB_SET && reply->is_insertion)
                         counters->n_insertions++;
-                else if (reply->outcome == OUTCOME_DONE && verb == VERB_SET)
-                        counters->n_modifications++;
         }
 }
 

@@ -31,9 +31,8 @@ enum drop {
 
 struct counters {
         uint64_t n_answers[N_VERBS][N_OUTCOMES]; /* of requests that were executed, as it was stored */
-        uint64_t n_repeated; /* of these, requests that came again and were not executed */
-        uint64_t n_insertions, n_modifications,
-                n_deletions; /* keys that were not there; were; are no more */
+        uint64_t n_repeated;   /* of these, requests that came again and were not executed */
+        uint64_t n_insertions; /* of SETs, those that found no such key, whatever came of them */
 
         uint64_t n_refused; /* answered with an error before the engine saw them: */
         uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES]; /* the last row: their verb is not known */

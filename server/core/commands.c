@@ -206,7 +206,7 @@ static void execute_set(struct step *step) {
                 answer_version(step, outcome, step->version);
         else
                 answer(step, outcome);
-        step->reply->is_insertion = !entry && outcome == OUTCOME_DONE;
+        step->reply->is_insertion = !entry;
 }
 
 static void execute_get(struct step *step) {

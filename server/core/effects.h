@@ -16,7 +16,7 @@
 struct reply {
         enum outcome outcome;
         bool has_version;
-        bool is_insertion; /* SET of a key that was not there */
+        bool is_insertion; /* SET of a key that was not there, whatever came of it */
         bool is_repeated;  /* the answer that was remembered of an earlier one */
         struct version version;
         struct entry *entry;    /* OUTCOME_VALUE */

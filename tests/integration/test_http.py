@@ -83,6 +83,8 @@ def test_what_was_asked_is_counted(site, pages):
     client.request("GET", "a")
     client.request("GET", "b")
     client.request("DEL", "a")
+    client.request("DEL", "a")
+    client.request("VDEL", "a", 1)
     client.request("NOSUCH", "a")
     client.request("GET", "a", "b")
     again = dict(correlation=b"same", ts=client.clock.now())
@@ -94,7 +96,7 @@ def test_what_was_asked_is_counted(site, pages):
 
     metrics = pages.metrics()
     requests = {name: value for name, value in metrics.items() if name.startswith("statestore_requests_total")}
-    assert sum(requests.values()) == 14
+    assert sum(requests.values()) == 16
     assert metrics['statestore_requests_total{verb="set",outcome="done"}'] == 4
     assert metrics['statestore_requests_total{verb="set",outcome="condition_not_met"}'] == 1
     assert metrics['statestore_requests_total{verb="get",outcome="value"}'] == 1
@@ -112,12 +114,12 @@ def test_what_was_asked_is_counted(site, pages):
     assert metrics["statestore_registrations"] == 1
     assert metrics["statestore_keys"] == 1
     assert metrics["statestore_broker_connected"] == 1
-    assert metrics["statestore_request_seconds_count"] == 13, "all that went through a batch"
+    assert metrics["statestore_request_seconds_count"] == 15, "all that went through a batch"
     assert metrics["statestore_serving"] == 1
     assert metrics["aio_broker_state_store_insertions"] == 2
-    assert metrics["aio_broker_state_store_modifications"] == 1
+    assert metrics["aio_broker_state_store_modifications"] == 5, "four that changed nothing too"
     assert metrics["aio_broker_state_store_retrievals"] == 3
-    assert metrics["aio_broker_state_store_deletions"] == 1
+    assert metrics["aio_broker_state_store_deletions"] == 3
     assert metrics["aio_broker_state_store_keynotify_requests"] == 1
     assert metrics["aio_broker_state_store_notifications_sent"] == 3
 

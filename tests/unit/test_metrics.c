@@ -89,6 +89,26 @@ Test(metrics, count_an_answer_that_is_given_again) {
         broker_ask(&broker, sending);
         cr_expect(shows("statestore_repeated_total 1"));
         cr_expect(shows("aio_broker_state_store_insertions 1"));
+        cr_expect(shows("aio_broker_state_store_modifications 1"));
+}
+
+/* As AIO's broker counts: requests, errors and those that change nothing too. */
+Test(metrics, count_for_aio_what_was_asked_for) {
+        ask("SET", "k", "v");
+        ask("SET", "k", "again");
+        ask("SET", "", "no key");
+        ask("DEL", "k", NULL);
+        ask("DEL", "k", NULL);
+        ask("VDEL", "k", "v");
+        ask("GET", "k", NULL);
+        ask("GET", "", NULL);
+        ask("KEYNOTIFY", "", NULL);
+
+        cr_expect(shows("aio_broker_state_store_insertions 1"));
+        cr_expect(shows("aio_broker_state_store_modifications 2"));
+        cr_expect(shows("aio_broker_state_store_deletions 3"));
+        cr_expect(shows("aio_broker_state_store_retrievals 2"));
+        cr_expect(shows("aio_broker_state_store_keynotify_requests 1"));
 }
 
 static const struct {
