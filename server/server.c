@@ -254,6 +254,23 @@ static int run(struct server *server) {
         return r;
 }
 
+static void end_at_once(int number) {
+        (void)number;
+        _exit(EXIT_SUCCESS);
+}
+
+/*
+ * Until the loop takes over, while what is stored is loaded: then there is nothing to be finished. Process 1, as in a
+ * container, is not ended by a signal that it does not handle; and whoever is told to reload is about to read all anyway.
+ */
+static void set_first_signals(void) {
+        signal(SIGTERM, end_at_once);
+        signal(SIGINT, end_at_once);
+        signal(SIGHUP, SIG_IGN);
+        signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error like any other */
+}
+
 int server_run(struct config *config, int n_arguments, char *const *arguments) {
         struct server server = { .config = *config,
                                  .n_arguments = n_arguments,
@@ -266,8 +283,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         config->policy = NULL; /* it becomes the daemon's */
         log_set_level(server.config.log_level);
         log_set_format(server.config.log_format);
-        signal(SIGPIPE, SIG_IGN);
-        signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error like any other */
+        set_first_signals();
         ready_file_remove(server.config.ready_file);
 
         r = run(&server);

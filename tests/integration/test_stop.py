@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How statestored takes leave of its broker."""
 
+import contextlib
+import os
 import signal
+from pathlib import Path
+
+import pytest
 
 from support.fake_broker import CONNACK_ACCEPTED, DISCONNECT, PUBACK, SUBSCRIBE
+from support.load import Load
+from support.process import STATESTORED, Process, preload, wait_until
 
 
 def test_the_connection_stays_open_until_the_broker_has_closed_it(fake_broker, store_of):
@@ -24,3 +31,38 @@ def test_the_connection_stays_open_until_the_broker_has_closed_it(fake_broker, s
     fake_broker.close()
 
     assert store.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_process_1_ends_while_it_still_loads_what_is_stored(tmp_path, number):
+    """As in a container: nobody else would end it, for the kernel keeps from it what it does not handle."""
+    stall = tmp_path / "stall"
+    stall.touch()
+    loading = Process("statestored", tmp_path / "statestored.log")
+    loading.spawn(["unshare", "--pid", "--fork", "--kill-child", STATESTORED, "--port", "1", "--data-dir", tmp_path / "data"],
+                  {**preload("stall_shim"), "STATESTORE_STALL": str(stall)})
+
+    def has_ended():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for pid in Path(f"/proc/{loading.child.pid}/task/{loading.child.pid}/children").read_text().split():
+                os.kill(int(pid), number)
+        return not loading.running()
+
+    wait_until(has_ended, "process 1 ends")
+    assert loading.child.returncode == 0, loading.log()
+
+
+def test_a_store_under_load_stops_and_keeps_what_it_has_acknowledged(site, tmp_path):
+    store = site.start_store("--data-dir", tmp_path / "data")
+    load = Load(site.connect(), depth=500)
+    load.wait_for_progress(2000)
+
+    assert store.stop() == 0
+    load.stop()
+    acknowledged = dict(load.answers)
+
+    store.start()
+    client = site.connect()
+    for number in list(acknowledged)[-20:]:
+        value = str(number).encode()
+        assert client.request("GET", load.key(number)).payload == b"$%d\r\n%s\r\n" % (len(value), value)
