@@ -249,7 +249,7 @@ const struct option option_table[] = {
         { "port", 0, "PORT", "STATESTORE_PORT", NULL, "a port from 1 to 65535",
           "its port, in place of --url's", OPTION_FOR_ALL, set_port },
         { "config", 0, "FILE", "STATESTORE_CONFIG", NULL, "a file name",
-          "statestored's, whose broker it is if nothing above says which", OPTION_FOR_ALL, set_config },
+          "the store's file: its broker, if nothing above says another", OPTION_FOR_ALL, set_config },
         { "user", 0, "NAME", "STATESTORE_USER", NULL, "a user name", "who we are to the broker",
           OPTION_FOR_ALL, set_user },
         { "password-file", 0, "FILE", "STATESTORE_PASSWORD_FILE", NULL, "a file name",

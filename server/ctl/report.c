@@ -57,7 +57,7 @@ static const struct row rows[] = {
         { VERB("vdel") },
         { VERB("keynotify") },
         { VERB("scan") },
-        { "  of these errors", "errors", UNIT_COUNT, NULL, NULL, NULL, read_errors },
+        { "answered with an error", "errors", UNIT_COUNT, NULL, NULL, NULL, read_errors },
         { "notifications", "notifications", UNIT_COUNT, "statestore_notifications_total", NULL, NULL, NULL },
         { "commits", "commits", UNIT_COUNT, "statestore_commits_total", NULL, NULL, NULL },
         { "dropped", "dropped", UNIT_COUNT, "statestore_dropped_total", NULL, NULL, NULL },
@@ -232,6 +232,8 @@ static void append_state(struct buf *text, const struct samples *samples, double
         buf_append_string(text, "statestored ");
         append_printable(text, samples_label(samples, "statestore_build_info", "version"), false);
         append(text, ", up %s: ", age_text(now_s - started_s).text);
+        if (is_set(samples, "statestore_storage_failing", NULL))
+                buf_append_string(text, "WHAT IS WRITTEN CANNOT BE STORED; ");
         if (!is_set(samples, "statestore_broker_connected", NULL))
                 buf_append_string(text, "NOT CONNECTED to a broker");
         else if (!is_set(samples, "statestore_serving", NULL))
@@ -241,8 +243,6 @@ static void append_state(struct buf *text, const struct samples *samples, double
                        is_set(samples, ability, "verified_identity") ? "verified" : "claimed",
                        is_set(samples, ability, "direct_delivery") ? "direct" : "by subscription",
                        is_set(samples, ability, "exact_presence") ? "exact" : "guessed");
-        if (is_set(samples, "statestore_storage_failing", NULL))
-                buf_append_string(text, "; WHAT IS WRITTEN CANNOT BE STORED");
         buf_append_string(text, "\n\n");
 }
 

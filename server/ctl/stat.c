@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "ctl/connection.h"
+#include "ctl/fit.h"
 #include "ctl/http_get.h"
 #include "ctl/output.h"
 #include "ctl/report.h"
@@ -131,14 +133,27 @@ static bool wait(const struct keyboard *keyboard, int64_t duration_ms) {
         return !interrupted;
 }
 
-/* On a terminal each table is put over the one before: what is left of longer lines and of more of them goes. */
+#define LAST_LINES   "\nq ends it\n"
+#define N_LAST_LINES 3 /* with the one where the cursor is */
+
+/*
+ * On a terminal each table is put over the one before: what is left of longer lines and of more of them goes. Its size is
+ * asked for each time, for windows change.
+ */
 static void show(const struct buf *report, bool is_screen) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
+        struct winsize size = { 0 };
 
-        if (is_screen)
+        if (!is_screen) {
+                buf_append_slice(&text, buf_slice(report));
+                buf_append_string(&text, "\n");
+        } else {
+                ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
                 buf_append_string(&text, "\x1B[H\x1B[2J");
-        buf_append_slice(&text, buf_slice(report));
-        buf_append_string(&text, is_screen ? "\nq ends it\n" : "\n");
+                fit_append(&text, buf_slice(report),
+                           size.ws_row > N_LAST_LINES ? size.ws_row - N_LAST_LINES : 0, size.ws_col);
+                buf_append_string(&text, LAST_LINES);
+        }
         output_write(&text);
 }
 
@@ -147,6 +162,7 @@ static enum exit_code show_until_told(const struct options *options, const struc
         CLEANUP(buf_deinit) struct buf report = { 0 };
         bool is_screen = isatty(STDOUT_FILENO);
         int64_t read_ms = 0;
+        bool has_shown = false;
 
         do {
                 struct samples last = before;
@@ -154,9 +170,14 @@ static enum exit_code show_until_told(const struct options *options, const struc
 
                 before = samples;
                 samples = last; /* its memory is used again */
-                if (fetch(options, &samples) < 0)
-                        return EXIT_NO_ANSWER;
+                read_ms = 0;
+                if (fetch(options, &samples) < 0) {
+                        if (!has_shown)
+                                return EXIT_NO_ANSWER;
+                        continue; /* it was there: let us see it come back */
+                }
                 read_ms = monotonic_ms();
+                has_shown = true;
 
                 buf_reset(&report);
                 report_append(&report, &samples, last_ms ? &before : NULL, (double)(read_ms - last_ms) / 1e3,

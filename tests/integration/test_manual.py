@@ -38,6 +38,14 @@ def test_a_page_is_clean_and_can_be_found_by_what_it_is_about(page):
     assert f'"{name} - ' in run("lexgrog", BUILD / "server" / "man" / page).stdout
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_name_is_broken_at_a_hyphen(page):
+    shown = run("man", "-l", BUILD / "server" / "man" / page, MANWIDTH="60").stdout
+
+    assert len(shown.splitlines()) > 100
+    assert "\u2010\n" not in shown and "\u00ad" not in shown
+
+
 def test_the_daemons_page_has_every_flag_with_its_default():
     shown = re.sub(r"\s+", " ", show("statestored.8"))
     lines = run(STATESTORED, "--help").stdout.splitlines()

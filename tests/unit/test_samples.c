@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "common/cleanup.h"
+#include "ctl/fit.h"
 #include "ctl/report.h"
 #include "unit/table.h"
 
@@ -144,10 +146,10 @@ Test(report, says_the_state_then_totals_and_rates) {
         cr_assert_eq(read_into(&before, slice_from_string(page_before)), 0);
         cr_assert_eq(read_into(&samples, slice_from_string(page_after)), 0);
         printed = report(true, 10, 1000 + 2 * 86400 + 3 * 3600);
-        cr_expect_not_null(strstr(printed,
-                                  "up 2 d 3 h: serving; identity verified, delivery by "
-                                  "subscription, presence guessed; WHAT IS WRITTEN CANNOT BE STORED\n"),
-                           "%s", printed);
+        cr_expect_not_null(
+                strstr(printed, "up 2 d 3 h: WHAT IS WRITTEN CANNOT BE STORED; serving; identity verified, "
+                                "delivery by subscription, presence guessed\n"),
+                "%s", printed);
         cr_expect_not_null(strstr(printed, " 1,234,577       23,458/s\n"), "%s", printed);
         cr_expect_not_null(strstr(printed, " 10            1/s\n"), "%s", printed);
         cr_expect_not_null(strstr(printed, "3.2 MiB of 1.0 GiB\n"), "%s", printed);
@@ -178,4 +180,28 @@ Test(report, stands_whatever_numbers_it_is_given) {
         buf_reset(&text);
         report_append_json(&text, &samples, NAN);
         cr_expect_not(buf_failed(&text));
+}
+
+static const struct {
+        const char *name;
+        size_t n_lines, n_columns;
+        const char *shown;
+} sizes[] = {
+        { "no size is known", 0, 0, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
+        { "all fits", 6, 11, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
+        { "details go first", 5, 80, "state of it\n\n     head\na 1\nc 3\n" },
+        { "then what stands last", 4, 80, "state of it\n\n     head\na 1\n" },
+        { "one line", 1, 80, "state of it\n" },
+        { "long lines are cut", 0, 5, "state\n\n     \na 1\n  b 2\nc 3\n" },
+};
+
+Test(fit, keeps_what_a_person_asks_for_first) {
+        for (size_t i = 0; i < N_ROWS(sizes); i++) {
+                CLEANUP(buf_deinit) struct buf shown = { 0 };
+
+                fit_append(&shown, S("state of it\n\n     head\na 1\n  b 2\nc 3\n"), sizes[i].n_lines,
+                           sizes[i].n_columns);
+                buf_append(&shown, "", 1);
+                cr_expect_str_eq((const char *)shown.data, sizes[i].shown, ROW(sizes, i));
+        }
 }

@@ -2,13 +2,16 @@
 """statestorectl stat and top: the numbers that a person asks for first, read from the store's pages."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import threading
 
 import pytest
@@ -52,7 +55,7 @@ def test_stat_prints_what_is_and_what_has_been(site, url):
     assert "serving; identity claimed" in ended.stdout
     assert row(ended.stdout, "requests")[1] == "4"
     assert row(ended.stdout, "set")[1] == "2"
-    assert row(ended.stdout, "of these errors")[3] == "1"
+    assert row(ended.stdout, "answered with an error")[4] == "1"
     assert row(ended.stdout, "keys")[1:] == ["2", "of", "1,000,000"]
 
     site.broker.kill()
@@ -149,9 +152,30 @@ def test_top_goes_on_though_its_input_is_empty_from_the_start(url):
     assert child.returncode == 0
 
 
+def test_top_waits_for_a_store_that_is_started_again(site, url):
+    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        next(line for line in child.stdout if re.match(r"requests +4\b", line))
+        site.store.stop()
+        assert "/metrics: " in child.stderr.readline()
+        site.store.start()
+        line = next(line for line in child.stdout if re.match(r"requests +0", line))
+        assert line.split() == ["requests", "0"], "no rate across a restart"
+    finally:
+        child.stdin.close()
+        child.stdout.read()
+        child.stderr.read()
+    assert child.wait(PATIENCE) == 0
+
+
+ROWS, COLUMNS = 24, 80
+
+
 @pytest.mark.parametrize("key", [b"q", b"\x03", b"\x04"])
 def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     child = subprocess.Popen(["setsid", "--ctty", CTL, "top", "--interval", "100ms", "--url", url], stdin=theirs,
                              stdout=theirs, stderr=theirs)
     os.close(theirs)
@@ -168,6 +192,9 @@ def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
         child.kill()
         os.close(ours)
     assert b"q ends it" in shown and b"a second" in shown
+    screens = [screen.splitlines() for screen in shown.split(CLEAR)[1:3]]
+    assert all(screen[0].startswith(b"statestored ") for screen in screens)
+    assert all(len(screen) < ROWS and max(map(len, screen)) <= COLUMNS for screen in screens)
 
 
 def test_top_ends_when_nobody_reads_it(url):
