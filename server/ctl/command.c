@@ -159,7 +159,8 @@ const struct command commands[N_COMMANDS] = {
                              "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n",
                              0, 0 },
         [COMMAND_TEST] = { "test", "WHAT [WORD]...", "steer a store that was started with --control",
-                           "reset                       empty, as just started without --seed: keys, clock,\n"
+                           "reset                       empty, as just started without --seed: keys, "
+                           "clock,\n"
                            "                            rules, requests\n"
                            "seed FILE                   set keys, exported or a list of objects; - is "
                            "stdin\n"

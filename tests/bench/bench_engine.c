@@ -13,11 +13,8 @@ static const struct {
         const char *name;
         void (*run)(uint64_t n_keys, uint64_t n_rounds);
 } parts[] = {
-        { "rates", engine_rates },
-        { "growth", engine_growth },
-        { "expiry", engine_expiry },
-        { "memory", engine_memory },
-        { "policy", engine_policy },
+        { "rates", engine_rates },   { "growth", engine_growth }, { "expiry", engine_expiry },
+        { "memory", engine_memory }, { "policy", engine_policy },
 };
 
 int main(int n_arguments, char **arguments) {
