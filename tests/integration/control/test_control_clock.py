@@ -5,6 +5,8 @@ import json
 import time
 import uuid
 
+import pytest
+
 from support.control import value_of
 from support.hlc import Hlc
 from support.process import wait_until
@@ -56,6 +58,15 @@ def test_of_a_seed_with_a_fault_nothing_is_set(control, client):
     assert answer.startswith(b"-ERR seed:3: "), answer
     assert value_of(client, "key") == b"old"
     assert value_of(client, "other") is None
+
+
+@pytest.mark.parametrize("text", [
+    "[" * 5000 + "]" * 5000, '[{"a":' + "[" * 5000 + "]" * 5000 + "}]", "[1]", "5", "\0", b"\xff", "[", '{"key":1,"value":2}',
+    '{"key":"","value":"x"}', '[{"a":"1"},{"":"2"}]',
+])
+def test_what_is_no_seed_is_refused_and_sets_nothing(control, client, text):
+    assert control.ask("seed", text).startswith(b"-ERR seed:1: ")
+    assert value_of(client, "a") is None
 
 
 # The clock
