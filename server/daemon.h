@@ -90,7 +90,7 @@ void daemon_set_limits(struct daemon *daemon, const struct engine_config *config
 
 /*
  * From here on requests are decided by this policy, which is taken over; NULL: everything is allowed. Registrations that
- * it does not grant end, as soon as the broker can be told.
+ * it does not grant end, as soon as the broker can be told, many of them in several ticks.
  */
 void daemon_set_policy(struct daemon *daemon, struct policy *policy, struct now now);
 

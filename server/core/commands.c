@@ -7,6 +7,7 @@
 #include "common/glob.h"
 #include "common/topics.h"
 #include "core/departure.h"
+#include "core/revocation.h"
 
 #define NS_PER_MS INT64_C(1000000)
 
@@ -22,7 +23,7 @@ static void answer_version(struct step *step, enum outcome outcome, struct versi
 
 /* Takes the entry out and tells who watches it. Nothing has changed on -ENOMEM. */
 static int take_out(struct engine *engine, struct entry *entry, struct effects *effects) {
-        struct registration *watchers = watch_of_key(&engine->watch, entry_key(entry));
+        struct registration *watchers = revocation_watchers(engine, entry_key(entry), effects);
         int64_t deadline_ns;
         int r;
 
@@ -147,7 +148,7 @@ static bool is_persistent(const struct engine *engine, const struct request *req
 static int set(struct step *step, struct entry *replaced) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
-        struct registration *watchers = watch_of_key(&engine->watch, request->key);
+        struct registration *watchers = revocation_watchers(engine, request->key, step->effects);
         struct row row = { .type = ROW_ENTRY };
         struct entry *entry;
         int r;

@@ -6,7 +6,7 @@
 
 #include "common/array.h"
 #include "common/assert.h"
-#include "common/cleanup.h"
+#include "core/revocation.h"
 
 /* Out of memory storage is not told, and keeps a registration too many until its client leaves once more. */
 void departure_end(struct engine *engine, struct registration *registration, bool is_final,
@@ -60,11 +60,8 @@ static bool has_departed(const struct registration *registration, const struct e
         }
 }
 
-/*
- * The next registration that this batch has stopped, and that comes back if it fails, from row *at on; NULL: none. Most
- * batches stop none, and many clients may leave in one.
- */
-static struct row *next_stopped(struct effects *effects, size_t *at) {
+/* Most batches stop none, and many clients may leave in one. */
+struct row *departure_next_stopped(struct effects *effects, size_t *at) {
         while (effects->n_stopped > 0 && *at < effects->n_rows) {
                 struct row *row = &effects->rows[(*at)++];
 
@@ -80,52 +77,8 @@ static void end_stopped(const struct event *event, struct effects *effects) {
         struct row *row;
         size_t at = 0;
 
-        while ((row = next_stopped(effects, &at)))
+        while ((row = departure_next_stopped(effects, &at)))
                 row->registration.is_final = has_departed(row->registration.registration, event);
-}
-
-/* Of the registrations that are there; one whose client cannot be read for want of memory is not granted. */
-static bool is_granted(const struct engine *engine, const struct registration *registration) {
-        const struct policy *policy = engine->config.policy;
-        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
-        uint64_t budget = POLICY_STEPS_MAX;
-        struct asker asker;
-
-        if (!policy)
-                return true;
-
-        registration_names(registration, &client, &key);
-        asker = (struct asker){ buf_slice(&client), registration->user, registration->connection != 0 };
-        return !buf_failed(&client) && !buf_failed(&key) &&
-               policy_decide(policy, &asker, ACCESS_READ, buf_slice(&key), &budget);
-}
-
-/* As if its connection had ended; but it lives, so the broker is told when it has none left. */
-static void end_not_granted(struct engine *engine, struct effects *effects) {
-        struct table_cursor cursor = { 0 };
-        struct registration *registration;
-
-        while ((registration = watch_each(&engine->watch, &cursor))) {
-                uint64_t connection = registration->connection;
-
-                if (is_granted(engine, registration))
-                        continue;
-
-                departure_end(engine, registration, true, effects);
-                engine->unlisted_at = engine->n_departures;
-                if (connection != 0 && !watch_of_connection(&engine->watch, connection) &&
-                    effects_reserve_hold(effects) == 0)
-                        effects_hold(effects, connection, false);
-        }
-}
-
-/* What was stopped in this batch does not come back if it is not granted any more. */
-static void end_stopped_not_granted(const struct engine *engine, struct effects *effects) {
-        struct row *row;
-        size_t at = 0;
-
-        while ((row = next_stopped(effects, &at)))
-                row->registration.is_final = !is_granted(engine, row->registration.registration);
 }
 
 void departure_end_former(struct engine *engine, struct slice client, uint64_t connection,
@@ -136,7 +89,7 @@ void departure_end_former(struct engine *engine, struct slice client, uint64_t c
 
         if (oldest && oldest->connection != connection)
                 end_all_of_client(engine, oldest, effects);
-        while ((row = next_stopped(effects, &at)))
+        while ((row = departure_next_stopped(effects, &at)))
                 row->registration.is_final = row->registration.registration->connection != connection &&
                                              registration_is_of(row->registration.registration, client);
 }
@@ -156,8 +109,7 @@ void departure_step(struct engine *engine, const struct event *event, struct eff
                 end_others(engine, event, effects);
                 break;
         case EVENT_POLICY_CHANGED:
-                end_not_granted(engine, effects);
-                end_stopped_not_granted(engine, effects);
+                revocation_begin(engine, effects);
                 return;
         case EVENT_NOT_DELIVERED:
                 if (!event->registration->key)

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "core/commands.h"
 #include "core/departure.h"
+#include "core/revocation.h"
 
 /* How long an answer is remembered: the request's expiry, within bounds (protocol section 11). */
 #define REMEMBER_MIN_S     60
@@ -228,6 +229,7 @@ static int step_tick(struct engine *engine, struct now now, struct effects *effe
         struct entry *entry;
         int r;
 
+        revocation_go_on(engine, effects);
         for (int i = 0; i < ENGINE_EXPIRED_MAX; i++) {
                 entry = store_expired(&engine->store, now.mono_ns);
                 if (!entry)
@@ -259,5 +261,7 @@ int64_t engine_next_deadline(const struct engine *engine) {
         int64_t expiry = heap_first_deadline(&engine->store.deadlines);
         int64_t forgetting = dedup_next_deadline(&engine->dedup);
 
+        if (engine->is_revoking)
+                return 0;
         return expiry < forgetting ? expiry : forgetting;
 }

@@ -50,7 +50,7 @@ enum event_type {
         EVENT_CONNECTIONS_KEPT, /* all but those made over `connections` */
         EVENT_ALL_LEFT,         /* all */
         EVENT_NOT_DELIVERED,    /* `registration`: nobody got its notification */
-        EVENT_POLICY_CHANGED,   /* those that the policy does not grant: engine_set_policy() */
+        EVENT_POLICY_CHANGED,   /* those that the policy does not grant, see engine_set_policy() */
 };
 
 struct event {
@@ -66,6 +66,9 @@ struct event {
 /* What one tick expires at most, so that many keys of one deadline do not hold up requests. */
 #define ENGINE_EXPIRED_MAX 1000
 
+/* What one step holds against a new policy of registrations, or a few more. */
+#define ENGINE_REVOKED_MAX 1000
+
 /* How long an answer is remembered at most, to the end of that second. */
 #define ENGINE_REMEMBERED_MAX_S 600
 
@@ -76,6 +79,8 @@ struct engine {
         struct watch watch;
         struct dedup dedup;
         uint64_t n_departures; /* clients that have left, all told */
+        bool is_revoking;      /* a new policy has not been held against all registrations yet: */
+        uint32_t revoked_to;   /* not against those of this hash and above */
         uint64_t unlisted_at;  /* n_departures when registrations ended whose connections may live */
 };
 
@@ -97,7 +102,8 @@ void engine_set_limits(struct engine *engine, const struct engine_config *config
 
 /*
  * From here on requests are decided by this policy, borrowed; NULL: everything is allowed. Whoever sets another one than
- * held when registrations were made steps EVENT_POLICY_CHANGED before anything else.
+ * held when registrations were made steps EVENT_POLICY_CHANGED before anything else: nobody is told from then on of what he
+ * is not granted, and where there are many registrations ticks end the rest.
  */
 void engine_set_policy(struct engine *engine, const struct policy *policy);
 

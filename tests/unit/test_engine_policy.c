@@ -2,6 +2,8 @@
 
 /* The engine under a policy: check 10 of protocol section 6, what SCAN shows, and whose registrations end. */
 
+#include <stdio.h>
+
 #include "core/policy_build.h"
 #include "unit/world.h"
 
@@ -159,6 +161,112 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
         /* a failed commit does not bring them back */
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
         cr_expect_eq(watch_n_registrations(&world.engine->watch), 2);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+#define N_MANY 3000
+
+static struct slice many_key(char letter, unsigned int i) {
+        static char key[16];
+
+        snprintf(key, sizeof(key), "%c%u", letter, i);
+        return slice_from_string(key);
+}
+
+static void watch_many(struct world *world, char letter) {
+        for (unsigned int i = 0; i < N_MANY; i++) {
+                struct request request = WATCH("c", "k", .connection = 1);
+
+                request.key = many_key(letter, i);
+                cr_assert(asked(world, request, OUTCOME_DONE));
+        }
+}
+
+static unsigned int count_watched(const struct world *world, char letter) {
+        unsigned int n = 0;
+
+        for (unsigned int i = 0; i < N_MANY; i++)
+                n += watch_find(&world->engine->watch, S("c"), many_key(letter, i)) != NULL;
+        return n;
+}
+
+/* All ticks that the last step makes due. Returns how many connections the broker is told of in all of them. */
+static size_t end_the_rest(struct world *world) {
+        size_t n_holds = world->effects.n_holds;
+        unsigned int n_steps = 1;
+
+        for (; n_steps < 9 && engine_next_deadline(world->engine) <= world->now.mono_ns; n_steps++) {
+                cr_expect_leq(world->effects.n_rows, 2 * ENGINE_REVOKED_MAX);
+                cr_expect_eq(n_holds, 0);
+                tick(world);
+                n_holds += world->effects.n_holds;
+        }
+        cr_expect_geq(n_steps, 3);
+        cr_expect_leq(n_steps, 8);
+        return n_holds;
+}
+
+Test(engine_policy, ends_many_registrations_in_steps_and_tells_none_of_them_meanwhile) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+        unsigned int i = 0;
+        struct request set = SET("k", "v", OWN);
+
+        world_init(&world, world_config());
+        watch_many(&world, 'r');
+        watch_many(&world, 'x');
+        engine_set_policy(world.engine, policy);
+        happen(&world, policy_changed);
+        cr_expect_eq(count_watched(&world, 'r'), N_MANY);
+        cr_assert_gt(count_watched(&world, 'x'), 100);
+
+        while (i < N_MANY && !watch_find(&world.engine->watch, S("c"), many_key('x', i)))
+                i++;
+        set.key = many_key('x', i);
+        cr_expect(asked(&world, set, OUTCOME_DONE));
+        cr_expect_eq(world.effects.n_notifications, 0);
+        cr_expect_eq(world.effects.n_rows, 2);
+        cr_expect(asked(&world, SET("r7", "v", OWN), OUTCOME_DONE));
+        cr_expect_str_eq(told(&world), "c:r7=v ");
+
+        cr_expect_eq(end_the_rest(&world), 0);
+        cr_expect_eq(count_watched(&world, 'r'), N_MANY);
+        cr_expect_eq(count_watched(&world, 'x'), 0);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+Test(engine_policy, that_comes_before_the_last_one_is_through_begins_anew) {
+        struct policy *policy = make_policy("r*"), *next = make_policy("x*");
+        struct world world;
+
+        world_init(&world, world_config());
+        watch_many(&world, 'r');
+        watch_many(&world, 'x');
+        engine_set_policy(world.engine, policy);
+        happen(&world, policy_changed);
+        tick(&world);
+        engine_set_policy(world.engine, next);
+        happen(&world, policy_changed);
+        end_the_rest(&world);
+        cr_expect_eq(count_watched(&world, 'r'), 0);
+        cr_expect_gt(count_watched(&world, 'x'), 100);
+        world_deinit(&world);
+        policy_free(policy);
+        policy_free(next);
+}
+
+/* The broker is told once, when the last one has ended. */
+Test(engine_policy, ends_a_client_s_registrations_and_then_lets_it_go) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+
+        world_init(&world, world_config());
+        watch_many(&world, 'x');
+        engine_set_policy(world.engine, policy);
+        happen(&world, policy_changed);
+        cr_expect_eq(end_the_rest(&world), 1);
         world_deinit(&world);
         policy_free(policy);
 }
