@@ -72,7 +72,8 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
 
 /*
  * Sends what is still to be sent, for two seconds at most, then disconnects without ending the session, frees
- * the link and calls closed. Messages that arrive before that are still given to the callbacks.
+ * the link and calls closed. Messages that arrive before that are still given to the callbacks. While the system looks up
+ * the broker's name that cannot be broken off: then it takes as long as that does.
  */
 void link_close(struct link *link, void (*closed)(void *userdata));
 
