@@ -35,11 +35,16 @@ def anothers_source_id(victim):
     return {"source": victim.id}
 
 
+def so_often_that_nothing_else_is_seen(victim):
+    return {"user": [("__srcId", victim.id)] * 100}
+
+
 def all_of_them(victim):
     return {**forged_stamp(victim), **anothers_source_id(victim)}
 
 
-@pytest.fixture(params=[forged_stamp, anothers_source_id, all_of_them], ids=lambda pretend: pretend.__name__)
+@pytest.fixture(params=[forged_stamp, anothers_source_id, so_often_that_nothing_else_is_seen, all_of_them],
+                ids=lambda pretend: pretend.__name__)
 def pretend(request):
     return request.param
 

@@ -100,6 +100,15 @@ def test_many_other_properties_do_not_hide_the_ones_that_count(client, key):
         b"-ERR malformed timestamp\r\n"
 
 
+def test_of_a_property_that_comes_again_the_first_one_counts_and_none_hides_another(client, key):
+    now = [("__ts", str(client.clock.now()))]
+    later = [("__ts", "yesterday")] * 100
+
+    assert client.request("SET", key, "value", ts=None, user=now + later).payload == b"+OK\r\n"
+    assert client.request("SET", key, "value", ts=None, user=now + later + [("__ft", "yesterday")]).payload == \
+        b"-ERR malformed timestamp\r\n"
+
+
 # Who asks: notifications go to the client that the request names.
 
 def notified_topic(watcher, changer, key, **who):
