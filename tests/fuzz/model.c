@@ -11,26 +11,6 @@ struct model_key *model_find(struct model *model, struct slice key) {
         return NULL;
 }
 
-static struct model_registration *find_registration(struct model *model, struct slice client,
-                                                    struct slice key) {
-        for (size_t i = 0; i < model->n_registrations; i++)
-                if (slice_equal(model->registrations[i].client, client) &&
-                    slice_equal(model->registrations[i].key, key))
-                        return &model->registrations[i];
-        return NULL;
-}
-
-static void end(struct model *model, struct model_registration *registration) {
-        *registration = model->registrations[--model->n_registrations];
-}
-
-void model_end(struct model *model, struct slice client, struct slice key) {
-        struct model_registration *registration = find_registration(model, client, key);
-
-        if (registration)
-                end(model, registration);
-}
-
 /* 1. The clock: protocol section 7 */
 
 static void advance_clock(struct model *model, const struct request *request, struct now now) {
@@ -117,9 +97,8 @@ uint64_t model_n_bytes(const struct model *model) {
         return n_bytes;
 }
 
-/* False where there is no room for so much more, though all that is due has gone. */
-static bool make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,
-                      struct model_effects *effects) {
+bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,
+                     struct model_effects *effects) {
         while ((n_more_keys > 0 && model->n_keys + n_more_keys > model->config->max_keys) ||
                (n_more_bytes > 0 && model_n_bytes(model) + n_more_bytes > model->config->max_bytes)) {
                 if (!is_due(first_to_expire(model), now))
@@ -131,7 +110,7 @@ static bool make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more
 
 /* 3. Commands: protocol sections 5 and 6 */
 
-static void answer(struct model_effects *effects, enum outcome outcome, const struct version *version) {
+void model_answer(struct model_effects *effects, enum outcome outcome, const struct version *version) {
         effects->outcome = outcome;
         effects->has_version = version;
         if (version)
@@ -145,7 +124,7 @@ static bool passes_fence(const struct model_key *key, const struct request *requ
                 return true;
         if (request->has_fence && hlc_compare(request->fence, key->fence) >= 0)
                 return true;
-        answer(effects, request->has_fence ? OUTCOME_FENCE_TOO_OLD : OUTCOME_FENCE_REQUIRED, NULL);
+        model_answer(effects, request->has_fence ? OUTCOME_FENCE_TOO_OLD : OUTCOME_FENCE_REQUIRED, NULL);
         return false;
 }
 
@@ -177,12 +156,12 @@ static void do_set(struct model *model, const struct request *request, struct no
                 return;
         if (key && (request->condition == SET_IF_ABSENT || (request->condition == SET_IF_ABSENT_OR_EQUAL &&
                                                             !slice_equal(key->value, request->expected)))) {
-                answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
+                model_answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
                 return;
         }
-        if (!make_room(model, key ? 0 : 1, cost(&next) > cost(key) ? cost(&next) - cost(key) : 0, now,
-                       effects)) {
-                answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
+        if (!model_make_room(model, key ? 0 : 1, cost(&next) > cost(key) ? cost(&next) - cost(key) : 0, now,
+                             effects)) {
+                model_answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
                 return;
         }
 
@@ -191,20 +170,20 @@ static void do_set(struct model *model, const struct request *request, struct no
                 key = &model->keys[model->n_keys++];
         *key = next;
         tell(model, key->key, key->value, key->version, effects);
-        answer(effects, OUTCOME_DONE, &model->clock);
+        model_answer(effects, OUTCOME_DONE, &model->clock);
 }
 
 static void do_delete(struct model *model, const struct request *request, struct model_effects *effects) {
         struct model_key *key = model_find(model, request->key);
 
         if (!key) {
-                answer(effects, OUTCOME_NOTHING, NULL);
+                model_answer(effects, OUTCOME_NOTHING, NULL);
         } else if (!passes_fence(key, request, effects)) {
                 return;
         } else if (request->verb == VERB_VDEL && !slice_equal(key->value, request->value)) {
-                answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
+                model_answer(effects, OUTCOME_CONDITION_NOT_MET, &key->version);
         } else {
-                answer(effects, OUTCOME_DELETED, &key->version);
+                model_answer(effects, OUTCOME_DELETED, &key->version);
                 remove_key(model, key, effects);
         }
 }
@@ -215,75 +194,9 @@ static void do_get(struct model *model, const struct request *request, struct no
 
         if (is_due(key, now))
                 key = NULL;
-        answer(effects, key ? OUTCOME_VALUE : OUTCOME_NO_VALUE, key ? &key->version : NULL);
+        model_answer(effects, key ? OUTCOME_VALUE : OUTCOME_NO_VALUE, key ? &key->version : NULL);
         if (key)
                 effects->value = key->value;
-}
-
-/* Whether the client has any registration at all. */
-static bool is_watching(const struct model *model, struct slice client) {
-        for (size_t i = 0; i < model->n_registrations; i++)
-                if (slice_equal(model->registrations[i].client, client))
-                        return true;
-        return false;
-}
-
-static void hold(struct model_effects *effects, uint64_t connection, bool is_held) {
-        if (connection != 0)
-                effects->holds[effects->n_holds++] = (struct hold){ connection, is_held };
-}
-
-/* What a client registered over another connection than this one ended with that. */
-static void end_former(struct model *model, const struct request *request) {
-        for (size_t i = model->n_registrations; i-- > 0;)
-                if (slice_equal(model->registrations[i].client, request->client) &&
-                    model->registrations[i].connection != request->connection)
-                        end(model, &model->registrations[i]);
-        if (model->saved)
-                end_former(model->saved, request);
-}
-
-static void do_watch(struct model *model, const struct request *request, struct now now,
-                     struct model_effects *effects) {
-        bool is_first = !is_watching(model, request->client);
-
-        if (model->n_registrations >= model->config->max_registrations ||
-            !make_room(model, 0, watch_cost(request->client, request->key), now, effects)) {
-                answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
-                return;
-        }
-        model->registrations[model->n_registrations++] =
-                (struct model_registration){ request->client, request->key, request->connection };
-        if (is_first)
-                hold(effects, request->connection, true);
-        answer(effects, OUTCOME_DONE, &model->clock);
-}
-
-static void do_keynotify(struct model *model, const struct request *request, struct now now,
-                         struct model_effects *effects) {
-        struct model_registration *registration;
-
-        if (request->client.length == 0) {
-                answer(effects, OUTCOME_CLIENT_UNKNOWN, NULL);
-                return;
-        }
-        if (topic_notify_length(request->client.length, request->key.length) > TOPIC_LENGTH_MAX) {
-                answer(effects, OUTCOME_KEY_TOO_LONG_TO_NOTIFY, NULL);
-                return;
-        }
-
-        end_former(model, request);
-        registration = find_registration(model, request->client, request->key);
-        if (!registration && !request->stop) {
-                do_watch(model, request, now, effects);
-                return;
-        }
-        answer(effects, registration ? OUTCOME_DONE : OUTCOME_NOTHING, registration ? &model->clock : NULL);
-        if (registration && request->stop) {
-                end(model, registration);
-                if (!is_watching(model, request->client))
-                        hold(effects, request->connection, false);
-        }
 }
 
 static void execute(struct model *model, const struct request *request, struct now now,
@@ -293,12 +206,12 @@ static void execute(struct model *model, const struct request *request, struct n
         struct model_key *key;
 
         if (request->has_timestamp && is_minute_ahead(request->timestamp, now)) {
-                answer(effects, OUTCOME_TIMESTAMP_TOO_FAR, NULL);
+                model_answer(effects, OUTCOME_TIMESTAMP_TOO_FAR, NULL);
                 return;
         }
         if (request->has_fence && is_minute_ahead(request->fence, now) &&
             hlc_compare(request->fence, ours) > 0) {
-                answer(effects, OUTCOME_FENCE_TOO_FAR, NULL);
+                model_answer(effects, OUTCOME_FENCE_TOO_FAR, NULL);
                 return;
         }
 
@@ -312,9 +225,9 @@ static void execute(struct model *model, const struct request *request, struct n
         else if (request->verb == VERB_GET)
                 do_get(model, request, now, effects);
         else if (request->verb == VERB_KEYNOTIFY)
-                do_keynotify(model, request, now, effects);
+                model_keynotify(model, request, now, effects);
         else if (request->verb == VERB_SCAN) /* the harness looks at the page itself */
-                answer(effects, request->value.data ? OUTCOME_SYNTAX_ERROR : OUTCOME_PAGE, NULL);
+                model_answer(effects, request->value.data ? OUTCOME_SYNTAX_ERROR : OUTCOME_PAGE, NULL);
         else
                 do_delete(model, request, effects);
 }
@@ -365,44 +278,12 @@ void model_request(struct model *model, const struct request *request, struct no
 
         for (size_t i = 0; i < model->n_answers && may_repeat; i++)
                 if (is_repetition(model, &model->answers[i], request, now)) {
-                        answer(effects, model->answers[i].outcome,
-                               model->answers[i].has_version ? &model->answers[i].version : NULL);
+                        model_answer(effects, model->answers[i].outcome,
+                                     model->answers[i].has_version ? &model->answers[i].version : NULL);
                         return;
                 }
 
         execute(model, request, now, effects);
         if (may_repeat)
                 remember(model, request, now, effects);
-}
-
-/* 5. Departures: protocol section 8 */
-
-static bool has_departed(const struct model_registration *registration, const struct event *event) {
-        switch (event->type) {
-        case EVENT_CLIENT_LEFT:
-                return slice_equal(registration->client, event->client);
-        case EVENT_CONNECTION_LEFT:
-                return registration->connection == event->connection;
-        case EVENT_CONNECTIONS_KEPT:
-                for (size_t i = 0; i < event->n_connections; i++)
-                        if (event->connections[i] == registration->connection)
-                                return false;
-                return true;
-        default:
-                return true;
-        }
-}
-
-void model_depart(struct model *model, const struct event *event) {
-        bool is_list = event->type == EVENT_CONNECTIONS_KEPT || event->type == EVENT_ALL_LEFT;
-
-        model->n_departures++;
-        for (size_t i = model->n_registrations; i-- > 0;)
-                if (has_departed(&model->registrations[i], event)) {
-                        end(model, &model->registrations[i]);
-                        if (is_list)
-                                model->unlisted_at = model->n_departures;
-                }
-        if (model->saved)
-                model_depart(model->saved, event);
 }

@@ -85,3 +85,10 @@ struct model_key *model_find(struct model *model, struct slice key);
 /* What all of it costs against the quota, INT64_MAX where nothing expires. */
 uint64_t model_n_bytes(const struct model *model);
 int64_t model_next_expiry(const struct model *model);
+
+/* Between model.c and model_watch.c. False where there is no room for so much more, though all that is due has gone. */
+void model_answer(struct model_effects *effects, enum outcome outcome, const struct version *version);
+bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,
+                     struct model_effects *effects);
+void model_keynotify(struct model *model, const struct request *request, struct now now,
+                     struct model_effects *effects);

@@ -5,168 +5,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <xxhash.h>
 
-#include "common/array.h"
 #include "core/outcome.h"
 #include "storage/sqlite.h"
 
 #define ROOM_NEEDED (256 << 20)
-
-/* Content */
-
-/* Where it is, or would be. */
-static size_t content_find(const struct content *content, const char *name, bool *ret_found) {
-        size_t from = 0, to = content->n_lines;
-
-        *ret_found = false;
-        while (from < to) {
-                size_t middle = from + (to - from) / 2;
-                int order = strcmp(content->lines[middle].name, name);
-
-                if (order == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (order < 0)
-                        from = middle + 1;
-                else
-                        to = middle;
-        }
-        return from;
-}
-
-/* text NULL: it goes. Takes over both. */
-static void content_put(struct content *content, char *name, char *text) {
-        bool found;
-        size_t at = content_find(content, name, &found);
-
-        if (found) {
-                free(content->lines[at].name);
-                free(content->lines[at].text);
-                content->n_lines--;
-                memmove(&content->lines[at], &content->lines[at + 1],
-                        (content->n_lines - at) * sizeof(content->lines[0]));
-        }
-        if (!text) {
-                free(name);
-                return;
-        }
-
-        cr_assert_eq(array_reserve((void **)&content->lines, &content->capacity, content->n_lines + 1,
-                                   sizeof(content->lines[0])),
-                     0);
-        memmove(&content->lines[at + 1], &content->lines[at],
-                (content->n_lines - at) * sizeof(content->lines[0]));
-        content->lines[at] = (struct line){ name, text };
-        content->n_lines++;
-}
-
-static void content_reset(struct content *content) {
-        for (size_t i = 0; i < content->n_lines; i++) {
-                free(content->lines[i].name);
-                free(content->lines[i].text);
-        }
-        content->n_lines = 0;
-}
-
-void content_deinit(struct content *content) {
-        content_reset(content);
-        free(content->lines);
-        *content = (struct content){ 0 };
-}
-
-void content_copy(struct content *to, const struct content *from) {
-        if (to == from)
-                return;
-
-        content_reset(to);
-        for (size_t i = 0; i < from->n_lines; i++)
-                content_put(to, strdup(from->lines[i].name), strdup(from->lines[i].text));
-}
-
-bool content_equal(const struct content *a, const struct content *b) {
-        if (a->n_lines != b->n_lines)
-                return false;
-        for (size_t i = 0; i < a->n_lines; i++)
-                if (strcmp(a->lines[i].name, b->lines[i].name) != 0 ||
-                    strcmp(a->lines[i].text, b->lines[i].text) != 0)
-                        return false;
-        return true;
-}
-
-__attribute__((format(printf, 1, 2))) static char *text_of(const char *format, ...) {
-        va_list arguments;
-        char *text;
-
-        va_start(arguments, format);
-        cr_assert(vasprintf(&text, format, arguments) >= 0);
-        va_end(arguments);
-        return text;
-}
-
-/* Short bytes as hex; of long ones their hash. */
-static char *bytes_text(struct slice bytes) {
-        char *text;
-
-        if (bytes.length > 64)
-                return text_of("%zu:%016" PRIx64, bytes.length,
-                               (uint64_t)XXH3_64bits(bytes.data, bytes.length));
-
-        text = calloc(1, 2 * bytes.length + 1);
-        cr_assert_not_null(text);
-        for (size_t i = 0; i < bytes.length; i++) {
-                text[2 * i] = "0123456789abcdef"[bytes.data[i] >> 4];
-                text[2 * i + 1] = "0123456789abcdef"[bytes.data[i] & 15];
-        }
-        return text;
-}
-
-static void put_entry(struct content *content, const struct setting *setting, struct version version) {
-        char *key = bytes_text(setting->key), *value = bytes_text(setting->value);
-        char *node = bytes_text(setting->fence.node);
-
-        content_put(content, text_of("entry %s", key),
-                    text_of("%s version %" PRId64 ":%u deadline %" PRId64 " fence %" PRId64 ":%" PRIu64
-                            ":%s",
-                            value, version.wall_ms, version.counter, setting->deadline_ns,
-                            setting->fence.wall_ms, setting->fence.counter, node));
-        free(key);
-        free(value);
-        free(node);
-}
-
-/* user: NULL where it is registered no more. */
-static void put_registration(struct content *content, struct slice client, struct slice key,
-                             const struct slice *user, uint64_t connection) {
-        char *client_text = bytes_text(client), *key_text = bytes_text(key);
-        char *user_text = user ? bytes_text(*user) : NULL;
-
-        content_put(content, text_of("registration %s %s", client_text, key_text),
-                    user ? text_of("user %s connection %" PRIu64, user_text, connection) : NULL);
-        free(client_text);
-        free(key_text);
-        free(user_text);
-}
-
-static void put_answer(struct content *content, uint32_t slot, const struct digest *digest,
-                       struct remembered_answer answer, int64_t deadline_ns) {
-        char *digest_text = bytes_text((struct slice){ digest->bytes, sizeof(digest->bytes) });
-
-        content_put(content, text_of("answer %08x", slot),
-                    text_of("%s outcome %u version %d %" PRId64 ":%u deadline %" PRId64, digest_text,
-                            answer.outcome, answer.has_version, answer.version_wall_ms,
-                            answer.version_counter, deadline_ns));
-        free(digest_text);
-}
 
 /* Loading */
 
@@ -187,7 +35,7 @@ static int take_entry(void *userdata, struct slice key, struct slice value, stru
                 .fence = fence ? *fence : (struct hlc){ 0 },
         };
 
-        put_entry(&disk->loaded, &setting, version);
+        content_put_entry(&disk->loaded, &setting, version);
         return 0;
 }
 
@@ -195,7 +43,7 @@ static int take_registration(void *userdata, struct slice client, struct slice u
                              uint64_t connection) {
         struct disk *disk = userdata;
 
-        put_registration(&disk->loaded, client, key, &user, connection);
+        content_put_registration(&disk->loaded, client, key, &user, connection);
         return 0;
 }
 
@@ -203,7 +51,7 @@ static int take_answer(void *userdata, uint32_t slot, const struct digest *diges
                        struct remembered_answer answer, int64_t deadline_ns) {
         struct disk *disk = userdata;
 
-        put_answer(&disk->loaded, slot, digest, answer, deadline_ns);
+        content_put_answer(&disk->loaded, slot, digest, answer, deadline_ns);
         return 0;
 }
 
@@ -354,52 +202,6 @@ void disk_deinit(struct disk *disk) {
         rmdir(disk->directory);
 }
 
-static int open_file(const struct disk *disk, const char *name, int flags) {
-        char path[128];
-
-        snprintf(path, sizeof(path), "%s/%s", disk->directory, name);
-        return open(path, flags | O_CLOEXEC, S_IRUSR | S_IWUSR);
-}
-
-size_t disk_read(const struct disk *disk, const char *name, uint8_t **ret_bytes) {
-        int fd = open_file(disk, name, O_RDONLY);
-        struct stat status;
-
-        *ret_bytes = NULL;
-        if (fd < 0)
-                return 0;
-
-        cr_assert_eq(fstat(fd, &status), 0);
-        *ret_bytes = malloc((size_t)status.st_size + 1);
-        cr_assert_not_null(*ret_bytes);
-        cr_assert_eq(pread(fd, *ret_bytes, (size_t)status.st_size, 0), status.st_size);
-        close(fd);
-        return (size_t)status.st_size;
-}
-
-void disk_write(const struct disk *disk, const char *name, const void *bytes, size_t length) {
-        int fd = open_file(disk, name, O_WRONLY | O_CREAT | O_TRUNC);
-
-        cr_assert(fd >= 0);
-        cr_assert_eq(write(fd, bytes, length), (ssize_t)length);
-        close(fd);
-}
-
-bool disk_has(const struct disk *disk, const char *name) {
-        int fd = open_file(disk, name, O_RDONLY);
-
-        if (fd >= 0)
-                close(fd);
-        return fd >= 0;
-}
-
-void disk_unlink(const struct disk *disk, const char *name) {
-        char path[128];
-
-        snprintf(path, sizeof(path), "%s/%s", disk->directory, name);
-        cr_assert_eq(unlink(path), 0);
-}
-
 void disk_copy(struct disk *disk, struct disk *copy) {
         static const char *const names[] = { "statestored.db", "statestored.db-wal", "acknowledged" };
 
@@ -412,36 +214,6 @@ void disk_copy(struct disk *disk, struct disk *copy) {
                         disk_write(copy, names[i], bytes, length);
                 free(bytes);
         }
-}
-
-uint64_t disk_fingerprint(const struct disk *disk) {
-        DIR *names = opendir(disk->directory);
-        struct dirent *name;
-        uint64_t sum = 0;
-
-        cr_assert_not_null(names);
-        while ((name = readdir(names))) {
-                uint8_t *bytes;
-                size_t length;
-
-                if (name->d_name[0] == '.' || strcmp(name->d_name, "lock") == 0)
-                        continue;
-                length = disk_read(disk, name->d_name, &bytes);
-                sum += XXH3_64bits_withSeed(bytes, length, XXH3_64bits(name->d_name, strlen(name->d_name)));
-                free(bytes);
-        }
-        closedir(names);
-        return sum;
-}
-
-void disk_sql(const struct disk *disk, const char *sql) {
-        char path[128];
-        sqlite3 *db;
-
-        snprintf(path, sizeof(path), "%s/statestored.db", disk->directory);
-        cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-        cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK, "%s", sqlite3_errmsg(db));
-        cr_assert_eq(sqlite3_close(db), SQLITE_OK);
 }
 
 /* Batches */
@@ -466,18 +238,14 @@ static struct entry *stand_in(struct slice key) {
 
 void disk_set_as(struct disk *disk, struct setting setting) {
         struct row *row = add_row(disk, ROW_ENTRY);
-        char *key = bytes_text(setting.key);
-        char *name = text_of("entry %s", key);
         struct entry *entry;
-        bool was_there;
 
         disk->clock.counter++;
         cr_assert_eq(entry_new(&entry, setting.key, setting.value, disk->clock,
                                setting.fence.node.data ? &setting.fence : NULL),
                      0);
         entry->is_persistent = !setting.is_transient;
-        content_find(&disk->expected, name, &was_there);
-        row->entry.before = was_there ? stand_in(setting.key) : NULL;
+        row->entry.before = content_has_entry(&disk->expected, setting.key) ? stand_in(setting.key) : NULL;
         row->entry.before_deadline_ns = STORE_NEVER;
         row->entry.after = entry;
         row->entry.after_deadline_ns = setting.deadline_ns ? setting.deadline_ns : STORE_NEVER;
@@ -485,11 +253,9 @@ void disk_set_as(struct disk *disk, struct setting setting) {
         if (!setting.fence.node.data)
                 setting.fence = (struct hlc){ 0 };
         if (setting.is_transient)
-                content_put(&disk->expected, strdup(name), NULL);
+                content_remove_entry(&disk->expected, setting.key);
         else
-                put_entry(&disk->expected, &setting, disk->clock);
-        free(key);
-        free(name);
+                content_put_entry(&disk->expected, &setting, disk->clock);
 }
 
 void disk_set(struct disk *disk, struct slice key, struct slice value) {
@@ -502,11 +268,9 @@ void disk_put(struct disk *disk, const char *key, const char *value) {
 
 void disk_remove(struct disk *disk, struct slice key) {
         struct row *row = add_row(disk, ROW_ENTRY);
-        char *text = bytes_text(key);
 
         row->entry.before = stand_in(key);
-        content_put(&disk->expected, text_of("entry %s", text), NULL);
-        free(text);
+        content_remove_entry(&disk->expected, key);
 }
 
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection) {
@@ -517,7 +281,7 @@ void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64
                 cr_assert_eq(watch_add_of_user(&disk->watch, client, user, key, connection), 0);
         row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
         row->registration.is_added = true;
-        put_registration(&disk->expected, client, key, &user, connection);
+        content_put_registration(&disk->expected, client, key, &user, connection);
 }
 
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
@@ -525,7 +289,7 @@ void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
 
         row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
         watch_remove(&disk->watch, row->registration.registration);
-        put_registration(&disk->expected, client, key, NULL, 0);
+        content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 
 void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
@@ -542,7 +306,7 @@ void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct 
         row->answer.deadline_ns = deadline_ns;
         memcpy(row->answer.digest.bytes, &slot, sizeof(slot));
         memcpy(row->answer.digest.bytes + 8, &version, 8);
-        put_answer(&disk->expected, slot, &row->answer.digest, row->answer.answer, deadline_ns);
+        content_put_answer(&disk->expected, slot, &row->answer.digest, row->answer.answer, deadline_ns);
 }
 
 int disk_commit(struct disk *disk) {

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "storage/storage.h"
+#include "unit/content.h"
 
 /*
  * A storage in a directory of its own, and a model of what it should hold: a batch is made of set() and the like,
@@ -14,17 +15,6 @@
 
 #define DISK_WALL_MS  INT64_C(1696374425000)
 #define DISK_ROWS_MAX 600
-
-struct line {
-        char *name; /* of the row: what replaces it has the same */
-        char *text;
-};
-
-/* Lines, one a name, in the order of names. */
-struct content {
-        struct line *lines;
-        size_t n_lines, capacity;
-};
 
 struct disk {
         char directory[64];
@@ -69,12 +59,6 @@ void disk_copy(struct disk *disk, struct disk *copy);
 void disk_init_like(struct disk *disk, const struct disk *original);
 
 /* For the batch. Versions go up by themselves. */
-struct setting {
-        struct slice key, value;
-        int64_t deadline_ns; /* 0: never */
-        struct hlc fence;    /* node absent: none */
-        bool is_transient;   /* not persistent */
-};
 void disk_set_as(struct disk *disk, struct setting setting);
 void disk_set(struct disk *disk, struct slice key, struct slice value);
 void disk_put(struct disk *disk, const char *key, const char *value); /* strings */
@@ -101,7 +85,3 @@ void disk_sql(const struct disk *disk, const char *sql);
 
 /* Every file's content, as one number: for "nothing was changed". Without the lock, which says who we are. */
 uint64_t disk_fingerprint(const struct disk *disk);
-
-bool content_equal(const struct content *a, const struct content *b);
-void content_copy(struct content *to, const struct content *from);
-void content_deinit(struct content *content);

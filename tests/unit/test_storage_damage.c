@@ -129,7 +129,7 @@ static void teardown(void) {
         free(files[1]);
 }
 
-TestSuite(storage_damage, .init = setup, .fini = teardown, .timeout = 100);
+TestSuite(storage_damage, .init = setup, .fini = teardown, .timeout = 600);
 
 static void remove_if_there(const char *name) {
         if (disk_has(&disk, name))
