@@ -32,7 +32,7 @@ def replay(tmp_path, recording):
     """Replays at a double that begins anew."""
     double = Double(tmp_path, "--control")
     try:
-        yield lambda *arguments: Ctl(double.start().port).run("replay", recording, *arguments)
+        yield lambda *arguments: Ctl(double.start().port).run("replay", recording, "--timeout", "20s", *arguments)
         assert double.stop() == 0
     finally:
         double.close()
