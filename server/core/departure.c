@@ -45,6 +45,7 @@ static void end_others(struct engine *engine, const struct event *event, struct 
                         departure_end(engine, registration, true, effects);
                         engine->unlisted_at = engine->n_departures;
                 }
+        engine->has_leftovers = false;
 }
 
 static bool has_departed(const struct registration *registration, const struct event *event) {
@@ -83,12 +84,17 @@ static void end_stopped(const struct event *event, struct effects *effects) {
 
 void departure_end_former(struct engine *engine, struct slice client, uint64_t connection,
                           struct effects *effects) {
-        struct registration *oldest = watch_of_client(&engine->watch, client);
+        struct registration *registration = watch_of_client(&engine->watch, client);
         struct row *row;
         size_t at = 0;
 
-        if (oldest && oldest->connection != connection)
-                end_all_of_client(engine, oldest, effects);
+        while (registration && (registration->connection != connection || engine->has_leftovers)) {
+                struct registration *next = registration->next_of_client;
+
+                if (registration->connection != connection)
+                        departure_end(engine, registration, true, effects);
+                registration = next;
+        }
         while ((row = departure_next_stopped(effects, &at)))
                 row->registration.is_final = row->registration.registration->connection != connection &&
                                              registration_is_of(row->registration.registration, client);

@@ -84,5 +84,9 @@ int engine_restore_entry(struct engine *engine, struct slice key, struct slice v
 
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
                                 struct slice key, uint64_t connection) {
+        const struct registration *first = watch_of_client(&engine->watch, client);
+
+        if (first && first->connection != connection)
+                engine->has_leftovers = true;
         return watch_add_of_user(&engine->watch, client, user, key, connection);
 }
