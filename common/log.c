@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "common/log_line.h"
+#include "common/system_clock.h"
+
+#define NS_PER_S INT64_C(1000000000)
 
 static const struct {
         const char *name;
@@ -171,7 +174,7 @@ struct withheld {
         uint64_t n_more; /* than that one */
 };
 static struct withheld withheld[N_WITHHELD_MAX];
-static size_t n_withheld_limits;
+static _Atomic size_t n_withheld_limits; /* is asked for at each wake-up, without the lock */
 static pthread_mutex_t withheld_lock = PTHREAD_MUTEX_INITIALIZER; /* storage logs on a thread of its own */
 
 /* The limit's entry; for NULL one that is free. NULL: there is none. */
@@ -213,11 +216,10 @@ static void withhold(const struct log_limit *limit, enum log_level level, const 
 
 /* True: this one is to be left out. */
 static bool is_over(struct log_limit *limit) {
-        struct timespec now;
+        int64_t second = system_clock_mono_ns() / NS_PER_S;
 
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec != limit->second) {
-                limit->second = now.tv_sec;
+        if (second != limit->second) {
+                limit->second = second;
                 limit->n_printed = 0;
         }
         if (limit->n_printed >= LOG_LIMIT_BURST)
@@ -254,12 +256,7 @@ void log_limited(struct log_limit *limit, enum log_level level, const char *form
 }
 
 bool log_is_anything_withheld(void) {
-        bool is_any;
-
-        pthread_mutex_lock(&withheld_lock);
-        is_any = n_withheld_limits > 0;
-        pthread_mutex_unlock(&withheld_lock);
-        return is_any;
+        return n_withheld_limits > 0;
 }
 
 void log_tell_withheld(void) {

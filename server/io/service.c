@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
+
+#include "common/system_clock.h"
 
 #define STATUS_MAX 512
 
@@ -27,11 +28,7 @@ void service_say_ready(void) {
 }
 
 void service_say_reloading(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld",
-                   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)system_clock_mono_ns() / 1000);
 }
 
 void service_say_stopping(void) {

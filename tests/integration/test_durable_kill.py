@@ -13,6 +13,7 @@ import pytest
 
 from support.lanes import Lanes
 from support.process import wait_until
+from support.site import kill_broker, kill_store
 
 N_ROUNDS = 12
 
@@ -31,16 +32,6 @@ def run_round(site, lanes, dice, kill):
     lanes.finish()
     lanes.check()
     return lanes.n_answered()
-
-
-def kill_store(site):
-    site.store.kill()
-    site.store.start()
-
-
-def kill_broker(site):
-    site.broker.kill()
-    site.broker.start_again()
 
 
 def kill_both(site):

@@ -16,6 +16,7 @@ from support import resp
 from support.linearizability import Operation, Outcome, find_violation
 from support.message import error
 from support.process import wait_until
+from support.site import kill_broker, kill_store
 
 KEYS = ("key-0", "key-1", "lock")
 ANSWER_WITHIN = 1
@@ -156,16 +157,6 @@ def end(recorders):
     for key in KEYS:
         recorders[0].record(Operation("last", "GET", key, 0))
     return operations_of(recorders)
-
-
-def kill_store(site):
-    site.store.kill()
-    site.store.start()
-
-
-def kill_broker(site):
-    site.broker.kill()
-    site.broker.start_again()
 
 
 def test_a_store_that_lives(recorders):

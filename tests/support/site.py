@@ -61,3 +61,15 @@ class Site:
             if self.broker.child:
                 assert self.broker.running(), f"mosquitto died: {self.broker.child.returncode}\n{self.broker.log()}"
                 assert self.broker.stop() == 0, self.broker.log()
+
+
+def kill_store(site):
+    """And starts it again."""
+    site.store.kill()
+    site.store.start()
+
+
+def kill_broker(site):
+    """And starts it again, on the same port."""
+    site.broker.kill()
+    site.broker.start_again()

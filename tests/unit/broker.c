@@ -140,6 +140,11 @@ void broker_tick(struct broker *broker) {
         daemon_tick(broker->daemon, broker->now);
 }
 
+void broker_pass_deadline(struct broker *broker) {
+        broker->now.mono_ns = daemon_next_deadline(broker->daemon);
+        broker_tick(broker);
+}
+
 void broker_committed(struct broker *broker, int result) {
         daemon_committed(broker->daemon, result, broker->now);
 }

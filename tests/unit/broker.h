@@ -53,6 +53,9 @@ void broker_deinit(struct broker *broker);
 void broker_pass_ms(struct broker *broker, int64_t ms);
 void broker_flush(struct broker *broker);
 void broker_tick(struct broker *broker);
+
+/* What the daemon waits for comes. */
+void broker_pass_deadline(struct broker *broker);
 void broker_committed(struct broker *broker, int result);
 void broker_forget(struct broker *broker);
 

@@ -76,8 +76,7 @@ Test(hello, that_is_not_answered_in_time_is_answered_by_none) {
         broker_pass_ms(&broker, 1);
         broker_tick(&broker);
         cr_expect_eq(broker.n_serving, 0);
-        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
-        broker_tick(&broker);
+        broker_pass_deadline(&broker);
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
         cr_expect_eq(broker.n_serving, 1);
 
@@ -92,21 +91,18 @@ Test(hello, is_waited_for_until_the_broker_has_taken_it) {
         broker_say(&broker, SYS "plugin", BROKER_SIDE_VERSION);
         daemon_up(broker.daemon, false, broker.now);
         for (int i = 0; i < 20; i++) {
-                broker.now.mono_ns = daemon_next_deadline(broker.daemon);
-                broker_tick(&broker);
+                broker_pass_deadline(&broker);
                 cr_expect_eq(broker.n_serving, 0);
         }
         daemon_acknowledged(broker.daemon, (uint16_t)(broker.last_id + 1), false, broker.now);
-        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
-        broker_tick(&broker);
+        broker_pass_deadline(&broker);
         cr_expect_eq(broker.n_serving, 0, "that was another one's");
 
         daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
         broker.now.mono_ns = daemon_next_deadline(broker.daemon) - 1;
         broker_tick(&broker);
         cr_expect_eq(broker.n_serving, 0);
-        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
-        broker_tick(&broker);
+        broker_pass_deadline(&broker);
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
         broker_deinit(&broker);
 }
@@ -136,8 +132,7 @@ Test(proven, keeps_what_is_registered_while_the_plugin_does_not_answer) {
         send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
         daemon_down(broker.daemon);
         meet_plugin(true);
-        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
-        broker_tick(&broker);
+        broker_pass_deadline(&broker);
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
         broker_say(&broker, SYS "welcome", SEAL "\n7\n");
         cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
@@ -149,8 +144,7 @@ Test(proven, ends_all_where_the_plugin_of_a_broker_that_was_started_anew_does_no
         send_stamped("KEYNOTIFY", "k", NULL, SEAL ":7");
         daemon_down(broker.daemon);
         meet_plugin(false);
-        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
-        broker_tick(&broker);
+        broker_pass_deadline(&broker);
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
         cr_expect_str_eq(broker_told_after_set(&broker), ANSWER);
 }
@@ -160,8 +154,7 @@ Test(hello, that_is_answered_with_what_cannot_be_read_counts_as_not_answered) {
         meet_plugin(false);
         broker_say(&broker, SYS "welcome", "short seal\n");
         cr_expect_eq(broker.n_serving, 0);
-        broker.now.mono_ns = daemon_next_deadline(broker.daemon);
-        broker_tick(&broker);
+        broker_pass_deadline(&broker);
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
         broker_deinit(&broker);
 }
