@@ -105,6 +105,7 @@ struct scan {
         size_t n_bytes;
         uint64_t budget;
         uint32_t first_hash, last_hash;
+        size_t n_listed_before; /* those of last_hash */
         struct hashed *shard;
         size_t n_shard, shard_capacity;
 };
@@ -165,6 +166,17 @@ static bool is_full(const struct scan *scan) {
                scan->budget == 0;
 }
 
+/* Whether the entry is looked at once more, by a page that begins with it: for its bytes, or with a whole budget. */
+static bool is_too_much(const struct scan *scan, const struct entry *entry, bool is_match) {
+        return is_match ? scan->n_bytes + entry->key_length > SCAN_PAGE_BYTES_MAX : scan->budget == 0;
+}
+
+/* What is listed of the last hash is left to the next page, which begins with all of it. */
+static void unlist_last_hash(struct scan *scan) {
+        while (scan->page->n_entries > scan->n_listed_before)
+                entry_unref(scan->page->entries[--scan->page->n_entries]);
+}
+
 /* Looks at the collected shard. Returns 0, 1 where the page ends at *ret_cursor, or -ENOMEM. */
 static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
         int r;
@@ -172,7 +184,7 @@ static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
         for (size_t i = 0; i < scan->n_shard; i++) {
                 struct entry *entry = scan->shard[i].entry;
                 uint32_t hash = scan->shard[i].hash;
-                bool is_first = scan->n_looked_at == 0 || hash == scan->first_hash;
+                bool is_first = scan->n_looked_at == 0 || hash == scan->first_hash, is_match;
 
                 if (is_full(scan) && hash != scan->last_hash) {
                         *ret_cursor = hash;
@@ -183,19 +195,21 @@ static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
                         scan->first_hash = hash;
                 if (is_first) /* a page that starts here again could do no more for it */
                         scan->budget = SCAN_PAGE_STEPS_MAX;
+                if (hash != scan->last_hash)
+                        scan->n_listed_before = scan->page->n_entries;
                 scan->last_hash = hash;
-                if (matches(scan, entry)) {
-                        if (!is_first && scan->n_bytes + entry->key_length > SCAN_PAGE_BYTES_MAX) {
-                                *ret_cursor = hash;
-                                return 1;
-                        }
+
+                is_match = matches(scan, entry);
+                if (!is_first && is_too_much(scan, entry, is_match)) {
+                        unlist_last_hash(scan);
+                        *ret_cursor = hash;
+                        return 1;
+                }
+                if (is_match) {
                         r = list(scan->page, entry);
                         if (r < 0)
                                 return r;
                         scan->n_bytes += entry->key_length;
-                } else if (scan->budget == 0 && !is_first) {
-                        *ret_cursor = hash; /* once more, with a whole page's budget */
-                        return 1;
                 }
         }
         return 0;

@@ -5,14 +5,15 @@
 #include "core/store.h"
 
 /*
- * Listing keys a page at a time (protocol section 12). Pages follow the order of the keys' hashes, which
- * nothing changes: so a key that is there throughout is listed, whatever comes, goes or grows meanwhile.
+ * Listing keys a page at a time (protocol section 12). Pages follow the order of the keys' hashes, which nothing
+ * changes: so a key that is there throughout is listed once, whatever comes, goes or grows meanwhile. Keys of equal
+ * hash stand on one page.
  */
 
 /*
- * What bounds a page, so that one SCAN cannot stall others. Only a page's first key may go over the bytes: its SET
- * fitted into a packet, so does a page of it alone. A key that takes more steps than a page has, megabytes long under
- * a pattern made for it, is not listed.
+ * What bounds a page, so that one SCAN cannot stall others. Only a page's first key, and those of equal hash, may go
+ * over the bytes: its SET fitted into a packet, so does a page of it alone. A key that takes more steps than a page has,
+ * megabytes long under a pattern made for it, is not listed.
  */
 #define SCAN_PAGE_KEYS_MAX  2000              /* looked at */
 #define SCAN_PAGE_BYTES_MAX (256 * 1024)      /* of keys listed */

@@ -185,33 +185,57 @@ static size_t count_listed(const struct store *store, struct slice pattern, int 
         return n_listed;
 }
 
+/* Puts the two; returns their hash. */
+static uint32_t put_pair(struct store *store, char *text, size_t length, const uint32_t *numbers) {
+        struct slice key = { (uint8_t *)text, length };
+
+        for (int i = 0; i < 2; i++) {
+                write_number(text, length, numbers[i]);
+                put(store, key);
+        }
+        return table_hash(SEED, key);
+}
+
+/* So many keys of this length, that are listed before those of this hash. */
+static void put_before(struct store *store, size_t n, size_t length, uint32_t hash) {
+        char text[1000];
+        struct slice key = { (uint8_t *)text, length };
+
+        memset(text, 'o', sizeof(text));
+        for (uint32_t i = 0; n > 0; i++) {
+                write_number(text, length, i);
+                if (table_hash(SEED, key) >= hash)
+                        continue;
+                put(store, key);
+                n--;
+        }
+}
+
 Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
         char text[] = "key-000000";
         struct store store;
-        uint32_t a, b, hash;
-        int n_before = 0;
+        uint32_t numbers[2];
 
-        find_equal_hashes(text, 10, &a, &b);
+        find_equal_hashes(text, 10, &numbers[0], &numbers[1]);
         cr_assert_eq(store_init(&store, SEED, 1000), 0);
-        write_number(text, 10, a);
-        hash = table_hash(SEED, slice_from_string(text));
-        put(&store, slice_from_string(text));
-        write_number(text, 10, b);
-        put(&store, slice_from_string(text));
-        cr_assert_eq(table_hash(SEED, slice_from_string(text)), hash);
-
         /* one key less than a page before them, so that it is full between the two */
-        for (uint32_t i = 0; n_before < SCAN_PAGE_KEYS_MAX - 1; i++) {
-                char other[] = "oth-000000";
-
-                write_number(other, 10, i);
-                if (table_hash(SEED, slice_from_string(other)) >= hash)
-                        continue;
-                put(&store, slice_from_string(other));
-                n_before++;
-        }
+        put_before(&store, SCAN_PAGE_KEYS_MAX - 1, 10, put_pair(&store, text, 10, numbers));
         cr_expect_eq(count_listed(&store, S("*"), 10), SCAN_PAGE_KEYS_MAX + 1);
         cr_expect_eq(count_listed(&store, S("key*"), 10), 2);
+        store_deinit(&store);
+}
+
+Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_bytes_left_for_one_of_them) {
+        enum { LONG = 1000, N_BEFORE = SCAN_PAGE_BYTES_MAX / LONG - 1 };
+        char text[LONG];
+        struct store store;
+        uint32_t numbers[2];
+
+        memset(text, 'k', sizeof(text));
+        find_equal_hashes(text, LONG, &numbers[0], &numbers[1]);
+        cr_assert_eq(store_init(&store, SEED, 1000), 0);
+        put_before(&store, N_BEFORE, LONG, put_pair(&store, text, LONG, numbers));
+        cr_expect_eq(count_listed(&store, S("*"), 2), N_BEFORE + 2);
         store_deinit(&store);
 }
 
@@ -228,13 +252,8 @@ static struct slice evil_pattern(struct buf *pattern) {
 }
 
 static void evil_keys_init(struct store *store, uint32_t a, uint32_t b) {
-        struct slice key = { (uint8_t *)evil_key, sizeof(evil_key) };
-
         cr_assert_eq(store_init(store, SEED, 1000), 0);
-        write_number(evil_key, sizeof(evil_key), a);
-        put(store, key);
-        write_number(evil_key, sizeof(evil_key), b);
-        put(store, key);
+        put_pair(store, evil_key, sizeof(evil_key), (uint32_t[]){ a, b });
 }
 
 Test(scan, does_not_list_a_key_that_takes_more_steps_than_a_page_has_and_ends) {
@@ -265,26 +284,43 @@ Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
 /* Either takes less than a page has, both take more. */
 #define LESS_LENGTH 3200
 
-Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
-        struct slice key = { (uint8_t *)evil_key, LESS_LENGTH + NUMBER };
-        struct store store;
-        uint32_t number[2];
-
+/* Returns their hash. */
+static uint32_t less_evil_keys_init(struct store *store, uint32_t *ret_numbers) {
         memset(evil_key, 'a', sizeof(evil_key));
-        find_equal_hashes(evil_key, key.length, &number[0], &number[1]);
-        cr_assert_eq(store_init(&store, SEED, 1000), 0);
-        for (int i = 0; i < 2; i++) {
-                write_number(evil_key, key.length, number[i]);
-                put(&store, key);
-        }
-        for (int i = 0; i < 2; i++) {
-                struct buf pattern = { 0 };
+        find_equal_hashes(evil_key, LESS_LENGTH + NUMBER, &ret_numbers[0], &ret_numbers[1]);
+        cr_assert_eq(store_init(store, SEED, 1000), 0);
+        return put_pair(store, evil_key, LESS_LENGTH + NUMBER, ret_numbers);
+}
 
-                write_number(evil_key, key.length, number[i]);
-                buf_append_string(&pattern, "*");
-                buf_append(&pattern, evil_key + LESS_LENGTH / 2, LESS_LENGTH / 2 + NUMBER);
-                cr_expect_eq(count_listed(&store, buf_slice(&pattern), 5), 1, "the %d.", i);
-                buf_deinit(&pattern);
-        }
+/* How often the key of this number alone is listed, by a pattern that takes as many steps against the other one. */
+static size_t count_less_evil(const struct store *store, uint32_t number) {
+        struct buf pattern = { 0 };
+        size_t n_listed;
+
+        write_number(evil_key, LESS_LENGTH + NUMBER, number);
+        buf_append_string(&pattern, "*");
+        buf_append(&pattern, evil_key + LESS_LENGTH / 2, LESS_LENGTH / 2 + NUMBER);
+        n_listed = count_listed(store, buf_slice(&pattern), 5);
+        buf_deinit(&pattern);
+        return n_listed;
+}
+
+Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
+        struct store store;
+        uint32_t numbers[2];
+
+        less_evil_keys_init(&store, numbers);
+        for (int i = 0; i < 2; i++)
+                cr_expect_eq(count_less_evil(&store, numbers[i]), 1, "the %d.", i);
+        store_deinit(&store);
+}
+
+Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_steps_left_for_one_of_them) {
+        struct store store;
+        uint32_t numbers[2];
+
+        put_before(&store, 1, 10, less_evil_keys_init(&store, numbers));
+        for (int i = 0; i < 2; i++)
+                cr_expect_eq(count_less_evil(&store, numbers[i]), 1, "the %d.", i);
         store_deinit(&store);
 }
