@@ -191,6 +191,14 @@ static void connect_to(struct link *link, const char *host, const char *from) {
         link_lose(link, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 
+/* Nothing is to be looked up: a thread that has once run makes each allocation dearer, for good. */
+static bool is_address(const struct endpoint *endpoint) {
+        unsigned char address[sizeof(struct in6_addr)];
+
+        return endpoint->port == 0 || uv_inet_pton(AF_INET, endpoint->host, address) == 0 ||
+               uv_inet_pton(AF_INET6, endpoint->host, address) == 0;
+}
+
 static void try_endpoint(struct link *link);
 
 static void try_address(struct link *link, const struct addrinfo *addresses) {
@@ -230,13 +238,9 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *add
  * first address, for it passes over those that cannot be reached from where we bind it to.
  */
 static void try_endpoint(struct link *link) {
-        bool is_socket = link_endpoint(link)->port == 0;
-
-        if (link->address > 0 && is_socket) {
+        if (link->address > 0 && is_address(link_endpoint(link)))
                 next_endpoint(link);
-                is_socket = link_endpoint(link)->port == 0;
-        }
-        if (is_socket) {
+        if (is_address(link_endpoint(link))) {
                 link->address = 1;
                 connect_to(link, link_endpoint(link)->host, NULL);
                 return;

@@ -88,6 +88,13 @@ def test_a_name_is_tried_at_each_of_its_addresses(make_site, tmp_path, address):
     site.start_store("--host", f"localhost:{site.broker.port}")
 
 
+def test_an_address_is_connected_to_without_a_thread_that_looks_it_up(site):
+    """A process that has once had threads pays for each allocation."""
+    store = site.start_store()
+
+    assert len(list(Path(f"/proc/{store.child.pid}/task").iterdir())) == 1
+
+
 def test_an_unknown_name_is_said_and_tried_again(make_site):
     site = make_site()
 
