@@ -45,6 +45,11 @@ void server_set_deadline_timer(struct server *server) {
         int64_t deadline_ns = daemon_next_deadline(server->daemon);
         int64_t left_ns = deadline_ns;
 
+        /* after most requests it is the one that the timer is set to; --control moves the clock under it */
+        if (deadline_ns == server->deadline_ns && uv_is_active((uv_handle_t *)&server->deadline_timer) &&
+            !server->control && !server->is_stopping)
+                return;
+
         if (server->control)
                 left_ns = control_left_ns(server->control, deadline_ns, real_now());
         else if (deadline_ns != INT64_MAX)
@@ -54,6 +59,7 @@ void server_set_deadline_timer(struct server *server) {
                 return;
         }
 
+        server->deadline_ns = deadline_ns;
         uv_update_time(&server->loop);
         uv_timer_start(&server->deadline_timer, tick,
                        left_ns > 0 ? (uint64_t)(left_ns + NS_PER_MS - 1) / NS_PER_MS : 0, 0);

@@ -46,11 +46,13 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
 static void on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
 
+        struct now now = server_now(server);
+
         recorder_received(server->recorder, message);
-        daemon_receive(server->daemon, message, server_now(server));
+        daemon_receive(server->daemon, message, now);
         /* where no disk is waited for, the broker hands on this answer while we read the next request */
         if (server->storage->operations->is_immediate && daemon_n_waiting_bytes(server->daemon) == 0)
-                daemon_flush(server->daemon, server_now(server));
+                daemon_flush(server->daemon, now);
 }
 
 static void on_dropped(void *userdata) {
@@ -69,7 +71,10 @@ static void on_batch_end(void *userdata) {
         struct server *server = userdata;
 
         daemon_flush(server->daemon, server_now(server));
-        server_update(server);
+}
+
+static void on_batch_written(void *userdata) {
+        server_update(userdata);
 }
 
 int server_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
@@ -116,7 +121,7 @@ int server_open_link(struct server *server) {
                 },
                 .user_properties = server->user_properties,
                 .callbacks = { on_up, on_down, on_refused, on_message, on_dropped, on_acknowledged,
-                               on_batch_end },
+                               on_batch_end, on_batch_written },
                 .userdata = server,
         };
         int r;

@@ -23,6 +23,7 @@ struct server {
         struct config reloaded; /* what the config borrows from since the last reload */
         uv_loop_t loop;
         uv_signal_t sigterm, sigint, sighup, parent_signal;
+        int64_t deadline_ns; /* that its timer is set to */
         uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer, withheld_timer;
         uv_pipe_t input; /* stdin, where its end is to be ours */
         pid_t parent;

@@ -38,8 +38,11 @@ struct link_callbacks {
         /* The broker has taken what link_publish() gave this id. no_subscriber: it says that nobody got it. */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
-        /* All that one wake-up read has been given to `message` and `acknowledged`. */
+        /* All that one wake-up read has been given to `message` and `acknowledged`; what is published now is written next. */
         void (*batch_end)(void *userdata);
+
+        /* It is written: the time for whatever nobody waits for. */
+        void (*batch_written)(void *userdata);
 };
 
 struct link_subscription {

@@ -74,13 +74,14 @@ static bool is_shaking_hands(const struct link *link) {
 
 static void socket_ready(uv_poll_t *poll, int status, int events) {
         struct link *link = poll->data;
+        bool reads = status < 0 || events & UV_READABLE || is_shaking_hands(link);
         int r = MOSQ_ERR_SUCCESS;
 
         if (status >= 0)
                 link->is_socket_open = true;
         else
                 link->watched = 0; /* libuv has stopped it */
-        if (status < 0 || events & UV_READABLE || is_shaking_hands(link)) {
+        if (reads) {
                 r = mosquitto_loop_read(link->client, 1);
                 link->config.callbacks.batch_end(link->config.userdata);
         }
@@ -88,6 +89,8 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
                 r = mosquitto_loop_write(link->client, 1);
         if (r != MOSQ_ERR_SUCCESS)
                 link_lose(link, mosquitto_strerror(r)); /* on_disconnect has mostly said it already */
+        if (reads)
+                link->config.callbacks.batch_written(link->config.userdata);
         link_update_poll(link);
 }
 

@@ -15,13 +15,13 @@ static struct slice own(struct mqtt_incoming *incoming, void *data, size_t lengt
         return (struct slice){ data, length };
 }
 
-static bool is_wanted(const struct message *message, const char *name, const char *const *wanted) {
+static bool is_wanted(const struct message *message, struct slice name, const char *const *wanted) {
         for (size_t i = 0; i < message->n_user_properties; i++)
-                if (slice_equal(message->user_properties[i].name, slice_from_string(name)))
+                if (slice_equal(message->user_properties[i].name, name))
                         return false; /* the first one counts */
 
         for (; *wanted; wanted++)
-                if (strcmp(name, *wanted) == 0)
+                if (strcmp((const char *)name.data, *wanted) == 0)
                         return true;
         return false;
 }
@@ -29,19 +29,22 @@ static bool is_wanted(const struct message *message, const char *name, const cha
 static int read_user_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
                               const char *const *wanted) {
         struct message *message = &incoming->message;
-        char *name = NULL, *value = NULL;
+        char *name_text = NULL, *value = NULL;
+        struct slice name;
 
-        if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name, &value, false))
+        if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name_text, &value,
+                                                 false))
                 return -ENOMEM;
 
+        name = slice_from_string(name_text);
         if (message->n_user_properties == MESSAGE_USER_PROPERTIES_MAX || !is_wanted(message, name, wanted)) {
-                free(name);
+                free(name_text);
                 free(value);
                 return 0;
         }
 
         message->user_properties[message->n_user_properties++] = (struct user_property){
-                .name = own(incoming, name, strlen(name)),
+                .name = own(incoming, name_text, name.length),
                 .value = own(incoming, value, strlen(value)),
         };
         return 0;
