@@ -7,6 +7,7 @@
 #
 #   sh tests/soak.sh [MINUTES]    60 unless said otherwise, 6 at least
 #   sh tests/soak.sh --quick      under one: whether it works
+#   sh tests/soak.sh --durable    with a data directory; either of the others may stand beside it
 #
 # On Debian 12 it first installs what is missing; that wants root, or sudo.
 

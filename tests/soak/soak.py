@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that come and go, for minutes or hours; started by tests/soak.sh.
 
-usage: soak.py [MINUTES | --quick]
+usage: soak.py [MINUTES | --quick] [--durable]
 """
 
 import argparse
@@ -135,6 +135,7 @@ def main():
     parser.add_argument("minutes", nargs="?", type=int, default=60)
     parser.add_argument("--quick", action="store_true", help="minutes of two seconds: whether it works, not whether "
                                                              "anything grows")
+    parser.add_argument("--durable", action="store_true", help="with a data directory")
     arguments = parser.parse_args()
     n_minutes, minute_s = (QUICK_MINUTES, QUICK_MINUTE_S) if arguments.quick else (arguments.minutes, MINUTE_S)
     if n_minutes < MINUTES_MIN:
@@ -143,7 +144,7 @@ def main():
     print(f"{N_IDS} client ids, {N_CONNECTED} connected, {REQUESTS_PER_S} requests and {LEAVINGS_PER_S} leavings a "
           f"second; the broker is restarted after {n_minutes // 2} minutes", flush=True)
     with tempfile.TemporaryDirectory() as directory:
-        subject = Subject("soak", directory)
+        subject = Subject("soak", directory, flags=["--data-dir", f"{directory}/data"] if arguments.durable else [])
         churn = Churn(subject.port, seed=1)
         try:
             minutes = run(subject, churn, n_minutes, minute_s)
