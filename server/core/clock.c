@@ -42,3 +42,10 @@ struct version clock_receive(struct clock *clock, int64_t wall_ms, struct hlc re
 bool clock_is_too_far_ahead(struct hlc remote, int64_t wall_ms) {
         return remote.wall_ms > wall_ms && remote.wall_ms - wall_ms > CLOCK_SKEW_MAX_MS;
 }
+
+bool clock_is_too_far_beyond(const struct clock *clock, struct slice node_id, struct hlc remote,
+                             int64_t wall_ms) {
+        struct hlc ours = { clock->last.wall_ms, clock->last.counter, node_id };
+
+        return clock_is_too_far_ahead(remote, wall_ms) && hlc_compare(remote, ours) > 0;
+}

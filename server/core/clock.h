@@ -22,3 +22,7 @@ struct version clock_tick(struct clock *clock, int64_t wall_ms);
 struct version clock_receive(struct clock *clock, int64_t wall_ms, struct hlc remote);
 
 bool clock_is_too_far_ahead(struct hlc remote, int64_t wall_ms);
+
+/* The same of one that may be our own: what this clock, of this node, has reached already is never too far. */
+bool clock_is_too_far_beyond(const struct clock *clock, struct slice node_id, struct hlc remote,
+                             int64_t wall_ms);

@@ -95,16 +95,10 @@ static bool is_authorized(const struct engine *engine, const struct request *req
 
 /* Checks 8 and 9 of protocol section 6. */
 static enum outcome check_skew(const struct engine *engine, const struct request *request, int64_t wall_ms) {
-        struct hlc ours = {
-                .wall_ms = engine->clock.last.wall_ms,
-                .counter = engine->clock.last.counter,
-                .node = engine->config.node_id,
-        };
-
         if (request->has_timestamp && clock_is_too_far_ahead(request->timestamp, wall_ms))
                 return OUTCOME_TIMESTAMP_TOO_FAR;
-        if (request->has_fence && clock_is_too_far_ahead(request->fence, wall_ms) &&
-            hlc_compare(request->fence, ours) > 0)
+        if (request->has_fence &&
+            clock_is_too_far_beyond(&engine->clock, engine->config.node_id, request->fence, wall_ms))
                 return OUTCOME_FENCE_TOO_FAR;
         return OUTCOME_DONE;
 }

@@ -151,23 +151,39 @@ static bool is_our_node(struct directory *directory, struct slice node) {
         return slice_equal(directory->node_id, node);
 }
 
-/* The line's own version, or a new one; the clock stays above both. */
-static int choose_version(struct directory *directory, const struct record *record, int64_t now_ms,
-                          struct version *ret_version) {
+/* The line's own version, or a new one; the clock stays above both. NULL, or what is wrong with it. */
+static const char *choose_version(struct directory *directory, const struct record *record, int64_t now_ms,
+                                  struct version *ret_version) {
         struct clock *clock = &directory->engine->clock;
         struct hlc version;
 
         if (record->version.length == 0) {
                 *ret_version = clock_tick(clock, now_ms);
-                return 0;
+                return NULL;
         }
         if (hlc_parse(buf_slice(&record->version), &version) < 0 || version.counter >= INT32_MAX ||
             !is_our_node(directory, version.node))
-                return -EINVAL;
+                return "its version is none that this store can have given";
+        /* the clock never goes back, and clients refuse what is as far ahead of theirs */
+        if (clock_is_too_far_beyond(clock, directory->node_id, version, now_ms))
+                return "its version is more than a minute ahead of this machine's clock, and so would be "
+                       "all that the store gives from then on; without \"version\" it gets a new one";
 
         *ret_version = (struct version){ version.wall_ms, (uint32_t)version.counter };
         clock_receive(clock, now_ms, version);
-        return 0;
+        return NULL;
+}
+
+/* After choose_version(), as a token is no version of later. NULL, or what is wrong with it. */
+static const char *judge_token(const struct directory *directory, const struct record *record,
+                               int64_t now_ms) {
+        struct hlc token;
+
+        if (hlc_parse(buf_slice(&record->token), &token) == 0 &&
+            clock_is_too_far_beyond(&directory->engine->clock, directory->node_id, token, now_ms))
+                return "its token is more than a minute ahead of this machine's clock, and so is any "
+                       "other that could write it";
+        return NULL;
 }
 
 /* One that the monotonic clock does not reach is none. */
@@ -213,10 +229,12 @@ static int put(struct directory *directory, const struct record *record, struct 
 static enum exit_code import_record(void *userdata, const struct record *record, int64_t now_ms) {
         struct directory *directory = userdata;
         struct version version;
+        const char *fault = choose_version(directory, record, now_ms, &version);
 
-        if (choose_version(directory, record, now_ms, &version) < 0) {
-                complain("\"%s\": its version is none that this store can have given",
-                         LOG_TEXT(buf_slice(&record->key)));
+        if (!fault)
+                fault = judge_token(directory, record, now_ms);
+        if (fault) {
+                complain("\"%s\": %s", LOG_TEXT(buf_slice(&record->key)), fault);
                 return EXIT_USAGE;
         }
         if (put(directory, record, version) < 0) {

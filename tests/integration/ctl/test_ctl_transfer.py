@@ -8,13 +8,22 @@ import subprocess
 
 import pytest
 
+from support.hlc import Hlc, wall_ms
 from support.process import CTL
+from support.stepped_clock import SteppedClock
 
 FENCE = "001696374425000:00000:Client1"
 
 
-def ctl(*arguments, site=None, stdin=None):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")}
+MINUTE = 60 * 1000
+HOUR = 60 * MINUTE
+
+
+def ctl(*arguments, site=None, stdin=None, environment=None):
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")},
+        **(environment or {}),
+    }
     if site:
         environment["STATESTORE_PORT"] = str(site.broker.port)
     return subprocess.run([CTL, *map(str, arguments)], env=environment, input=stdin, capture_output=True, timeout=60)
@@ -23,6 +32,14 @@ def ctl(*arguments, site=None, stdin=None):
 def lines(result):
     assert result.returncode == 0, result.stderr
     return sorted((json.loads(line) for line in result.stdout.splitlines()), key=lambda line: str(line))
+
+
+def jsonl(*records):
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def reading(ahead_ms):
+    return Hlc(wall_ms() + ahead_ms, 0, "StateStore").padded()
 
 
 @pytest.fixture
@@ -81,6 +98,49 @@ def test_a_deadline_that_no_clock_reaches_is_none(tmp_path):
     assert ctl("import", "-", "--data-dir", tmp_path / "data", stdin=line).stdout == b"1 key imported\n"
     assert [line["key"] for line in lines(ctl("export", "--data-dir", tmp_path / "data"))] == ["far"]
     assert "deadline" not in lines(ctl("export", "--data-dir", tmp_path / "data"))[0]
+
+
+@pytest.mark.parametrize(
+    "member, fault",
+    [
+        ("version", "its version is more than a minute ahead of this machine's clock"),
+        ("token", "its token is more than a minute ahead of this machine's clock, and so is any other"),
+    ],
+)
+@pytest.mark.parametrize("when", [lambda: reading(HOUR), lambda: f"{2**63 - 1}:0:StateStore"], ids=["soon", "last"])
+def test_what_would_put_the_clock_far_ahead_is_refused(tmp_path, member, fault, when):
+    first, second = {"key": "first", "value": "1"}, {"key": "second", "value": "2", member: when()}
+    directory = tmp_path / "data"
+
+    result = ctl("import", "-", "--data-dir", directory, stdin=jsonl(first, second))
+
+    assert result.returncode == 2
+    assert f'"second": {fault}' in result.stderr.decode()
+    assert [line["key"] for line in lines(ctl("export", "--data-dir", directory))] == ["first"]
+    assert Hlc.parse(lines(ctl("export", "--data-dir", directory))[0]["version"]).wall_ms <= wall_ms()
+
+
+def test_what_a_directory_has_given_itself_is_never_too_far_ahead(tmp_path):
+    """As after a restore on a machine whose clock was set right in between."""
+    ahead = SteppedClock(tmp_path)
+    ahead.step_to(HOUR)
+    directory = tmp_path / "data"
+    ctl("import", "-", "--data-dir", directory, stdin=jsonl({"key": "k", "value": "v"}), environment=ahead.environment())
+    exported = ctl("export", "--data-dir", directory)
+    (line,) = lines(exported)
+    assert Hlc.parse(line["version"]).wall_ms > wall_ms() + MINUTE
+
+    assert ctl("import", "-", "--data-dir", directory, stdin=exported.stdout).returncode == 0
+    fenced = {"key": "fenced", "value": "v", "token": line["version"]}
+    assert ctl("import", "-", "--data-dir", directory, stdin=jsonl(fenced)).returncode == 0
+
+
+def test_a_version_of_a_clock_that_is_little_ahead_is_taken(tmp_path):
+    line = {"key": "k", "value": "v", "version": reading(MINUTE // 2), "token": reading(MINUTE // 2)}
+
+    assert ctl("import", "-", "--data-dir", tmp_path / "data", stdin=jsonl(line)).stdout == b"1 key imported\n"
+    (exported,) = lines(ctl("export", "--data-dir", tmp_path / "data"))
+    assert (exported["version"], exported["token"]) == (line["version"], line["token"])
 
 
 def test_an_imported_directory_is_served(site, directory, tmp_path):
