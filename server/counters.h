@@ -50,6 +50,13 @@ struct counters {
         struct histogram latencies[N_STAGES];
 };
 
+/* Requests with this outcome, executed or not; verb: N_VERBS where it is not known. */
+static inline uint64_t counters_n_outcomes(const struct counters *counters, enum verb verb,
+                                           enum outcome outcome) {
+        return counters->n_refusals[verb][outcome] +
+               (verb < N_VERBS ? counters->n_answers[verb][outcome] : 0);
+}
+
 /* All that were sent. */
 static inline uint64_t counters_n_notifications(const struct counters *counters) {
         return counters->n_notifications_set + counters->n_notifications_deleted;

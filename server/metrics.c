@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "names.h"
+#include "outcomes.h"
 #include "storage/outcome_names.h"
 
 static const char *const drops[N_DROPS] = {
@@ -58,24 +59,25 @@ static void append_outcome(struct buf *text, const struct metric *metric, enum v
                            const char *outcome, uint64_t n) {
         char labels[LABELS_MAX];
 
-        if (n == 0)
-                return;
         snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verb_name(verb), outcome);
         for (char *at = labels; *at; at++)
                 *at = *at == ' ' ? '_' : *at;
         append_sample(text, metric, labels, n);
 }
 
+/* What can be counted is there from the start: where a series begins with 1, nobody sees that it has grown. */
 static void append_requests(struct buf *text, const struct metric *metric,
                             const struct metrics_source *source) {
         const struct counters *counters = source->counters;
 
         for (enum verb verb = 0; verb <= N_VERBS; verb++)
-                for (enum outcome i = 0; i < N_OUTCOMES; i++)
-                        append_outcome(text, metric, verb, outcome_name(i),
-                                       counters->n_refusals[verb][i] +
-                                               (verb < N_VERBS ? counters->n_answers[verb][i] : 0));
-        for (enum envelope_fault i = 0; i < N_ENVELOPE_FAULTS; i++)
+                for (enum outcome i = 0; i < N_OUTCOMES; i++) {
+                        uint64_t n = counters_n_outcomes(counters, verb, i);
+
+                        if (n > 0 || outcome_is_possible(verb, i))
+                                append_outcome(text, metric, verb, outcome_name(i), n);
+                }
+        for (enum envelope_fault i = ENVELOPE_OK + 1; i < N_ENVELOPE_FAULTS; i++)
                 append_outcome(text, metric, N_VERBS, fault_name(i), counters->n_faults[i]);
 }
 
@@ -153,8 +155,8 @@ static void append_histogram(struct buf *text, const struct metric *metric,
 static uint64_t sum(const struct counters *counters, enum verb verb) {
         uint64_t total = 0;
 
-        for (size_t i = 0; i < N_OUTCOMES; i++)
-                total += counters->n_answers[verb][i] + counters->n_refusals[verb][i];
+        for (enum outcome i = 0; i < N_OUTCOMES; i++)
+                total += counters_n_outcomes(counters, verb, i);
         return total;
 }
 

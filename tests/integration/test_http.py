@@ -82,6 +82,7 @@ def test_what_was_asked_is_counted(site, pages):
     client = site.connect()
     watcher = site.connect()
     watcher.subscribe("clients/statestore/#")
+    before = pages.metrics()
     watcher.request("KEYNOTIFY", "a")
     client.request("SET", "a", 1)
     client.request("SET", "a", 2)
@@ -103,6 +104,7 @@ def test_what_was_asked_is_counted(site, pages):
     metrics = pages.metrics()
     requests = {name: value for name, value in metrics.items() if name.startswith("statestore_requests_total")}
     assert sum(requests.values()) == 16
+    assert metrics.keys() == before.keys(), "each is there from the start"
     assert metrics['statestore_requests_total{verb="set",outcome="done"}'] == 4
     assert metrics['statestore_requests_total{verb="set",outcome="condition_not_met"}'] == 1
     assert metrics['statestore_requests_total{verb="get",outcome="value"}'] == 1

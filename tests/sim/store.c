@@ -6,6 +6,7 @@
 
 #include "common/assert.h"
 #include "daemon_state.h"
+#include "outcomes.h"
 #include "sim/check.h"
 #include "sim/world.h"
 
@@ -159,6 +160,15 @@ void store_start(struct world *world) {
         broker_connect_daemon(world);
 }
 
+void store_check_counters(const struct world *world) {
+        const struct counters *counters = daemon_counters(world->daemon);
+
+        for (enum verb verb = 0; verb <= N_VERBS; verb++)
+                for (enum outcome i = 0; i < N_OUTCOMES; i++)
+                        CHECK(outcome_is_possible(verb, i) || counters_n_outcomes(counters, verb, i) == 0,
+                              "what becomes of a request is what can become of one with this verb");
+}
+
 /* A commit that is under way may still come to its end, or not. */
 void store_kill(struct world *world) {
         if (world->batch && !world->is_disk_stuck && random_chance(&world->random, 50))
@@ -166,6 +176,7 @@ void store_kill(struct world *world) {
         check_trace("killed");
         world->batch = NULL;
         world->life++;
+        store_check_counters(world);
         broker_drop_daemon(world);
         broker_forget_outgoing(&world->broker);
         world->daemon = daemon_free(world->daemon);

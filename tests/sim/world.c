@@ -319,6 +319,7 @@ static void check_calm(struct world *world) {
         CHECK(world->daemon && daemon_is_idle(world->daemon), "the daemon is idle in the end");
         CHECK(daemon_next_deadline(world->daemon) > world_daemon_now(world).mono_ns, "what is due is done");
         store_compare_now(world);
+        store_check_counters(world);
 }
 
 void world_run(uint64_t seed, struct tally *tally) {

@@ -117,6 +117,9 @@ struct now world_daemon_now(const struct world *world);
 void store_start(struct world *world);
 void store_kill(struct world *world);
 
+/* What the daemon has counted of requests can be. */
+void store_check_counters(const struct world *world);
+
 /* Memory with disk: both hold the same, for all keys are kept. store_compare() waits until they have to. */
 void store_compare_now(const struct world *world);
 void store_compare(struct world *world);

@@ -64,11 +64,32 @@ Test(metrics, count_a_request_by_what_was_asked_and_what_became_of_it) {
         cr_expect(shows("statestore_refused_total 3"));
 }
 
+/* So that increase() sees the first one. */
+Test(metrics, show_from_the_start_what_can_become_of_a_request) {
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"get\",outcome=\"disk_full\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"unknown\",outcome=\"syntax_error\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"unknown\",outcome=\"unsupported_version\"} 0"));
+        cr_expect_not(strstr(render(), "{verb=\"get\",outcome=\"deleted\"}"));
+        cr_expect_not(strstr(render(), "outcome=\"none\""));
+}
+
+/* As a fault that a test has ordered gives it to any verb's. */
+Test(metrics, show_too_what_could_not_become_of_a_request) {
+        struct counters counters = { .n_refusals[VERB_GET][OUTCOME_QUOTA_EXCEEDED] = 1 };
+        const struct metrics_source source = { .counters = &counters };
+
+        metrics_append(&text, &source);
+        buf_append(&text, "", 1);
+        cr_expect(strstr((const char *)text.data,
+                         "\nstatestore_requests_total{verb=\"get\",outcome=\"quota_exceeded\"} 1\n"));
+}
+
 Test(metrics, count_a_request_that_could_not_be_stored_as_what_was_answered) {
         broker.commit_result = -ENOSPC;
         ask("SET", "k", "v");
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"disk_full\"} 1"));
-        cr_expect_not(strstr(render(), "outcome=\"done\""));
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"done\"} 0"));
         cr_expect(shows("statestore_storage_failing 1"));
         ask("GET", "k", NULL); /* stores nothing, and proves nothing */
         cr_expect(shows("statestore_storage_failing 1"));
