@@ -41,6 +41,8 @@ enum planted {
         PLANTED_OLD_WELCOME,   /* its answer to an earlier hello passes for one to the latest */
         PLANTED_OLD_POLICY,    /* a policy that has changed does not reach the daemon */
         PLANTED_LONG_LIFE,     /* the disk adds an hour to each key's time */
+        PLANTED_LOST_PAGE,     /* a client misses what a page of a scan lists */
+        PLANTED_OLD_TOKEN,     /* it asks for that page again, not for the next one */
         N_PLANTED,
 };
 

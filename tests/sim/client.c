@@ -17,6 +17,9 @@
 
 #define PENDING_MAX 3
 
+/* Of a scan: all the keys that are asked for, and none of those beside them. */
+#define PATTERN "[kl]*"
+
 /* 1. What is asked */
 
 static const char *current_value(struct world *world, size_t key) {
@@ -58,13 +61,15 @@ static void choose_token(struct world *world, struct asked *asked) {
 }
 
 static void choose(struct world *world, struct asked *asked) {
-        static const enum verb verbs[] = { VERB_SET, VERB_SET,  VERB_SET,       VERB_GET,      VERB_GET,
-                                           VERB_DEL, VERB_VDEL, VERB_KEYNOTIFY, VERB_KEYNOTIFY };
+        static const enum verb verbs[] = { VERB_SET, VERB_SET,  VERB_SET,       VERB_GET,       VERB_GET,
+                                           VERB_DEL, VERB_VDEL, VERB_KEYNOTIFY, VERB_KEYNOTIFY, VERB_SCAN };
 
         asked->key = random_below(&world->random, N_KEYS);
         asked->verb = verbs[random_below(&world->random, sizeof(verbs) / sizeof(verbs[0]))];
         if (asked->verb == VERB_KEYNOTIFY && is_other_pending(world, asked))
                 asked->verb = VERB_GET;
+        if (asked->verb == VERB_SCAN)
+                asked->first_page = asked;
         asked->stop = asked->verb == VERB_KEYNOTIFY && random_chance(&world->random, 25);
         snprintf(asked->expected, sizeof(asked->expected), "%s", current_value(world, asked->key));
         if (asked->verb == VERB_SET)
@@ -86,8 +91,10 @@ static void append_words(const struct asked *asked, struct buf *payload) {
                                              [VERB_GET] = "GET",
                                              [VERB_DEL] = "DEL",
                                              [VERB_VDEL] = "VDEL",
-                                             [VERB_KEYNOTIFY] = "KEYNOTIFY" };
-        struct slice words[8] = { slice_from_string(names[asked->verb]), truth_key(asked->key) };
+                                             [VERB_KEYNOTIFY] = "KEYNOTIFY",
+                                             [VERB_SCAN] = "SCAN" };
+        struct slice name = asked->verb == VERB_SCAN ? SLICE_LITERAL(PATTERN) : truth_key(asked->key);
+        struct slice words[8] = { slice_from_string(names[asked->verb]), name };
         size_t n = 2;
         char px[24];
 
@@ -106,6 +113,8 @@ static void append_words(const struct asked *asked, struct buf *payload) {
                 words[n++] = SLICE_LITERAL("PX");
                 words[n++] = slice_from_string(px);
         }
+        if (asked->token[0])
+                words[n++] = slice_from_string(asked->token);
         if (asked->stop)
                 words[n++] = SLICE_LITERAL("STOP");
 
@@ -222,6 +231,31 @@ void client_leave(struct world *world, size_t client) {
                 broker_left(world, client);
 }
 
+/* Asks for the next page of a scan. */
+static void turn_page(struct world *world, struct asked *asked, struct slice payload) {
+        struct truth_page page = truth_read_page(payload);
+        struct asked *next;
+
+        world->tally->n_pages++;
+        if (!page.token.data) {
+                world->tally->n_scans++;
+                return;
+        }
+
+        next = truth_ask(&world->truth, world->now.mono_ns);
+        next->client = asked->client;
+        next->verb = VERB_SCAN;
+        next->first_page = asked->first_page;
+        if (IS_PLANTED(PLANTED_OLD_TOKEN))
+                memcpy(next->token, asked->token, SCAN_TOKEN_LENGTH);
+        else
+                memcpy(next->token, page.token.data, SCAN_TOKEN_LENGTH);
+        for (size_t key = 0; key < N_KEYS; key++)
+                next->is_listed[key] =
+                        asked->is_listed[key] || (page.n_listed[key] > 0 && !IS_PLANTED(PLANTED_LOST_PAGE));
+        ask(world, next);
+}
+
 void client_receive(struct world *world, struct happening *happening) {
         struct sim_client *client = &world->clients[happening->number];
         struct asked *asked = truth_find(&world->truth, happening->message->correlation_data);
@@ -238,6 +272,8 @@ void client_receive(struct world *world, struct happening *happening) {
                 client->told[asked->key] = is_done && !asked->stop && asked->sent_ns > client->denied_ns
                                                    ? asked->connection
                                                    : 0;
+        if (asked->verb == VERB_SCAN && happening->message->payload.data[0] == '*')
+                turn_page(world, asked, happening->message->payload);
 }
 
 void client_ask_last(struct world *world) {

@@ -29,6 +29,8 @@ static const char *const planted_names[N_PLANTED] = {
         [PLANTED_OLD_WELCOME] = "old-welcome",
         [PLANTED_OLD_POLICY] = "old-policy",
         [PLANTED_LONG_LIFE] = "long-life",
+        [PLANTED_LOST_PAGE] = "lost-page",
+        [PLANTED_OLD_TOKEN] = "old-token",
 };
 
 static bool plant(const char *name) {
@@ -94,8 +96,10 @@ int main(int n_arguments, char **arguments) {
                 world_run(seed + i, &tally);
         printf("%" PRIu64 " runs from seed %" PRIu64 ": %" PRIu64 " requests in %" PRIu64 " copies, %" PRIu64
                " changes, %" PRIu64 " notifications, %" PRIu64 " registrations at the end, %" PRIu64
-               " commits of which %" PRIu64 " failed, %" PRIu64 " starts\n",
+               " commits of which %" PRIu64 " failed, %" PRIu64 " starts, %" PRIu64 " scans over %" PRIu64
+               " pages\n",
                n_runs, seed, tally.n_requests, tally.n_copies, tally.n_changes, tally.n_notifications,
-               tally.n_registered, tally.n_commits, tally.n_refused, tally.n_restarts);
+               tally.n_registered, tally.n_commits, tally.n_refused, tally.n_restarts, tally.n_scans,
+               tally.n_pages);
         return 0;
 }

@@ -3,6 +3,7 @@
 /* The daemon as a process: started from its disk, killed at any time; and the disk, which is slow and fails. */
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "common/assert.h"
 #include "daemon_state.h"
@@ -13,7 +14,8 @@
 void store_compare_now(const struct world *world) {
         const struct engine *engine = world->daemon->engine;
 
-        disk_compare(&world->disk, engine, store_n_keys(&engine->store), world_daemon_now(world));
+        disk_compare(&world->disk, engine, store_n_keys(&engine->store) - world->n_beside,
+                     world_daemon_now(world));
 }
 
 /* 1. Commits */
@@ -140,6 +142,17 @@ static void forget(struct disk *disk) {
         }
 }
 
+/* They are on no disk, for nothing changes them. */
+static void put_beside(struct world *world) {
+        char key[40];
+
+        for (size_t i = 0; i < world->n_beside; i++) {
+                snprintf(key, sizeof(key), "beside-%zu", i);
+                ASSERT(engine_restore_entry(world->daemon->engine, slice_from_string(key), SLICE_LITERAL(""),
+                                            (struct version){ 1, 0 }, STORE_NEVER, NULL) == 0);
+        }
+}
+
 void store_start(struct world *world) {
         struct outlet outlet = {
                 .publish = broker_publish, .has_room = broker_has_room, .commit = commit, .userdata = world
@@ -155,6 +168,7 @@ void store_start(struct world *world) {
         truth_restart(&world->truth, &world->disk);
         ASSERT(daemon_new(&world->daemon, &world->config, &outlet, &callbacks, &world->disk.storage,
                           world_daemon_now(world)) == 0);
+        put_beside(world);
         policy_hand_over(world);
         store_compare_now(world);
         broker_connect_daemon(world);

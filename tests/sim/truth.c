@@ -32,6 +32,10 @@ static size_t find_name(const char *const *names, size_t n_names, struct slice n
         return 0;
 }
 
+size_t truth_key_number(struct slice key) {
+        return find_name(keys, N_KEYS, key);
+}
+
 void truth_init(struct truth *truth) {
         *truth = (struct truth){ 0 };
         for (size_t i = 0; i < N_KEYS; i++)
@@ -133,7 +137,7 @@ static void check_set(const struct truth *truth, const struct row *row, const st
 static void commit_entry(struct truth *truth, const struct row *row, struct now now) {
         struct entry *entry = row->entry.after ? row->entry.after : row->entry.before;
         struct truth_change change = {
-                .key = find_name(keys, N_KEYS, entry_key(entry)),
+                .key = truth_key_number(entry_key(entry)),
                 .version = entry_version(entry),
                 .is_set = row->entry.after,
                 .at_ns = now.mono_ns,
@@ -167,7 +171,7 @@ static void set_registered(struct truth *truth, const struct registration *regis
 
         registration_names(registration, &client, &key);
         truth->is_registered[find_name(clients, N_CLIENTS, buf_slice(&client))]
-                            [find_name(keys, N_KEYS, buf_slice(&key))] = is_registered;
+                            [truth_key_number(buf_slice(&key))] = is_registered;
 }
 
 void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now) {
@@ -217,7 +221,7 @@ static struct told told_of(struct slice topic, const struct message *notificatio
         ASSERT(base16_append_decoded(&client_name, client) == 0 &&
                base16_append_decoded(&key_name, key) == 0);
         told.client = find_name(clients, N_CLIENTS, buf_slice(&client_name));
-        told.key = find_name(keys, N_KEYS, buf_slice(&key_name));
+        told.key = truth_key_number(buf_slice(&key_name));
         ASSERT(hlc_parse(message_property(notification, "__ts"), &told.hlc) == 0);
         return told;
 }

@@ -36,6 +36,16 @@ struct asked {
         struct version version;
         size_t n_set;   /* how often its value was stored */
         size_t deleted; /* the change that it made, or NONE */
+
+        struct asked *first_page;          /* SCAN: the scan's */
+        char token[SCAN_TOKEN_LENGTH + 1]; /* of this page, empty: it is the first one */
+        bool is_listed[N_KEYS];            /* on the pages before */
+};
+
+/* A page of keys, as it is answered. */
+struct truth_page {
+        size_t n_listed[N_KEYS]; /* how often each is */
+        struct slice token;      /* of the next one; absent: there is none */
 };
 
 struct truth_change {
@@ -100,6 +110,8 @@ bool truth_was_granted(const struct truth *truth, size_t client, enum verb verb,
 /* The daemon begins with what is registered on the disk. */
 void truth_restart(struct truth *truth, const struct disk *disk);
 
+struct truth_page truth_read_page(struct slice payload);
+
 /* What leaves the daemon. */
 void truth_answer(struct truth *truth, const struct message *answer, struct now now);
 void truth_notify(struct truth *truth, struct slice topic, const struct message *notification);
@@ -115,4 +127,5 @@ void truth_end(const struct truth *truth);
 
 /* Text and numbers of keys and clients. */
 struct slice truth_key(size_t key);
+size_t truth_key_number(struct slice key);
 const char *truth_client(size_t client);

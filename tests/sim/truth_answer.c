@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/assert.h"
+#include "common/resp3.h"
 #include "sim/check.h"
 #include "sim/truth.h"
 
@@ -17,9 +18,9 @@ static bool is_later(struct version a, struct version b) {
 }
 
 /* The last change of the key before the request was sent, NONE where there was none. */
-static size_t last_before(const struct truth *truth, const struct asked *asked) {
+static size_t last_before(const struct truth *truth, const struct asked *asked, size_t key) {
         for (size_t i = asked->n_changes_before; i-- > 0;)
-                if (truth->changes[i].key == asked->key)
+                if (truth->changes[i].key == key)
                         return i;
         return NONE;
 }
@@ -43,7 +44,8 @@ static size_t find_deletion(const struct truth *truth, size_t key, struct versio
 
 /* A value that was seen: it must be there, and be no older than what was there when the request was sent. */
 static const struct truth_change *check_seen(const struct truth *truth, const struct asked *asked) {
-        size_t seen = find_set(truth, asked->key, asked->version), before = last_before(truth, asked);
+        size_t seen = find_set(truth, asked->key, asked->version),
+               before = last_before(truth, asked, asked->key);
 
         CHECK(seen != NONE, "nothing that is seen has left before its commit");
         CHECK(before == NONE || seen >= before, "no write that was acknowledged is lost");
@@ -51,16 +53,28 @@ static const struct truth_change *check_seen(const struct truth *truth, const st
         return &truth->changes[seen];
 }
 
-/* Nothing was there: at some time since the request was sent that must have been so. */
-static void check_absent(const struct truth *truth, const struct asked *asked, int64_t now_ns) {
-        size_t before = last_before(truth, asked);
-        bool was_absent = before == NONE;
+/* Whether the key was not there at some time since the request was sent. */
+static bool was_absent(const struct truth *truth, const struct asked *asked, size_t key, int64_t now_ns) {
+        size_t before = last_before(truth, asked, key);
 
-        for (size_t i = was_absent ? 0 : before; i < truth->n_changes; i++)
-                if (truth->changes[i].key == asked->key &&
+        if (before == NONE)
+                return true;
+        for (size_t i = before; i < truth->n_changes; i++)
+                if (truth->changes[i].key == key &&
                     (!truth->changes[i].is_set || truth->changes[i].deadline_ns <= now_ns))
-                        was_absent = true;
-        CHECK(was_absent, "no write that was acknowledged is lost, and no key expires early");
+                        return true;
+        return false;
+}
+
+/* Whether it was, by when the daemon had the request. */
+static bool was_present(const struct truth *truth, const struct asked *asked, size_t key) {
+        size_t before = last_before(truth, asked, key);
+
+        for (size_t i = before == NONE ? 0 : before; i < truth->n_changes; i++)
+                if (truth->changes[i].key == key && truth->changes[i].is_set &&
+                    truth->changes[i].deadline_ns > asked->delivered_ns)
+                        return true;
+        return false;
 }
 
 static void check_done(const struct truth *truth, const struct asked *asked) {
@@ -93,7 +107,7 @@ static void check_deleted(const struct truth *truth, struct asked *asked) {
 
 /* A token was found missing or too old: one must have been there. */
 static void check_fenced(const struct truth *truth, const struct asked *asked) {
-        size_t before = last_before(truth, asked);
+        size_t before = last_before(truth, asked, asked->key);
 
         for (size_t i = before == NONE ? 0 : before; i < truth->n_changes; i++) {
                 const struct truth_change *change = &truth->changes[i];
@@ -103,6 +117,42 @@ static void check_fenced(const struct truth *truth, const struct asked *asked) {
                         return;
         }
         CHECK(false, "only who has an older token than the key's is refused for it");
+}
+
+struct truth_page truth_read_page(struct slice payload) {
+        struct truth_page page = { 0 };
+        struct resp3_item outer, inner, item;
+
+        CHECK(resp3_read(&payload, &outer) == 0 && outer.type == RESP3_ARRAY &&
+                      resp3_read(&payload, &inner) == 0 && inner.type == RESP3_ARRAY,
+              "a page is an array that begins with one");
+        for (int64_t i = 0; i < inner.number; i++) {
+                CHECK(resp3_read(&payload, &item) == 0 && item.type == RESP3_BLOB, "a page lists keys");
+                page.n_listed[truth_key_number(item.text)]++;
+        }
+        if (outer.number == 2) {
+                CHECK(resp3_read(&payload, &item) == 0 && item.text.length == SCAN_TOKEN_LENGTH,
+                      "a page but the last one ends with a token");
+                page.token = item.text;
+        }
+        CHECK(payload.length == 0, "nothing comes after a page");
+        return page;
+}
+
+static void check_page(const struct truth *truth, const struct asked *asked, int64_t now_ns) {
+        const struct asked *first = asked->first_page;
+        struct truth_page page = truth_read_page(slice_from_string(asked->answer));
+        bool may_read_nothing =
+                truth_was_granted(truth, asked->client, VERB_SCAN, false, first->sent_ns, now_ns);
+
+        for (size_t key = 0; key < N_KEYS; key++) {
+                CHECK(page.n_listed[key] + asked->is_listed[key] <= 1, "a scan lists no key twice");
+                CHECK(page.n_listed[key] == 0 || was_present(truth, asked, key),
+                      "a scan lists what is there, and nothing that has expired");
+                CHECK(page.token.data || page.n_listed[key] > 0 || asked->is_listed[key] ||
+                              may_read_nothing || was_absent(truth, first, key, now_ns),
+                      "a scan lists each key that is there throughout");
+        }
 }
 
 static void check_error(const struct truth *truth, struct asked *asked, int64_t now_ns) {
@@ -149,7 +199,11 @@ static void check_answer(const struct truth *truth, struct asked *asked, bool ha
         } else if (strcmp(text, ":0\r\n") == 0 || strcmp(text, "$-1\r\n") == 0) {
                 CHECK(!has_version, "what is not there has no version");
                 if (asked->verb != VERB_KEYNOTIFY)
-                        check_absent(truth, asked, now_ns);
+                        CHECK(was_absent(truth, asked, asked->key, now_ns),
+                              "no write that was acknowledged is lost, and no key expires early");
+        } else if (asked->verb == VERB_SCAN) {
+                CHECK(!has_version, "a page has no version");
+                check_page(truth, asked, now_ns);
         } else {
                 CHECK(has_version && asked->verb == VERB_GET, "a value has a version");
                 seen = check_seen(truth, asked);

@@ -14,6 +14,9 @@
 /* What a run may take when nothing goes wrong any more. */
 #define CALM_NS (60 * 1000 * NS_PER_MS)
 
+/* Enough for three pages of a scan. */
+#define N_BESIDE_MAX (SCAN_PAGE_KEYS_MAX * 5 / 2)
+
 /* How often the daemon may say that something is due, at one time, before that is taken for a loop without end. */
 #define N_TICKS_MAX 1000
 
@@ -247,8 +250,8 @@ static void world_init(struct world *world, uint64_t seed) {
                 .config = {
                         .engine = {
                                 .node_id = SLICE_LITERAL("StateStore"),
-                                .max_keys = 1000,
-                                .max_bytes = 1 << 20,
+                                .max_keys = N_BESIDE_MAX + 1000,
+                                .max_bytes = 1 << 24,
                                 .max_registrations = 1000,
                                 .max_remembered_bytes = 1 << 20,
                         },
@@ -264,6 +267,8 @@ static void world_init(struct world *world, uint64_t seed) {
         if (!world->broker.has_plugin && random_chance(&world->random, 50))
                 world->config.presence_topic = "gone/{client}";
         world->flushes_each = random_chance(&world->random, 30);
+        if (random_chance(&world->random, 20))
+                world->n_beside = 1 + random_below(&world->random, N_BESIDE_MAX);
         world->n_clients = 1 + random_below(&world->random, N_CLIENTS);
         world->n_asked_max = 20 + random_below(&world->random, 100);
         set_now(world, 1000 * NS_PER_MS);

@@ -80,6 +80,7 @@ struct world {
         struct daemon_config config;
         struct daemon *daemon; /* NULL: it does not run */
         uint64_t life;         /* counts its starts */
+        size_t n_beside;       /* keys that nobody asks for: a scan takes several pages */
         bool is_lost;          /* it wants to be started anew */
         bool has_room;
         bool flushes_each;                 /* request at once, as a server does that waits for no disk */
@@ -99,7 +100,7 @@ struct world {
 /* What has happened in all runs: a simulation in which little happens proves little. */
 struct tally {
         uint64_t n_requests, n_copies, n_changes, n_notifications, n_registered, n_commits, n_refused,
-                n_restarts;
+                n_restarts, n_scans, n_pages;
 };
 
 /* One run, from beginning to end. Adds to the tally. */
