@@ -260,6 +260,46 @@ Test(departure, of_a_former_connection_leaves_nothing_to_stop, .init = setup, .f
         cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
 }
 
+/* Which connection each of a client's registrations is of, as a restart brings them back; 1 has ended meanwhile. */
+static const struct {
+        const char *name;
+        uint64_t connections[3];
+} restored[] = {
+        { "none of the former connection", { 2, 2, 2 } },
+        { "all of the former connection", { 1, 1, 1 } },
+        { "the former connection's first", { 1, 1, 2 } },
+        { "the former connection's last", { 2, 2, 1 } },
+        { "the former connection's between others", { 2, 1, 2 } },
+        { "the former connection's around another", { 1, 2, 1 } },
+};
+
+Test(departure, of_a_former_connection_is_seen_among_what_a_restart_brings_back) {
+        const struct slice keys[] = { S("k1"), S("k2"), S("k3") };
+
+        for (size_t i = 0; i < N_ROWS(restored); i++) {
+                size_t n_former = 0;
+
+                world_init(&world, world_config());
+                for (size_t j = 0; j < 3; j++)
+                        cr_assert_eq(engine_restore_registration(world.engine, S("a"), S(""), keys[j],
+                                                                 restored[i].connections[j]),
+                                     0);
+                ask(&world, WATCH("a", "new", .connection = 2));
+                for (size_t j = 0; j < 3; j++) {
+                        bool is_former = restored[i].connections[j] == 1;
+
+                        cr_expect_eq(!watch_find(&world.engine->watch, S("a"), keys[j]), is_former,
+                                     ROW(restored, i));
+                        n_former += is_former;
+                }
+                cr_expect_eq(world.effects.n_rows, n_former + 1, ROW(restored, i)); /* storage is told */
+
+                happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 2 });
+                cr_expect_eq(watch_n_registrations(&world.engine->watch), 0, ROW(restored, i));
+                world_deinit(&world);
+        }
+}
+
 /* What the last step said of connections: "+1 " is held, "-1 " is not any more. */
 static const char *holds(void) {
         static char text[256];
