@@ -234,7 +234,7 @@ enum config_result config_read_again(int n_arguments, char *const *arguments, st
         return read_all(n_arguments, arguments, true, ret_config);
 }
 
-enum config_result config_read_broker(const char *file, struct config *ret_config) {
+enum config_result config_read_places(const char *file, struct config *ret_config) {
         struct config_reading reading = { .config = ret_config, .hint = "" };
 
         *ret_config = (struct config){ 0 };

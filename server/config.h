@@ -78,10 +78,10 @@ enum config_result config_read(int n_arguments, char *const *arguments, struct c
 enum config_result config_read_again(int n_arguments, char *const *arguments, struct config *ret_config);
 
 /*
- * Of all that only the broker, for others than the store: its endpoints and TLS, as the file, or where it is NULL the one
- * that STATESTORE_CONFIG names, and the environment say.
+ * Of all that only what others than the store want to know, where its broker and its pages are: endpoints, TLS and
+ * http_listen, as the file, or where it is NULL the one that STATESTORE_CONFIG names, and the environment say.
  */
-enum config_result config_read_broker(const char *file, struct config *ret_config);
+enum config_result config_read_places(const char *file, struct config *ret_config);
 void config_deinit(struct config *config);
 
 /*

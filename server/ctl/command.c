@@ -196,12 +196,14 @@ const struct command commands[N_COMMANDS] = {
                            1, SESSION_WORDS_MAX },
         [COMMAND_STAT] = { "stat", "", "print the numbers that one asks for first",
                            "Reads /metrics, which statestored serves with --http-listen, at --url\n"
-                           "http://HOST:PORT, by default http://127.0.0.1:9464. Times are of all requests\n"
-                           "since the store was started.\n"
+                           "http://HOST:PORT, by default where --config FILE, the store's, or its\n"
+                           "variable STATESTORE_HTTP_LISTEN says, else at http://127.0.0.1:9464. Times are\n"
+                           "of all requests since the store was started.\n"
                            "\n"
                            "  statestorectl stat\n"
                            "  statestorectl stat --json | jq .keys\n"
-                           "  statestorectl stat --url http://gateway:9464\n",
+                           "  statestorectl stat --url http://gateway:9464\n"
+                           "  statestorectl stat --config /etc/statestored/statestored.conf\n",
                            0, 0 },
         [COMMAND_TOP] = { "top", "", "show them again and again, with what happens a second",
                           "As stat, every --interval, until q, Ctrl-C or the end of its input. Times are\n"

@@ -20,6 +20,7 @@
 #include "ctl/input.h"
 #include "ctl/option_table.h"
 #include "ctl/output.h"
+#include "ctl/store_config.h"
 
 #define PASSWORD_LENGTH_MAX UINT16_MAX
 
@@ -142,11 +143,14 @@ static enum options_result read_argument(struct parser *parser) {
 
 /* What goes with what. */
 
+static bool asks_pages(const struct options *options) {
+        return options->command == &commands[COMMAND_STAT] || options->command == &commands[COMMAND_TOP];
+}
+
 /* The environment's URL may be another command's, and is left alone. */
 static enum options_result check_url(const struct parser *parser) {
         const struct options *options = parser->options;
-        bool is_for_pages =
-                options->command == &commands[COMMAND_STAT] || options->command == &commands[COMMAND_TOP];
+        bool is_for_pages = asks_pages(options);
         bool is_on_command_line =
                 parser->seen & UINT64_C(1) << (option_find(SLICE_LITERAL("url")) - option_table);
 
@@ -265,44 +269,8 @@ static void make_client_id(struct options *options) {
         options->client_id = options->client_id_space;
 }
 
-static bool is_store_configured(const struct options *options) {
-        static const char *const variables[] = { "STATESTORE_BROKER_HOST", "STATESTORE_BROKER_PORT",
-                                                 "STATESTORE_BROKER_TLS", "STATESTORE_BROKER_TLS_CA_FILE",
-                                                 "STATESTORE_BROKER_TLS_ALPN" };
-        bool is_any = options->config_file;
-
-        for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
-                is_any = is_any || getenv(variables[i]);
-        return is_any;
-}
-
-/* The broker of the store that is configured here; not as whom the store comes to it, for that is the store's alone. */
-static enum options_result take_from_store(struct options *options) {
-        struct credentials *tls = &options->tls;
-
-        if (options->hosts || options->is_url_given || !is_store_configured(options))
-                return OPTIONS_RUN;
-
-        options->store = calloc(1, sizeof(*options->store));
-        if (!options->store)
-                return wrong(options, "memory", "out of it");
-        if (config_read_broker(options->config_file, options->store) != CONFIG_RUN)
-                return OPTIONS_WRONG;
-
-        options->hosts = options->store->hosts;
-        if (!options->port)
-                options->port = options->store->port;
-        if (!options->is_tls_given)
-                tls->tls = options->store->tls;
-        if (!tls->tls_ca_file)
-                tls->tls_ca_file = options->store->tls_ca_file;
-        if (!tls->tls_alpn)
-                tls->tls_alpn = options->store->tls_alpn;
-        return OPTIONS_RUN;
-}
-
 static enum options_result find_broker(struct options *options) {
-        enum options_result result = take_from_store(options);
+        enum options_result result = store_config_take_broker(options);
         const char *hosts = options->hosts ? options->hosts : options->url.host;
         uint16_t port = options->port ? options->port : options->url.port;
 
@@ -331,7 +299,7 @@ static enum options_result settle(struct parser *parser) {
                 result = check_stdin(options);
 
         if (result == OPTIONS_RUN)
-                result = find_broker(options);
+                result = asks_pages(options) ? store_config_take_pages(options) : find_broker(options);
         if (!options->user)
                 options->user = options->url.user;
         if (result == OPTIONS_RUN)
@@ -357,7 +325,7 @@ enum options_result options_init(struct options *options, int n_arguments, char 
         struct parser parser = { .options = options, .arguments = arguments + (n_arguments > 0) };
         enum options_result result;
 
-        *options = (struct options){ .http_url = "http://127.0.0.1:9464" };
+        *options = (struct options){ 0 };
         options->words = calloc((size_t)n_arguments + 1, sizeof(*options->words));
         if (!options->words)
                 return wrong(options, "memory", "out of it");

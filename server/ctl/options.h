@@ -37,8 +37,9 @@ struct options {
         char client_id_space[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
-        const char *http_url;   /* of the store's pages, for stat and top */
+        const char *http_url;   /* of the store's pages: there for stat and top */
         bool is_http_url_given; /* the last URL that was given is one */
+        char http_url_space[sizeof("http://") + sizeof(struct endpoint_text)];
         int64_t interval_ms;
 
         const char *key_file; /* NULL: the key is the first word */

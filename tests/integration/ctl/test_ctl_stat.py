@@ -17,6 +17,7 @@ import threading
 import pytest
 
 from support.broker import PORTS_TRIED, free_port
+from support.ctl import USAGE, environment
 from support.process import CTL, PATIENCE, wait_until
 
 CLEAR = b"\x1b[H\x1b[2J"
@@ -68,6 +69,35 @@ def test_stat_prints_json(url):
 
     assert (figures["keys"], figures["requests"], figures["errors"], figures["serving"]) == (2, 4, 1, True)
     assert 0 < figures["request_seconds_p50"] <= figures["request_seconds_p99"] < 30
+
+
+@pytest.mark.parametrize("arguments, variables, text", [
+    (["--config", "{file}"], {}, "[http]\nlisten = 127.0.0.1:{port}\n"),
+    ([], {"CONFIG": "{file}"}, "[broker]\nhost = nobody.invalid\n[http]\nlisten = {port}\n"),
+    ([], {"CONFIG": "{file}", "URL": "mqtt://nobody.invalid"}, "[http]\nlisten = 0.0.0.0:{port}\n"),
+    ([], {"HTTP_LISTEN": "127.0.0.1:{port}"}, ""),
+    ([], {"HTTP_LISTEN": "{port}", "CONFIG": "{file}"}, "[http]\nlisten = 1\n"),
+    (["--url", "http://127.0.0.1:{port}"], {"HTTP_LISTEN": "1", "CONFIG": "/nowhere"}, ""),
+    ([], {"URL": "http://127.0.0.1:{port}", "HTTP_LISTEN": "1"}, ""),
+])
+def test_the_stores_configuration_says_where_its_pages_are(url, tmp_path, arguments, variables, text):
+    file = tmp_path / "statestored.conf"
+
+    def fill(value):
+        return value.replace("{file}", str(file)).replace("{port}", url.rpartition(":")[2])
+
+    file.write_text(fill(text))
+    ended = ctl("stat", *map(fill, arguments), env=environment({name: fill(value) for name, value in variables.items()}))
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert row(ended.stdout, "requests")[1] == "4"
+
+
+def test_a_configuration_of_the_stores_that_cannot_be_read_is_named():
+    ended = ctl("stat", "--config", "/nonexistent")
+
+    assert (ended.returncode, ended.stdout) == (USAGE, "")
+    assert "/nonexistent" in ended.stderr
 
 
 def test_stat_says_what_to_do_where_nobody_listens():
