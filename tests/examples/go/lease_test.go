@@ -68,6 +68,18 @@ func checkLease(t *testing.T, store *StateStore, owner string, expected bool) {
 	}
 }
 
+func checkNotification(t *testing.T, store *StateStore, expected Notification) {
+	t.Helper()
+	select {
+	case notification := <-store.Notifications:
+		if notification != expected {
+			t.Fatalf("told of %v", notification)
+		}
+	case <-time.After(patience):
+		t.Fatal("told of nothing")
+	}
+}
+
 func TestKeyIsSetAndRead(t *testing.T) {
 	store := newStore(t)
 	check(t, store.Set("greeting", "hello"))
@@ -102,12 +114,12 @@ func TestWhoWatchesALeaseIsToldThatItIsOver(t *testing.T) {
 	check(t, store.Watch("lease"))
 
 	check(t, store.Control("clock", "advance", "1h"))
-	select {
-	case notification := <-store.Notifications:
-		if notification != (Notification{"lease", "DELETE"}) {
-			t.Fatalf("told of %v", notification)
-		}
-	case <-time.After(patience):
-		t.Fatal("told of nothing")
-	}
+	checkNotification(t, store, Notification{"lease", "DELETE"})
+}
+
+func TestValueIsNotTakenForAnEvent(t *testing.T) {
+	store := newStore(t)
+	check(t, store.Watch("state"))
+	check(t, store.Set("state", "DELETE"))
+	checkNotification(t, store, Notification{"state", "SET"})
 }

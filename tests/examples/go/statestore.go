@@ -89,7 +89,7 @@ func (store *StateStore) receive(message *paho.Publish) {
 	}
 	key, _ := hex.DecodeString(strings.TrimPrefix(message.Topic, store.notified))
 	event := "SET"
-	if bytes.Contains(message.Payload, []byte("\r\nDELETE\r\n")) {
+	if bytes.Equal(message.Payload, encode([]string{"NOTIFY", "DELETE"})) {
 		event = "DELETE"
 	}
 	store.Notifications <- Notification{string(key), event}

@@ -38,3 +38,9 @@ test('who watches a lease is told that it is over', async ({ store }) => {
   await store.control('clock', 'advance', '1h')
   expect(await store.nextNotification()).toEqual({ key: 'lease', event: 'DELETE' })
 })
+
+test('a value is not taken for an event', async ({ store }) => {
+  await store.watch('state')
+  await store.set('state', 'DELETE')
+  expect(await store.nextNotification()).toEqual({ key: 'state', event: 'SET' })
+})

@@ -8,6 +8,8 @@ const SERVICE = 'statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8'
 const encode = (words) =>
   [`*${words.length}\r\n`, ...words.map((word) => `$${Buffer.byteLength(`${word}`)}\r\n${word}\r\n`)].join('')
 
+const DELETED = Buffer.from(encode(['NOTIFY', 'DELETE']))
+
 // A string, null where there is none, a number; an error is thrown.
 function decode(payload) {
   const [line, rest] = payload.toString().split(/\r\n(.*)/s)
@@ -45,7 +47,7 @@ export class StateStore {
       return
     }
     const key = Buffer.from(topic.slice(this.notified.length), 'hex').toString()
-    const notification = { key, event: payload.includes('\r\nDELETE\r\n') ? 'DELETE' : 'SET' }
+    const notification = { key, event: payload.equals(DELETED) ? 'DELETE' : 'SET' }
     const waiting = this.waiting.shift()
     if (waiting) waiting(notification)
     else this.notifications.push(notification)

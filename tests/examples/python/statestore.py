@@ -66,7 +66,7 @@ class StateStore:
                 answer.put(message.payload)
             return
         key = bytes.fromhex(message.topic[len(self.notified):]).decode()
-        self.notifications.put((key, b"DELETE" if b"\r\nDELETE\r\n" in message.payload else b"SET"))
+        self.notifications.put((key, b"DELETE" if message.payload == encode(["NOTIFY", "DELETE"]) else b"SET"))
 
     def ask(self, *words, topic=f"{SERVICE}/command/invoke"):
         properties = Properties(PacketTypes.PUBLISH)

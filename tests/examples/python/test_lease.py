@@ -32,3 +32,9 @@ def test_who_watches_a_lease_is_told_that_it_is_over(store):
 
     store.control("clock", "advance", "1h")
     assert store.next_notification() == ("lease", b"DELETE")
+
+
+def test_a_value_is_not_taken_for_an_event(store):
+    store.watch("state")
+    store.set("state", "DELETE")
+    assert store.next_notification() == ("state", b"SET")
