@@ -119,8 +119,9 @@ const struct command commands[N_COMMANDS] = {
                              "The copy is consistent: what was acknowledged before it began is in it. FILE "
                              "must not "
                              "exist yet. To\n"
-                             "go back to it, put it in the place of statestored.db into an empty data "
-                             "directory.\n"
+                             "go back to it, put it in the place of statestored.db into the data directory "
+                             "of a stopped store,\n"
+                             "with no other file beside it, and give it to that directory's owner.\n"
                              "\n"
                              "  statestorectl backup /var/lib/statestored monday.db\n",
                              2, 2 },

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -52,10 +51,7 @@ int acknowledged_read(int directory_fd, struct acknowledged *ret_acknowledged) {
 }
 
 int acknowledged_open(int directory_fd) {
-        int fd = openat(directory_fd, DIRECTORY_ACKNOWLEDGED, O_RDWR | O_CREAT | O_CLOEXEC,
-                        S_IRUSR | S_IWUSR);
-
-        return fd < 0 ? -errno : fd;
+        return directory_open_file(directory_fd, DIRECTORY_ACKNOWLEDGED);
 }
 
 void acknowledged_write(int fd, const struct acknowledged *acknowledged) {

@@ -79,6 +79,25 @@ int directory_make(struct directory *directory, const char *path) {
         return r;
 }
 
+/* Where that is not possible, as on some file systems of other machines, it stays ours. */
+static void give_to_owner(int directory_fd, int fd) {
+        struct stat directory, file;
+
+        if (geteuid() != 0 || fstat(directory_fd, &directory) < 0 || fstat(fd, &file) < 0)
+                return;
+        if (file.st_uid == 0 && file.st_nlink == 1 && fchown(fd, directory.st_uid, directory.st_gid) < 0)
+                errno = 0;
+}
+
+int directory_open_file(int directory_fd, const char *name) {
+        int fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+
+        if (fd < 0)
+                return -errno;
+        give_to_owner(directory_fd, fd);
+        return fd;
+}
+
 static pid_t read_holder(int fd) {
         char text[PARSE_UINT64_DIGITS_MAX + 1];
         ssize_t length = pread(fd, text, sizeof(text), 0);
@@ -112,9 +131,9 @@ static int take_lock(int fd, enum patience patience) {
 int directory_lock(struct directory *directory, enum patience patience, pid_t *ret_holder) {
         int fd, r;
 
-        fd = openat(directory->fd, DIRECTORY_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+        fd = directory_open_file(directory->fd, DIRECTORY_LOCK);
         if (fd < 0)
-                return -errno;
+                return fd;
 
         r = take_lock(fd, patience);
         if (r < 0) {

@@ -41,6 +41,14 @@ enum patience {
  */
 int directory_lock(struct directory *directory, enum patience patience, pid_t *ret_holder);
 
+/*
+ * Opens a file in it for reading and writing, and makes it first where it is not there. What root makes in somebody's
+ * directory is that owner's, as with SQLite's own files: else "sudo statestorectl" would shut the store out. A
+ * symbolic link is not followed: whoever may write there must not choose what root opens. Returns a descriptor or
+ * -errno.
+ */
+int directory_open_file(int directory_fd, const char *name);
+
 /* False for what is not there, or is empty. */
 bool directory_has(const struct directory *directory, const char *name);
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -92,9 +91,8 @@ int sqlite_create(const struct directory *directory) {
         }
 
         remove_leftovers(directory);
-        fd = openat(directory->fd, DIRECTORY_NEW_DATABASE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                    S_IRUSR | S_IWUSR);
-        r = fd < 0 ? -errno : 0;
+        fd = directory_open_file(directory->fd, DIRECTORY_NEW_DATABASE);
+        r = fd < 0 ? fd : 0;
         if (fd >= 0)
                 close(fd);
 
