@@ -139,11 +139,11 @@ const struct command commands[N_COMMANDS] = {
                              "did\n"
                              "\n"
                              "Left out are requests that the broker or the store must refuse by their\n"
-                             "envelope, and later pages of a SCAN. Each recorded client has a connection "
-                             "of\n"
-                             "its own, under --client-id and a number; from the hundredth on they share\n"
-                             "one. So the store can tell them apart, but what its policy grants by client\n"
-                             "id may differ.\n",
+                             "envelope, later pages of a SCAN, and what asks for --control where the store\n"
+                             "does not have it. What had no answer is waited for until the store is done\n"
+                             "with it. Each recorded client has a connection of its own, under --client-id\n"
+                             "and a number; from the hundredth on they share one. So the store can tell\n"
+                             "them apart, but what its policy grants by client id may differ.\n",
                              1, 1 },
         [COMMAND_DOCTOR] = { "doctor", "",
                              "see what at a broker loses or slows requests, and what to change",

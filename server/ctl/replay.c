@@ -33,20 +33,38 @@ struct replay {
         const struct tape_request *request; /* under way */
         struct replay_client *client;       /* whose it is */
         struct buf topic;                   /* with its NUL */
+        int packet_id;
         bool is_answered, has_version;
+        bool is_unheard; /* the broker knew of nobody who takes it */
+        bool is_settled; /* there is nothing to wait for any more */
         struct buf payload, status;
+
+        uint64_t n_probes;
+        struct buf probe_topic; /* with its NUL; empty where there is none under way */
+        struct buf probe;
+        bool has_control; /* the store has answered what is asked of --control */
 
         uint64_t n_same, n_different, n_unknown, n_left_out;
 };
 
 static const char *const answer_properties[] = { PROPERTY_TIMESTAMP, PROPERTY_STATUS, NULL };
 
+static struct slice probe_correlation(const struct replay *replay) {
+        return (struct slice){ (const uint8_t *)&replay->n_probes, sizeof(replay->n_probes) };
+}
+
+static bool belongs_to(const struct message *message, const struct buf *topic, struct slice correlation) {
+        return topic->length > 0 && slice_equal(message->topic, slice_from_string((char *)topic->data)) &&
+               slice_equal(message->correlation_data, correlation);
+}
+
 static void on_message(void *userdata, const struct message *message) {
         struct replay *replay = userdata;
 
+        if (belongs_to(message, &replay->probe_topic, probe_correlation(replay)))
+                replay->is_settled = true;
         if (!replay->request ||
-            !slice_equal(message->topic, slice_from_string((char *)replay->topic.data)) ||
-            !slice_equal(message->correlation_data, replay->request->request.message.correlation_data))
+            !belongs_to(message, &replay->topic, replay->request->request.message.correlation_data))
                 return;
 
         buf_reset(&replay->payload);
@@ -55,12 +73,16 @@ static void on_message(void *userdata, const struct message *message) {
         buf_append_slice(&replay->status, message_property(message, PROPERTY_STATUS));
         replay->has_version = message_property(message, PROPERTY_TIMESTAMP).data;
         replay->is_answered = true;
+        replay->is_settled = true;
 }
 
 static void on_acknowledged(void *userdata, int packet_id, int reason) {
-        (void)userdata;
-        (void)packet_id;
-        (void)reason;
+        struct replay *replay = userdata;
+
+        if (packet_id != replay->packet_id || reason != MQTT_RC_NO_MATCHING_SUBSCRIBERS)
+                return;
+        replay->is_unheard = true;
+        replay->is_settled = true;
 }
 
 static bool is_control(const struct tape_request *request) {
@@ -83,14 +105,11 @@ static bool can_be_sent(const struct tape_request *request) {
                !page_is_continued(request->request.verb, message->payload);
 }
 
-static int make_properties(struct replay *replay, mosquitto_property **ret_properties) {
-        struct message message = replay->request->request.message;
-        char sender[24];
+static int make_properties(const struct replay *replay, struct message message, const struct buf *topic,
+                           mosquitto_property **ret_properties) {
         int r;
 
-        snprintf(sender, sizeof(sender), "%zu", replay->request->sender);
-        replay_client_topic(replay->client, sender, &replay->topic);
-        if (buf_failed(&replay->topic))
+        if (buf_failed(topic))
                 return -ENOMEM;
 
         message.response_topic = (struct slice){ 0 };
@@ -100,25 +119,71 @@ static int make_properties(struct replay *replay, mosquitto_property **ret_prope
         if (r < 0)
                 return r;
         return mqtt_error(mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC,
-                                                        (const char *)replay->topic.data));
+                                                        (const char *)topic->data));
+}
+
+/* topic: for the answer. */
+static enum connection_result publish(const struct replay *replay, const struct message *message,
+                                      const struct buf *topic, int *ret_packet_id) {
+        struct connection *connection = replay->client->connection;
+        mosquitto_property *properties = NULL;
+        int r;
+
+        r = make_properties(replay, *message, topic, &properties);
+        if (r < 0) {
+                mosquitto_property_free_all(&properties);
+                return connection_fail(connection, "%s", strerror(-r));
+        }
+        return connection_publish(connection, (const char *)message->topic.data, message->payload,
+                                  properties, ret_packet_id);
+}
+
+/*
+ * What is answered once the store is done with all that was asked before. A test's rules might strike a request for a
+ * key, and be used up by it: so where there is somebody to be asked for these rules, they are what is asked for.
+ */
+static enum connection_result send_probe(struct replay *replay) {
+        struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE) };
+        int packet_id;
+
+        buf_reset(&replay->probe);
+        resp3_append_array(&replay->probe, 2);
+        if (replay->has_control) {
+                message.topic = SLICE_LITERAL(TOPIC_CONTROL);
+                resp3_append_blob(&replay->probe, SLICE_LITERAL("fault"));
+                resp3_append_blob(&replay->probe, SLICE_LITERAL("list"));
+        } else {
+                resp3_append_blob(&replay->probe, SLICE_LITERAL("GET"));
+                resp3_append_blob(&replay->probe, slice_from_string(replay->options->client_id));
+        }
+        if (buf_failed(&replay->probe))
+                return connection_fail(replay->client->connection, "%s", strerror(ENOMEM));
+
+        replay->n_probes++;
+        replay_client_topic(replay->client, "probe", &replay->probe_topic);
+        message.correlation_data = probe_correlation(replay);
+        message.payload = buf_slice(&replay->probe);
+        return publish(replay, &message, &replay->probe_topic, &packet_id);
 }
 
 static enum connection_result ask(struct replay *replay) {
-        const struct message *message = &replay->request->request.message;
-        mosquitto_property *properties = NULL;
+        const struct tape_request *request = replay->request;
         enum connection_result result;
-        int packet_id, r;
+        char sender[24];
 
         replay->is_answered = false;
-        r = make_properties(replay, &properties);
-        if (r < 0) {
-                mosquitto_property_free_all(&properties);
-                return connection_fail(replay->client->connection, "%s", strerror(-r));
-        }
-        result = connection_publish(replay->client->connection, (const char *)message->topic.data,
-                                    message->payload, properties, &packet_id);
+        replay->is_unheard = false;
+        replay->is_settled = false;
+        buf_reset(&replay->probe_topic);
+        snprintf(sender, sizeof(sender), "%zu", request->sender);
+        replay_client_topic(replay->client, sender, &replay->topic);
+        result = publish(replay, &request->request.message, &replay->topic, &replay->packet_id);
+
+        /* none may come this time either */
+        if (result == CONNECTION_OK && !request->is_answered && !is_control(request))
+                result = send_probe(replay);
         if (result == CONNECTION_OK)
-                result = replay_clients_wait(&replay->clients, replay->client, &replay->is_answered,
+                result = replay_clients_wait(&replay->clients, replay->client, &replay->is_settled,
                                              replay->options->timeout_ms);
         return result;
 }
@@ -206,6 +271,17 @@ static void keep_pace(struct replay *replay, size_t i) {
                                                                replay->tape.requests[i - 1].request.time_ms);
 }
 
+/* Nobody has heard it. */
+static enum exit_code pass_over(struct replay *replay) {
+        if (is_control(replay->request)) {
+                replay->n_left_out++;
+                return EXIT_DONE;
+        }
+        complain("the broker at %s knows of nobody who takes requests; is statestored running there?",
+                 endpoint_text(connection_endpoint(replay->client->connection)).text);
+        return EXIT_NO_ANSWER;
+}
+
 static enum exit_code send_one(struct replay *replay, const struct tape_request *request) {
         enum connection_result result;
 
@@ -222,6 +298,10 @@ static enum exit_code send_one(struct replay *replay, const struct tape_request 
                 complain("%s", connection_problem(replay->client->connection));
                 return EXIT_NO_ANSWER;
         }
+        if (replay->is_unheard)
+                return pass_over(replay);
+
+        replay->has_control |= replay->is_answered && is_control(request);
         return count_answer(replay);
 }
 
@@ -286,6 +366,8 @@ enum exit_code replay_run(const struct options *options) {
         replay_clients_deinit(&replay.clients);
         tape_deinit(&replay.tape);
         buf_deinit(&replay.topic);
+        buf_deinit(&replay.probe_topic);
+        buf_deinit(&replay.probe);
         buf_deinit(&replay.payload);
         buf_deinit(&replay.status);
         return code;

@@ -32,8 +32,10 @@ struct session {
 
         uint8_t correlation[CORRELATION_LENGTH]; /* of the request under way */
         int packet_id;
+        bool gives_up;
         bool is_unheard; /* the broker knew of nobody who wanted it */
         bool is_answered;
+        bool is_over; /* there is nothing to wait for any more */
         struct buf payload, version, source, fault;
         char problem[512]; /* no answer in time */
 };
@@ -102,13 +104,16 @@ static void on_message(void *userdata, const struct message *message) {
             buf_failed(&session->fault))
                 connection_fail(session->connection, "%s", strerror(ENOMEM));
         session->is_answered = true;
+        session->is_over = true;
 }
 
 static void on_acknowledged(void *userdata, int packet_id, int reason) {
         struct session *session = userdata;
 
-        if (packet_id == session->packet_id)
-                session->is_unheard = reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS;
+        if (packet_id != session->packet_id || reason != MQTT_RC_NO_MATCHING_SUBSCRIBERS)
+                return;
+        session->is_unheard = true;
+        session->is_over |= session->gives_up;
 }
 
 /* 2. What is sent. */
@@ -179,8 +184,10 @@ static enum connection_result send(struct session *session, const struct session
         advance_clock(session);
         n_random = getrandom(session->correlation, CORRELATION_LENGTH, 0);
         ASSERT(n_random == CORRELATION_LENGTH); /* never fails for so few bytes */
+        session->gives_up = request->gives_up;
         session->is_answered = false;
         session->is_unheard = false;
+        session->is_over = false;
 
         r = buf_failed(&session->request) || buf_failed(&session->timestamp)
                     ? -ENOMEM
@@ -212,8 +219,14 @@ enum connection_result session_request(struct session *session, const struct ses
         session->problem[0] = '\0';
         result = send(session, request);
         if (result == CONNECTION_OK)
-                result = connection_wait(session->connection, &session->is_answered,
+                result = connection_wait(session->connection, &session->is_over,
                                          timeout_of(session, request));
+        if (result == CONNECTION_OK && !session->is_answered) {
+                snprintf(session->problem, sizeof(session->problem),
+                         "the broker at %s knows of nobody who takes this; is statestored running there?",
+                         endpoint_text(connection_endpoint(session->connection)).text);
+                return CONNECTION_TIME_OVER;
+        }
         if (result == CONNECTION_TIME_OVER)
                 snprintf(session->problem, sizeof(session->problem),
                          "no answer within %s: %s the broker at %s; is statestored running there?",

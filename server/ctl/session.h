@@ -17,6 +17,7 @@ struct session_request {
         bool persist;
         int64_t timeout_ms; /* 0: the options' */
         const char *topic;  /* NULL: the store's */
+        bool gives_up;      /* where the broker knows of nobody who takes it, the time is over at once */
 };
 
 /* word is borrowed until the request was made. */

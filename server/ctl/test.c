@@ -56,7 +56,7 @@ static enum exit_code print_answer(struct task *task) {
 
 enum exit_code command_test(struct task *task) {
         const struct options *options = task->options;
-        struct session_request request = { .topic = TOPIC_CONTROL };
+        struct session_request request = { .topic = TOPIC_CONTROL, .gives_up = true };
         bool is_timeout_said;
         int64_t wait_ms = wait_timeout(options, &is_timeout_said);
         struct duration_text timeout = duration_text(wait_ms);

@@ -160,6 +160,54 @@ def test_what_a_test_has_made_of_its_double_is_replayed_too(site, recording, tmp
     assert result.returncode == 0
 
 
+def test_what_had_no_answer_is_not_waited_for(site, recording, tmp_path):
+    """A rule that strikes once is not used up by us."""
+    site.start_store("--record", str(recording), "--control")
+    client, control = site.connect("client-1"), site.connect("control", Control)
+    control.do("fault", "no-answer", "verb", "SET", "count", "2")
+    control.do("fault", "error", "no quorum", "verb", "GET", "count", "1")
+    client.send("SET", "k", "v")
+    client.send("SET", "l", "v")
+    assert client.request("SET", "l", "w", "NX").payload == b":-1\r\n"
+    assert client.request("GET", "k").payload == b"-ERR no quorum\r\n"
+    assert client.request("GET", "k").payload == b"$1\r\nv\r\n"
+    assert site.store.stop() == 0
+
+    site.store.flags = ("--control",)
+    site.store.start()
+    result = replay(site, recording, "--timeout", "1h")
+    assert result.stdout == "5 answered as recorded, 0 otherwise, 2 had no answer in the recording, 0 left out\n"
+    assert result.returncode == 0
+
+
+UNANSWERED = {"type": "request", "time": 1, "topic": INVOKE, "qos": 1, "properties": [], "response_topic": "r",
+              "correlation_data": "1", "payload": "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"}
+
+
+def test_what_had_no_answer_may_have_one_now(fresh, recording):
+    recording.write_text(2 * (json.dumps(UNANSWERED) + "\n"))
+
+    result = replay(fresh, recording, "--timeout", "1h")
+
+    assert result.stdout == "0 answered as recorded, 0 otherwise, 2 had no answer in the recording, 0 left out\n"
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_what_a_test_has_asked_is_left_out_where_the_store_does_not_take_it(site, recording, fresh):
+    site.start_store("--record", str(recording), "--control")
+    client, control = site.connect("client-1"), site.connect("control", Control)
+    control.do("clock", "advance", "1h")
+    control.do("fault", "no-answer", "count", "1")
+    client.send("SET", "k", "v")
+    assert client.request("GET", "k").payload == b"$1\r\nv\r\n"
+    assert site.store.stop() == 0
+
+    result = replay(fresh, recording, "--timeout", "1h")
+
+    assert result.stdout == "1 answered as recorded, 0 otherwise, 1 had no answer in the recording, 2 left out\n"
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_what_hangs_on_time_is_the_same_at_the_recorded_pace(site, recording, fresh):
     site.start_store("--record", str(recording))
     client = site.connect("client-1")
@@ -289,6 +337,15 @@ def test_an_answer_that_has_a_version_is_another_than_one_without(fresh, recordi
 
     assert result.returncode == 1
     assert "  recorded  +OK\\r\\n, without a version\n  replayed  +OK\\r\\n\n" in result.stdout
+
+
+def test_there_is_no_store(site, recording):
+    recording.write_text(json.dumps(UNANSWERED) + "\n")
+
+    result = replay(site, recording, "--timeout", "1h")
+
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "knows of nobody who takes requests; is statestored running there?" in result.stderr
 
 
 def test_nobody_answers(site, recording):
