@@ -42,7 +42,7 @@ def directories():
     options = {option["name"]: option["value"]
                for option in json.loads(run("meson", "introspect", BUILD, "--buildoptions").stdout)}
     return {name: Path(options["prefix"]) / options[name]
-            for name in ("prefix", "bindir", "sbindir", "libdir", "datadir", "mandir")}
+            for name in ("prefix", "bindir", "sbindir", "datadir", "mandir")}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def listing(directories):
     return {
         directories["sbindir"] / "statestored",
         directories["bindir"] / "statestorectl",
-        directories["libdir"] / "statestored/mosquitto_statestore.so",
+        directories["prefix"] / "lib/statestored/mosquitto_statestore.so",
         directories["prefix"] / "lib/systemd/system/statestored.service",
         Path("/etc/statestored/statestored.conf"),
         Path("/etc/statestored/policy.conf"),
@@ -77,6 +77,15 @@ def test_what_is_installed_runs(root, directories):
     for directory, name in (("sbindir", "statestored"), ("bindir", "statestorectl")):
         program = root / (directories[directory] / name).relative_to("/")
         assert run(program, "--version").stdout.startswith(f"{name} ")
+
+
+def test_mosquitto_is_told_where_the_plugin_is(root, directories):
+    ours = REPOSITORY / "conf/mosquitto.conf"
+    installed = root / (directories["datadir"] / "doc/statestored/examples/mosquitto.conf").relative_to("/")
+
+    for file, prefix in (ours, Path("/usr/local")), (installed, directories["prefix"]):
+        plugin, = re.findall("(?m)^plugin (.+)", file.read_text())
+        assert directories["prefix"] / Path(plugin).relative_to(prefix) in listing(directories)
 
 
 @pytest.fixture
