@@ -75,12 +75,9 @@ Test(notify, tells_in_the_order_in_which_the_changes_took_effect) {
 
         ask(&world, WATCH("c", "a"));
         ask(&world, WATCH("c", "b"));
-        effects_reset(&world.effects);
-        for (size_t i = 0; i < N_ROWS(requests); i++) {
-                struct event event = { .type = EVENT_REQUEST, .request = &requests[i] };
-
-                cr_assert_eq(engine_step(world.engine, &event, world.now, &world.effects), 0);
-        }
+        begin_batch(&world);
+        for (size_t i = 0; i < N_ROWS(requests); i++)
+                ask_in_batch(&world, requests[i]);
         cr_expect_str_eq(told(&world), "c:a=1 c:b=1 c:a=2 c:b gone c:b=2 ");
         cr_expect_eq(world.effects.n_replies, N_ROWS(requests));
 }
@@ -174,12 +171,9 @@ Test(notify, keeps_the_value_of_a_change_until_it_has_been_told) {
         struct request requests[] = { SET("k", "first"), SET("k", "second"), UNWATCH("c", "k"), DEL("k") };
 
         ask(&world, WATCH("c", "k"));
-        effects_reset(&world.effects);
-        for (size_t i = 0; i < N_ROWS(requests); i++) {
-                struct event event = { .type = EVENT_REQUEST, .request = &requests[i] };
-
-                cr_assert_eq(engine_step(world.engine, &event, world.now, &world.effects), 0);
-        }
+        begin_batch(&world);
+        for (size_t i = 0; i < N_ROWS(requests); i++)
+                ask_in_batch(&world, requests[i]);
         cr_expect_str_eq(told(&world), "c:k=first c:k=second ");
 }
 

@@ -165,6 +165,25 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
         policy_free(policy);
 }
 
+Test(engine_policy, brings_back_what_was_stopped_in_a_batch_that_fails_only_where_it_is_granted) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+
+        world_init(&world, world_config());
+        cr_expect(asked(&world, WATCH("c", "r1", VERIFIED), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("c", "x1", VERIFIED), OUTCOME_DONE));
+        begin_batch(&world);
+        ask_in_batch(&world, UNWATCH("c", "r1", VERIFIED));
+        ask_in_batch(&world, UNWATCH("c", "x1", VERIFIED));
+        engine_set_policy(world.engine, policy);
+        happen_in_batch(&world, policy_changed);
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_not_null(watch_find(&world.engine->watch, S("c"), S("r1")));
+        cr_expect_null(watch_find(&world.engine->watch, S("c"), S("x1")));
+        world_deinit(&world);
+        policy_free(policy);
+}
+
 #define N_MANY 3000
 
 static struct slice many_key(char letter, unsigned int i) {

@@ -145,17 +145,13 @@ Test(set, takes_a_key_again_after_it_was_deleted) {
 }
 
 Test(set, keeps_the_bytes_of_an_answer_until_it_has_left) {
-        struct request get = GET("k"), set = SET("k", "new"), del = DEL("k");
-        struct request *requests[] = { &get, &set, &get, &del, &get };
+        struct request requests[] = { GET("k"), SET("k", "new"), GET("k"), DEL("k"), GET("k") };
         struct effects *effects = &world.effects;
 
         ask(&world, SET("k", "old"));
-        effects_reset(effects);
-        for (size_t i = 0; i < 5; i++) {
-                struct event event = { .type = EVENT_REQUEST, .request = requests[i] };
-
-                cr_assert_eq(engine_step(world.engine, &event, world.now, effects), 0);
-        }
+        begin_batch(&world);
+        for (size_t i = 0; i < 5; i++)
+                ask_in_batch(&world, requests[i]);
         cr_assert_eq(effects->n_replies, 5);
         cr_expect(slice_equal(entry_value(effects->replies[0].entry), S("old")));
         cr_expect(slice_equal(entry_value(effects->replies[2].entry), S("new")));

@@ -96,14 +96,6 @@ static char *describe(const struct engine *engine) {
         return (char *)line.data;
 }
 
-static void step(struct request request) {
-        struct event event = { .type = EVENT_REQUEST, .request = &request };
-
-        request.payload = (struct slice){ (uint8_t *)&world.n_asked, sizeof(world.n_asked) };
-        world.n_asked++;
-        cr_assert_eq(engine_step(world.engine, &event, world.now, &world.effects), 0);
-}
-
 /* A request of any kind about few keys and clients, so that they meet. */
 static struct request random_request(char *text) {
         struct request request = { .verb = (enum verb)(rand() % N_VERBS) };
@@ -140,18 +132,16 @@ Test(undo, leaves_all_as_it_was_before_the_batch) {
                         char text[32];
 
                         if (rand() % 8 == 0) {
-                                struct event tick = { .type = EVENT_TICK };
-
                                 pass_ms(&world, rand() % 10);
-                                cr_assert_eq(engine_step(world.engine, &tick, world.now, &world.effects), 0);
+                                happen_in_batch(&world, (struct event){ .type = EVENT_TICK });
                         } else {
-                                step(random_request(text));
+                                ask_in_batch(&world, random_request(text));
                         }
                 }
                 if (!is_stored)
                         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
                 n_changing += world.effects.n_rows > 0;
-                effects_reset(&world.effects);
+                begin_batch(&world);
 
                 after = describe(world.engine);
                 if (!is_stored)
@@ -193,100 +183,10 @@ Test(engine, does_the_same_for_the_same_events_at_the_same_times) {
 }
 
 Test(undo, forgets_the_answers_of_the_batch) {
-        struct request request = SET("k", "v", TS(1, 0, "c"), .timestamp_text = BYTES("1:0:c"));
-        struct event event = { .type = EVENT_REQUEST, .request = &request };
-
-        cr_assert_eq(engine_step(world.engine, &event, world.now, &world.effects), 0);
+        ask(&world, SET("k", "v", TS(1, 0, "c"), .timestamp_text = BYTES("1:0:c")));
         cr_expect_eq(dedup_n_answers(&world.engine->dedup), 1);
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
         cr_expect_eq(dedup_n_answers(&world.engine->dedup), 0);
-}
-
-static const struct {
-        const char *name;
-        struct event event;
-        bool is_back;
-} ends[] = {
-        { "STOP", { .type = EVENT_REQUEST }, true },
-        { "its client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, false },
-        { "its connection left", { .type = EVENT_CONNECTION_LEFT, .connection = 7 }, false },
-        { "no connection was kept", { .type = EVENT_CONNECTIONS_KEPT }, false },
-        { "all left", { .type = EVENT_ALL_LEFT }, false },
-};
-
-Test(undo, brings_back_no_registration_whose_connection_has_ended) {
-        struct request stop = UNWATCH("c", "k", .connection = 7);
-
-        for (size_t i = 0; i < N_ROWS(ends); i++) {
-                struct event event = ends[i].event;
-
-                event.request = &stop;
-                ask(&world, WATCH("c", "k", .connection = 7));
-                happen(&world, event);
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), 0, ROW(ends, i));
-                cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), ends[i].is_back, ROW(ends, i));
-        }
-}
-
-/* STOP and the end of the connection in one batch: there is nobody left whom it could come back for. */
-Test(undo, brings_back_no_registration_that_was_stopped_before_its_connection_ended) {
-        for (size_t i = 1; i < N_ROWS(ends); i++) {
-                ask(&world, WATCH("c", "k", .connection = 7));
-                effects_reset(&world.effects);
-                step(UNWATCH("c", "k", .connection = 7));
-                cr_assert_eq(engine_step(world.engine, &ends[i].event, world.now, &world.effects), 0);
-                cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), 0, ROW(ends, i));
-        }
-}
-
-Test(undo, takes_back_a_registration_though_its_connection_has_ended_since) {
-        struct event left = { .type = EVENT_CONNECTION_LEFT, .connection = 7 };
-
-        step(WATCH("c", "k", .connection = 7));
-        cr_assert_eq(engine_step(world.engine, &left, world.now, &world.effects), 0);
-        step(WATCH("c", "k", .connection = 8));
-        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
-}
-
-static const uint64_t others[] = { 6, 8 };
-
-static const struct {
-        const char *name;
-        struct event event; /* EVENT_REQUEST: the client registers for another key over connection 8 */
-        bool comes_back;
-} meanwhile[] = {
-        { "nothing", { .type = EVENT_TICK }, true },
-        { "its client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, false },
-        { "another client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("cc") }, true },
-        { "one whose name it begins with", { .type = EVENT_CLIENT_LEFT, .client = BYTES("") }, true },
-        { "its connection ended", { .type = EVENT_CONNECTION_LEFT, .connection = 7 }, false },
-        { "another connection ended", { .type = EVENT_CONNECTION_LEFT, .connection = 8 }, true },
-        { "all but others ended",
-          { .type = EVENT_CONNECTIONS_KEPT, .connections = others, .n_connections = 2 },
-          false },
-        { "all ended", { .type = EVENT_ALL_LEFT }, false },
-        { "its client is back over another connection", { .type = EVENT_REQUEST }, false },
-};
-
-Test(undo, brings_back_what_was_stopped_unless_its_client_has_left_since) {
-        for (size_t i = 0; i < N_ROWS(meanwhile); i++) {
-                struct request request = WATCH("c", "other", .connection = 8, .payload = BYTES("3"));
-                struct event event = meanwhile[i].event;
-
-                teardown();
-                setup();
-                event.request = &request;
-                ask(&world, WATCH("c", "k", .connection = 7));
-                effects_reset(&world.effects);
-                step(UNWATCH("c", "k", .connection = 7));
-                cr_assert_eq(engine_step(world.engine, &event, world.now, &world.effects), 0);
-                cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), meanwhile[i].comes_back,
-                             ROW(meanwhile, i));
-        }
 }
 
 Test(undo, leaves_the_clock_where_it_is) {
@@ -312,11 +212,11 @@ Test(failed_effects, say_the_same_of_every_request_and_tell_nobody, .init = setu
 
         ask(&world, WATCH("c", "k", .connection = 7));
         ask(&world, SET("k", "old"));
-        effects_reset(effects);
-        step(SET("k", "new"));
-        step(GET("k"));
-        step(SCAN("*"));
-        step(UNWATCH("c", "k", .connection = 7));
+        begin_batch(&world);
+        ask_in_batch(&world, SET("k", "new"));
+        ask_in_batch(&world, GET("k"));
+        ask_in_batch(&world, SCAN("*"));
+        ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
         cr_assert_gt(effects->n_notifications, 0);
         cr_assert_gt(effects->n_holds, 0);
         cr_assert_eq(engine_undo(world.engine, effects), 0);

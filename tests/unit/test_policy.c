@@ -208,6 +208,7 @@ Test(policy, grants_what_a_rule_says_and_nothing_else) {
 Test(policy, grants_nothing_to_whom_nobody_vouches_for) {
         struct policy *policy = all_rules(false);
 
+        cr_expect_not(policy_allows_unverified(policy));
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
                 struct asker asker = { decisions[i].client, decisions[i].user, false };
 
@@ -221,6 +222,7 @@ Test(policy, grants_nothing_to_whom_nobody_vouches_for) {
 Test(policy, grants_to_whom_nobody_vouches_for_what_it_says_where_it_allows_that) {
         struct policy *policy = all_rules(true);
 
+        cr_expect(policy_allows_unverified(policy));
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
                 struct asker asker = { decisions[i].client, decisions[i].user, false };
 
@@ -279,6 +281,47 @@ Test(policy, says_which_line_decides_the_first_of_several) {
         policy_free(policy);
 }
 
+static const struct {
+        const char *name;
+        struct asker asker;
+        enum access access;
+        const char *rules; /* that the lines are of, in order */
+} lines[] = {
+        { "anyone", { S("c"), NOBODY, true }, R, "colors own own " },
+        { "anyone who writes", { S("c"), NOBODY, true }, W, "own own " },
+        { "nobody", { NOBODY, NOBODY, true }, R, "colors " },
+        { "a client by its id", { S("painter"), NOBODY, true }, W, "painter painter own own " },
+        { "a client and a user",
+          { S("e"), S("u"), true },
+          R,
+          "colors own own users users escape escape escape " },
+        { "a user", { S("c"), S("admin"), true }, W, "own own users users admin " },
+        { "a user of whom no rule speaks", { S("c"), S("painter"), true }, W, "own own users users " },
+        { "a rule of both, once",
+          { S("gate"), S("gateway"), true },
+          W,
+          "own own users users gateway gateway " },
+        { "whom nobody vouches for", { S("painter"), S("admin"), false }, R, "" },
+};
+
+Test(policy, says_which_lines_are_for_whom) {
+        struct policy *policy = all_rules(false);
+
+        for (size_t i = 0; i < N_ROWS(lines); i++) {
+                const struct policy_keys *keys = NULL;
+                struct buf rules_of = { 0 };
+
+                while ((keys = policy_next_keys(policy, &lines[i].asker, lines[i].access, keys))) {
+                        buf_append_slice(&rules_of, policy_reason(policy, keys).rule);
+                        buf_append_string(&rules_of, " ");
+                }
+                buf_append(&rules_of, "", 1);
+                cr_expect_str_eq((const char *)rules_of.data, lines[i].rules, ROW(lines, i));
+                buf_deinit(&rules_of);
+        }
+        policy_free(policy);
+}
+
 /* A key of a megabyte, under a pattern that goes back at every character. */
 Test(policy, grants_nothing_where_that_takes_too_long) {
         static const struct rule slow = { "slow", R, { ANYONE }, { PATTERN("*aaaaaaaaaaaaaaaaaaab") } };
@@ -304,76 +347,4 @@ Test(policy, grants_nothing_where_that_takes_too_long) {
         cr_expect_eq(budget, 0);
         policy_free(policy);
         free(text);
-}
-
-static const struct {
-        const char *name;
-        enum policy_keys_kind kind;
-        struct slice text;
-        int outcome;
-} texts[] = {
-        { "an empty pattern", POLICY_PATTERN, S(""), POLICY_EMPTY },
-        { "an empty string", POLICY_STRING, S(""), POLICY_EMPTY },
-        { "no bytes", POLICY_BINARY, S(""), POLICY_EMPTY },
-        { "a pattern that is not UTF-8", POLICY_PATTERN, S("\xFF"), POLICY_NOT_UTF8 },
-        { "a string that is not UTF-8", POLICY_STRING, S("a\xC3"), POLICY_NOT_UTF8 },
-        { "bytes that are not", POLICY_BINARY, S("\xFF"), POLICY_DONE },
-        { "a class that is never closed", POLICY_PATTERN, S("a[b"), POLICY_OPEN_CLASS },
-        { "a class of nothing", POLICY_PATTERN, S("a[]"), POLICY_OPEN_CLASS },
-        { "a class that a placeholder would close", POLICY_PATTERN, S("[{client}"), POLICY_OPEN_CLASS },
-        { "a string with a bracket", POLICY_STRING, S("a[b"), POLICY_DONE },
-        { "a placeholder in a class", POLICY_PATTERN, S("[{client}]"), POLICY_PLACEHOLDER_IN_CLASS },
-        { "a placeholder in a longer class", POLICY_PATTERN, S("[ab{user}c]"), POLICY_PLACEHOLDER_IN_CLASS },
-        { "a placeholder that there is not", POLICY_PATTERN, S("own/{clientid}"),
-          POLICY_UNKNOWN_PLACEHOLDER },
-        { "one in a string", POLICY_STRING, S("{Client}"), POLICY_UNKNOWN_PLACEHOLDER },
-        { "a brace", POLICY_STRING, S("{"), POLICY_DONE },
-        { "braces around nothing", POLICY_STRING, S("{}"), POLICY_DONE },
-        { "braces around a number", POLICY_STRING, S("{7}"), POLICY_DONE },
-        { "a brace in a class", POLICY_PATTERN, S("[{]clientid}"), POLICY_DONE },
-        { "four placeholders", POLICY_PATTERN, S("{user}{user}{user}{client}"), POLICY_DONE },
-        { "text all around four", POLICY_PATTERN, S("a{user}a{user}a{user}a{client}a"), POLICY_DONE },
-        { "five placeholders", POLICY_PATTERN, S("{user}{user}{user}{user}{user}"),
-          POLICY_TOO_MANY_PLACEHOLDERS },
-};
-
-Test(policy, takes_keys_that_can_be_meant) {
-        for (size_t i = 0; i < N_ROWS(texts); i++) {
-                struct policy *policy;
-
-                cr_assert_eq(policy_new(&policy), POLICY_DONE);
-                cr_assert_eq(policy_add_rule(policy, S("rule")), POLICY_DONE);
-                cr_expect_eq(policy_add_keys(policy, texts[i].kind, texts[i].text, 1), texts[i].outcome,
-                             ROW(texts, i));
-                policy_free(policy);
-        }
-}
-
-Test(policy, takes_names_that_can_be_meant) {
-        struct policy *policy;
-
-        cr_assert_eq(policy_new(&policy), POLICY_DONE);
-        cr_assert_eq(policy_add_rule(policy, S("rule")), POLICY_DONE);
-        cr_expect_eq(policy_add_holder(policy, POLICY_CLIENT, S("")), POLICY_EMPTY);
-        cr_expect_eq(policy_add_holder(policy, POLICY_USER, S("")), POLICY_EMPTY);
-        cr_expect_eq(policy_add_holder(policy, POLICY_USER, S("\xFF")), POLICY_NOT_UTF8);
-        cr_expect_eq(policy_add_holder(policy, POLICY_USER, S("*")), POLICY_DONE);
-        policy_free(policy);
-}
-
-Test(policy, has_limits) {
-        struct policy *policy;
-        char key[16];
-
-        cr_assert_eq(policy_new(&policy), POLICY_DONE);
-        for (size_t i = 0; i < POLICY_RULES_MAX; i++)
-                cr_assert_eq(policy_add_rule(policy, S("rule")), POLICY_DONE);
-        cr_expect_eq(policy_add_rule(policy, S("rule")), POLICY_TOO_MANY);
-        for (size_t i = 0; i < 1001; i++) {
-                snprintf(key, sizeof(key), "%zu", i);
-                cr_assert_eq(policy_add_holder(policy, POLICY_CLIENT, slice_from_string(key)), POLICY_DONE);
-                cr_assert_eq(policy_add_keys(policy, POLICY_STRING, slice_from_string(key), 1), POLICY_DONE);
-        }
-        cr_expect_eq(policy_compile(policy, false), POLICY_TOO_MANY);
-        policy_free(policy);
 }

@@ -10,8 +10,6 @@
 #include "common/array.h"
 #include "common/endpoint.h"
 #include "common/message.h"
-#include "core/dedup.h"
-#include "core/engine.h"
 #include "core/scan.h"
 #include "core/store.h"
 #include "core/watch.h"
@@ -188,73 +186,6 @@ Test(starved, scan_gives_a_page_or_none) {
         cr_expect_eq(page->n_entries, SCAN_PAGE_KEYS_MAX);
         scan_page_free(page);
         store_deinit(&store);
-}
-
-Test(starved, engine_is_made_whole_or_not_at_all) {
-        struct engine_config config = { .node_id = S("StateStore"),
-                                        .seed = 1,
-                                        .max_remembered_bytes = 1000 };
-        struct engine *engine = NULL;
-
-        for (uint64_t n = 1;; n++) {
-                int r;
-
-                memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                r = engine_new(&engine, &config);
-                if (memory_feed() == 0)
-                        break;
-                cr_assert_eq(r, -ENOMEM, "allocation %lu", n);
-                cr_assert_null(engine);
-        }
-        engine_free(engine);
-}
-
-/* Takes back what it can, and says so where it cannot. */
-Test(starved, undo_takes_back_all_or_says_that_it_did_not) {
-        struct engine_config config = { .node_id = S("StateStore"),
-                                        .seed = 1,
-                                        .max_keys = 100,
-                                        .max_bytes = 1 << 20,
-                                        .max_registrations = 100 };
-        struct request requests[] = {
-                { .verb = VERB_SET, .key = S("k"), .value = S("new") },
-                { .verb = VERB_DEL, .key = S("gone") },
-                { .verb = VERB_KEYNOTIFY, .key = S("k"), .client = S("c"), .stop = true },
-                { .verb = VERB_KEYNOTIFY, .key = S("k"), .client = S("d") },
-        };
-        struct request before[] = {
-                { .verb = VERB_SET, .key = S("k"), .value = S("old"), .has_px = true, .px_ms = 10 },
-                { .verb = VERB_SET, .key = S("gone"), .value = S("v") },
-                { .verb = VERB_KEYNOTIFY, .key = S("k"), .client = S("c") },
-        };
-
-        for (uint64_t n = 1, n_failed = 1; n_failed > 0; n++) {
-                struct effects effects = { 0 };
-                struct engine *engine;
-                int r;
-
-                cr_assert_eq(engine_new(&engine, &config), 0);
-                for (size_t i = 0; i < 7; i++) {
-                        struct event event = { .type = EVENT_REQUEST,
-                                               .request = i < 3 ? &before[i] : &requests[i - 3] };
-
-                        if (i == 3)
-                                effects_reset(&effects);
-                        cr_assert_eq(engine_step(engine, &event, (struct now){ 1, 1 }, &effects), 0);
-                }
-                memory_starve(n, 1);
-                r = engine_undo(engine, &effects);
-                n_failed = memory_feed();
-                cr_assert(r == 0 || (r == -ENOMEM && n_failed > 0), "allocation %lu", n);
-                if (r == 0) {
-                        cr_expect(slice_equal(entry_value(store_find(&engine->store, S("k"))), S("old")));
-                        cr_expect_not_null(store_find(&engine->store, S("gone")));
-                        cr_expect_not_null(watch_find(&engine->watch, S("c"), S("k")));
-                        cr_expect_null(watch_find(&engine->watch, S("d"), S("k")));
-                }
-                effects_deinit(&effects);
-                engine_free(engine);
-        }
 }
 
 Test(starved, inbox_keeps_what_it_has) {

@@ -36,12 +36,25 @@ void pass_ms(struct world *world, int64_t ms) {
         pass_ns(world, ms * 1000000);
 }
 
-const struct reply *ask(struct world *world, struct request request) {
+void begin_batch(struct world *world) {
+        effects_reset(&world->effects);
+}
+
+void happen_in_batch(struct world *world, struct event event) {
+        cr_assert_eq(engine_step(world->engine, &event, world->now, &world->effects), 0);
+}
+
+void ask_in_batch(struct world *world, struct request request) {
         world->n_asked++;
         if (!request.payload.data)
                 request.payload = (struct slice){ (uint8_t *)&world->n_asked, sizeof(world->n_asked) };
 
-        happen(world, (struct event){ .type = EVENT_REQUEST, .request = &request });
+        happen_in_batch(world, (struct event){ .type = EVENT_REQUEST, .request = &request });
+}
+
+const struct reply *ask(struct world *world, struct request request) {
+        begin_batch(world);
+        ask_in_batch(world, request);
         cr_assert_eq(world->effects.n_replies, 1);
         return &world->effects.replies[0];
 }
@@ -51,8 +64,8 @@ bool asked(struct world *world, struct request request, enum outcome outcome) {
 }
 
 void happen(struct world *world, struct event event) {
-        effects_reset(&world->effects);
-        cr_assert_eq(engine_step(world->engine, &event, world->now, &world->effects), 0);
+        begin_batch(world);
+        happen_in_batch(world, event);
 }
 
 void tick(struct world *world) {

@@ -41,6 +41,11 @@ bool asked(struct world *world, struct request request, enum outcome outcome);
 void happen(struct world *world, struct event event);
 void tick(struct world *world);
 
+/* Several steps: the effects are those of all since the begin. Each of the above is a batch of its own. */
+void begin_batch(struct world *world);
+void ask_in_batch(struct world *world, struct request request);
+void happen_in_batch(struct world *world, struct event event);
+
 /* Whether the key has this value, and whether it has none. GETs of nobody. */
 bool has(struct world *world, struct slice key, struct slice value);
 bool has_none(struct world *world, struct slice key);
