@@ -51,7 +51,7 @@ def unit(root, directories):
 
 
 def listing(directories):
-    examples = directories["datadir"] / "doc/statestored/examples"
+    documents = directories["datadir"] / "doc/statestored"
     return {
         directories["sbindir"] / "statestored",
         directories["bindir"] / "statestorectl",
@@ -63,7 +63,8 @@ def listing(directories):
                                                     "man1/statestorectl.1")),
         directories["datadir"] / "bash-completion/completions/statestorectl",
         directories["datadir"] / "zsh/site-functions/_statestorectl",
-        *(examples / name for name in ("statestored.conf", "policy.conf", "production.conf", "mosquitto.conf")),
+        documents / "LICENSE",
+        *(documents / "examples" / name for name in ("statestored.conf", "policy.conf", "production.conf", "mosquitto.conf")),
     }
 
 
