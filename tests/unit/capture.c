@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,4 +30,12 @@ char *capture_end(struct capture *capture) {
         close(capture->saved);
         close(capture->file);
         return text;
+}
+
+size_t capture_count(const char *printed, const char *part) {
+        size_t n = 0;
+
+        for (; (printed = strstr(printed, part)); printed++)
+                n++;
+        return n;
 }
