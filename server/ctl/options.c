@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "common/assert.h"
 #include "common/cleanup.h"
@@ -242,6 +244,19 @@ static enum options_result read_password(struct options *options) {
         return options->password ? OPTIONS_RUN : OPTIONS_WRONG;
 }
 
+/* The library does not say which of them it is that cannot be read. */
+static enum options_result check_files(const struct credentials *tls) {
+        const char *const files[] = { tls->tls_ca_file, tls->tls_certificate, tls->tls_key };
+
+        for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+                if (files[i] && access(files[i], R_OK) < 0) {
+                        complain("cannot read %s: %s", LOG_TEXT(slice_from_string(files[i])),
+                                 strerror(errno));
+                        return OPTIONS_WRONG;
+                }
+        return OPTIONS_RUN;
+}
+
 static enum options_result check_tls(struct options *options) {
         struct credentials *tls = &options->tls;
 
@@ -253,7 +268,7 @@ static enum options_result check_tls(struct options *options) {
         if (tls->tls_certificate && !tls->tls)
                 return wrong(options, "--tls-certificate",
                              "without --tls on or --tls-ca-file it is not used");
-        return OPTIONS_RUN;
+        return check_files(tls);
 }
 
 static void make_client_id(struct options *options) {
