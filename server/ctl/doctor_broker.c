@@ -59,10 +59,11 @@ void doctor_check_plugin(struct doctor *doctor) {
                 connection_wait(peer.connection, &peer.is_done, SILENCE_MS);
         if (!peer.is_done)
                 doctor_say(doctor, SEVERITY_WARN, "plugin",
-                           "load mosquitto_statestore.so, where the broker is mosquitto",
-                           "no plugin says that it is there: who asks is who they say, and only clients "
-                           "that subscribe "
-                           "are notified");
+                           "load mosquitto_statestore.so, where the broker is mosquitto; if it is loaded, "
+                           "in the acl_file: topic read " BROKER_SIDE_PLUGIN,
+                           "no plugin says to this client that it is there; without one who asks is who "
+                           "they say, "
+                           "and only clients that subscribe are notified");
         else if (!slice_equal(buf_slice(&peer.payload), SLICE_LITERAL(BROKER_SIDE_VERSION)))
                 doctor_say(doctor, SEVERITY_WARN, "plugin", "install plugin and store of one version",
                            "the plugin is of another version");
@@ -91,25 +92,6 @@ bool doctor_publish(struct doctor *doctor, unsigned n, size_t length) {
         return doctor->n_acknowledged == n;
 }
 
-void doctor_check_own_topics(struct doctor *doctor) {
-        doctor->is_echoed = false;
-        if (doctor_publish(doctor, 1, 1) && doctor->n_refused == 0)
-                connection_wait(doctor->connection, &doctor->is_echoed, SILENCE_MS);
-        doctor->can_echo = doctor->is_echoed;
-        if (doctor->can_echo)
-                doctor_say(doctor, SEVERITY_OK, "own topics", NULL, "what is sent to clients/%s/# arrives",
-                           doctor->options->client_id);
-        else if (doctor->n_refused > 0)
-                doctor_say(
-                        doctor, SEVERITY_WARN, "own topics",
-                        "run the doctor as a user who may write and read clients/# to have them looked at",
-                        "this client may not write there: queue, size and session are not looked at");
-        else
-                doctor_say(doctor, SEVERITY_FAIL, "own topics", "let clients read their clients/ID/#",
-                           "what is sent to clients/%s/# does not arrive, and no answer will",
-                           doctor->options->client_id);
-}
-
 /* Lets the peer receive until it has all, or nothing comes any more. */
 static void drain(struct doctor_peer *peer) {
         unsigned n_before;
@@ -120,6 +102,45 @@ static void drain(struct doctor_peer *peer) {
                     connection_wait(peer->connection, &peer->is_done, SILENCE_MS) == CONNECTION_FAILED)
                         return;
         } while (peer->n_messages > n_before);
+}
+
+/* An access rule may know clients by their ids: a second connection of ours has another one. */
+static bool reaches_peer(struct doctor *doctor) {
+        CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
+        struct connection_config config;
+
+        if (doctor_peer_init(&peer, doctor, "-other", doctor->topics[1], &config) < 0 ||
+            connection_new(&peer.connection, &config) < 0 ||
+            connection_open(peer.connection) != CONNECTION_OK)
+                return false;
+        if (doctor_publish(doctor, 1, 1))
+                drain(&peer);
+        return peer.is_done;
+}
+
+void doctor_check_own_topics(struct doctor *doctor) {
+        static const char for_all[] =
+                "run the doctor as a user who may write and read clients/# to have them looked at";
+        const char *client_id = doctor->options->client_id;
+
+        doctor->is_echoed = false;
+        if (doctor_publish(doctor, 1, 1) && doctor->n_refused == 0)
+                connection_wait(doctor->connection, &doctor->is_echoed, SILENCE_MS);
+        doctor->can_echo = doctor->is_echoed && reaches_peer(doctor);
+        if (doctor->can_echo)
+                doctor_say(doctor, SEVERITY_OK, "own topics", NULL, "what is sent to clients/%s/# arrives",
+                           client_id);
+        else if (doctor->is_echoed)
+                doctor_say(doctor, SEVERITY_WARN, "own topics", for_all,
+                           "what is sent to clients/%s/# arrives, but not over a second connection with "
+                           "another client id: queue, size and session are not looked at",
+                           client_id);
+        else if (doctor->n_refused > 0)
+                doctor_say(doctor, SEVERITY_WARN, "own topics", for_all,
+                           "this client may not write there: queue, size and session are not looked at");
+        else
+                doctor_say(doctor, SEVERITY_FAIL, "own topics", "let clients read their clients/ID/#",
+                           "what is sent to clients/%s/# does not arrive, and no answer will", client_id);
 }
 
 void doctor_check_queue(struct doctor *doctor) {

@@ -177,6 +177,8 @@ NO_PLUGIN = {"plugin": "warn"}
     ([INVOKE, OWN], None, {}, None),
     ([OWN], None, {"store": "fail"}, "this client may not send requests"),
     ([INVOKE, "topic read clients/#"], None, {"own topics": "warn"}, "may not write there"),
+    ([INVOKE, "pattern readwrite clients/%c/#"], None, {"own topics": "warn", "notifications": "fail"},
+     "another client id"),
     ([INVOKE, "topic write clients/#"], None, {"own topics": "fail", "store": "fail"}, "does not arrive"),
     ([INVOKE, OWN], ["topic read statestore/#"], {"store": "fail"}, "no answer comes"),
     ([INVOKE, OWN], ["topic write clients/#"], {"store": "fail"}, "no answer comes"),
