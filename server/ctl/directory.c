@@ -272,6 +272,9 @@ enum exit_code directory_run(const struct options *options) {
         if (options->command == &commands[COMMAND_BACKUP])
                 return storage_sqlite_backup(word, options->words[1]) < 0 ? EXIT_STORE_ERROR : EXIT_DONE;
 
+        /* where there is nothing a storage makes itself a directory: what was mistyped would be empty, and all well */
+        if (options->command == &commands[COMMAND_EXPORT] && storage_sqlite_find(options->data_dir) < 0)
+                return EXIT_STORE_ERROR;
         code = directory_open(&directory, options->data_dir);
         if (code != EXIT_DONE)
                 return code;

@@ -94,16 +94,29 @@ static int report(const char *path, int r) {
         return r;
 }
 
-/* Returns 0 with the lock, or without it where nothing can be written; -EBUSY, or what failed. */
-static int open_directory(struct directory *directory, const char *path) {
-        pid_t holder;
+static int find(struct directory *directory, const char *path) {
         int r;
 
         r = directory_open(directory, path);
         if (r < 0)
                 return r;
-        if (!directory_has(directory, DIRECTORY_DATABASE))
-                return -ENOENT;
+        return directory_has(directory, DIRECTORY_DATABASE) ? 0 : -ENOENT;
+}
+
+int storage_sqlite_find(const char *path) {
+        CLEANUP(directory_close) struct directory directory = { 0 };
+
+        return report(path, find(&directory, path));
+}
+
+/* Returns 0 with the lock, or without it where nothing can be written; -EBUSY, or what failed. */
+static int open_directory(struct directory *directory, const char *path) {
+        pid_t holder;
+        int r;
+
+        r = find(directory, path);
+        if (r < 0)
+                return r;
 
         r = directory_lock(directory, WAIT_NOT, &holder);
         return r == -EROFS || r == -EACCES ? 0 : r;

@@ -14,6 +14,9 @@ struct storage_census {
         uint64_t n_answers; /* that are still remembered */
 };
 
+/* That there is a database in it, for those that must not make one. Returns 0, -ENOENT, or what failed. */
+int storage_sqlite_find(const char *directory);
+
 /*
  * Reads everything, and believes nothing. Changes nothing. Returns 0; -EBADMSG for what a store would refuse, or
  * stumble over later; -EBUSY where one is running; -ENOENT where there is none; or what reading failed with.

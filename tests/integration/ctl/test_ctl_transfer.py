@@ -247,6 +247,16 @@ def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path)
     assert (answer.payload, answer.ts) == (b"$6\r\nbefore\r\n", version)
 
 
+def test_nothing_is_exported_from_where_nothing_is_and_nothing_is_left_there(tmp_path):
+    (tmp_path / "empty").mkdir()
+
+    for name in "empty", "mistyped":
+        result = ctl("export", "--data-dir", tmp_path / name)
+        assert result.returncode == 4
+        assert name.encode() in result.stderr and b"No such file" in result.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
 def test_damage_is_found(directory):
     assert ctl("check", directory).returncode == 0
     database = sqlite3.connect(directory / "statestored.db")
