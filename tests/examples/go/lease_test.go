@@ -123,3 +123,12 @@ func TestValueIsNotTakenForAnEvent(t *testing.T) {
 	check(t, store.Set("state", "DELETE"))
 	checkNotification(t, store, Notification{"state", "SET"})
 }
+
+func TestWhatWasWaitedForInVainIsAnError(t *testing.T) {
+	store := newStore(t)
+	check(t, store.Set("greeting", "hello"))
+	check(t, store.Control("wait-for", "verb", "SET"))
+	if store.Control("wait-for", "verb", "DEL", "timeout", "1ms") == nil {
+		t.Fatal("nobody deletes anything")
+	}
+}

@@ -95,9 +95,13 @@ func (store *StateStore) receive(message *paho.Publish) {
 	store.Notifications <- Notification{string(key), event}
 }
 
-// Control asks a double that was started with --control: everything that `statestorectl test` does.
+// Control asks a double that was started with --control: everything that `statestorectl test` does. What was waited for
+// in vain is an error.
 func (store *StateStore) Control(words ...string) error {
-	_, err := store.ask("control/invoke", words...)
+	answer, err := store.ask("control/invoke", words...)
+	if err == nil && string(answer) == "0" {
+		err = errors.New("no such request has come")
+	}
 	return err
 }
 
