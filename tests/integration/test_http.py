@@ -43,6 +43,11 @@ class Pages:
                 samples[name] = float(value)
         return samples
 
+    def metrics_if_heard(self):
+        """While others crowd in, the kernel may have dropped our connection, and not said so."""
+        with contextlib.suppress(OSError):
+            return self.metrics()
+
 
 @pytest.fixture
 def pages(site, tmp_path):
@@ -291,7 +296,7 @@ def test_a_thousand_hostile_connections_cost_bounded_memory_and_no_request(site,
 
     # the attackers take their part of the machine and of the interpreter that measures, so much is left to chance
     assert attacked[100] < 20 * quiet[50] + 0.05
-    after = wait_until(lambda: pages.metrics(), "the pages are there again")
+    after = wait_until(pages.metrics_if_heard, "the pages are there again")
     assert after["process_resident_memory_bytes"] - before["process_resident_memory_bytes"] < 16 << 20
     assert after["process_open_fds"] < before["process_open_fds"] + 80
     assert after['statestore_requests_total{verb="set",outcome="done"}'] == 320

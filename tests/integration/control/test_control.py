@@ -12,9 +12,11 @@ import pytest
 from support import resp
 from support.broker import free_port
 from support.control import CONTROL, Control, value_of
+from support.ctl import NO_ANSWER, environment
 from support.double import Double
+from support.fake_broker import CONNACK_ACCEPTED, PUBLISH, SUBSCRIBE
 from support.hlc import Hlc
-from support.process import PATIENCE, STATESTORED, wait_until
+from support.process import CTL, PATIENCE, bound_to_us, wait_until
 
 OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
 HOUR_MS = 3600 * 1000
@@ -184,7 +186,7 @@ def test_what_is_no_request_is_a_syntax_error(control):
 
 def test_statestorectl_says_all_of_it(double, control, client, tmp_path):
     def ctl(*words):
-        answer = subprocess.run([STATESTORED.with_name("statestorectl"), "--url", double.url, "test", *words],
+        answer = subprocess.run([CTL, "--url", double.url, "test", *words],
                                 capture_output=True, text=True, check=False)
         return answer.returncode, answer.stdout, answer.stderr
 
@@ -201,13 +203,27 @@ def test_statestorectl_says_all_of_it(double, control, client, tmp_path):
     assert json.loads(ctl("fault", "list")[1])["strikes"] == 1
     assert json.loads(ctl("requests", "key", "x")[1])["fault"] == "error"
     assert ctl("wait-for", "key", "x")[0] == 0
-    assert ctl("wait-for", "key", "y", "timeout", "10ms")[0] == 1
-    code, _, errors = ctl("--timeout", "50ms", "wait-for", "key", "y")
-    assert (code, errors) == (1, "statestorectl: no such request has come\n")
+    assert ctl("wait-for", "key", "y", "timeout", "10ms") == (1, "", "statestorectl: no such request has come\n")
     code, _, errors = ctl("fault", "explode")
     assert code == 4 and "was expected" in errors
     assert ctl("reset")[:2] == (0, "OK\n")
     assert value_of(client, "machine") is None
+
+
+def test_statestorectl_has_the_store_wait_as_long_as_it_waits_itself(fake_broker):
+    child = subprocess.Popen(
+        bound_to_us([CTL, "--port", fake_broker.port, "--timeout", "20s", "test", "wait-for", "key", "y"]),
+        env=environment({}), stderr=subprocess.DEVNULL)
+    fake_broker.accept()
+    fake_broker.send(CONNACK_ACCEPTED)
+    for body in fake_broker.receive_until(SUBSCRIBE):
+        fake_broker.confirm(body)
+    kind, body = fake_broker.receive()
+    fake_broker.close()
+
+    assert kind == PUBLISH
+    assert body.endswith(b"$1\r\ny\r\n$7\r\ntimeout\r\n$3\r\n20s\r\n")
+    assert child.wait(PATIENCE) == NO_ANSWER
 
 
 # Without --control
@@ -225,7 +241,7 @@ def test_without_it_nothing_can_be_asked(tmp_path):
         assert value_of(control, "key") == b"value"
         assert not any(answer.done() for answer in asked)
         answer = subprocess.run(
-            [STATESTORED.with_name("statestorectl"), "--url", double.url, "--timeout", "1h", "test", "reset"],
+            [CTL, "--url", double.url, "--timeout", "1h", "test", "reset"],
             capture_output=True, text=True, check=False, timeout=PATIENCE)
         assert answer.returncode == 3 and "--control" in answer.stderr
         assert "knows of nobody who takes this" in answer.stderr, "nobody subscribes to it"
