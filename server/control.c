@@ -16,6 +16,7 @@
 #include "proto/properties.h"
 
 #define NS_PER_MS INT64_C(1000000)
+#define MS_PER_S  INT64_C(1000)
 
 void control_send(struct control *control, const struct message *message) {
         uint16_t id;
@@ -93,7 +94,7 @@ static bool has_room_for(struct control *control, const struct message *answer) 
         return false;
 }
 
-static void delay(struct control *control, const struct message *answer, int64_t due_ns) {
+static void hold_back(struct control *control, const struct message *answer, int64_t due_ns) {
         struct delayed **place = &control->delayed;
         struct delayed *delayed;
 
@@ -114,6 +115,19 @@ static void delay(struct control *control, const struct message *answer, int64_t
         *place = delayed;
         control->n_delayed++;
         control->n_delayed_bytes += answer->payload.length;
+}
+
+/* An answer that would be late for its expiry is never sent, whatever made it late. */
+static void delay(struct control *control, struct message answer, int64_t delay_ms, struct now now) {
+        int64_t delay_s = delay_ms / MS_PER_S;
+
+        if (answer.has_expiry && delay_s >= answer.expiry_s) {
+                control->daemon->counters.n_expired++;
+                return;
+        }
+        if (answer.has_expiry)
+                answer.expiry_s -= (uint32_t)delay_s;
+        hold_back(control, &answer, now.mono_ns + delay_ms * NS_PER_MS);
 }
 
 static void send_delayed(struct control *control, int64_t until_ns) {
@@ -180,7 +194,7 @@ static void send_wrongly(struct control *control, const struct struck *struck, c
 
         switch (fault->action) {
         case FAULT_DELAY:
-                delay(control, answer, now.mono_ns + fault->delay_ms * NS_PER_MS);
+                delay(control, *answer, fault->delay_ms, now);
                 break;
         case FAULT_NO_ANSWER:
                 break;

@@ -92,6 +92,32 @@ Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
         broker_deinit(&broker);
 }
 
+Test(control, delays_no_answer_past_its_expiry) {
+        struct control *control;
+        struct broker broker;
+
+        broker_init(&broker, broker_config());
+        cr_assert_eq(control_new(&control, broker.daemon), 0);
+        control_read_clock(control, broker.now);
+        ask(&broker, S("*3\r\n$5\r\nfault\r\n$5\r\ndelay\r\n$6\r\n2500ms\r\n"));
+        broker_flush(&broker);
+        broker_forget(&broker);
+
+        for (uint32_t expiry_s = 1; expiry_s <= 4; expiry_s++)
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .has_expiry = true,
+                                                       .expiry_s = expiry_s });
+        broker_flush(&broker);
+        broker_pass_ms(&broker, 2500);
+        broker_tick(&broker);
+
+        cr_expect_eq(daemon_counters(broker.daemon)->n_expired, 2);
+        cr_assert_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
+        cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 1);
+        cr_expect_eq(broker_sent_message(&broker, 1)->expiry_s, 2);
+        control_free(control);
+        broker_deinit(&broker);
+}
+
 Test(control, is_nothing_to_a_daemon_without_it) {
         struct broker broker;
 
