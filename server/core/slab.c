@@ -13,12 +13,8 @@
 
 #include "common/assert.h"
 
-#define REGION_BYTES (2 << 20)
-
-/* Blocks that were handed out before, and what of the last region never was. */
 static struct slab *spares;
 static size_t n_spares;
-static uint8_t *region, *region_end;
 
 /* 1. Blocks */
 
@@ -28,39 +24,24 @@ static uint8_t *map(size_t size) {
         return block == MAP_FAILED ? NULL : block;
 }
 
-/*
- * Among millions of cells a lookup waits for the translation of an address as long as for what lies there: so the system
- * is asked for huge pages, one a region, of which the processor remembers enough. The first region does without: a
- * small store takes no more than it uses.
- */
-static bool map_region(void) {
-        bool is_first = !region;
-        uint8_t *mapped = map(2 * REGION_BYTES);
+/* The system puts one mapping beside the other, so that the next one most often begins where it should. */
+static void *map_block(void) {
+        uint8_t *block = map(SLAB_BYTES);
         size_t before;
 
-        if (!mapped)
-                return false;
+        if (!block || (uintptr_t)block % SLAB_BYTES == 0)
+                return block;
 
-        before = -(uintptr_t)mapped % REGION_BYTES;
-        if (before > 0)
-                munmap(mapped, before);
-        region = mapped + before;
-        region_end = region + REGION_BYTES;
-        munmap(region_end, REGION_BYTES - before);
-        if (!is_first)
-                madvise(region, REGION_BYTES, MADV_HUGEPAGE);
-        return true;
-}
-
-static struct slab *map_block(void) {
-        uint8_t *block;
-
-        if (region == region_end && !map_region())
+        munmap(block, SLAB_BYTES);
+        block = map(2 * SLAB_BYTES);
+        if (!block)
                 return NULL;
 
-        block = region;
-        region += SLAB_BYTES;
-        return (struct slab *)block;
+        before = SLAB_BYTES - (uintptr_t)block % SLAB_BYTES;
+        munmap(block, before);
+        if (before < SLAB_BYTES)
+                munmap(block + before + SLAB_BYTES, SLAB_BYTES - before);
+        return block + before;
 }
 
 static struct slab *take_block(void) {

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <criterion/criterion.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "core/slab.h"
 
@@ -37,24 +34,6 @@ static bool is_mapped(void *block) {
         unsigned char pages[SLAB_BYTES / 4096];
 
         return mincore(block, SLAB_BYTES, pages) == 0;
-}
-
-/* Whether the system was asked for huge pages there: proc_pid_smaps(5). */
-static bool wants_huge_pages(const void *block) {
-        FILE *mappings = fopen("/proc/self/smaps", "r");
-        bool is_there = false, is_wanted = false;
-        uintptr_t begin, end;
-        char line[4096];
-
-        cr_assert_not_null(mappings);
-        while (fgets(line, sizeof(line), mappings)) {
-                if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
-                        is_there = (uintptr_t)block >= begin && (uintptr_t)block < end;
-                else if (is_there && strncmp(line, "VmFlags:", 8) == 0)
-                        is_wanted = strstr(line, " hg");
-        }
-        fclose(mappings);
-        return is_wanted;
 }
 
 static const struct {
@@ -181,23 +160,6 @@ Test(slab, is_kept_when_it_is_empty_where_few_are_and_given_back_else) {
                 n_mapped += slab_of(cells[i]) == cells[0];
         cr_expect_eq(n_mapped, 1);
         slab_free(cells[0]);
-}
-
-Test(slab, lies_in_a_huge_page_where_there_are_many_but_not_where_there_are_few) {
-        void *cells[33];
-        struct slab_pool pool;
-
-        if (access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) < 0)
-                cr_skip_test("this kernel has no huge pages");
-
-        slab_pool_init(&pool, SLAB_CELLS_MAX, 1);
-        for (size_t i = 0; i < 33; i++)
-                cells[i] = take(&pool);
-        cr_expect_not(wants_huge_pages(cells[0]));
-        cr_expect_not(wants_huge_pages(cells[31]));
-        cr_expect(wants_huge_pages(cells[32]));
-        for (size_t i = 0; i < 33; i++)
-                slab_release(cells[i]);
 }
 
 Test(slab, is_not_added_without_memory) {
