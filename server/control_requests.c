@@ -358,7 +358,7 @@ void control_execute(void *userdata, const struct message *message, struct now n
         struct invocation invocation;
         struct message answer;
 
-        switch (invocation_decode(&daemon->decoder, message, &invocation)) {
+        switch (invocation_decode(&daemon->decoder, NULL, message, &invocation)) {
         case INVOCATION_NO_RESPONSE_TOPIC:
         case INVOCATION_BAD_RESPONSE_TOPIC:
                 daemon->counters.n_unanswerable++;

@@ -183,7 +183,6 @@ static void execute_once(struct step *step) {
         struct remembered_answer answer;
 
         dedup_expect(dedup, &digest);
-        store_expect_entry(&step->engine->store, step->request->key);
         if (dedup_find(dedup, &digest, step->now.mono_ns, &answer)) {
                 reply_as_remembered(step->reply, answer);
                 return;
@@ -206,7 +205,7 @@ static int step_request(struct engine *engine, const struct request *request, st
         struct step step = { .engine = engine, .request = request, .now = now, .effects = effects };
         int r;
 
-        store_expect(&engine->store, request->key);
+        store_expect_entry(&engine->store, request->key);
         r = effects_reserve_reply(effects);
         if (r < 0)
                 return r;
@@ -235,6 +234,10 @@ static int step_tick(struct engine *engine, struct now now, struct effects *effe
 
         dedup_forget_expired(&engine->dedup, now.mono_ns, FORGOTTEN_MAX);
         return 0;
+}
+
+void engine_expect(const struct engine *engine, struct slice key) {
+        store_expect(&engine->store, key);
 }
 
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects) {

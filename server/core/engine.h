@@ -92,6 +92,12 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config);
 struct engine *engine_free(struct engine *engine);
 
 /*
+ * This key will be asked for in a moment: what a lookup reads first is brought near meanwhile. To be called as soon as the
+ * key is known.
+ */
+void engine_expect(const struct engine *engine, struct slice key);
+
+/*
  * Adds what the event leads to to the effects. Returns 0, or -ENOMEM where not even a reply could be made;
  * then nothing has changed. A request that runs out of memory later is answered with
  * OUTCOME_OUT_OF_MEMORY, and nothing has changed either.

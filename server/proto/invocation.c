@@ -227,8 +227,8 @@ static void find_client(const struct message *message, struct slice seal, struct
                 request->client = topic_response_client(message->response_topic);
 }
 
-enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
-                                         struct invocation *ret_invocation) {
+enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,
+                                         const struct message *message, struct invocation *ret_invocation) {
         struct invocation invocation = { .outcome = OUTCOME_DONE };
         struct request *request = &invocation.request;
 
@@ -246,6 +246,8 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         invocation.fault = check_envelope(message, &invocation.fault_value);
         if (invocation.fault == ENVELOPE_OK)
                 invocation.outcome = decode_payload(message->payload, request);
+        if (engine && invocation.outcome == OUTCOME_DONE)
+                engine_expect(engine, request->key);
         if (invocation.fault == ENVELOPE_OK && invocation.outcome == OUTCOME_DONE)
                 invocation.outcome = decode_clocks(request);
         find_client(message, decoder->seal, request);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/message.h"
+#include "core/engine.h"
 #include "core/outcome.h"
 #include "core/request.h"
 
@@ -47,8 +48,9 @@ struct decoder {
 struct slice verb_text(enum verb verb);
 bool verb_from_text(struct slice text, enum verb *ret_verb);
 
-enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
-                                         struct invocation *ret_invocation);
+/* engine: is told which key will be asked for while the rest is read; NULL: none. */
+enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,
+                                         const struct message *message, struct invocation *ret_invocation);
 
 /*
  * The user properties that are read, NULL-terminated, the decoder's among them: others need not be kept in a

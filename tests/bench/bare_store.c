@@ -99,7 +99,7 @@ static void ask(struct bare_store *store, const struct message *request) {
         struct invocation invocation;
 
         store->correlation[0]++;
-        if (invocation_decode(&store->decoder, request, &invocation) != INVOCATION_REQUEST)
+        if (invocation_decode(&store->decoder, store->engine, request, &invocation) != INVOCATION_REQUEST)
                 fail("a request is refused");
         step(store, &(struct event){ .type = EVENT_REQUEST, .request = &invocation.request });
         if (store->effects.n_replies >= BARE_BATCH)
