@@ -16,13 +16,12 @@
 
 static struct disk disk;
 
-/* Nobody else can be its owner where we are not root, and then there is no more to this than that all works. */
+/* Where we are not root, or one who knows no others, it stays ours: there is no more to this then than that all works. */
 static void setup(void) {
-        bool is_root = geteuid() == 0;
-
         log_set_level(LOG_ERROR);
         disk_init(&disk);
-        cr_assert_eq(chown(disk.directory, is_root ? 12345 : geteuid(), is_root ? 54321 : getegid()), 0);
+        if (chown(disk.directory, 12345, 54321) < 0)
+                cr_assert(errno == EPERM || errno == EINVAL);
 }
 
 static void teardown(void) {
