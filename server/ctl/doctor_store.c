@@ -104,6 +104,12 @@ static bool ask(struct doctor *doctor, const char *verb, const char *word) {
         return doctor->n_answers > 0;
 }
 
+static struct slice answered_line(const struct doctor *doctor) {
+        struct slice rest;
+
+        return slice_split(buf_slice(&doctor->payload), '\r', &rest);
+}
+
 static bool answers(const struct doctor *doctor, const char *payload) {
         return slice_equal(buf_slice(&doctor->payload), slice_from_string(payload));
 }
@@ -159,7 +165,7 @@ void doctor_check_clock(struct doctor *doctor) {
             !read_clock(doctor, &ahead_ms, &before_ms)) {
                 doctor_say(doctor, SEVERITY_WARN, "clock", "see the store's log and its policy",
                            "the store does not say what time it is: \"%s\"",
-                           LOG_TEXT(buf_slice(&doctor->payload)));
+                           LOG_TEXT(answered_line(doctor)));
                 return;
         }
 
@@ -251,8 +257,7 @@ void doctor_check_notifications(struct doctor *doctor) {
                            "the store's policy does not let this client watch and set a key");
         } else if (!is_set) {
                 doctor_say(doctor, SEVERITY_FAIL, "notifications", "see what it says, and the store's log",
-                           "a key could not be watched and set: \"%s\"",
-                           LOG_TEXT(buf_slice(&doctor->payload)));
+                           "a key could not be watched and set: \"%s\"", LOG_TEXT(answered_line(doctor)));
         } else if (connection_wait(doctor->connection, &doctor->is_notified, NOTIFIED_WITHIN_MS) ==
                    CONNECTION_OK) {
                 doctor_say(doctor, SEVERITY_OK, "notifications", NULL,

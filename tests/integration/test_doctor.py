@@ -103,6 +103,7 @@ def test_a_store_that_refuses_what_is_asked_for_the_doctors_own_key(make_site, t
     found = findings(site)
 
     assert wrong(found) == {"clock": "warn", "notifications": severity}
+    assert f': "-ERR {text}"  change: ' in found["clock"][1]
 
 
 def test_no_store(make_site):
