@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/broker_side.h"
 #include "common/log.h"
@@ -124,12 +126,19 @@ int server_open_link(struct server *server) {
                                on_batch_end, on_batch_written },
                 .userdata = server,
         };
+        const char *unreadable;
         int r;
 
         for (size_t i = 0; i < sizeof(subscriptions) / sizeof(subscriptions[0]); i++)
                 if (subscriptions[i].filter)
                         link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
         invocation_properties(&decoder, server->user_properties);
+        unreadable = credentials_unreadable_file(&link_config.credentials);
+        if (unreadable) {
+                log_error("cannot start: cannot read %s: %s", LOG_TEXT(slice_from_string(unreadable)),
+                          strerror(errno));
+                return -EINVAL;
+        }
         r = link_open(&server->link, &server->loop, &link_config);
         if (r == -EINVAL)
                 log_error("cannot start: the client id, or a certificate or its key, cannot be used");

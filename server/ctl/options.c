@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "common/assert.h"
 #include "common/cleanup.h"
@@ -244,17 +243,14 @@ static enum options_result read_password(struct options *options) {
         return options->password ? OPTIONS_RUN : OPTIONS_WRONG;
 }
 
-/* The library does not say which of them it is that cannot be read. */
 static enum options_result check_files(const struct credentials *tls) {
-        const char *const files[] = { tls->tls_ca_file, tls->tls_certificate, tls->tls_key };
+        const char *unreadable = credentials_unreadable_file(tls);
 
-        for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-                if (files[i] && access(files[i], R_OK) < 0) {
-                        complain("cannot read %s: %s", LOG_TEXT(slice_from_string(files[i])),
-                                 strerror(errno));
-                        return OPTIONS_WRONG;
-                }
-        return OPTIONS_RUN;
+        if (!unreadable)
+                return OPTIONS_RUN;
+
+        complain("cannot read %s: %s", LOG_TEXT(slice_from_string(unreadable)), strerror(errno));
+        return OPTIONS_WRONG;
 }
 
 static enum options_result check_tls(struct options *options) {

@@ -6,9 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "io/mqtt.h"
+
+const char *credentials_unreadable_file(const struct credentials *credentials) {
+        const char *const files[] = { credentials->tls_ca_file, credentials->tls_certificate,
+                                      credentials->tls_key };
+
+        for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+                if (credentials->tls && files[i] && access(files[i], R_OK) < 0)
+                        return files[i];
+        return NULL;
+}
 
 int credentials_set_tls(const struct credentials *credentials, struct mosquitto *client) {
         int r = MOSQ_ERR_SUCCESS;

@@ -16,6 +16,9 @@ struct credentials {
         bool tls;             /* without a CA file: the system's */
 };
 
+/* The first file of TLS that cannot be read, with errno, or NULL: libmosquitto does not say which of them it is. */
+const char *credentials_unreadable_file(const struct credentials *credentials);
+
 /* Once a client. Returns 0, -EINVAL for a certificate or key that cannot be used, or -ENOMEM. */
 int credentials_set_tls(const struct credentials *credentials, struct mosquitto *client);
 
