@@ -16,7 +16,7 @@ import pytest
 
 from support.broker import PORTS_TRIED, free_port
 from support.hlc import wall_ms
-from support.process import PATIENCE, wait_until
+from support.process import PATIENCE, REPOSITORY, wait_until
 
 
 # Under the AddressSanitizer what was freed stays, as if it were still in use: then memory says nothing.
@@ -135,6 +135,18 @@ def test_what_was_asked_is_counted(site, pages):
     assert metrics["aio_broker_state_store_deletions"] == 3
     assert metrics["aio_broker_state_store_keynotify_requests"] == 1
     assert metrics["aio_broker_state_store_notifications_sent"] == 3
+
+
+ANSWERS = {"done", "value", "no_value", "deleted", "nothing", "condition_not_met", "page"}
+
+
+def test_the_dashboard_shows_each_outcome_that_is_an_error(pages):
+    dashboard = (REPOSITORY / "conf" / "grafana-dashboard.json").read_text()
+    outcomes = set(re.findall(r'statestore_requests_total\{.*outcome="([a-z_]+)"', pages.get("/metrics")[1]))
+
+    assert ANSWERS < outcomes
+    [shown] = re.findall(r'outcome=~\\"([a-z_|]+)\\"', dashboard)
+    assert set(shown.split("|")) == outcomes - ANSWERS
 
 
 def test_commits_are_visible(site, pages):
