@@ -38,8 +38,7 @@ static enum exit_code run(const struct options *options) {
                 return top_run(options);
         if (options->command == &commands[COMMAND_REPLAY])
                 return replay_run(options);
-        if (options->data_dir || options->command == &commands[COMMAND_CHECK] ||
-            options->command == &commands[COMMAND_BACKUP])
+        if (options_ask_directory(options))
                 return directory_run(options);
         return task_run(options);
 }

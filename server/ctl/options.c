@@ -148,6 +148,11 @@ static bool asks_pages(const struct options *options) {
         return options->command == &commands[COMMAND_STAT] || options->command == &commands[COMMAND_TOP];
 }
 
+bool options_ask_directory(const struct options *options) {
+        return options->data_dir || options->command == &commands[COMMAND_CHECK] ||
+               options->command == &commands[COMMAND_BACKUP];
+}
+
 /* The environment's URL may be another command's, and is left alone. */
 static enum options_result check_url(const struct parser *parser) {
         const struct options *options = parser->options;
@@ -292,6 +297,20 @@ static enum options_result find_broker(struct options *options) {
         return OPTIONS_RUN;
 }
 
+/* Where it is, and as whom we come to it. */
+static enum options_result settle_broker(struct options *options) {
+        enum options_result result = find_broker(options);
+
+        if (!options->user)
+                options->user = options->url.user;
+        if (result == OPTIONS_RUN)
+                result = read_password(options);
+        if (result == OPTIONS_RUN)
+                result = check_tls(options);
+        make_client_id(options);
+        return result;
+}
+
 static enum options_result settle(struct parser *parser) {
         struct options *options = parser->options;
         enum options_result result;
@@ -309,15 +328,11 @@ static enum options_result settle(struct parser *parser) {
         if (result == OPTIONS_RUN)
                 result = check_stdin(options);
 
-        if (result == OPTIONS_RUN)
-                result = asks_pages(options) ? store_config_take_pages(options) : find_broker(options);
-        if (!options->user)
-                options->user = options->url.user;
-        if (result == OPTIONS_RUN)
-                result = read_password(options);
-        if (result == OPTIONS_RUN)
-                result = check_tls(options);
-        make_client_id(options);
+        /* whoever asks no broker needs none of what leads to one: it may be another's, and not to be read here */
+        if (result == OPTIONS_RUN && asks_pages(options))
+                result = store_config_take_pages(options);
+        else if (result == OPTIONS_RUN && !options_ask_directory(options))
+                result = settle_broker(options);
         return result;
 }
 

@@ -79,6 +79,7 @@ def test_stat_prints_json(url):
     ([], {"HTTP_LISTEN": "{port}", "CONFIG": "{file}"}, "[http]\nlisten = 1\n"),
     (["--url", "http://127.0.0.1:{port}"], {"HTTP_LISTEN": "1", "CONFIG": "/nowhere"}, ""),
     ([], {"URL": "http://127.0.0.1:{port}", "HTTP_LISTEN": "1"}, ""),
+    ([], {"HTTP_LISTEN": "{port}", "PASSWORD_FILE": "/nowhere", "TLS_CA_FILE": "/nowhere"}, ""),
 ])
 def test_the_stores_configuration_says_where_its_pages_are(url, tmp_path, arguments, variables, text):
     file = tmp_path / "statestored.conf"

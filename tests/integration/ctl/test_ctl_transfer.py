@@ -257,6 +257,17 @@ def test_nothing_is_exported_from_where_nothing_is_and_nothing_is_left_there(tmp
     assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
+@pytest.mark.parametrize("name", ["CONFIG", "PASSWORD_FILE", "TLS_CA_FILE"])
+def test_what_leads_to_a_broker_is_nothing_to_a_data_directory(directory, tmp_path, name):
+    elsewhere = {f"STATESTORE_{name}": str(tmp_path / "not-to-be-read")}
+    (tmp_path / "lines").write_bytes(jsonl({"key": "k", "value": "v"}))
+
+    for arguments in (["check", directory], ["backup", directory, tmp_path / "copy.db"],
+                      ["export", "--data-dir", directory], ["import", tmp_path / "lines", "--data-dir", tmp_path / "new"]):
+        result = ctl(*arguments, environment=elsewhere)
+        assert (result.returncode, result.stderr) == (0, b"")
+
+
 def test_damage_is_found(directory):
     assert ctl("check", directory).returncode == 0
     database = sqlite3.connect(directory / "statestored.db")
