@@ -47,7 +47,6 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
 
 static void on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
-
         struct now now = server_now(server);
 
         recorder_received(server->recorder, message);

@@ -246,10 +246,11 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         invocation.fault = check_envelope(message, &invocation.fault_value);
         if (invocation.fault == ENVELOPE_OK)
                 invocation.outcome = decode_payload(message->payload, request);
-        if (engine && invocation.outcome == OUTCOME_DONE)
-                engine_expect(engine, request->key);
-        if (invocation.fault == ENVELOPE_OK && invocation.outcome == OUTCOME_DONE)
+        if (invocation.fault == ENVELOPE_OK && invocation.outcome == OUTCOME_DONE) {
+                if (engine)
+                        engine_expect(engine, request->key);
                 invocation.outcome = decode_clocks(request);
+        }
         find_client(message, decoder->seal, request);
 
         *ret_invocation = invocation;

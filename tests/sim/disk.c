@@ -28,10 +28,6 @@ static struct disk_entry *find(const struct disk *disk, struct slice key) {
         return NULL;
 }
 
-const struct disk_entry *disk_find(const struct disk *disk, struct slice key) {
-        return find(disk, key);
-}
-
 /* Whether what is kept is what the row says that was there. */
 static bool is_expected(const struct disk_entry *kept, const struct row *row) {
         const struct entry *before = row->entry.before;

@@ -46,9 +46,6 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch);
 /* Keeps nothing of it; but what ended with its connection has ended. */
 void disk_refuse(struct disk *disk, const struct storage_batch *batch);
 
-/* NULL where there is none. */
-const struct disk_entry *disk_find(const struct disk *disk, struct slice key);
-
 /*
  * Ends the program where the engine holds anything else than the disk. n_persistent: how many of its keys are to be
  * kept.
