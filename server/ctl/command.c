@@ -102,9 +102,9 @@ const struct command commands[N_COMMANDS] = {
                              "with --data-dir, into a store that is stopped, it gets the line's own. Keys "
                              "whose "
                              "deadline has passed\n"
-                             "are left out. A version or token that is more than a minute ahead of this "
-                             "machine's clock\n"
-                             "ends the import. FILE - is stdin.\n"
+                             "are left out. A token that is more than a minute ahead of the clock ends the "
+                             "import, and with\n"
+                             "--data-dir so does a version. FILE - is stdin.\n"
                              "\n"
                              "  statestorectl import keys.jsonl\n"
                              "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n",

@@ -120,6 +120,20 @@ def test_what_would_put_the_clock_far_ahead_is_refused(tmp_path, member, fault, 
     assert Hlc.parse(lines(ctl("export", "--data-dir", directory))[0]["version"]).wall_ms <= wall_ms()
 
 
+def test_through_the_broker_a_version_far_ahead_counts_for_nothing_and_a_token_is_refused(site):
+    site.start_store()
+    ahead = {"key": "ahead", "value": "v", "version": reading(HOUR)}
+    fenced = {"key": "fenced", "value": "v", "token": reading(HOUR)}
+
+    result = ctl("import", "-", site=site, stdin=jsonl(ahead, fenced))
+
+    assert result.returncode == 4
+    assert '"fenced" was not set' in result.stderr.decode()
+    (line,) = lines(ctl("export", site=site))
+    assert line["key"] == "ahead"
+    assert Hlc.parse(line["version"]).wall_ms < wall_ms() + MINUTE
+
+
 def test_what_a_directory_has_given_itself_is_never_too_far_ahead(tmp_path):
     """As after a restore on a machine whose clock was set right in between."""
     ahead = SteppedClock(tmp_path)
