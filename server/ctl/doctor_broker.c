@@ -92,6 +92,11 @@ bool doctor_publish(struct doctor *doctor, unsigned n, size_t length) {
         return doctor->n_acknowledged == n;
 }
 
+static bool open_peer(struct doctor_peer *peer, const struct connection_config *config) {
+        return connection_new(&peer->connection, config) == 0 &&
+               connection_open(peer->connection) == CONNECTION_OK;
+}
+
 /* Lets the peer receive until it has all, or nothing comes any more. */
 static void drain(struct doctor_peer *peer) {
         unsigned n_before;
@@ -110,8 +115,7 @@ static bool reaches_peer(struct doctor *doctor) {
         struct connection_config config;
 
         if (doctor_peer_init(&peer, doctor, "-other", doctor->topics[1], &config) < 0 ||
-            connection_new(&peer.connection, &config) < 0 ||
-            connection_open(peer.connection) != CONNECTION_OK)
+            !open_peer(&peer, &config))
                 return false;
         if (doctor_publish(doctor, 1, 1))
                 drain(&peer);
@@ -151,8 +155,7 @@ void doctor_check_queue(struct doctor *doctor) {
                 return;
         config.receive_maximum = BURST_OUTSTANDING;
         peer.n_expected = BURST;
-        if (connection_new(&peer.connection, &config) < 0 ||
-            connection_open(peer.connection) != CONNECTION_OK)
+        if (!open_peer(&peer, &config))
                 return;
 
         /* meanwhile it reads nothing, as somebody does who is busy */
@@ -180,8 +183,7 @@ void doctor_check_size(struct doctor *doctor) {
 
         if (!doctor->can_echo || doctor_peer_init(&peer, doctor, "-large", doctor->topics[1], &config) < 0)
                 return;
-        if (connection_new(&peer.connection, &config) == 0 &&
-            connection_open(peer.connection) == CONNECTION_OK) {
+        if (open_peer(&peer, &config)) {
                 CLEANUP(cleanup_free) uint8_t *payload = calloc(1, LARGE);
 
                 /* over the peer's own connection: a broker may end it */
@@ -208,8 +210,7 @@ void doctor_check_session(struct doctor *doctor) {
                 return;
         config.session_expiry_s = AWAY_EXPIRY_S;
         peer.n_expected = AWAY_MESSAGES;
-        if (connection_new(&peer.connection, &config) < 0 ||
-            connection_open(peer.connection) != CONNECTION_OK)
+        if (!open_peer(&peer, &config))
                 return;
 
         connection_close(peer.connection);

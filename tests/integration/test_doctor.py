@@ -2,12 +2,12 @@
 """statestorectl doctor, at a mosquitto that is misconfigured in each way: it finds that, and nothing else."""
 
 import json
-import os
 import subprocess
 
 import pytest
 
 from support.control import Control
+from support.ctl import environment
 from support.process import CTL
 from support.stepped_clock import SteppedClock
 from support.store import Store
@@ -19,8 +19,7 @@ GOOD = {"broker", "receive maximum", "plugin", "own topics", "queue", "size", "s
 
 
 def doctor(site, *arguments):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")}
-    return subprocess.run([CTL, "doctor", "--port", str(site.broker.port), *map(str, arguments)], env=environment,
+    return subprocess.run([CTL, "doctor", "--port", str(site.broker.port), *map(str, arguments)], env=environment({}),
                           capture_output=True, text=True, timeout=120)
 
 

@@ -3,7 +3,6 @@
 
 import base64
 import json
-import os
 import re
 import subprocess
 
@@ -11,6 +10,7 @@ import pytest
 
 from support.client import INVOKE, notify_topic
 from support.control import Control
+from support.ctl import environment
 from support.hlc import Hlc
 from support.process import CTL
 from support.site import Site
@@ -19,8 +19,7 @@ FENCE = "001696374425000:00000:Client1"
 
 
 def replay(site, *arguments):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")}
-    return subprocess.run([CTL, "replay", "--port", str(site.broker.port), *map(str, arguments)], env=environment,
+    return subprocess.run([CTL, "replay", "--port", str(site.broker.port), *map(str, arguments)], env=environment({}),
                           capture_output=True, text=True, timeout=120)
 
 

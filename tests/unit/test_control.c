@@ -6,6 +6,21 @@
 #include "control.h"
 #include "unit/broker.h"
 
+/* A daemon with --control, to be given back with tear_down(). */
+static struct control *set_up(struct broker *broker) {
+        struct control *control;
+
+        broker_init(broker, broker_config());
+        cr_assert_eq(control_new(&control, broker->daemon), 0);
+        control_read_clock(control, broker->now);
+        return control;
+}
+
+static void tear_down(struct broker *broker, struct control *control) {
+        control_free(control);
+        broker_deinit(broker);
+}
+
 static void ask(struct broker *broker, struct slice payload) {
         struct message message = {
                 .topic = S(TOPIC_CONTROL),
@@ -22,9 +37,7 @@ Test(control, has_its_turn_when_what_was_asked_before_is_answered) {
         struct control *control;
         struct broker broker;
 
-        broker_init(&broker, broker_config());
-        cr_assert_eq(control_new(&control, broker.daemon), 0);
-        control_read_clock(control, broker.now);
+        control = set_up(&broker);
 
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
         ask(&broker, S("*1\r\n$5\r\nreset\r\n"));
@@ -33,17 +46,14 @@ Test(control, has_its_turn_when_what_was_asked_before_is_answered) {
                 broker_tick(&broker);
 
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK control:+OK answers:$-1 ");
-        control_free(control);
-        broker_deinit(&broker);
+        tear_down(&broker, control);
 }
 
 Test(control, leaves_what_came_behind_a_reset_its_expiry_though_the_clock_goes_back) {
         struct control *control;
         struct broker broker;
 
-        broker_init(&broker, broker_config());
-        cr_assert_eq(control_new(&control, broker.daemon), 0);
-        control_read_clock(control, broker.now);
+        control = set_up(&broker);
 
         broker_pass_ms(&broker, 3600000);
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
@@ -56,8 +66,7 @@ Test(control, leaves_what_came_behind_a_reset_its_expiry_though_the_clock_goes_b
 
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK control:+OK answers:$-1 ");
         cr_expect_eq(broker_sent_message(&broker, 2)->expiry_s, 10);
-        control_free(control);
-        broker_deinit(&broker);
+        tear_down(&broker, control);
 }
 
 Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
@@ -65,9 +74,7 @@ Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
         struct control *control;
         struct broker broker;
 
-        broker_init(&broker, broker_config());
-        cr_assert_eq(control_new(&control, broker.daemon), 0);
-        control_read_clock(control, broker.now);
+        control = set_up(&broker);
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), { value, sizeof(value) }) });
         broker_flush(&broker);
         ask(&broker, S("*3\r\n$5\r\nfault\r\n$5\r\ndelay\r\n$2\r\n5s\r\n"));
@@ -88,17 +95,14 @@ Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
                 broker_flush(&broker);
         }
-        control_free(control);
-        broker_deinit(&broker);
+        tear_down(&broker, control);
 }
 
 Test(control, delays_no_answer_past_its_expiry) {
         struct control *control;
         struct broker broker;
 
-        broker_init(&broker, broker_config());
-        cr_assert_eq(control_new(&control, broker.daemon), 0);
-        control_read_clock(control, broker.now);
+        control = set_up(&broker);
         ask(&broker, S("*3\r\n$5\r\nfault\r\n$5\r\ndelay\r\n$6\r\n2500ms\r\n"));
         broker_flush(&broker);
         broker_forget(&broker);
@@ -114,8 +118,7 @@ Test(control, delays_no_answer_past_its_expiry) {
         cr_assert_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
         cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 1);
         cr_expect_eq(broker_sent_message(&broker, 1)->expiry_s, 2);
-        control_free(control);
-        broker_deinit(&broker);
+        tear_down(&broker, control);
 }
 
 Test(control, is_nothing_to_a_daemon_without_it) {

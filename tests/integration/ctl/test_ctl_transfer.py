@@ -2,12 +2,12 @@
 """export, import, check and backup."""
 
 import json
-import os
 import sqlite3
 import subprocess
 
 import pytest
 
+from support.ctl import environment
 from support.hlc import Hlc, wall_ms
 from support.process import CTL
 from support.stepped_clock import SteppedClock
@@ -19,14 +19,10 @@ MINUTE = 60 * 1000
 HOUR = 60 * MINUTE
 
 
-def ctl(*arguments, site=None, stdin=None, environment=None):
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("STATESTORE_")},
-        **(environment or {}),
-    }
-    if site:
-        environment["STATESTORE_PORT"] = str(site.broker.port)
-    return subprocess.run([CTL, *map(str, arguments)], env=environment, input=stdin, capture_output=True, timeout=60)
+def ctl(*arguments, site=None, stdin=None, more=None):
+    """more: of the environment, as it is."""
+    variables = {**environment({"PORT": site.broker.port} if site else {}), **(more or {})}
+    return subprocess.run([CTL, *map(str, arguments)], env=variables, input=stdin, capture_output=True, timeout=60)
 
 
 def lines(result):
@@ -139,7 +135,7 @@ def test_what_a_directory_has_given_itself_is_never_too_far_ahead(tmp_path):
     ahead = SteppedClock(tmp_path)
     ahead.step_to(HOUR)
     directory = tmp_path / "data"
-    ctl("import", "-", "--data-dir", directory, stdin=jsonl({"key": "k", "value": "v"}), environment=ahead.environment())
+    ctl("import", "-", "--data-dir", directory, stdin=jsonl({"key": "k", "value": "v"}), more=ahead.environment())
     exported = ctl("export", "--data-dir", directory)
     (line,) = lines(exported)
     assert Hlc.parse(line["version"]).wall_ms > wall_ms() + MINUTE
@@ -278,7 +274,7 @@ def test_what_leads_to_a_broker_is_nothing_to_a_data_directory(directory, tmp_pa
 
     for arguments in (["check", directory], ["backup", directory, tmp_path / "copy.db"],
                       ["export", "--data-dir", directory], ["import", tmp_path / "lines", "--data-dir", tmp_path / "new"]):
-        result = ctl(*arguments, environment=elsewhere)
+        result = ctl(*arguments, more=elsewhere)
         assert (result.returncode, result.stderr) == (0, b"")
 
 
