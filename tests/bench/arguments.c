@@ -2,8 +2,6 @@
 
 #include "bench/arguments.h"
 
-#include <stddef.h>
-
 #include "bench/fail.h"
 #include "common/parse.h"
 
@@ -13,6 +11,14 @@ static const struct argument *find(const struct argument *table, const char *tex
                         if (strcmp(table->name, text + 2) == 0)
                                 return table;
         fail("%s: no such option", text);
+}
+
+static void add_text(const struct argument *argument, const char *text) {
+        struct argument_texts *texts = argument->value;
+
+        if (texts->n_texts == ARGUMENT_TEXTS_MAX)
+                fail("--%s: more than %d", argument->name, ARGUMENT_TEXTS_MAX);
+        texts->texts[texts->n_texts++] = text;
 }
 
 void arguments_read(int n_arguments, char *const *arguments, const struct argument *table) {
@@ -27,6 +33,8 @@ void arguments_read(int n_arguments, char *const *arguments, const struct argume
                         fail("--%s: a value was expected", argument->name);
                 if (argument->type == ARGUMENT_TEXT)
                         *(const char **)argument->value = arguments[i];
+                else if (argument->type == ARGUMENT_TEXTS)
+                        add_text(argument, arguments[i]);
                 else if (parse_uint64(slice_from_string(arguments[i]), argument->value) < 0)
                         fail("--%s: a number was expected, not \"%s\"", argument->name, arguments[i]);
         }

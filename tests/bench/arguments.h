@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A benchmark's command line: --name value, or --name alone for a switch. */
@@ -9,7 +10,15 @@
 enum argument_type {
         ARGUMENT_NUMBER, /* uint64_t */
         ARGUMENT_TEXT,   /* const char *, borrowed */
+        ARGUMENT_TEXTS,  /* struct argument_texts: one each time that it is given */
         ARGUMENT_SWITCH, /* bool */
+};
+
+#define ARGUMENT_TEXTS_MAX 8
+
+struct argument_texts {
+        const char *texts[ARGUMENT_TEXTS_MAX]; /* borrowed */
+        size_t n_texts;
 };
 
 struct argument {

@@ -31,8 +31,12 @@ class Effort:
     """How much is done for each figure."""
 
     n_rounds: int = 5
-    milliseconds: int = 2000
-    n_counted: int = 20_000  # requests whose system calls are counted
+    n_load_rounds: int = 9
+    n_turns: int = 22  # of each subject in a round
+    turn_ms: int = 50
+    warm_up_ms: int = 20  # of each turn: a request at 64x4 takes 16
+    milliseconds: int = 2000  # without turns
+    n_counted: int = 10_000  # requests whose system calls are counted
     n_redis: int = 50_000  # requests of each kind
     n_keys: int = 1_000_000
     n_resident: int = 1_000_000
@@ -42,7 +46,8 @@ class Effort:
     disk: Path = BUILD
 
 
-QUICK = Effort(3, 250, 2000, 5000, 100_000, 100_000, 50_000, 2, False)
+QUICK = Effort(n_rounds=3, n_load_rounds=3, n_turns=3, milliseconds=250, n_counted=2000, n_redis=5000, n_keys=100_000,
+               n_resident=100_000, n_stored=50_000, n_watcher_sizes=2, waits_for_answers=False)
 
 SECTIONS = {
     "responders": through_broker.responders,

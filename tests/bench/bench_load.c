@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Puts a responder under load through its broker and prints what was measured, a name and a value a line. Without
- * --requests: warms up, measures for a while, and waits for the answers that are still to come.
+ * Puts responders under load through their brokers and prints what was measured, a name and a value a line, for each
+ * round those of each subject in the order in which they were given.
+ *
+ * What a machine can do wanders within tenths of a second by much more than subjects differ. So a round is made of
+ * many short turns, A B C, B C A, ...: each warms up, is measured for a while, and ends when all is answered.
+ * With --requests a turn is as long as so many requests take, all of it measured.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "bench/arguments.h"
+#include "bench/fail.h"
 #include "bench/load.h"
 #include "bench/process.h"
 #include "bench/stopwatch.h"
@@ -16,80 +21,67 @@
 /* An answer that has not come by then will not come. */
 #define PATIENCE_NS (10 * NS_PER_S)
 
-/* Whose computing is measured beside the load. */
-struct costs {
-        uint64_t responder, broker; /* process ids, 0: not wanted */
-        int64_t responder_ns, broker_ns, load_ns;
+struct usage {
+        uint64_t n_answered;
+        int64_t wall_ns, responder_ns, broker_ns, load_ns;
 };
 
-struct window {
-        int64_t begin_ns, end_ns;
-        uint64_t n_answered;
-        struct costs costs;
+struct subject {
+        uint64_t port;
+        uint64_t responder, broker; /* whose computing is measured: process ids, 0: not wanted */
+        struct load load;
+        struct usage used;  /* in this round's measured time */
+        size_t n_latencies; /* of which these are */
+};
+
+struct options {
+        uint64_t n_rounds, n_turns, warm_up_ms, measure_ms;
 };
 
 static int64_t cpu_of(uint64_t pid) {
         return pid ? process_cpu_ns(pid) : 0;
 }
 
-/* Called twice: the second time gives what has been used since the first. */
-static void read_costs(struct costs *costs) {
-        costs->responder_ns = cpu_of(costs->responder) - costs->responder_ns;
-        costs->broker_ns = cpu_of(costs->broker) - costs->broker_ns;
-        costs->load_ns = process_cpu_ns(0) - costs->load_ns;
+static struct usage usage_of(const struct subject *subject) {
+        return (struct usage){ subject->load.n_answered, stopwatch_ns(), cpu_of(subject->responder),
+                               cpu_of(subject->broker), process_cpu_ns(0) };
 }
 
-static void begin(struct window *window, struct load *load) {
-        load->latencies_ns.n_values = 0;
-        read_costs(&window->costs);
-        window->n_answered = load->n_answered;
-        window->begin_ns = stopwatch_ns();
+static void add_usage(struct usage *sum, const struct usage *begin, const struct usage *end) {
+        sum->n_answered += end->n_answered - begin->n_answered;
+        sum->wall_ns += end->wall_ns - begin->wall_ns;
+        sum->responder_ns += end->responder_ns - begin->responder_ns;
+        sum->broker_ns += end->broker_ns - begin->broker_ns;
+        sum->load_ns += end->load_ns - begin->load_ns;
 }
 
-static void end(struct window *window, const struct load *load) {
-        window->end_ns = stopwatch_ns();
-        window->n_answered = load->n_answered - window->n_answered;
-        read_costs(&window->costs);
-}
-
-static void measure(struct load *load, uint64_t warm_up_ms, uint64_t measure_ms, struct window *window) {
+static void take_turn(struct subject *subject, const struct options *options) {
+        struct load *load = &subject->load;
         bool is_counted = load->options.n_requests_max > 0;
+        struct usage begin, end;
 
         load_start(load);
         if (!is_counted)
-                load_run(load, stopwatch_ns() + (int64_t)warm_up_ms * NS_PER_MS);
-        begin(window, load);
-        load_run(load, is_counted ? INT64_MAX : stopwatch_ns() + (int64_t)measure_ms * NS_PER_MS);
-        end(window, load);
+                load_run(load, stopwatch_ns() + (int64_t)options->warm_up_ms * NS_PER_MS);
+
+        load->latencies_ns.n_values = subject->n_latencies;
+        begin = usage_of(subject);
+        load_run(load, is_counted ? INT64_MAX : stopwatch_ns() + (int64_t)options->measure_ms * NS_PER_MS);
+        end = usage_of(subject);
+        add_usage(&subject->used, &begin, &end);
+        subject->n_latencies = load->latencies_ns.n_values;
+
+        load_stop(load);
+        load_run(load, stopwatch_ns() + PATIENCE_NS);
 }
 
-static void print_percentile(const struct load *load, const char *name, double share) {
-        printf("%s %.1f\n", name, (double)samples_percentile(&load->latencies_ns, share) / 1000);
+static void print_percentile(const struct samples *latencies_ns, const char *name, double share) {
+        printf("%s %.1f\n", name, (double)samples_percentile(latencies_ns, share) / 1000);
 }
 
-static void print_cost(const char *name, int64_t cpu_ns, const struct window *window) {
-        if (window->n_answered > 0)
-                printf("%s %.2f\n", name, (double)cpu_ns / 1000 / (double)window->n_answered);
-}
-
-static void print(struct load *load, const struct window *window) {
-        double seconds = (double)(window->end_ns - window->begin_ns) / NS_PER_S;
-
-        printf("requests %" PRIu64 "\n", window->n_answered);
-        printf("seconds %.3f\n", seconds);
-        printf("throughput %.1f\n", (double)window->n_answered / seconds);
-
-        samples_sort(&load->latencies_ns);
-        print_percentile(load, "p50_us", 0.5);
-        print_percentile(load, "p90_us", 0.9);
-        print_percentile(load, "p99_us", 0.99);
-        print_percentile(load, "max_us", 1);
-
-        if (window->costs.responder)
-                print_cost("responder_cpu_us", window->costs.responder_ns, window);
-        if (window->costs.broker)
-                print_cost("broker_cpu_us", window->costs.broker_ns, window);
-        print_cost("load_cpu_us", window->costs.load_ns, window);
+static void print_cost(const char *name, int64_t cpu_ns, const struct usage *used) {
+        if (used->n_answered > 0)
+                printf("%s %.2f\n", name, (double)cpu_ns / 1000 / (double)used->n_answered);
 }
 
 static void print_answers(const struct load *load) {
@@ -99,41 +91,87 @@ static void print_answers(const struct load *load) {
         printf("unanswered %" PRIu64 "\n", load->n_outstanding);
 }
 
+static void print(struct subject *subject) {
+        struct samples *latencies_ns = &subject->load.latencies_ns;
+        const struct usage *used = &subject->used;
+        double seconds = (double)used->wall_ns / NS_PER_S;
+
+        printf("requests %" PRIu64 "\n", used->n_answered);
+        printf("seconds %.3f\n", seconds);
+        printf("throughput %.1f\n", (double)used->n_answered / seconds);
+
+        latencies_ns->n_values = subject->n_latencies;
+        samples_sort(latencies_ns);
+        print_percentile(latencies_ns, "p50_us", 0.5);
+        print_percentile(latencies_ns, "p90_us", 0.9);
+        print_percentile(latencies_ns, "p99_us", 0.99);
+        print_percentile(latencies_ns, "max_us", 1);
+
+        if (subject->responder)
+                print_cost("responder_cpu_us", used->responder_ns, used);
+        if (subject->broker)
+                print_cost("broker_cpu_us", used->broker_ns, used);
+        print_cost("load_cpu_us", used->load_ns, used);
+        print_answers(&subject->load);
+}
+
+static void measure(struct subject *subjects, size_t n_subjects, const struct options *options) {
+        uint64_t first = 0; /* each begins as often as the others */
+
+        for (uint64_t i = 0; i < options->n_rounds; i++) {
+                for (uint64_t turn = 0; turn < options->n_turns; turn++, first++)
+                        for (size_t k = 0; k < n_subjects; k++)
+                                take_turn(&subjects[(first + k) % n_subjects], options);
+                for (size_t k = 0; k < n_subjects; k++) {
+                        print(&subjects[k]);
+                        subjects[k].used = (struct usage){ 0 };
+                        subjects[k].n_latencies = 0;
+                }
+        }
+}
+
+static void read_subject(struct subject *subject, const char *text) {
+        int n_read = 0;
+
+        if (sscanf(text, "%" SCNu64 ",%" SCNu64 ",%" SCNu64 "%n", &subject->port, &subject->responder,
+                   &subject->broker, &n_read) != 3 ||
+            text[n_read] != '\0')
+                fail("--subject: PORT,RESPONDER,BROKER was expected, not \"%s\"", text);
+}
+
 int main(int n_arguments, char **arguments) {
-        struct load_options options = {
-                .port = 1883, .n_clients = 1, .depth = 1, .n_keys = 10000, .get_percent = 50
+        struct load_options load_options = {
+                .n_clients = 1, .depth = 1, .n_keys = 10000, .get_percent = 50
         };
-        uint64_t warm_up_ms = 300, measure_ms = 2000;
-        struct window window = { 0 };
+        struct options options = { .n_rounds = 1, .n_turns = 1, .warm_up_ms = 300, .measure_ms = 2000 };
+        struct subject subjects[ARGUMENT_TEXTS_MAX] = { 0 };
+        struct argument_texts texts = { 0 };
         const char *order = "uniform";
-        struct load load;
 
         arguments_read(n_arguments, arguments,
                        (const struct argument[]){
-                               { "port", ARGUMENT_NUMBER, &options.port },
-                               { "clients", ARGUMENT_NUMBER, &options.n_clients },
-                               { "depth", ARGUMENT_NUMBER, &options.depth },
-                               { "keys", ARGUMENT_NUMBER, &options.n_keys },
+                               { "subject", ARGUMENT_TEXTS, &texts },
+                               { "clients", ARGUMENT_NUMBER, &load_options.n_clients },
+                               { "depth", ARGUMENT_NUMBER, &load_options.depth },
+                               { "keys", ARGUMENT_NUMBER, &load_options.n_keys },
                                { "order", ARGUMENT_TEXT, &order },
-                               { "get-percent", ARGUMENT_NUMBER, &options.get_percent },
-                               { "requests", ARGUMENT_NUMBER, &options.n_requests_max },
-                               { "expire-at-ms", ARGUMENT_NUMBER, &options.expire_at_ms },
-                               { "expire-within-ms", ARGUMENT_NUMBER, &options.expire_within_ms },
-                               { "warm-up-ms", ARGUMENT_NUMBER, &warm_up_ms },
-                               { "measure-ms", ARGUMENT_NUMBER, &measure_ms },
-                               { "responder", ARGUMENT_NUMBER, &window.costs.responder },
-                               { "broker", ARGUMENT_NUMBER, &window.costs.broker },
+                               { "get-percent", ARGUMENT_NUMBER, &load_options.get_percent },
+                               { "requests", ARGUMENT_NUMBER, &load_options.n_requests_max },
+                               { "rounds", ARGUMENT_NUMBER, &options.n_rounds },
+                               { "turns", ARGUMENT_NUMBER, &options.n_turns },
+                               { "warm-up-ms", ARGUMENT_NUMBER, &options.warm_up_ms },
+                               { "measure-ms", ARGUMENT_NUMBER, &options.measure_ms },
                                { 0 },
                        });
-        options.order = key_order_from_string(order);
+        load_options.order = key_order_from_string(order);
 
-        load_open(&load, &options);
-        measure(&load, warm_up_ms, measure_ms, &window);
-        print(&load, &window);
-
-        load_stop(&load);
-        load_run(&load, stopwatch_ns() + PATIENCE_NS);
-        print_answers(&load);
-        load_close(&load);
+        for (size_t i = 0; i < texts.n_texts; i++) {
+                read_subject(&subjects[i], texts.texts[i]);
+                load_options.port = subjects[i].port;
+                load_open(&subjects[i].load, &load_options);
+        }
+        measure(subjects, texts.n_texts, &options);
+        for (size_t i = 0; i < texts.n_texts; i++)
+                load_close(&subjects[i].load);
         return 0;
 }

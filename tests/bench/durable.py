@@ -22,7 +22,7 @@ def throughput(figures, directory, data, effort):
     try:
         for subject in subjects:
             tools.fill(subject)
-        rounds = compare(subjects, [(16, 16)], effort.n_rounds, effort.milliseconds)
+        rounds = compare(subjects, [(16, 16)], effort)
         figures.row("16x16 throughput", "durable_throughput", "1/s",
                     rounds.series("durable", (16, 16), "throughput"),
                     [("memory", rounds.series("in_memory", (16, 16), "throughput"))], (">=", 0.9))

@@ -2,7 +2,6 @@
 
 #include "bench/load.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -35,29 +34,14 @@ struct ticket {
         uint32_t serial;
 };
 
-static struct slice text_of(char text[24], uint64_t number) {
-        return (struct slice){ (uint8_t *)text, (size_t)snprintf(text, 24, "%lu", (unsigned long)number) };
-}
-
-/* What is left of the life of the key of this number. */
-static uint64_t px_ms(const struct load_options *options, uint64_t number) {
-        uint64_t deadline_ms = options->expire_at_ms + options->expire_within_ms * number / options->n_keys;
-        uint64_t now_ms = (uint64_t)stopwatch_wall_ms();
-
-        if (deadline_ms <= now_ms)
-                fail("it took too long: the keys should have expired by now");
-        return deadline_ms - now_ms;
-}
-
 static void ask(struct load *load, size_t place_number) {
         struct load_client *client = &load->clients[place_number / load->options.depth];
         struct load_place *place = &load->places[place_number];
         struct ticket ticket = { load->run, (uint32_t)place_number, (uint32_t)++place->serial };
         uint32_t number = key_sequence_next(&load->keys);
-        struct slice words[5];
+        struct slice words[3];
         uint8_t key[KEY_LENGTH];
         size_t n_words = 0;
-        char px_text[24];
 
         place->is_get = random_next(&load->random) % 100 < load->options.get_percent;
         place->is_outstanding = true;
@@ -70,10 +54,6 @@ static void ask(struct load *load, size_t place_number) {
         words[n_words++] = (struct slice){ key, KEY_LENGTH };
         if (!place->is_get)
                 words[n_words++] = (struct slice){ load->value, LOAD_VALUE_LENGTH };
-        if (!place->is_get && load->options.expire_at_ms) {
-                words[n_words++] = SLICE_LITERAL("PX");
-                words[n_words++] = text_of(px_text, px_ms(&load->options, number));
-        }
         asker_ask(&client->asker, words, n_words, (struct slice){ (uint8_t *)&ticket, sizeof(ticket) });
 }
 
@@ -160,6 +140,7 @@ void load_close(struct load *load) {
 }
 
 void load_start(struct load *load) {
+        load->is_stopped = false;
         for (size_t i = 0; i < load->options.n_clients * load->options.depth && may_send(load); i++)
                 ask(load, i);
         for (size_t i = 0; i < load->options.n_clients; i++)

@@ -20,10 +20,6 @@ struct load_options {
         uint64_t get_percent; /* the others are SETs */
         enum key_order order;
         uint64_t n_requests_max; /* then no more are sent; 0: no such limit */
-
-        /* so that the keys, set once each, expire one after the other, the first one at this time; 0: never */
-        uint64_t expire_at_ms; /* since the Unix epoch */
-        uint64_t expire_within_ms;
 };
 
 struct load_client;
@@ -50,11 +46,11 @@ struct load {
 void load_open(struct load *load, const struct load_options *options);
 void load_close(struct load *load);
 
-/* Sends the first request of every place. */
+/* Sends the first request of every place; nothing may be on its way. */
 void load_start(struct load *load);
 
 /* Goes on until this time, or until all that may be sent is answered. */
 void load_run(struct load *load, int64_t until_ns);
 
-/* No more is sent from here on. */
+/* No more is sent until the next load_start(). */
 void load_stop(struct load *load);

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "bench/fail.h"
@@ -26,16 +25,11 @@ static void read_file(uint64_t pid, const char *name, char *text, size_t size) {
 }
 
 int64_t process_cpu_ns(uint64_t pid) {
-        unsigned long user, kernel;
-        const char *after_name;
-        char text[1024];
+        clockid_t clock;
 
-        read_file(pid, "stat", text, sizeof(text));
-        after_name = strrchr(text, ')'); /* a name may hold anything, this too */
-        if (!after_name || sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-                                  &user, &kernel) != 2)
-                fail("/proc/%" PRIu64 "/stat is not understood", pid);
-        return (int64_t)(user + kernel) * (NS_PER_S / sysconf(_SC_CLK_TCK));
+        if (clock_getcpuclockid((pid_t)pid, &clock) != 0)
+                fail("process %" PRIu64 " is not there", pid);
+        return stopwatch_of(clock);
 }
 
 uint64_t process_resident_bytes(uint64_t pid) {

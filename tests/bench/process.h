@@ -5,7 +5,7 @@
 
 /* What the kernel says of a process; one that is not there ends the program. pid 0: this one. */
 
-/* Computed so far by all of its threads, in nanoseconds, to the kernel's 10 ms. */
+/* Computed so far by all of its threads, in nanoseconds. */
 int64_t process_cpu_ns(uint64_t pid);
 
 /* Resident memory in bytes. */

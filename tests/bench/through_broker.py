@@ -34,18 +34,13 @@ class Rounds:
         return Series(self.measured[subject, load, name])
 
 
-def measure(subject, load, milliseconds):
-    return tools.load(subject, *load, "--measure-ms", milliseconds, "--responder", subject.pid,
-                      "--broker", subject.broker.child.pid)
-
-
-def compare(subjects, loads, n_rounds, milliseconds):
-    """A B C, A B C, ... for each load."""
+def compare(subjects, loads, effort):
     rounds = Rounds()
     for load in loads:
-        for _ in range(n_rounds):
-            for subject in subjects:
-                rounds.add(subject.name, load, measure(subject, load, milliseconds))
+        for subject, values in tools.load_by_turns(subjects, *load, "--rounds", effort.n_load_rounds,
+                                                   "--turns", effort.n_turns, "--warm-up-ms", effort.warm_up_ms,
+                                                   "--measure-ms", effort.turn_ms):
+            rounds.add(subject.name, load, values)
     return rounds
 
 
@@ -91,9 +86,9 @@ def responders(figures, directory, effort):
     redis_server = Redis(directory)
     try:
         tools.fill(subjects[0])
-        rounds = compare(subjects, tools.LOADS, effort.n_rounds, effort.milliseconds)
+        rounds = compare(subjects, tools.LOADS, effort)
         syscalls = {(subject.name, load): Series(tools.syscalls(subject, *load, effort.n_counted)
-                                                 for _ in range(3))
+                                                 for _ in range(effort.n_rounds))
                     for subject in subjects for load in tools.LOADS}
         redis = {load: Series(redis_benchmark(redis_server, load[0] * load[1], effort.n_redis)
                               for _ in range(effort.n_rounds)) for load in tools.LOADS}
@@ -109,7 +104,7 @@ def plugin(figures, directory, effort):
     try:
         for subject in subjects:
             tools.fill(subject)
-        rounds = compare(subjects, [(16, 16)], effort.n_rounds, effort.milliseconds)
+        rounds = compare(subjects, [(16, 16)], effort)
         figures.section("The plugin's price", ("without",))
         figures.row("16x16 throughput", "plugin_throughput", "1/s",
                     rounds.series("with_plugin", (16, 16), "throughput"),

@@ -2,11 +2,12 @@
 """The programs that measure, and what they print."""
 
 import csv
-import io
+import itertools
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 
 from subjects import TOOLS
 
@@ -16,9 +17,9 @@ LOADS = [(1, 1), (16, 1), (16, 16), (64, 4)]
 KEYS = 10_000
 
 
-def run(program, *arguments):
-    """Runs a tool. Returns what it has printed: name -> the values of its lines, in their order."""
-    done = subprocess.run([TOOLS / program, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True)
+def run(program, *arguments, under=()):
+    """Runs a tool, under another where that is given. Returns what it has printed: name -> the values of its lines."""
+    done = subprocess.run([*under, TOOLS / program, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True)
     values = {}
     for line in done.stdout.splitlines():
         name, value = line.split()
@@ -26,14 +27,28 @@ def run(program, *arguments):
     return values
 
 
-def load(subject, clients, depth, *arguments):
-    """Puts a subject under load. An answer that is missing or wrong ends the run: there is no figure then."""
-    values = run("bench_load", "--port", subject.port, "--clients", clients, "--depth", depth, *arguments)
-    values = {name: value[0] for name, value in values.items()}
+def check_answers(subject, clients, depth, values):
+    """An answer that is missing or wrong ends the run: there is no figure then."""
     for name in ("unanswered", "errors"):
         if values[name]:
             raise RuntimeError(f"{subject.name} at {clients}x{depth}: {name}: {values[name]:.0f}")
-    return values
+
+
+def load_by_turns(subjects, clients, depth, *arguments, under=()):
+    """Puts subjects under load. Returns (subject, name -> value), for each round and subject."""
+    named = [word for subject in subjects
+             for word in ("--subject", f"{subject.port},{subject.pid},{subject.broker.child.pid}")]
+    printed = run("bench_load", *named, "--clients", clients, "--depth", depth, *arguments, under=under)
+    measured = [(subject, dict(zip(printed, values)))
+                for subject, values in zip(itertools.cycle(subjects), zip(*printed.values()))]
+    for subject, values in measured:
+        check_answers(subject, clients, depth, values)
+    return measured
+
+
+def load(subject, clients, depth, *arguments, under=()):
+    """Puts one subject under load once."""
+    return load_by_turns([subject], clients, depth, *arguments, under=under)[0][1]
 
 
 def fill(subject, n_keys=KEYS, *arguments):
@@ -43,16 +58,11 @@ def fill(subject, n_keys=KEYS, *arguments):
 
 
 def count_by_perf(pid, work):
-    counter = subprocess.Popen(["perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-p", str(pid)],
-                               stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    try:
-        work()
-    finally:
-        counter.send_signal(signal.SIGINT)
-        printed = counter.communicate()[1]
-    for row in csv.reader(io.StringIO(printed)):
-        if len(row) > 2 and row[2].startswith("raw_syscalls") and row[0].isdigit():
-            return int(row[0])
+    with tempfile.NamedTemporaryFile("r") as printed:
+        work(["perf", "stat", "-x", ",", "-o", printed.name, "-e", "raw_syscalls:sys_enter", "-p", str(pid)])
+        for row in csv.reader(printed):
+            if len(row) > 2 and row[2].startswith("raw_syscalls") and row[0].isdigit():
+                return int(row[0])
     return None
 
 
@@ -60,7 +70,7 @@ def count_by_strace(pid, work):
     counter = subprocess.Popen(["strace", "-c", "-f", "-p", str(pid)], stderr=subprocess.PIPE, text=True)
     counter.stderr.readline()  # it says when it is attached
     try:
-        work()
+        work([])
     finally:
         counter.send_signal(signal.SIGINT)
         printed = counter.communicate()[1]
@@ -70,8 +80,8 @@ def count_by_strace(pid, work):
 
 def syscalls(subject, clients, depth, n_requests):
     """System calls of the responder a request. perf does not slow it down; strace is everywhere."""
-    def work():
-        load(subject, clients, depth, "--requests", n_requests)
+    def work(under):
+        load(subject, clients, depth, "--requests", n_requests, under=under)
 
     count = count_by_perf(subject.pid, work) if shutil.which("perf") else None
     if count is None:
