@@ -175,15 +175,13 @@ static void reply_as_remembered(struct reply *reply, struct remembered_answer an
         reply->version = (struct version){ answer.version_wall_ms, answer.version_counter };
 }
 
-static void execute_once(struct step *step) {
+static void execute_once(struct step *step, const struct digest *digest) {
         struct dedup *dedup = &step->engine->dedup;
-        struct digest digest = identify(step->engine, step->request);
         struct effects *effects = step->effects;
-        struct row row = { .type = ROW_ANSWER, .answer = { .digest = digest } };
+        struct row row = { .type = ROW_ANSWER, .answer = { .digest = *digest } };
         struct remembered_answer answer;
 
-        dedup_expect(dedup, &digest);
-        if (dedup_find(dedup, &digest, step->now.mono_ns, &answer)) {
+        if (dedup_find(dedup, digest, step->now.mono_ns, &answer)) {
                 reply_as_remembered(step->reply, answer);
                 return;
         }
@@ -196,23 +194,30 @@ static void execute_once(struct step *step) {
         row.answer.answer = answer_of(step->reply);
         row.answer.deadline_ns = remember_until(step->request, step->now.mono_ns);
         if (effects_reserve_row(effects) == 0 &&
-            dedup_remember(dedup, &digest, row.answer.answer, row.answer.deadline_ns, &row.answer.slot))
+            dedup_remember(dedup, digest, row.answer.answer, row.answer.deadline_ns, &row.answer.slot))
                 effects_row(effects, row);
 }
 
 static int step_request(struct engine *engine, const struct request *request, struct now now,
                         struct effects *effects) {
         struct step step = { .engine = engine, .request = request, .now = now, .effects = effects };
+        bool is_repeatable = can_be_repeated(request);
+        struct digest digest;
         int r;
 
+        /* the bucket that an answer would be in is on its way while the key's is looked into */
+        if (is_repeatable) {
+                digest = identify(engine, request);
+                dedup_expect(&engine->dedup, &digest);
+        }
         store_expect_entry(&engine->store, request->key);
         r = effects_reserve_reply(effects);
         if (r < 0)
                 return r;
 
         step.reply = effects_reply(effects);
-        if (can_be_repeated(request))
-                execute_once(&step);
+        if (is_repeatable)
+                execute_once(&step, &digest);
         else
                 execute(&step);
         return 0;

@@ -13,8 +13,15 @@
 
 #include "common/assert.h"
 
+/* The system is asked for so much at once. */
+#define REGION_BYTES (16 * SLAB_BYTES)
+
 static struct slab *spares;
 static size_t n_spares;
+
+/* Of the last region, what has not been taken yet: it is not touched before. */
+static uint8_t *fresh;
+static size_t n_fresh;
 
 /* 1. Blocks */
 
@@ -25,30 +32,40 @@ static uint8_t *map(size_t size) {
 }
 
 /* The system puts one mapping beside the other, so that the next one most often begins where it should. */
-static void *map_block(void) {
-        uint8_t *block = map(SLAB_BYTES);
+static uint8_t *map_region(void) {
+        uint8_t *region = map(REGION_BYTES);
         size_t before;
 
-        if (!block || (uintptr_t)block % SLAB_BYTES == 0)
-                return block;
+        if (!region || (uintptr_t)region % SLAB_BYTES == 0)
+                return region;
 
-        munmap(block, SLAB_BYTES);
-        block = map(2 * SLAB_BYTES);
-        if (!block)
+        munmap(region, REGION_BYTES);
+        region = map(REGION_BYTES + SLAB_BYTES);
+        if (!region)
                 return NULL;
 
-        before = SLAB_BYTES - (uintptr_t)block % SLAB_BYTES;
-        munmap(block, before);
+        before = SLAB_BYTES - (uintptr_t)region % SLAB_BYTES;
+        munmap(region, before);
         if (before < SLAB_BYTES)
-                munmap(block + before + SLAB_BYTES, SLAB_BYTES - before);
-        return block + before;
+                munmap(region + before + REGION_BYTES, SLAB_BYTES - before);
+        return region + before;
+}
+
+static void *take_fresh(void) {
+        if (n_fresh == 0) {
+                fresh = map_region();
+                if (!fresh)
+                        return NULL;
+                n_fresh = REGION_BYTES / SLAB_BYTES;
+        }
+        return fresh + --n_fresh * SLAB_BYTES;
 }
 
 static struct slab *take_block(void) {
         struct slab *block = spares;
 
         if (!block)
-                return map_block();
+                return take_fresh();
 
         LL_DELETE(spares, block);
         n_spares--;

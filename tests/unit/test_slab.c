@@ -162,6 +162,22 @@ Test(slab, is_kept_when_it_is_empty_where_few_are_and_given_back_else) {
         slab_free(cells[0]);
 }
 
+Test(slab, comes_from_the_system_with_others_that_take_no_memory_yet) {
+        unsigned char pages[SLAB_BYTES / 4096];
+        struct slab_pool pool;
+        uint8_t *first, *second;
+
+        slab_pool_init(&pool, SLAB_CELLS_MAX, 1);
+        first = (uint8_t *)slab_of(take(&pool));
+        second = (uint8_t *)slab_of(take(&pool));
+        cr_assert_eq(first - second, SLAB_BYTES);
+        cr_assert_eq(mincore(second - SLAB_BYTES, SLAB_BYTES, pages), 0);
+        for (size_t i = 0; i < sizeof(pages); i++)
+                cr_expect_not(pages[i] & 1, "page %zu", i);
+        slab_free((struct slab *)first);
+        slab_free((struct slab *)second);
+}
+
 Test(slab, is_not_added_without_memory) {
         struct rlimit before, none = { 0, 0 };
         struct slab_pool pool;
