@@ -10,6 +10,8 @@
  * One line an event on stderr, as key=value or JSON. Never fails and never blocks for memory; a line that would be
  * longer than LOG_LINE_MAX is cut, and stays one that can be parsed. Whatever the text holds, it stays on its line; text
  * from strangers goes through LOG_TEXT or into a field, which keep it short too.
+ *
+ * These functions are cold: the compiler lays out what leads to them apart from what is done for each request.
  */
 
 enum log_level {
@@ -42,7 +44,7 @@ int log_format_from_string(const char *name, enum log_format *ret_format);
  */
 void log_find_journal(void);
 
-__attribute__((format(printf, 2, 3))) void log_event(enum log_level level, const char *format, ...);
+__attribute__((cold, format(printf, 2, 3))) void log_event(enum log_level level, const char *format, ...);
 
 #define log_error(...)   log_event(LOG_ERROR, __VA_ARGS__)
 #define log_warning(...) log_event(LOG_WARNING, __VA_ARGS__)
@@ -76,12 +78,12 @@ struct log_limit {
         int64_t second;
         uint32_t n_printed;
 };
-__attribute__((format(printf, 3, 4))) void log_limited(struct log_limit *limit, enum log_level level,
-                                                       const char *format, ...);
+__attribute__((cold, format(printf, 3, 4))) void log_limited(struct log_limit *limit, enum log_level level,
+                                                             const char *format, ...);
 
 /* As log_limited(). fields end with one that has no name. */
-void log_limited_fields(struct log_limit *limit, enum log_level level, const char *message,
-                        const struct log_field *fields);
+__attribute__((cold)) void log_limited_fields(struct log_limit *limit, enum log_level level,
+                                              const char *message, const struct log_field *fields);
 
 /*
  * What is withheld must not wait for a next event, for there may be none: whoever has a clock looks now and then whether

@@ -231,6 +231,11 @@ static void execute_waiting(struct daemon *daemon, struct now now) {
         }
 }
 
+/* What else may be due waits for a batch that is not open: one that is not empty, or whose commit's end flushes. */
+bool daemon_has_work(const struct daemon *daemon) {
+        return !batch_is_empty(&daemon->batch) || !inbox_is_empty(&daemon->inbox);
+}
+
 void daemon_flush(struct daemon *daemon, struct now now) {
         bool has_executed = false;
 

@@ -82,6 +82,9 @@ void daemon_tick(struct daemon *daemon, struct now now);
 /* Ends the batch: what its steps led to is stored, then published; requests that had to wait have their turn. */
 void daemon_flush(struct daemon *daemon, struct now now);
 
+/* Whether it would do anything: most wake-ups bring acknowledgements alone. */
+bool daemon_has_work(const struct daemon *daemon);
+
 /* Before the first message. Borrowed. */
 void daemon_set_hooks(struct daemon *daemon, const struct hooks *hooks);
 

@@ -134,10 +134,11 @@ void recorder_received(struct recorder *recorder, const struct message *message)
 }
 
 void recorder_sent(struct recorder *recorder, const struct message *message) {
-        struct message notification = *message;
+        struct message notification;
 
         if (!recorder)
                 return;
+        notification = *message;
         if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_DELIVER))) {
                 notification.topic = message->response_topic;
                 notification.response_topic = (struct slice){ 0 };

@@ -71,7 +71,8 @@ static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
 static void on_batch_end(void *userdata) {
         struct server *server = userdata;
 
-        daemon_flush(server->daemon, server_now(server));
+        if (daemon_has_work(server->daemon))
+                daemon_flush(server->daemon, server_now(server));
 }
 
 static void on_batch_written(void *userdata) {

@@ -38,7 +38,7 @@ struct server {
         struct link *link;         /* NULL until the broker is there */
         struct http *http;         /* NULL: none */
         struct recorder *recorder; /* NULL: none */
-        const char *user_properties[INVOCATION_PROPERTIES_MAX];
+        struct slice user_properties[INVOCATION_PROPERTIES_MAX];
         bool has_served;
         bool is_down_logged, is_refusal_logged; /* since it last served */
         bool is_stopping;

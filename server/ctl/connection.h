@@ -31,8 +31,8 @@ struct connection_config {
         const char *client_id;
         int64_t timeout_ms; /* for connection_open(), all endpoints together */
 
-        const char *const *topics;          /* to subscribe to, NULL-terminated */
-        const char *const *user_properties; /* names to keep of what arrives, NULL-terminated */
+        const char *const *topics;           /* to subscribe to, NULL-terminated */
+        const struct slice *user_properties; /* names to keep of what arrives; an absent one ends them */
 
         /* A message arrived, valid during the call. */
         void (*message)(void *userdata, const struct message *message);

@@ -125,7 +125,9 @@ static void on_peer_acknowledged(void *userdata, int packet_id, int reason) {
 
 /* 2. Connections */
 
-static const char *const answer_properties[] = { PROPERTY_TIMESTAMP, PROPERTY_SOURCE_ID, NULL };
+static const struct slice answer_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                                                  SLICE_LITERAL(PROPERTY_SOURCE_ID),
+                                                  { 0 } };
 
 static struct connection_config config_of(const struct doctor *doctor) {
         struct connection_config config = connection_config_of(doctor->options);

@@ -47,7 +47,9 @@ struct replay {
         uint64_t n_same, n_different, n_unknown, n_left_out;
 };
 
-static const char *const answer_properties[] = { PROPERTY_TIMESTAMP, PROPERTY_STATUS, NULL };
+static const struct slice answer_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                                                  SLICE_LITERAL(PROPERTY_STATUS),
+                                                  { 0 } };
 
 static struct slice probe_correlation(const struct replay *replay) {
         return (struct slice){ (const uint8_t *)&replay->n_probes, sizeof(replay->n_probes) };

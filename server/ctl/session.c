@@ -40,14 +40,14 @@ struct session {
         char problem[512]; /* no answer in time */
 };
 
-static const char *const reply_properties[] = {
-        PROPERTY_TIMESTAMP,
-        PROPERTY_SOURCE_ID,
-        PROPERTY_STATUS,
-        PROPERTY_STATUS_TEXT,
-        PROPERTY_FAULT_NAME,
-        PROPERTY_FAULT_VALUE,
-        NULL,
+static const struct slice reply_properties[] = {
+        SLICE_LITERAL(PROPERTY_TIMESTAMP),
+        SLICE_LITERAL(PROPERTY_SOURCE_ID),
+        SLICE_LITERAL(PROPERTY_STATUS),
+        SLICE_LITERAL(PROPERTY_STATUS_TEXT),
+        SLICE_LITERAL(PROPERTY_FAULT_NAME),
+        SLICE_LITERAL(PROPERTY_FAULT_VALUE),
+        { 0 },
 };
 
 /* 1. What arrives. */

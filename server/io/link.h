@@ -62,7 +62,7 @@ struct link_config {
         struct credentials credentials;
         struct link_subscription subscriptions[LINK_SUBSCRIPTIONS_MAX]; /* made in this order */
         size_t n_subscriptions;
-        const char *const *user_properties; /* names to keep of what arrives, NULL-terminated */
+        const struct slice *user_properties; /* names to keep of what arrives; an absent one ends them */
         struct link_callbacks callbacks;
         void *userdata;
 };

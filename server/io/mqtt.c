@@ -15,19 +15,19 @@ static struct slice own(struct mqtt_incoming *incoming, void *data, size_t lengt
         return (struct slice){ data, length };
 }
 
-static bool is_wanted(const struct message *message, struct slice name, const char *const *wanted) {
+static bool is_wanted(const struct message *message, struct slice name, const struct slice *wanted) {
         for (size_t i = 0; i < message->n_user_properties; i++)
                 if (slice_equal(message->user_properties[i].name, name))
                         return false; /* the first one counts */
 
-        for (; *wanted; wanted++)
-                if (strcmp((const char *)name.data, *wanted) == 0)
+        for (; wanted->data; wanted++)
+                if (slice_equal(*wanted, name))
                         return true;
         return false;
 }
 
 static int read_user_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
-                              const char *const *wanted) {
+                              const struct slice *wanted) {
         struct message *message = &incoming->message;
         char *name_text = NULL, *value = NULL;
         struct slice name;
@@ -51,7 +51,7 @@ static int read_user_property(struct mqtt_incoming *incoming, const mosquitto_pr
 }
 
 static int read_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
-                         const char *const *wanted) {
+                         const struct slice *wanted) {
         struct message *message = &incoming->message;
         int identifier = mosquitto_property_identifier(property);
         uint16_t length;
@@ -85,7 +85,7 @@ static int read_property(struct mqtt_incoming *incoming, const mosquitto_propert
 }
 
 int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_message *message,
-                       const mosquitto_property *properties, const char *const *wanted) {
+                       const mosquitto_property *properties, const struct slice *wanted) {
         int r;
 
         incoming->n_owned = 0;

@@ -16,10 +16,10 @@ struct mqtt_incoming {
 
 /*
  * Fills *incoming, to be given back with mqtt_incoming_deinit() whatever is returned. Of the user properties
- * the first of each name in `wanted` (NULL-terminated) is kept. Returns 0 or -ENOMEM.
+ * the first of each name in `wanted`, which an absent one ends, is kept. Returns 0 or -ENOMEM.
  */
 int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_message *message,
-                       const mosquitto_property *properties, const char *const *wanted);
+                       const mosquitto_property *properties, const struct slice *wanted);
 void mqtt_incoming_deinit(struct mqtt_incoming *incoming);
 
 /*

@@ -29,12 +29,13 @@ static const struct command commands[] = {
         { SLICE_LITERAL("SCAN"), VERB_SCAN, 1, 2 },
 };
 
-void invocation_properties(const struct decoder *decoder, const char *ret_names[INVOCATION_PROPERTIES_MAX]) {
-        const char *const names[INVOCATION_PROPERTIES_MAX] = {
-                PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
-                PROPERTY_SOURCE_ID,         PROPERTY_VERSION,
-                BROKER_SIDE_STAMP_SEAL,     BROKER_SIDE_STAMP_CLIENT_ID,
-                BROKER_SIDE_STAMP_USERNAME, decoder->persistence_name, /* NULL ends the names */
+void invocation_properties(const struct decoder *decoder,
+                           struct slice ret_names[INVOCATION_PROPERTIES_MAX]) {
+        const struct slice names[INVOCATION_PROPERTIES_MAX] = {
+                SLICE_LITERAL(PROPERTY_TIMESTAMP),         SLICE_LITERAL(PROPERTY_FENCE),
+                SLICE_LITERAL(PROPERTY_SOURCE_ID),         SLICE_LITERAL(PROPERTY_VERSION),
+                SLICE_LITERAL(BROKER_SIDE_STAMP_SEAL),     SLICE_LITERAL(BROKER_SIDE_STAMP_CLIENT_ID),
+                SLICE_LITERAL(BROKER_SIDE_STAMP_USERNAME), slice_from_string(decoder->persistence_name),
         };
 
         memcpy(ret_names, names, sizeof(names));

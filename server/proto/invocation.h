@@ -53,8 +53,8 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
                                          const struct message *message, struct invocation *ret_invocation);
 
 /*
- * The user properties that are read, NULL-terminated, the decoder's among them: others need not be kept in a
- * message.
+ * The names of the user properties that are read, the decoder's among them; an absent one ends them. Others need not
+ * be kept in a message.
  */
 #define INVOCATION_PROPERTIES_MAX 9
-void invocation_properties(const struct decoder *decoder, const char *ret_names[INVOCATION_PROPERTIES_MAX]);
+void invocation_properties(const struct decoder *decoder, struct slice ret_names[INVOCATION_PROPERTIES_MAX]);

@@ -125,13 +125,19 @@ static void acknowledge(struct world *world) {
         }
 }
 
+/* Of what one wake-up reads. */
+static void end_batch(struct world *world) {
+        if (daemon_has_work(world->daemon))
+                daemon_flush(world->daemon, world_daemon_now(world));
+}
+
 static void read_acknowledgements(struct world *world, struct happening *happening) {
         struct sim_broker *broker = &world->broker;
 
         if (happening->generation != broker->link || !broker->is_up)
                 return;
         acknowledge(world);
-        daemon_flush(world->daemon, world_daemon_now(world));
+        end_batch(world);
 }
 
 /* The daemon reads some of what waits for it; what it read before it has acknowledged. */
@@ -146,7 +152,7 @@ static void wake(struct world *world, struct happening *happening) {
         broker->n_unsure = 0;
         deliver(world, 1 + random_below(&world->random, 6));
         acknowledge(world); /* they come in the same stream */
-        daemon_flush(world->daemon, world_daemon_now(world));
+        end_batch(world);
         plan_wake(world);
 }
 

@@ -133,7 +133,8 @@ void broker_pass_ms(struct broker *broker, int64_t ms) {
 }
 
 void broker_flush(struct broker *broker) {
-        daemon_flush(broker->daemon, broker->now);
+        if (daemon_has_work(broker->daemon))
+                daemon_flush(broker->daemon, broker->now);
 }
 
 void broker_tick(struct broker *broker) {

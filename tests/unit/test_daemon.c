@@ -43,6 +43,16 @@ Test(daemon, sends_nothing_before_the_batch_ends) {
         cr_expect_eq(broker.n_sent, 2);
 }
 
+Test(daemon, has_work_until_what_arrived_has_been_answered) {
+        cr_expect_not(daemon_has_work(broker.daemon));
+        send_words("SET", "k", "v");
+        cr_expect(daemon_has_work(broker.daemon));
+        broker_flush(&broker);
+        cr_expect_not(daemon_has_work(broker.daemon));
+        daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
+        cr_expect_not(daemon_has_work(broker.daemon));
+}
+
 Test(daemon, answers_in_the_order_of_the_requests) {
         char key[16];
 

@@ -294,11 +294,11 @@ Test(persistence, is_asked_for_by_a_user_property) {
 }
 
 static bool is_read(const struct decoder *decoder, const char *name) {
-        const char *names[INVOCATION_PROPERTIES_MAX];
+        struct slice names[INVOCATION_PROPERTIES_MAX];
 
         invocation_properties(decoder, names);
-        for (size_t i = 0; names[i]; i++)
-                if (strcmp(names[i], name) == 0)
+        for (size_t i = 0; names[i].data; i++)
+                if (slice_equal(names[i], slice_from_string(name)))
                         return true;
         return false;
 }
