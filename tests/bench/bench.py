@@ -32,12 +32,12 @@ class Effort:
 
     n_rounds: int = 5
     n_load_rounds: int = 9
-    n_turns: int = 22  # of each subject in a round
+    n_turns: int = 18  # of each subject in a round
     turn_ms: int = 50
     warm_up_ms: int = 20  # of each turn: a request at 64x4 takes 16
     milliseconds: int = 2000  # without turns
-    n_counted: int = 10_000  # requests whose system calls are counted
-    n_redis: int = 50_000  # requests of each kind
+    n_counted: int = 5_000  # requests whose system calls are counted
+    n_redis: int = 20_000  # requests of each kind
     n_keys: int = 1_000_000
     n_resident: int = 1_000_000
     n_stored: int = 1_000_000
