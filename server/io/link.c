@@ -10,6 +10,7 @@
 #include "io/client.h"
 #include "io/link_state.h"
 #include "io/mqtt.h"
+#include "io/wakeup_pair.h"
 
 #define MISC_INTERVAL_MS 1000 /* the library's own timers count in seconds */
 #define CLOSE_TIMEOUT_MS 2000
@@ -54,7 +55,9 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
         link->loop = loop;
         link->backoff_ms = BACKOFF_FIRST_MS;
         link->send_maximum = CLIENT_SEND_MAXIMUM;
+        wakeup_pair_withhold(true);
         r = client_new(&link->client, config->client_id, &config->credentials, link);
+        wakeup_pair_withhold(false);
         if (r < 0)
                 return r;
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the broker listens: Unix sockets, IPv6, names, and several brokers that are tried in turn."""
 
+import os
 import socket
 from pathlib import Path
 
@@ -93,6 +94,14 @@ def test_an_address_is_connected_to_without_a_thread_that_looks_it_up(site):
     store = site.start_store()
 
     assert len(list(Path(f"/proc/{store.child.pid}/task").iterdir())) == 1
+
+
+def test_there_is_no_socket_but_that_to_the_broker(site):
+    """libmosquitto's own loop is not used: what it would be woken by costs a system call for every packet."""
+    store = site.start_store()
+
+    descriptors = [os.readlink(path) for path in Path(f"/proc/{store.child.pid}/fd").iterdir()]
+    assert len([descriptor for descriptor in descriptors if descriptor.startswith("socket:")]) == 1
 
 
 def test_an_unknown_name_is_said_and_tried_again(make_site):
