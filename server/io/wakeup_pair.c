@@ -2,10 +2,9 @@
 
 #include "io/wakeup_pair.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static _Thread_local bool withheld;
 
@@ -15,9 +14,13 @@ void wakeup_pair_withhold(bool is_withheld) {
 
 /* Stands before the C library's, for shared libraries too. */
 int socketpair(int domain, int type, int protocol, int fds[2]) {
+        int (*next)(int, int, int, int[2]);
+
         if (withheld) {
                 errno = EMFILE;
                 return -1;
         }
-        return (int)syscall(SYS_socketpair, domain, type, protocol, fds);
+
+        *(void **)&next = dlsym(RTLD_NEXT, "socketpair");
+        return next(domain, type, protocol, fds);
 }
