@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mosquitto of its own for whoever asks, on a port that the kernel picked."""
 
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -8,6 +9,9 @@ from pathlib import Path
 from support.process import Process, wait_until
 
 PORTS_TRIED = 20
+
+# mosquitto has long ended by then, unless it has not heard that it should.
+END_SECONDS = 10
 
 CONFIGURATION = """\
 user root
@@ -55,6 +59,15 @@ class Broker(Process):
                 return self
             self.port = free_port()
         raise AssertionError(f"no port for mosquitto\n{self.log()}")
+
+    def stop(self, number=signal.SIGTERM):
+        """mosquitto forgets a signal that comes after it has said that it is running and before its loop: then again."""
+        self.child.send_signal(number)
+        try:
+            self.child.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        return super().stop(number)
 
     def start_again(self):
         """On the same port. Somebody's outgoing connection may hold it for a moment."""
