@@ -7,8 +7,8 @@
 
 /*
  * Cells of one size, many to a slab: a block of memory that comes from the system, with others, and goes back when none
- * of its cells is taken any more. A few blocks are kept for the next slab, whichever pool needs it, so that what is taken and
- * released around a slab's end does not ask the system each time. Memory that was not taken yet costs none.
+ * of its cells is taken any more. A few blocks are kept for the next slab, whichever pool needs it, so that what is
+ * taken and released around a slab's end does not ask the system each time. Memory that was not taken yet costs none.
  *
  * The blocks that are kept are the process's, so pools are for one thread.
  */

@@ -27,8 +27,7 @@ struct usage {
 };
 
 struct subject {
-        uint64_t port;
-        uint64_t responder, broker; /* whose computing is measured: process ids, 0: not wanted */
+        uint64_t responder, broker; /* whose computing is measured: process ids */
         struct load load;
         struct usage used;  /* in this round's measured time */
         size_t n_latencies; /* of which these are */
@@ -38,13 +37,9 @@ struct options {
         uint64_t n_rounds, n_turns, warm_up_ms, measure_ms;
 };
 
-static int64_t cpu_of(uint64_t pid) {
-        return pid ? process_cpu_ns(pid) : 0;
-}
-
 static struct usage usage_of(const struct subject *subject) {
-        return (struct usage){ subject->load.n_answered, stopwatch_ns(), cpu_of(subject->responder),
-                               cpu_of(subject->broker), process_cpu_ns(0) };
+        return (struct usage){ subject->load.n_answered, stopwatch_ns(), process_cpu_ns(subject->responder),
+                               process_cpu_ns(subject->broker), process_cpu_ns(0) };
 }
 
 static void add_usage(struct usage *sum, const struct usage *begin, const struct usage *end) {
@@ -107,10 +102,8 @@ static void print(struct subject *subject) {
         print_percentile(latencies_ns, "p99_us", 0.99);
         print_percentile(latencies_ns, "max_us", 1);
 
-        if (subject->responder)
-                print_cost("responder_cpu_us", used->responder_ns, used);
-        if (subject->broker)
-                print_cost("broker_cpu_us", used->broker_ns, used);
+        print_cost("responder_cpu_us", used->responder_ns, used);
+        print_cost("broker_cpu_us", used->broker_ns, used);
         print_cost("load_cpu_us", used->load_ns, used);
         print_answers(&subject->load);
 }
@@ -130,10 +123,10 @@ static void measure(struct subject *subjects, size_t n_subjects, const struct op
         }
 }
 
-static void read_subject(struct subject *subject, const char *text) {
+static void read_subject(struct subject *subject, uint64_t *ret_port, const char *text) {
         int n_read = 0;
 
-        if (sscanf(text, "%" SCNu64 ",%" SCNu64 ",%" SCNu64 "%n", &subject->port, &subject->responder,
+        if (sscanf(text, "%" SCNu64 ",%" SCNu64 ",%" SCNu64 "%n", ret_port, &subject->responder,
                    &subject->broker, &n_read) != 3 ||
             text[n_read] != '\0')
                 fail("--subject: PORT,RESPONDER,BROKER was expected, not \"%s\"", text);
@@ -166,8 +159,7 @@ int main(int n_arguments, char **arguments) {
         load_options.order = key_order_from_string(order);
 
         for (size_t i = 0; i < texts.n_texts; i++) {
-                read_subject(&subjects[i], texts.texts[i]);
-                load_options.port = subjects[i].port;
+                read_subject(&subjects[i], &load_options.port, texts.texts[i]);
                 load_open(&subjects[i].load, &load_options);
         }
         measure(subjects, texts.n_texts, &options);
