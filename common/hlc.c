@@ -26,12 +26,15 @@ int hlc_parse(struct slice text, struct hlc *ret_hlc) {
 }
 
 void hlc_append(struct buf *buf, struct hlc hlc, enum hlc_style style) {
-        char digits[PARSE_UINT64_DIGITS_MAX];
+        char head[2 * (PARSE_UINT64_DIGITS_MAX + 1)];
+        size_t length;
 
-        buf_append(buf, digits, format_uint64(digits, (uint64_t)hlc.wall_ms, style == HLC_PADDED ? 15 : 1));
-        buf_append(buf, ":", 1);
-        buf_append(buf, digits, format_uint64(digits, hlc.counter, style == HLC_PADDED ? 5 : 1));
-        buf_append(buf, ":", 1);
+        length = format_uint64(head, (uint64_t)hlc.wall_ms, style == HLC_PADDED ? 15 : 1);
+        head[length++] = ':';
+        length += format_uint64(head + length, hlc.counter, style == HLC_PADDED ? 5 : 1);
+        head[length++] = ':';
+
+        buf_append(buf, head, length);
         buf_append_slice(buf, hlc.node);
 }
 

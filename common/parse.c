@@ -6,6 +6,9 @@
 
 #include "common/assert.h"
 
+/* So many make no number that is too great. */
+#define DIGITS_IN_RANGE (PARSE_UINT64_DIGITS_MAX - 1)
+
 static bool is_digit(uint8_t byte) {
         return byte >= '0' && byte <= '9';
 }
@@ -18,10 +21,15 @@ int parse_uint64(struct slice text, uint64_t *ret_value) {
                 return -EINVAL;
 
         for (size_t i = 0; i < text.length; i++) {
-                if (!is_digit(text.data[i]))
+                unsigned digit = (unsigned)text.data[i] - '0';
+
+                if (digit > 9)
                         return -EINVAL;
-                is_out_of_range |= __builtin_mul_overflow(value, 10, &value) ||
-                                   __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value);
+                if (i < DIGITS_IN_RANGE)
+                        value = value * 10 + digit;
+                else
+                        is_out_of_range |= __builtin_mul_overflow(value, 10, &value) ||
+                                           __builtin_add_overflow(value, digit, &value);
         }
         if (is_out_of_range)
                 return -ERANGE;
@@ -93,10 +101,6 @@ size_t format_uint64(char *text, uint64_t value, size_t width) {
 
         ASSERT(width >= 1 && width <= sizeof(digits));
 
-        for (; value >= 100; value /= 100) {
-                digits[--at] = (char)('0' + value % 10);
-                digits[--at] = (char)('0' + value % 100 / 10);
-        }
         for (; value > 0; value /= 10)
                 digits[--at] = (char)('0' + value % 10);
         while (sizeof(digits) - at < width)

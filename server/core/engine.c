@@ -198,28 +198,36 @@ static void execute_once(struct step *step, const struct digest *digest) {
                 effects_row(effects, row);
 }
 
+void engine_expect_key(const struct engine *engine, struct slice key) {
+        store_expect(&engine->store, key);
+}
+
+void engine_expect(const struct engine *engine, struct request *request) {
+        if (can_be_repeated(request)) {
+                request->digest = identify(engine, request);
+                dedup_expect(&engine->dedup, &request->digest);
+        }
+        store_expect_entry(&engine->store, request->key);
+        request->is_expected = true;
+}
+
 static int step_request(struct engine *engine, const struct request *request, struct now now,
                         struct effects *effects) {
         struct step step = { .engine = engine, .request = request, .now = now, .effects = effects };
-        bool is_repeatable = can_be_repeated(request);
         struct digest digest;
         int r;
 
-        /* the bucket that an answer would be in is on its way while the key's is looked into */
-        if (is_repeatable) {
-                digest = identify(engine, request);
-                dedup_expect(&engine->dedup, &digest);
-        }
-        store_expect_entry(&engine->store, request->key);
         r = effects_reserve_reply(effects);
         if (r < 0)
                 return r;
 
         step.reply = effects_reply(effects);
-        if (is_repeatable)
+        if (can_be_repeated(request)) {
+                digest = request->is_expected ? request->digest : identify(engine, request);
                 execute_once(&step, &digest);
-        else
+        } else {
                 execute(&step);
+        }
         return 0;
 }
 
@@ -239,10 +247,6 @@ static int step_tick(struct engine *engine, struct now now, struct effects *effe
 
         dedup_forget_expired(&engine->dedup, now.mono_ns, FORGOTTEN_MAX);
         return 0;
-}
-
-void engine_expect(const struct engine *engine, struct slice key) {
-        store_expect(&engine->store, key);
 }
 
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects) {

@@ -92,10 +92,12 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config);
 struct engine *engine_free(struct engine *engine);
 
 /*
- * This key will be asked for in a moment: what a lookup reads first is brought near meanwhile. To be called as soon as the
- * key is known.
+ * A request will come in a moment: what its step reads first is brought near while the rest of it is decoded. Whoever
+ * knows the key says so at once. Whoever knows all but what the timestamp and the fencing token read tells of the
+ * request, which is then the next event that is stepped, as it is: what tells it from all others is left in it.
  */
-void engine_expect(const struct engine *engine, struct slice key);
+void engine_expect_key(const struct engine *engine, struct slice key);
+void engine_expect(const struct engine *engine, struct request *request);
 
 /*
  * Adds what the event leads to to the effects. Returns 0, or -ENOMEM where not even a reply could be made;

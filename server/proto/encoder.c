@@ -88,25 +88,36 @@ static void add_property(struct message *message, struct slice name, struct slic
 }
 
 /* What every message of ours bears. */
-static struct message message_new(const struct encoder *encoder) {
-        struct message message = { .qos = 1 };
-
-        add_property(&message, SLICE_LITERAL(PROPERTY_SOURCE_ID), slice_from_string(encoder->node_id));
-        add_property(&message, SLICE_LITERAL(PROPERTY_VERSION), SLICE_LITERAL(SERVED_VERSION));
-        return message;
+static void message_init(struct message *message, const struct encoder *encoder, struct slice payload) {
+        *message = (struct message){ .payload = payload, .qos = 1 };
+        add_property(message, SLICE_LITERAL(PROPERTY_SOURCE_ID), slice_from_string(encoder->node_id));
+        add_property(message, SLICE_LITERAL(PROPERTY_VERSION), SLICE_LITERAL(SERVED_VERSION));
 }
 
-static void add_version(struct encoder *encoder, struct message *message, struct version version) {
+static void add_success(struct message *message) {
+        add_property(message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
+}
+
+static void write_version(struct encoder *encoder, struct version version) {
         struct hlc hlc = { version.wall_ms, version.counter, slice_from_string(encoder->node_id) };
 
-        buf_reset(&encoder->timestamp);
         hlc_append(&encoder->timestamp, hlc, encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED);
         buf_append(&encoder->timestamp, "", 1);
-        if (buf_failed(&encoder->timestamp))
-                return;
+}
 
+/* The one that was written. */
+static void add_version(struct message *message, const struct encoder *encoder) {
         add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
                      (struct slice){ encoder->timestamp.data, encoder->timestamp.length - 1 });
+}
+
+static void begin(struct encoder *encoder) {
+        buf_reset(&encoder->payload);
+        buf_reset(&encoder->timestamp);
+}
+
+static int end(const struct encoder *encoder) {
+        return buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp) ? -ENOMEM : 0;
 }
 
 static struct slice in_dialect(const struct encoder *encoder, const struct outcome_text *text) {
@@ -136,75 +147,74 @@ static struct slice reply_payload(struct encoder *encoder, const struct reply *r
 }
 
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message) {
-        struct message message = message_new(encoder);
+        struct slice payload;
+        int r;
 
-        buf_reset(&encoder->payload);
-        buf_reset(&encoder->timestamp);
-        add_property(&message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
+        begin(encoder);
+        payload = reply_payload(encoder, reply);
         if (reply->has_version)
-                add_version(encoder, &message, reply->version);
-        message.payload = reply_payload(encoder, reply);
-        if (buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp))
-                return -ENOMEM;
+                write_version(encoder, reply->version);
+        r = end(encoder);
+        if (r < 0)
+                return r;
 
-        *ret_message = message;
+        message_init(ret_message, encoder, payload);
+        add_success(ret_message);
+        if (reply->has_version)
+                add_version(ret_message, encoder);
         return 0;
 }
 
 void encoder_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message) {
-        struct message message = message_new(encoder);
-
-        add_property(&message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
-        message.payload = payload;
-        *ret_message = message;
+        message_init(ret_message, encoder, payload);
+        add_success(ret_message);
 }
 
 int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct slice value,
                   struct message *ret_message) {
         const struct fault_text *text = &fault_texts[fault];
-        struct message message = message_new(encoder);
+        int r;
 
         /* the value is a stranger's slice: here it gets its NUL */
-        buf_reset(&encoder->timestamp);
-        buf_append_slice(&encoder->timestamp, value);
-        buf_append(&encoder->timestamp, "", 1);
-        if (buf_failed(&encoder->timestamp))
-                return -ENOMEM;
-        value.data = encoder->timestamp.data;
+        begin(encoder);
+        buf_append_slice(&encoder->payload, value);
+        buf_append(&encoder->payload, "", 1);
+        r = end(encoder);
+        if (r < 0)
+                return r;
+        value.data = encoder->payload.data;
 
-        add_property(&message, SLICE_LITERAL(PROPERTY_STATUS), text->status);
-        add_property(&message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
-        add_property(&message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
-        add_property(&message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
+        message_init(ret_message, encoder, text->payload);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), text->status);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
         if (fault == ENVELOPE_VERSION) {
-                add_property(&message, SLICE_LITERAL(PROPERTY_SERVED_VERSIONS), SLICE_LITERAL("0 1"));
-                add_property(&message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
+                add_property(ret_message, SLICE_LITERAL(PROPERTY_SERVED_VERSIONS), SLICE_LITERAL("0 1"));
+                add_property(ret_message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
         }
-        message.payload = text->payload;
-
-        *ret_message = message;
         return 0;
 }
 
 int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message) {
         static const struct outcome_text deleted =
                 TEXTS("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n", "*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n");
-        struct message message = message_new(encoder);
+        struct slice payload = in_dialect(encoder, &deleted);
+        int r;
 
-        buf_reset(&encoder->payload);
-        buf_reset(&encoder->timestamp);
-        add_version(encoder, &message, change->version);
+        begin(encoder);
+        write_version(encoder, change->version);
         if (change->entry) {
                 buf_append_string(&encoder->payload, "*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n");
                 buf_append_slice(&encoder->payload, entry_blob(change->entry));
-                message.payload = buf_slice(&encoder->payload);
-        } else {
-                message.payload = in_dialect(encoder, &deleted);
+                payload = buf_slice(&encoder->payload);
         }
-        if (buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp))
-                return -ENOMEM;
+        r = end(encoder);
+        if (r < 0)
+                return r;
 
-        *ret_message = message;
+        message_init(ret_message, encoder, payload);
+        add_version(ret_message, encoder);
         return 0;
 }
 

@@ -164,10 +164,12 @@ static enum outcome decode_payload(struct slice payload, struct request *request
         return decode_arguments(words + 1, n_arguments, request);
 }
 
-static enum outcome decode_clocks(struct request *request) {
+static void find_clocks(struct request *request) {
         request->has_timestamp = request->timestamp_text.data;
         request->has_fence = request->fence_text.data && verb_is_fenced(request->verb);
+}
 
+static enum outcome decode_clocks(struct request *request) {
         if (request->verb == VERB_SET && !request->has_timestamp)
                 return OUTCOME_MISSING_TIMESTAMP;
         if ((request->has_timestamp && hlc_parse(request->timestamp_text, &request->timestamp) < 0) ||
@@ -230,9 +232,11 @@ static void find_client(const struct message *message, struct slice seal, struct
 
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,
                                          const struct message *message, struct invocation *ret_invocation) {
-        struct invocation invocation = { .outcome = OUTCOME_DONE };
-        struct request *request = &invocation.request;
+        struct invocation *invocation = ret_invocation;
+        struct request *request = &invocation->request;
+        bool is_sound;
 
+        *invocation = (struct invocation){ .outcome = OUTCOME_DONE };
         request->verb = N_VERBS;
         request->wants_persistence = decoder->persistence_name &&
                                      slice_equal(message_property(message, decoder->persistence_name),
@@ -244,22 +248,26 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         request->fence_text = message_property(message, PROPERTY_FENCE);
         request->expiry_s = message->has_expiry ? message->expiry_s : 0;
 
-        invocation.fault = check_envelope(message, &invocation.fault_value);
-        if (invocation.fault == ENVELOPE_OK)
-                invocation.outcome = decode_payload(message->payload, request);
-        if (invocation.fault == ENVELOPE_OK && invocation.outcome == OUTCOME_DONE) {
-                if (engine)
-                        engine_expect(engine, request->key);
-                invocation.outcome = decode_clocks(request);
-        }
-        find_client(message, decoder->seal, request);
+        invocation->fault = check_envelope(message, &invocation->fault_value);
+        if (invocation->fault == ENVELOPE_OK)
+                invocation->outcome = decode_payload(message->payload, request);
+        is_sound = invocation->fault == ENVELOPE_OK && invocation->outcome == OUTCOME_DONE;
 
-        *ret_invocation = invocation;
+        if (is_sound && engine)
+                engine_expect_key(engine, request->key);
+        find_client(message, decoder->seal, request);
+        if (is_sound) {
+                find_clocks(request);
+                if (engine)
+                        engine_expect(engine, request);
+                invocation->outcome = decode_clocks(request);
+        }
+
         if (!message->response_topic.data)
                 return INVOCATION_NO_RESPONSE_TOPIC;
         if (!topic_is_valid_response(message->response_topic))
                 return INVOCATION_BAD_RESPONSE_TOPIC;
-        if (invocation.fault != ENVELOPE_OK || invocation.outcome != OUTCOME_DONE)
+        if (invocation->fault != ENVELOPE_OK || invocation->outcome != OUTCOME_DONE)
                 return INVOCATION_REFUSED;
         return INVOCATION_REQUEST;
 }

@@ -48,7 +48,7 @@ struct decoder {
 struct slice verb_text(enum verb verb);
 bool verb_from_text(struct slice text, enum verb *ret_verb);
 
-/* engine: is told which key will be asked for while the rest is read; NULL: none. */
+/* engine: is told what will be asked of it while the rest is read, engine_expect(); NULL: none. */
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,
                                          const struct message *message, struct invocation *ret_invocation);
 

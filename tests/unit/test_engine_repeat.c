@@ -49,20 +49,38 @@ static const struct {
         { "another connection", SET("k", "v", NX, SENT, .connection = 2), true },
 };
 
-Test(repeat, is_the_same_in_client_topic_correlation_payload_timestamp_and_fence) {
-        for (size_t i = 0; i < N_ROWS(copies); i++) {
-                int64_t version;
-                const struct reply *reply;
+static void check_copy(size_t i, bool is_first_expected, bool is_expected) {
+        struct request first = SET("k", "v", NX, SENT), copy = copies[i].request;
+        const struct reply *reply;
+        int64_t version;
 
-                world_deinit(&world);
-                world_init(&world, world_config());
-                version = version_number(ask(&world, SET("k", "v", NX, SENT))->version);
-                pass_ms(&world, 100);
-                reply = ask(&world, copies[i].request);
-                cr_expect_eq(reply->outcome, copies[i].is_same ? OUTCOME_DONE : OUTCOME_CONDITION_NOT_MET,
-                             ROW(copies, i));
-                cr_expect(reply->has_version, ROW(copies, i));
-                cr_expect_eq(version_number(reply->version), version, ROW(copies, i)); /* the stored one */
+        world_deinit(&world);
+        world_init(&world, world_config());
+
+        if (is_first_expected)
+                engine_expect(world.engine, &first);
+        version = version_number(ask(&world, first)->version);
+        pass_ms(&world, 100);
+        if (is_expected)
+                engine_expect(world.engine, &copy);
+        reply = ask(&world, copy);
+
+        cr_expect_eq(reply->outcome, copies[i].is_same ? OUTCOME_DONE : OUTCOME_CONDITION_NOT_MET,
+                     ROW(copies, i));
+        cr_expect(reply->has_version, ROW(copies, i));
+        cr_expect_eq(version_number(reply->version), version, ROW(copies, i)); /* the stored one */
+}
+
+Test(repeat, is_the_same_in_client_topic_correlation_payload_timestamp_and_fence) {
+        for (size_t i = 0; i < N_ROWS(copies); i++)
+                check_copy(i, false, false);
+}
+
+Test(repeat, is_the_same_whether_the_engine_expected_it_or_not) {
+        for (size_t i = 0; i < N_ROWS(copies); i++) {
+                check_copy(i, true, true);
+                check_copy(i, true, false);
+                check_copy(i, false, true);
         }
 }
 
