@@ -97,15 +97,16 @@ int parse_size(struct slice text, uint64_t *ret_value) {
 
 size_t format_uint64(char *text, uint64_t value, size_t width) {
         char digits[PARSE_UINT64_DIGITS_MAX];
-        size_t at = sizeof(digits);
+        size_t at = sizeof(digits), n_digits, n_zeros;
 
         ASSERT(width >= 1 && width <= sizeof(digits));
 
         for (; value > 0; value /= 10)
                 digits[--at] = (char)('0' + value % 10);
-        while (sizeof(digits) - at < width)
-                digits[--at] = '0';
+        n_digits = sizeof(digits) - at;
+        n_zeros = n_digits < width ? width - n_digits : 0;
 
-        memcpy(text, digits + at, sizeof(digits) - at);
-        return sizeof(digits) - at;
+        memset(text, '0', n_zeros);
+        memcpy(text + n_zeros, digits + at, n_digits);
+        return n_zeros + n_digits;
 }

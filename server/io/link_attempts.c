@@ -34,6 +34,7 @@ static void poll_closed(uv_handle_t *handle) {
 }
 
 void link_drop_poll(struct link *link) {
+        read_ahead_forget(&link->read_ahead);
         if (link->poll)
                 uv_close((uv_handle_t *)take_ptr(&link->poll), poll_closed);
 }
@@ -72,6 +73,24 @@ static bool is_shaking_hands(const struct link *link) {
         return link->config.credentials.tls && link->state == LINK_CONNECTING;
 }
 
+/*
+ * The library leaves it at some packets, and no event tells of what was read ahead: so it is called until nothing is.
+ * Under TLS it is another library that reads, by whole records.
+ */
+static int read_packets(struct link *link) {
+        int r;
+
+        if (link->config.credentials.tls)
+                return mosquitto_loop_read(link->client, 1);
+
+        read_ahead_begin(&link->read_ahead, mosquitto_socket(link->client));
+        do
+                r = mosquitto_loop_read(link->client, 1);
+        while (r == MOSQ_ERR_SUCCESS && read_ahead_has_bytes(&link->read_ahead));
+        read_ahead_end();
+        return r;
+}
+
 static void socket_ready(uv_poll_t *poll, int status, int events) {
         struct link *link = poll->data;
         bool reads = status < 0 || events & UV_READABLE || is_shaking_hands(link);
@@ -82,7 +101,7 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         else
                 link->watched = 0; /* libuv has stopped it */
         if (reads) {
-                r = mosquitto_loop_read(link->client, 1);
+                r = read_packets(link);
                 link->config.callbacks.batch_end(link->config.userdata);
         }
         if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(link->client))

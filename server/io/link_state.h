@@ -4,6 +4,7 @@
 #include <mosquitto.h>
 
 #include "io/link.h"
+#include "io/read_ahead.h"
 
 /* What the link's three files share. Internal to them. */
 
@@ -30,7 +31,8 @@ struct link {
         bool is_socket_open; /* TCP's part: false until the socket was writable once */
         enum link_reading reading;
         uv_poll_t *poll; /* NULL while there is no socket */
-        int watched;     /* the events that it waits for; 0: it is stopped */
+        struct read_ahead read_ahead;
+        int watched; /* the events that it waits for; 0: it is stopped */
         uv_timer_t misc_timer;
         uv_timer_t retry_timer;
         uint64_t backoff_ms; /* until the link has been up for longer than the last of them */

@@ -238,24 +238,24 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
 
         *invocation = (struct invocation){ .outcome = OUTCOME_DONE };
         request->verb = N_VERBS;
-        request->wants_persistence = decoder->persistence_name &&
-                                     slice_equal(message_property(message, decoder->persistence_name),
-                                                 decoder->persistence_value);
         request->response_topic = message->response_topic;
         request->correlation_data = message->correlation_data;
         request->payload = message->payload;
-        request->timestamp_text = message_property(message, PROPERTY_TIMESTAMP);
-        request->fence_text = message_property(message, PROPERTY_FENCE);
         request->expiry_s = message->has_expiry ? message->expiry_s : 0;
 
         invocation->fault = check_envelope(message, &invocation->fault_value);
         if (invocation->fault == ENVELOPE_OK)
                 invocation->outcome = decode_payload(message->payload, request);
         is_sound = invocation->fault == ENVELOPE_OK && invocation->outcome == OUTCOME_DONE;
-
         if (is_sound && engine)
                 engine_expect_key(engine, request->key);
+
         find_client(message, decoder->seal, request);
+        request->wants_persistence = decoder->persistence_name &&
+                                     slice_equal(message_property(message, decoder->persistence_name),
+                                                 decoder->persistence_value);
+        request->timestamp_text = message_property(message, PROPERTY_TIMESTAMP);
+        request->fence_text = message_property(message, PROPERTY_FENCE);
         if (is_sound) {
                 find_clocks(request);
                 if (engine)
