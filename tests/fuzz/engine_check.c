@@ -165,12 +165,17 @@ static void compare_reply(const struct reply *reply, const struct model_effects 
 }
 
 const struct reply *both_ask(struct both *both, const struct request *request, struct now now) {
-        struct event event = { .type = EVENT_REQUEST, .request = request };
+        struct request told = *request;
+        struct event event = { .type = EVENT_REQUEST, .request = &told };
         struct model_effects expected = { 0 };
         struct mark before = mark(&both->effects);
         const struct reply *reply;
 
         model_request(&both->model, request, now, &expected);
+        if (both->n_asked++ % 2) {
+                engine_expect_key(both->engine, told.key);
+                engine_expect(both->engine, &told);
+        }
         ASSERT(engine_step(both->engine, &event, now, &both->effects) == 0);
         ASSERT(both->effects.n_replies == before.n_replies + 1);
 
