@@ -94,7 +94,7 @@ struct engine *engine_free(struct engine *engine);
 /*
  * A request will come in a moment: what its step reads first is brought near while the rest of it is decoded. Whoever
  * knows the key says so at once. Whoever knows all but what the timestamp and the fencing token read tells of the
- * request, which is then the next event that is stepped, as it is: what tells it from all others is left in it.
+ * request: what tells it from all others is left in it. If it is stepped, then as it is, and nothing else before it.
  */
 void engine_expect_key(const struct engine *engine, struct slice key);
 void engine_expect(const struct engine *engine, struct request *request);

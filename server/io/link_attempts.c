@@ -75,7 +75,7 @@ static bool is_shaking_hands(const struct link *link) {
 
 /*
  * The library leaves it at some packets, and no event tells of what was read ahead: so it is called until nothing is.
- * Under TLS it is another library that reads, by whole records.
+ * Under TLS it is another library that reads, and keeps what is left of a record.
  */
 static int read_packets(struct link *link) {
         int r;

@@ -10,9 +10,13 @@
 #include "io/link_state.h"
 #include "io/mqtt.h"
 
-/* The broker does not want us; it is asked again later, for somebody may mend it. */
+/*
+ * The broker does not want us; it is asked again later, for somebody may mend it. DISCONNECT is written after the reading,
+ * if the library reads nothing more: another packet would be an error by then, and the socket closed.
+ */
 static void refuse(struct link *link, const struct refusal *refusal) {
         link->config.callbacks.refused(link->config.userdata, refusal);
+        read_ahead_drop(&link->read_ahead);
         mosquitto_disconnect_v5(link->client, 0, NULL);
 }
 

@@ -26,10 +26,15 @@ bool read_ahead_has_bytes(const struct read_ahead *ahead) {
         return ahead->begin < ahead->end;
 }
 
-void read_ahead_forget(struct read_ahead *ahead) {
-        ahead->fd = -1;
+void read_ahead_drop(struct read_ahead *ahead) {
+        ahead->may_receive = false;
         ahead->begin = 0;
         ahead->end = 0;
+}
+
+void read_ahead_forget(struct read_ahead *ahead) {
+        read_ahead_drop(ahead);
+        ahead->fd = -1;
 }
 
 static ssize_t system_read(int fd, void *bytes, size_t size) {

@@ -16,13 +16,13 @@
 struct read_ahead {
         int fd;
         bool may_receive;
-        size_t begin, end; /* what is kept, within bytes; all zeros: nothing */
+        size_t begin, end; /* what is kept, within bytes; all zeros is fine to begin with */
         uint8_t bytes[16 << 10];
 };
 
 /*
- * From here on this thread's read() of fd, a stream socket, is served. The socket is asked once: when what it had has
- * been read, read() fails with EAGAIN until the next read_ahead_begin(), though more may have come.
+ * From here on this thread's read() of fd, a stream socket, is served. The socket is asked once: when what it gave has
+ * been read, read() fails with EAGAIN until the next read_ahead_begin(), though there may be more.
  *
  * One at a time. Nothing may be kept that is another socket's: read_ahead_forget().
  */
@@ -32,5 +32,8 @@ void read_ahead_end(void);
 /* Whether anything is kept that was not read. The socket is not readable for its sake. */
 bool read_ahead_has_bytes(const struct read_ahead *ahead);
 
-/* The socket has been closed: its bytes are nobody's, and its number may be anybody's. */
+/* What the socket gave is not wanted any more: until the next read_ahead_begin() there is nothing to read. */
+void read_ahead_drop(struct read_ahead *ahead);
+
+/* The socket has been closed, or nobody will read it again: its bytes are nobody's, its number may be anybody's. */
 void read_ahead_forget(struct read_ahead *ahead);

@@ -13,6 +13,22 @@ CONNACK_ACCEPTED = bytes.fromhex("20 03 00 00 00")
 CONNACK_OF_A_BROKER_WITHOUT_MQTT_5 = bytes.fromhex("20 02 00 01")
 
 
+def publish_packet(identifier):
+    """A QoS 1 message that asks for nothing."""
+    body = struct.pack("!H", len(INVOKE)) + INVOKE.encode() + struct.pack("!H", identifier) + b"\x00"
+    return bytes([0x32, len(body)]) + body
+
+
+def suback_packet(subscribe_body, reason):
+    """The reason is the same for each of the topics."""
+    assert subscribe_body[2] == 0, "no properties expected"
+    n_topics, rest = 0, subscribe_body[3:]
+    while rest:
+        rest = rest[2 + struct.unpack("!H", rest[:2])[0] + 1:]
+        n_topics += 1
+    return bytes([0x90, 3 + n_topics]) + subscribe_body[:2] + b"\x00" + reason * n_topics
+
+
 class FakeBroker:
     def __init__(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -28,6 +44,7 @@ class FakeBroker:
     def accept(self):
         self._peer, _ = self._listener.accept()
         self._peer.settimeout(PATIENCE)
+        self._peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         assert self.receive()[0] == CONNECT
 
     def send(self, data):
@@ -63,15 +80,9 @@ class FakeBroker:
                 return subscribes
 
     def publish_something(self):
-        """A QoS 1 message that asks for nothing, but whose PUBACK shows that the store has read this far."""
-        body = struct.pack("!H", len(INVOKE)) + INVOKE.encode() + b"\x00\x01" + b"\x00"
-        self.send(bytes([0x32, len(body)]) + body)
+        """What asks for nothing, but whose PUBACK shows that the store has read this far."""
+        self.send(publish_packet(1))
 
     def confirm(self, subscribe_body):
-        """SUBACK, QoS 1 granted to each of the topics."""
-        assert subscribe_body[2] == 0, "no properties expected"
-        n_topics, rest = 0, subscribe_body[3:]
-        while rest:
-            rest = rest[2 + struct.unpack("!H", rest[:2])[0] + 1:]
-            n_topics += 1
-        self.send(bytes([0x90, 3 + n_topics]) + subscribe_body[:2] + b"\x00" + b"\x01" * n_topics)
+        """QoS 1 granted to each of the topics."""
+        self.send(suback_packet(subscribe_body, b"\x01"))

@@ -124,6 +124,18 @@ Test(read_ahead, tells_of_errors) {
         cr_expect_eq(errno, EBADF);
 }
 
+Test(read_ahead, has_nothing_more_where_it_is_not_wanted) {
+        send_text("packet");
+        cr_expect(reads(ours, 1, "p"));
+        read_ahead_drop(&ahead);
+        send_text("next");
+        cr_expect_not(read_ahead_has_bytes(&ahead));
+        cr_expect(reads(ours, 10, NULL));
+
+        read_ahead_begin(&ahead, ours);
+        cr_expect(reads(ours, 10, "next"));
+}
+
 Test(read_ahead, gives_nobody_the_bytes_of_a_closed_socket) {
         send_text("packet");
         cr_expect(reads(ours, 1, "p"));
