@@ -5,8 +5,6 @@ from support.fake_broker import CONNACK_ACCEPTED, DISCONNECT, PUBACK, SUBSCRIBE,
 
 DISCONNECT_SERVER_BUSY = bytes.fromhex("e0 02 89 00")
 BEGIN_OF_A_PUBLISH = bytes.fromhex("32 7f 00 05 68 65")
-
-
 GRANTED, NOT_AUTHORIZED = b"\x01", b"\x87"
 N_MANY = 2000
 
