@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the plugin costs: the broker's own core is the limit of all that goes through it."""
 
+import statistics
 import struct
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from support.flood import packet
 from support.connection import PUBACK, PUBLISH
 from support.plugin import runtime_of_sanitizers, site_with  # noqa: F401 fixtures
 
-# 0.97 was measured with nothing else running. The best of many rounds, and some room: tests run beside this one.
-AT_LEAST = 0.90
+# 0.97 with nothing else running, 0.93 to 0.97 beside other tests. What slows down one half of a round slows down the
+# other, so their ratio is looked at. The benchmark holds the plugin to a narrower figure.
+AT_LEAST = 0.85
 N_ROUNDS = 300
 N_REQUESTS = 200
 
@@ -62,13 +64,12 @@ class Measured:
 
 @pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="sanitizers cost more than that")
 def test_the_broker_has_little_more_to_do_for_a_request(site_with, record_property):
-    """It would be a lot more if each delivery asked the access checks for long, or properties were copied."""
+    """Seven microseconds a request would be seen, as when the access check at each delivery takes long."""
     without, with_plugin = Measured(site_with(plugin=False)), Measured(site_with())
 
     rounds = [(without.round(), with_plugin.round()) for _ in range(N_ROUNDS)]
 
-    best_without, best_with = (min(times) for times in zip(*rounds))
-    ratio = best_without / best_with
+    ratio = statistics.median(without_ns / with_ns for without_ns, with_ns in rounds)
     record_property("ratio", ratio)
-    print(f"{best_without / 1000:.1f} us without, {best_with / 1000:.1f} us with the plugin: {ratio:.3f}")
+    print("{:.1f} us without, {:.1f} us with the plugin".format(*(statistics.median(ns) / 1000 for ns in zip(*rounds))))
     assert ratio >= AT_LEAST
