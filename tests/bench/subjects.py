@@ -5,6 +5,7 @@ import re
 import time
 from pathlib import Path
 
+import cores
 from support.broker import Broker, free_port
 from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
 from support.store import Store
@@ -37,6 +38,7 @@ class ConfiguredBroker(Broker):
         path.write_text(self.configuration())
         seen = len(self.log())
         self.spawn(["mosquitto", "-c", path])
+        cores.give_to_server(self.child.pid)
         wait_until(lambda: not self.running() or " running" in self.log()[seen:], "mosquitto starts")
         return self.running()
 
@@ -98,6 +100,7 @@ class Redis(Process):
         super().__init__("redis-server", Path(directory) / "redis.log")
         self.port = free_port()
         self.spawn(["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        cores.give_to_server(self.child.pid)
         self.wait_for_log("ready to accept connections")
 
     def resident_bytes(self):
