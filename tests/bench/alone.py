@@ -30,11 +30,14 @@ def part_in_fresh_processes(name, n_keys, n_rounds):
 
 
 def engine(figures, directory, effort):
-    figures.section(f"The engine alone, one core, {effort.n_keys:,} keys")
+    figures.section(f"The engine alone, one core, {effort.n_keys:,} keys; reads of as many random places, one by one",
+                    ("reads",))
     rates = part("rates", effort.n_keys, effort.n_rounds)
     for name, label in RATES:
-        figures.row(label, f"engine_{name}", "1/s", rates[f"{name}_per_s"],
-                    target=(">=", 1.5e6 if name.startswith("get") else 1e6))
+        figures.row(label, f"engine_{name}", "1/s", rates[f"{name}_per_s"], [("reads", rates["reads_per_s"])],
+                    (">=", 1.5e6 if name.startswith("get") else 1e6), of_ratio=False)
+
+    figures.section("What it allocates, and how long it makes others wait")
     for name, label in RATES:
         # a table that grows or a slab of remembered answers comes now and then on top of the value's own
         figures.row(f"allocations a {label}", f"engine_{name}_allocations", "1", rates[f"{name}_allocations"],

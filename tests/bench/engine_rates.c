@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* GETs and SETs of keys that are there, a second of one core, and what each allocates. */
+/* GETs and SETs of keys that are there, a second of one core, what each allocates, and what the memory allows. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "bench/bare_store.h"
 #include "bench/bench_engine.h"
 #include "bench/keys.h"
+#include "bench/random_reads.h"
 #include "bench/stopwatch.h"
 
 static const struct kind {
@@ -61,8 +62,10 @@ static void measure(struct bare_store *store, struct key_sequence *keys, const s
 
 void engine_rates(uint64_t n_keys, uint64_t n_rounds) {
         struct key_sequence keys[N_KINDS];
+        struct random_reads reads;
         struct bare_store store;
 
+        random_reads_init(&reads, n_keys);
         bare_store_init(&store, BARE_REMEMBERED_BYTES);
         bare_store_fill(&store, n_keys);
         for (size_t i = 0; i < N_KINDS; i++) {
@@ -70,11 +73,14 @@ void engine_rates(uint64_t n_keys, uint64_t n_rounds) {
                 run(&store, &keys[i], kinds[i].is_set); /* not measured: arrays and caches fill */
         }
 
-        for (uint64_t round = 0; round < n_rounds; round++)
+        for (uint64_t round = 0; round < n_rounds; round++) {
+                printf("reads_per_s %.0f\n", random_reads_rate(&reads));
                 for (size_t i = 0; i < N_KINDS; i++)
                         measure(&store, &keys[i], &kinds[i]);
+        }
 
         for (size_t i = 0; i < N_KINDS; i++)
                 key_sequence_deinit(&keys[i]);
         bare_store_deinit(&store);
+        random_reads_deinit(&reads);
 }
