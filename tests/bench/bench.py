@@ -16,7 +16,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import alone  # noqa: E402
-import cores  # noqa: E402
 import durable  # noqa: E402
 import notifications  # noqa: E402
 import through_broker  # noqa: E402
@@ -76,7 +75,6 @@ def main():
     print(f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}, load {busy:.2f} at the start")
     if busy > QUIET:
         print("something else is running: figures will be worse, and differ more from round to round")
-    cores.leave_to_servers()
     figures = Figures()
     with tempfile.TemporaryDirectory() as directory:
         for name in arguments.only.split(","):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cores a program may use.
 
-The server that is asked, a broker or Redis, has one for itself; all else shares the others. Where the scheduler places
-three busy programs on two cores, one turn may answer twice as much as the next, whoever answers.
+The server that is asked, a broker or Redis, has one for itself; who asks and who answers share the others. Where the
+scheduler places three busy programs on two cores, one turn may do twice as much as the next, whoever answers.
 """
 
+import contextlib
 import os
 
 _ALL = sorted(os.sched_getaffinity(0))
@@ -12,10 +13,15 @@ _SERVERS = set(_ALL[:1])
 _OTHERS = set(_ALL[1:]) or _SERVERS
 
 
-def leave_to_servers():
-    """Of the calling program and all that it starts from now on."""
-    os.sched_setaffinity(0, _OTHERS)
-
-
 def give_to_server(pid):
     os.sched_setaffinity(pid, _SERVERS)
+
+
+@contextlib.contextmanager
+def left_to_servers():
+    """What is started meanwhile keeps off the servers' core; also a decorator."""
+    os.sched_setaffinity(0, _OTHERS)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, _ALL)

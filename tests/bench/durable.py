@@ -6,6 +6,7 @@ import tempfile
 import time
 import urllib.request
 
+import cores
 import tools
 from figures import Series
 from subjects import Subject
@@ -13,6 +14,7 @@ from support.broker import free_port
 from through_broker import compare
 
 
+@cores.left_to_servers()
 def throughput(figures, directory, data, effort):
     http = f"127.0.0.1:{free_port()}"
     subjects = [

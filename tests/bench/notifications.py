@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From SET to the last notification, against the broker's own fan-out of one message to as many subscribers."""
 
+import cores
 import tools
 from figures import Series
 from subjects import Subject
@@ -14,6 +15,7 @@ def measure(subject, n_watchers, n_repeated, *flags):
                      *flags)["last_told_us"][0]
 
 
+@cores.left_to_servers()
 def notifications(figures, directory, effort):
     subjects = [(Subject("watched_direct", directory), "with plugin", ["--direct"]),
                 (Subject("watched_plain", directory, plugin=False), "without", [])]

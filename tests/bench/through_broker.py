@@ -5,6 +5,7 @@ import csv
 import io
 import subprocess
 
+import cores
 import tools
 from figures import Series
 from subjects import TOOLS, Redis, Subject
@@ -80,6 +81,7 @@ def report(figures, rounds, loads, redis):
                     rounds.series("statestored", load, "throughput"), [("redis", redis[load])])
 
 
+@cores.left_to_servers()
 def responders(figures, directory, effort):
     subjects = [
         Subject("statestored", directory),
@@ -100,6 +102,7 @@ def responders(figures, directory, effort):
             subject.stop()
 
 
+@cores.left_to_servers()
 def plugin(figures, directory, effort):
     subjects = [Subject("with_plugin", directory), Subject("without_plugin", directory, plugin=False)]
     try:
