@@ -167,6 +167,14 @@ static void find_first(struct dedup *dedup) {
                 dedup->first_s++;
 }
 
+/* What is read when the first one is forgotten, and what finds the one after it. */
+static void expect_first(const struct dedup *dedup) {
+        const struct dedup_record *record = first(dedup);
+
+        table_expect(&dedup->table, digest_hash(&record->digest));
+        __builtin_prefetch(record_at(dedup, record->next));
+}
+
 static void forget(struct dedup *dedup, struct dedup_record *record) {
         table_remove(&dedup->table, digest_hash(&record->digest), record);
         unlink_record(dedup, record);
@@ -174,7 +182,7 @@ static void forget(struct dedup *dedup, struct dedup_record *record) {
 
         find_first(dedup);
         if (dedup->table.n_items > 0)
-                table_expect(&dedup->table, digest_hash(&first(dedup)->digest));
+                expect_first(dedup);
 }
 
 /*
