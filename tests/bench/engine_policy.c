@@ -81,8 +81,8 @@ void engine_policy(uint64_t n_keys, uint64_t n_rounds) {
 
         for (uint64_t turn = 0; turn < n_rounds * N_TURNS; turn++)
                 for (size_t k = 0; k < N_KINDS; k++) {
-                        size_t i =
-                                (turn + k) % N_KINDS; /* each follows the slowest as often as the others */
+                        /* each follows the slowest as often as the others */
+                        size_t i = (turn + k) % N_KINDS;
 
                         engine_set_policy(store.engine, policies[i]);
                         printf("get_%s_per_s %.0f\n", kinds[i].name, rate(&store, &keys, n_keys / N_TURNS));
