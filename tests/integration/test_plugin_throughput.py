@@ -14,7 +14,7 @@ from support.plugin import runtime_of_sanitizers, site_with  # noqa: F401 fixtur
 
 # 0.97 with nothing else running, 0.93 to 0.97 beside other tests. What slows down one half of a round slows down the
 # other, so their ratio is looked at. The benchmark holds the plugin to a narrower figure.
-AT_LEAST = 0.85
+AT_LEAST = 0.90
 N_ROUNDS = 300
 N_REQUESTS = 200
 
@@ -64,7 +64,7 @@ class Measured:
 
 @pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="sanitizers cost more than that")
 def test_the_broker_has_little_more_to_do_for_a_request(site_with, record_property):
-    """Seven microseconds a request would be seen, as when the access check at each delivery takes long."""
+    """Five microseconds a request would be seen, as when the access check at each delivery takes long."""
     without, with_plugin = Measured(site_with(plugin=False)), Measured(site_with())
 
     rounds = [(without.round(), with_plugin.round()) for _ in range(N_ROUNDS)]
