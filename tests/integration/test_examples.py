@@ -13,15 +13,18 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Callable, NamedTuple
 
 import pytest
 
 from support.double import Double
+from support.downloads import unavailable
 from support.plugin import runtime_of_sanitizers
 from support.process import REPOSITORY, STATESTORED, bound_to_us
 
 EXAMPLES = REPOSITORY / "tests" / "examples"
-PATIENCE = 300  # packages may have to come over a slow line
+PATIENCE = 900  # compiling the Go example on a slow machine takes minutes
+REASON_MAX = 300
 
 # What a machine that runs tests may have in its environment, and what it may lack.
 VARIABLES = re.compile("CI|FORCE_COLOR|NO_COLOR|TERM|GITHUB_ACTIONS|STATESTORE_URL|PYTEST_.*")
@@ -49,6 +52,15 @@ def run(argv, directory, **variables):
                           capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
+def download(argv, directory):
+    """Download packages; return None, or the reason of a failure."""
+    try:
+        ended = run(argv, directory, GOTOOLCHAIN="local")
+    except subprocess.TimeoutExpired:
+        return f"{shlex.join(argv)}: no end within {PATIENCE} s"
+    return f"{shlex.join(argv)}: {' '.join(ended.stderr.split())[:REASON_MAX]}" if ended.returncode else None
+
+
 # Each returns the outcome by the test's name.
 
 def run_pytest(directory, variables):
@@ -61,10 +73,6 @@ def run_pytest(directory, variables):
 
 
 def run_vitest(directory, variables):
-    if not (directory / "node_modules").exists():
-        installed = run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"], directory,
-                        **variables)
-        assert installed.returncode == 0, installed.stderr
     ended = run(["node_modules/.bin/vitest", "run", "--reporter=json", "--outputFile=results.json"], directory,
                 **variables)
     assert (directory / "results.json").exists(), ended.stdout + ended.stderr
@@ -83,10 +91,19 @@ def run_go_test(directory, variables):
     return {test: "passed" if action == "pass" else output for test, action in outcomes.items()}
 
 
+class Language(NamedTuple):
+    run_tests: Callable
+    file: str
+    pattern: str  # of a test's declaration
+    download: list  # the command, if any
+
+
 LANGUAGES = {
-    "python": (run_pytest, "test_lease.py", r"^def (test_\w+)\("),
-    "node": (run_vitest, "lease.test.js", r"^test\('(.*)', async"),
-    "go": (run_go_test, "lease_test.go", r"^func (Test\w+)\(t \*testing\.T\)"),
+    "python": Language(run_pytest, "test_lease.py", r"^def (test_\w+)\(", []),
+    "node": Language(run_vitest, "lease.test.js", r"^test\('(.*)', async",
+                     ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"]),
+    "go": Language(run_go_test, "lease_test.go", r"^func (Test\w+)\(t \*testing\.T\)",
+                   ["go", "list", "-deps", "-test", "."]),
 }
 
 
@@ -103,14 +120,22 @@ def double(tmp_path):
 
 @pytest.fixture(scope="module")
 def copy_of(tmp_path_factory):
-    """The example's folder, copied once."""
+    """The example's folder, copied once, with its packages. The tests are skipped if these cannot be downloaded."""
     copies = {}
+    failures = {}
+
+    def copy(language):
+        copies[language] = tmp_path_factory.mktemp("examples") / language
+        shutil.copytree(EXAMPLES / language, copies[language],
+                        ignore=shutil.ignore_patterns("node_modules", "__pycache__", "results.*"))
+        command = LANGUAGES[language].download
+        failures[language] = download(command, copies[language]) if command else None
 
     def copy_of(language):
         if language not in copies:
-            copies[language] = tmp_path_factory.mktemp("examples") / language
-            shutil.copytree(EXAMPLES / language, copies[language],
-                            ignore=shutil.ignore_patterns("node_modules", "__pycache__", "results.*"))
+            copy(language)
+        if failures[language]:
+            unavailable(failures[language])
         for results in copies[language].glob("results.*"):
             results.unlink()
         return copies[language]
@@ -119,8 +144,8 @@ def copy_of(tmp_path_factory):
 
 
 def declared(language):
-    _, file, pattern = LANGUAGES[language]
-    return re.findall(pattern, (EXAMPLES / language / file).read_text(), re.MULTILINE)
+    text = (EXAMPLES / language / LANGUAGES[language].file).read_text()
+    return re.findall(LANGUAGES[language].pattern, text, re.MULTILINE)
 
 
 # One process tests a language, and so gets its packages once.
@@ -132,13 +157,22 @@ each_language = pytest.mark.parametrize("language", [
 @each_language
 def test_with_a_double_of_its_own(copy_of, language, surroundings):
     assert len(declared(language)) >= 4
-    assert LANGUAGES[language][0](copy_of(language), surroundings) == dict.fromkeys(declared(language), "passed")
+    assert LANGUAGES[language].run_tests(copy_of(language), surroundings) == dict.fromkeys(declared(language), "passed")
 
 
 @each_language
 def test_with_the_double_that_is_there(copy_of, double, language):
-    outcomes = LANGUAGES[language][0](copy_of(language), {"STATESTORE_URL": double.url})
+    outcomes = LANGUAGES[language].run_tests(copy_of(language), {"STATESTORE_URL": double.url})
     assert outcomes == dict.fromkeys(declared(language), "passed")
+
+
+def test_a_download_that_fails_has_a_reason(tmp_path, monkeypatch):
+    example = tmp_path / "go"
+    shutil.copytree(EXAMPLES / "go", example)
+    for name, value in ("GOPROXY", "off"), ("GOFLAGS", "-mod=mod"), ("GOMODCACHE", str(tmp_path / "modules")):
+        monkeypatch.setenv(name, value)
+
+    assert "disabled by GOPROXY=off" in download(LANGUAGES["go"].download, example)
 
 
 # README

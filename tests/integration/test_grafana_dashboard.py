@@ -3,11 +3,12 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from support.downloads import require_program
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"\b(?:statestore|process|aio_broker)_[a-z_]+")
@@ -53,8 +54,8 @@ def test_all_that_it_names_is_in_the_table(dashboard):
             assert (table[family] != "gauge") == ("rate(" in expression), expression
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 def test_prometheus_can_read_each_expression(dashboard, tmp_path):
+    require_program("promtool")
     rules = tmp_path / "rules.yml"
     rules.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": [
         {"record": f"panel:{n}", "expr": expression.replace("$__rate_interval", "1m")}

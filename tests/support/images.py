@@ -8,12 +8,17 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from support.downloads import unavailable
 from support.process import REPOSITORY
 
 BASE = "docker.io/library/debian:bookworm-slim"
 
 # As in the image that it stands for: nothing that is installed into it is synced file by file.
 UNSAFE_IO = "etc/dpkg/dpkg.cfg.d/unsafe-io"
+
+# What apt and debootstrap print if the mirror cannot be reached.
+FAILED_DOWNLOAD = re.compile(r"^[EW]: (?:Failed to fetch|Unable to fetch|Failed getting release file|Couldn't download).*",
+                             re.MULTILINE)
 
 
 class Image(NamedTuple):
@@ -30,8 +35,7 @@ def mirror():
     """Where this machine's Debian comes from."""
     policy = subprocess.run(["apt-cache", "policy"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"^ *\d+ (\S+) bookworm/main \S+ Packages", policy, re.MULTILINE)
-    assert found, f"apt knows no Debian 12 here\n{policy}"
-    return found[1]
+    return found[1] if found else unavailable("apt has no mirror of Debian 12 here")
 
 
 class Builder:
@@ -44,7 +48,11 @@ class Builder:
         self._storage = ["--root", self._directory / "storage", "--runroot", self._directory / "run"]
         self._driver = "overlay"
         root = self._directory / "debian"
-        self._run("debootstrap", "--variant=minbase", "bookworm", root, mirror())
+        try:
+            self._download("debootstrap", "--variant=minbase", "bookworm", root, mirror())
+        except BaseException:
+            self._unmount()
+            raise
         (root / UNSAFE_IO).write_text("force-unsafe-io\n")
         try:
             self._make_base(root)
@@ -60,8 +68,23 @@ class Builder:
         result.check_returncode()
         return result.stdout.strip()
 
+    def _download(self, *argv):
+        """Run a command that downloads packages."""
+        try:
+            self._run(*argv)
+        except subprocess.CalledProcessError as error:
+            if failed := FAILED_DOWNLOAD.search(error.stdout + error.stderr):
+                unavailable(f"{argv[0]}: {failed[0]}")
+            raise
+
+    def _unmount(self):
+        self._run("umount", "--lazy", self._directory)
+
+    def _command(self, *argv):
+        return ["buildah", *self._storage, "--storage-driver", self._driver, *argv]
+
     def _buildah(self, *argv):
-        return self._run("buildah", *self._storage, "--storage-driver", self._driver, *argv)
+        return self._run(*self._command(*argv))
 
     def _make_base(self, root):
         container = self._buildah("from", "scratch")
@@ -69,8 +92,9 @@ class Builder:
         self._buildah("commit", "--quiet", "--rm", container, BASE)
 
     def build(self, target):
-        self._buildah("bud", "--isolation", "chroot", "--format", "docker", "--layers", "--pull-never", "--file",
-                      REPOSITORY / "docker" / "Dockerfile", "--target", target, "--tag", target, REPOSITORY)
+        self._download(*self._command(
+            "bud", "--isolation", "chroot", "--format", "docker", "--layers", "--pull-never", "--file",
+            REPOSITORY / "docker" / "Dockerfile", "--target", target, "--tag", target, REPOSITORY))
         container = self._buildah("from", "--pull-never", target)
         config = json.loads(self._buildah("inspect", "--type", "image", target))["Docker"]["config"]
         return Image(
@@ -86,4 +110,4 @@ class Builder:
     def close(self):
         self._buildah("umount", "--all")
         self._buildah("rm", "--all")
-        self._run("umount", "--lazy", self._directory)
+        self._unmount()

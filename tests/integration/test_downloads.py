@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests whose packages cannot be downloaded are skipped, and fail in CI."""
+
+import pytest
+
+from support.downloads import require_program, unavailable
+
+
+@pytest.fixture(params=[None, "", "true"])
+def outcome(request, monkeypatch):
+    """The outcome that is expected where CI has this value."""
+    monkeypatch.delenv("CI", raising=False)
+    if request.param is not None:
+        monkeypatch.setenv("CI", request.param)
+    return pytest.fail.Exception if request.param else pytest.skip.Exception
+
+
+def test_packages_that_cannot_be_downloaded(outcome):
+    with pytest.raises(outcome, match="no mirror"):
+        unavailable("no mirror")
+
+
+def test_a_program_that_is_not_installed(outcome):
+    require_program("sh")
+    with pytest.raises(outcome, match="no-such-program is not installed"):
+        require_program("no-such-program")
