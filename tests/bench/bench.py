@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import alone  # noqa: E402
+import dev  # noqa: E402
 import durable  # noqa: E402
 import notifications  # noqa: E402
 import through_broker  # noqa: E402
@@ -56,6 +57,7 @@ SECTIONS = {
     "memory": alone.memory,
     "notifications": notifications.notifications,
     "durable": durable.durable,
+    "dev": dev.dev,
 }
 
 

@@ -22,7 +22,7 @@
 
 #define VALUE_LENGTH   100
 #define EVENTS_AT_ONCE 256
-#define PATIENCE_MS    10000
+#define PATIENCE_MS    120000
 
 struct options {
         uint64_t port, n_watchers, n_rounds;

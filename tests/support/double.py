@@ -4,7 +4,6 @@
 import os
 import selectors
 import subprocess
-import time
 from pathlib import Path
 
 from support.client import Client
@@ -37,7 +36,6 @@ class Double:
                  **more):
         self.log_path = Path(directory) / "double.log"
         with open(self.log_path, "ab") as log:
-            self.started_at = time.monotonic()
             more.setdefault("stdin", subprocess.PIPE)
             self.child = subprocess.Popen(
                 [*wrapper, program, "--dev", "--port", str(port), "--exit-with-parent", *map(str, flags)],
@@ -62,7 +60,6 @@ class Double:
     def start(self):
         """Returns when it serves."""
         line = self.first_line()
-        self.served_at = time.monotonic()
         assert line.startswith("mqtt://127.0.0.1:"), f"{line!r}\n{self.log()}"
         self.url = line.rstrip("\n")
         self.port = int(self.url.rpartition(":")[2])

@@ -7,6 +7,7 @@ import pytest
 
 from support import resp
 from support.control import value_of
+from support.process import PATIENCE
 
 OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
 
@@ -23,7 +24,7 @@ def test_an_answer_is_delayed_by_the_clock(control, client):
     assert not slow.done()
 
     control.do("clock", "advance", "1ms")
-    assert slow.result(30).payload == OK
+    assert slow.result(PATIENCE).payload == OK
 
 
 def test_a_delay_passes_by_itself(control, client):
@@ -47,7 +48,7 @@ def test_an_answer_comes_twice(control, client):
 
     answer = client.request("SET", "key", "value")
 
-    second = client.others.get(timeout=30)
+    second = client.others.get(timeout=PATIENCE)
     assert (second.payload, second.correlation) == (answer.payload, answer.correlation)
     assert second.prop("__ts") == answer.prop("__ts")
 
@@ -74,7 +75,7 @@ def test_an_answer_may_bear_other_correlation_data(control, client):
     control.do("fault", "wrong-correlation", "count", "1")
     waiting = client.send("SET", "key", "value")
 
-    stray = client.others.get(timeout=30)
+    stray = client.others.get(timeout=PATIENCE)
     assert stray.payload == OK
     assert not waiting.done()
 

@@ -4,6 +4,7 @@
 import time
 
 from support.control import CONTROL
+from support.process import PATIENCE
 
 OK = b"+OK\r\n"
 HOUR_MS = 3600 * 1000
@@ -65,7 +66,7 @@ def test_a_request_is_waited_for(control, client):
 
     client.request("SET", "door-2", "open")
 
-    assert waiting.result(30).payload == b":1\r\n"
+    assert waiting.result(PATIENCE).payload == b":1\r\n"
 
 
 def test_a_request_that_has_come_need_not_be_waited_for(control, client):
@@ -84,7 +85,7 @@ def test_only_what_comes_after_the_one_that_is_named_is_waited_for(control, clie
 
     client.request("SET", "door", "open")
 
-    assert waiting.result(30).payload == b":1\r\n"
+    assert waiting.result(PATIENCE).payload == b":1\r\n"
 
 
 def test_waiting_ends_though_the_clock_stands(control):
@@ -97,4 +98,4 @@ def test_a_reset_ends_waiting(control):
     waiting = control.send("wait-for", "timeout", "10m", topic=CONTROL, ts=None)
     control.do("reset")
 
-    assert waiting.result(30).payload == b":0\r\n"
+    assert waiting.result(PATIENCE).payload == b":0\r\n"

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""statestored --dev: how long tests wait for it to start, and to be reset."""
+
+import time
+from pathlib import Path
+
+from figures import Series
+from support.control import Control
+from support.double import Double
+
+N_KEYS = 3
+N_RESETS = 100
+
+
+def milliseconds_since(begin):
+    return (time.monotonic() - begin) * 1000
+
+
+def start(directory):
+    """Until it serves; that of its mosquitto included."""
+    begin = time.monotonic()
+    double = Double(directory).start()
+    took = milliseconds_since(begin)
+    double.stop()
+    return took
+
+
+def reset(control):
+    """Beyond what any answer takes."""
+    for key in range(N_KEYS):
+        control.request("SET", f"key-{key}", "value")
+    begin = time.monotonic()
+    control.do("reset")
+    took = milliseconds_since(begin)
+    begin = time.monotonic()
+    control.do("clock", "resume")
+    return took - milliseconds_since(begin)
+
+
+def dev(figures, directory, effort):
+    directory = Path(directory) / "dev"
+    directory.mkdir()
+    figures.section("A test double (--dev)")
+    figures.row("start", "dev_start", "ms", Series(start(directory) for _ in range(2 * effort.n_rounds)),
+                target=("<=", 50))
+
+    double = Double(directory, "--control").start()
+    try:
+        control = double.connect("control", Control)
+        figures.row(f"reset of {N_KEYS} keys", "dev_reset", "ms", Series(reset(control) for _ in range(N_RESETS)),
+                    target=("<=", 1))
+        assert double.stop() == 0, double.log()
+    finally:
+        double.close()
