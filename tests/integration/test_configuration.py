@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from support.process import REPOSITORY, STATESTORED
+from support.process import PATIENCE, REPOSITORY, STATESTORED
 
 CONF = REPOSITORY / "conf" / "statestored.conf"
 
@@ -19,7 +19,7 @@ def check(*arguments, **environment):
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE,
     )
 
 

@@ -3,7 +3,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -164,10 +163,7 @@ def test_a_container_stops_when_it_is_told_to(broker, store, name):
     store.start()
     wait_until(lambda: is_healthy(store), "the store is healthy")
 
-    container = {"statestored": store, "mosquitto": broker}[name]
-    began = time.monotonic()
-    assert container.stop(signal.SIGTERM) == 0
-    assert time.monotonic() - began < 10
+    assert {"statestored": store, "mosquitto": broker}[name].stop(signal.SIGTERM) == 0
 
 
 def test_an_option_is_a_variable(broker, store):

@@ -20,7 +20,7 @@ from support.wire_client import WireClient
 
 
 def run(*argv, **environment):
-    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60,
+    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=PATIENCE,
                           env={**os.environ, **environment})
 
 

@@ -15,12 +15,11 @@ import pytest
 from support import resp
 from support.linearizability import Operation, Outcome, find_violation
 from support.message import error
-from support.process import wait_until
+from support.process import PATIENCE, wait_until
 from support.site import kill_broker, kill_store
 
 KEYS = ("key-0", "key-1", "lock")
 ANSWER_WITHIN = 1
-PATIENCE = 60
 
 ERRORS = {
     error("a fencing token is required for this request"): "fence required",
@@ -131,7 +130,7 @@ def wait_for_progress(recorders, n_more=150):
         return len(operations) >= target and {one.outcome.kind for one in operations if one.outcome} >= EXPECTED
 
     target = len(operations_of(recorders)) + n_more
-    wait_until(is_there, f"{n_more} operations", PATIENCE)
+    wait_until(is_there, f"{n_more} operations")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from support.hlc import wall_ms
-from support.process import STATESTORED, wait_until
+from support.process import PATIENCE, STATESTORED, wait_until
 
 FIELD = re.compile(r'(?:^| )([a-z_]+)=(?:"((?:[^"\\]|\\.)*)"|([^" =]+))(?= |$)')
 
@@ -102,7 +102,7 @@ def test_a_flood_is_withheld_and_counted_though_nothing_comes_after_it(site, eve
     client = site.connect()
     answers = [client.send("NOSUCH", n) for n in range(3000)]
     for answer in answers:
-        answer.result(60)
+        answer.result(PATIENCE)
 
     wait_until(lambda: told_of(events) == 3000, "what was withheld is said")
 
@@ -121,7 +121,7 @@ def test_the_journal_gets_priorities(site, tmp_path):
     with log.open("wb") as stderr:
         status = log.stat()
         ended = subprocess.run(
-            [STATESTORED, "--port", "1", "--http-listen", "192.0.2.1:1"], stderr=stderr, timeout=20,
+            [STATESTORED, "--port", "1", "--http-listen", "192.0.2.1:1"], stderr=stderr, timeout=PATIENCE,
             env={"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
     assert ended.returncode == 1
     lines = log.read_text().splitlines()

@@ -7,13 +7,13 @@ import subprocess
 
 import pytest
 
-from support.process import BUILD, CTL, REPOSITORY, STATESTORED
+from support.process import BUILD, CTL, PATIENCE, REPOSITORY, STATESTORED
 
 PAGES = ["statestored.8", "statestored.conf.5", "statestorectl.1"]
 
 
 def run(*argv, **environment):
-    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60,
+    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=PATIENCE,
                           env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
 
 

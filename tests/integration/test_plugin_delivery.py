@@ -9,6 +9,7 @@ import pytest
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.connection import Disconnected
 from support.plugin import CONTROL, leave_while_notified, peer, site, site_with  # noqa: F401 fixtures
+from support.process import PATIENCE
 
 @pytest.fixture
 def client(site, peer):
@@ -142,11 +143,11 @@ def test_a_client_of_an_older_protocol_version_is_served_as_well(site, peer, cli
     old.connect("127.0.0.1", site.broker.port)
     old.loop_start()
     try:
-        connected.get(timeout=30)
+        connected.get(timeout=PATIENCE)
         old.publish(INVOKE, b"a request", 1)
         number = peer.next_request().prop("statestore-seal").split(":")[1]
         peer.deliver("old", "key", b"payload", connection=number)
-        assert arrived.get(timeout=30).payload == b"payload"
+        assert arrived.get(timeout=PATIENCE).payload == b"payload"
     finally:
         old.disconnect()
         old.loop_stop()

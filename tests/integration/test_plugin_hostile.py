@@ -2,13 +2,13 @@
 """Whatever clients send, the broker lives, and its memory is in order: valgrind watches all of this."""
 
 import random
-import shutil
 import struct
 import subprocess
 
 import pytest
 
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
+from support.downloads import require_program
 from support.flood import number, packet, text
 from support.connection import Disconnected
 from support.plugin import CONTROL, leave_while_notified, runtime_of_sanitizers, site_with  # noqa: F401 fixtures
@@ -24,8 +24,7 @@ def watched_with(site_with):
     """A broker under valgrind, or with sanitizers, which know as much."""
     if runtime_of_sanitizers():
         return lambda *lines, **more: site_with(*lines, count_leaks=True, **more)
-    if not shutil.which("valgrind"):
-        pytest.skip("valgrind is not installed")
+    require_program("valgrind")
     return lambda *lines, **more: site_with(*lines, wrapper=VALGRIND, **more)
 
 
@@ -174,7 +173,7 @@ def impatient(site):
     """A statestored that does not wait for answers for long: later releases of 2.0 do not disconnect it for want
     of memory."""
     peer = site.peer()
-    peer._socket.settimeout(2)
+    peer._socket.settimeout(10)
     peer.hello()
     peer.serve()
     return peer

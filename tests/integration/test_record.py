@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
-from support.client import INVOKE, notify_topic
+from support.client import INVOKE
 from support.control import Control
 from support.ctl import environment
 from support.hlc import Hlc
-from support.process import CTL
+from support.process import CTL, PATIENCE
 from support.site import Site
 
 FENCE = "001696374425000:00000:Client1"
@@ -20,7 +20,7 @@ FENCE = "001696374425000:00000:Client1"
 
 def replay(site, *arguments):
     return subprocess.run([CTL, "replay", "--port", str(site.broker.port), *map(str, arguments)], env=environment({}),
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def ask_everything(site):
     ]
     twice = {"ts": client.clock.now(), "correlation": b"twice"}
     first, second = (client.send("SET", "once", "v", "NX", **twice) for _ in range(2))
-    assert first.result(30).payload == second.result(30).payload == b"+OK\r\n"
+    assert first.result(PATIENCE).payload == second.result(PATIENCE).payload == b"+OK\r\n"
     return len(asked) + 2
 
 
@@ -210,11 +210,11 @@ def test_what_a_test_has_asked_is_left_out_where_the_store_does_not_take_it(site
 def test_what_hangs_on_time_is_the_same_at_the_recorded_pace(site, recording, fresh):
     site.start_store("--record", str(recording))
     client = site.connect("client-1")
-    client.request("KEYNOTIFY", "k")
-    client.subscribe(notify_topic("client-1", "k"))
-    client.request("SET", "k", "v", "PX", 200)
-    client.notifications.get(timeout=30)
-    client.notifications.get(timeout=30)
+    client.watch("k", "later")
+    client.request("SET", "k", "v", "PX", 2000)
+    client.request("SET", "later", "v", "PX", 4000)
+    for _ in range(4):
+        client.notification()
     assert client.request("GET", "k").payload == b"$-1\r\n"
     assert site.store.stop() == 0
 
@@ -230,7 +230,7 @@ def test_every_request_that_was_answered_is_in_the_file_after_kill_9(site, recor
         client.request("SET", f"k{i}", "v", protocol=("1.0", "7.0")[i % 2])  # the second is answered by itself
     futures = [client.send("SET", f"l{i}", "v" * 300) for i in range(n_at_once)]
     if futures:
-        futures[n_at_once // 5].result(30)
+        futures[n_at_once // 5].result(PATIENCE)
     assert store.kill() == -9
 
     n_answered = n_before + sum(future.done() for future in futures)

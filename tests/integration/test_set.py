@@ -99,7 +99,7 @@ def test_a_timestamp_from_the_past_is_taken(client, key):
     answer = client.request("SET", key, "value", ts="1696374425000:0:Client1")
 
     assert answer.payload == OK
-    assert client.clock.now().wall_ms - answer.ts.wall_ms < 5000, "the version is from our clock"
+    assert client.clock.now().wall_ms - answer.ts.wall_ms < 3_600_000, "the version is from our clock"
 
 
 def test_an_empty_value_is_a_value(client, key):

@@ -52,4 +52,5 @@ def name(way):
 
 
 def keepalive(way):
-    return 1 if way is by_keepalive else 0
+    """In seconds; long enough that a client on a busy machine is not disconnected before it has done its part."""
+    return 3 if way is by_keepalive else 0

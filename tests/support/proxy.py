@@ -8,7 +8,7 @@ import threading
 
 CHUNK = 1 << 16
 
-CUT, SWALLOW, HOLD, MEND, END = b"c", b"s", b"h", b"m", b"e"
+CUT, RESET, SWALLOW, HOLD, MEND, END = b"c", b"r", b"s", b"h", b"m", b"e"
 
 
 class End:
@@ -66,6 +66,10 @@ class Proxy:
         """Resets what is connected and, until mend(), whatever connects."""
         self._order(CUT)
 
+    def reset(self):
+        """Reset the connections that exist. New connections are accepted at once."""
+        self._order(RESET)
+
     def swallow(self):
         """What is connected stays so, but nothing arrives any more. New connections are not concerned."""
         self._order(SWALLOW)
@@ -105,7 +109,7 @@ class Proxy:
     def _obey(self, order):
         self._is_cut = order in (CUT, END)
         for end in list(self._ends):
-            if self._is_cut:
+            if self._is_cut or order == RESET:
                 self._reset(end)
             end.is_swallowed |= order == SWALLOW
             end.is_held = order == HOLD and end.is_near

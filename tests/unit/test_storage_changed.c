@@ -15,7 +15,7 @@ static void teardown(void) {
         damage_deinit(&damage);
 }
 
-TestSuite(storage_changed, .init = setup, .fini = teardown, .timeout = 600);
+TestSuite(storage_changed, .init = setup, .fini = teardown, .timeout = 3600);
 
 static const char *const changes[] = {
         "UPDATE entries SET value = 'another' WHERE key = 'large'",

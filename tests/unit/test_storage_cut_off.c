@@ -16,7 +16,7 @@ static void teardown(void) {
         damage_deinit(&damage);
 }
 
-TestSuite(storage_cut_off, .init = setup, .fini = teardown, .timeout = 600);
+TestSuite(storage_cut_off, .init = setup, .fini = teardown, .timeout = 3600);
 
 Test(storage_cut_off, a_database_that_was_cut_off_is_found) {
         for (size_t length = 0; length < damage.database.length;

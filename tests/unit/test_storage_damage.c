@@ -21,7 +21,7 @@ static void teardown(void) {
         damage_deinit(&damage);
 }
 
-TestSuite(storage_damage, .init = setup, .fini = teardown, .timeout = 600);
+TestSuite(storage_damage, .init = setup, .fini = teardown, .timeout = 3600);
 
 static void flip(struct damage_file *file, size_t bit) {
         uint8_t *byte = &file->bytes[bit / 8];

@@ -146,7 +146,7 @@ static void setup(void) {
         fault_vfs_register();
 }
 
-TestSuite(storage_faults, .init = setup, .timeout = 600);
+TestSuite(storage_faults, .init = setup, .timeout = 3600);
 
 static const struct fault no_room = { "no room", FAULT_WRITE, SQLITE_FULL, FAULT_DOES_NOTHING };
 static const struct fault little_room = { "room for half", FAULT_WRITE, SQLITE_FULL, FAULT_DOES_HALF };

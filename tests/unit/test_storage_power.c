@@ -220,7 +220,7 @@ static void setup(void) {
         fault_vfs_register();
 }
 
-TestSuite(storage_power, .init = setup, .timeout = 600);
+TestSuite(storage_power, .init = setup, .timeout = 3600);
 
 Test(storage_power, may_go_at_any_moment) {
         struct disk start;

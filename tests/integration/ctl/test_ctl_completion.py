@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from support.process import BUILD, CTL
+from support.process import BUILD, CTL, PATIENCE
 
 BASH = BUILD / "server" / "ctl" / "completion" / "statestorectl"
 ZSH = BUILD / "server" / "ctl" / "completion" / "_statestorectl"
@@ -23,7 +23,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def run(*argv, **more):
-    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=30, **more)
+    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=PATIENCE, **more)
 
 
 def bash_proposes(*words, cwd=None):

@@ -21,13 +21,13 @@ def test_a_request_is_what_the_published_clients_send(site):
     site.start_store()
 
     Ctl(site.broker.port).ok("set", "key", "value", "--persist", "--fence", "1:0:a", "--nex", "old", "--px", "5s",
-                             "--client-id", "me", "--timeout", "7s")
+                             "--client-id", "me", "--timeout", "1000s")
 
     sent = spy.others.get(timeout=PATIENCE)
     words = [b"SET", b"key", b"value", b"NEX", b"old", b"PX", b"5000"]
     assert sent.payload == b"*7\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
     assert sent.qos == 1
-    assert sent.expiry in (6, 7)
+    assert 900 < sent.expiry <= 1000
     assert len(sent.correlation) == 16
     assert sent.response_topic.startswith("clients/me/")
     assert sent.prop("__srcId") == "me"
@@ -68,10 +68,10 @@ def test_no_broker(key):
 @pytest.mark.parametrize("arguments", [["get", "key"], ["set", "key", "value"], ["del", "key"],
                                        ["vdel", "key", "value"], ["scan"], ["watch", "key"], ["ping"]])
 def test_no_store(site, arguments):
-    ended = Ctl(site.broker.port).run(*arguments, "--timeout", "500ms")
+    ended = Ctl(site.broker.port).run(*arguments, "--timeout", "2s")
 
     assert (ended.returncode, ended.stdout) == (NO_ANSWER, b"")
-    assert "no answer within 500ms" in ended.stderr.decode()
+    assert "no answer within 2s" in ended.stderr.decode()
     assert f"127.0.0.1:{site.broker.port}" in ended.stderr.decode()
     assert ended.stderr.count(b"\n") == 1
 

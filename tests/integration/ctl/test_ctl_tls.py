@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from support.certificates import Authority
-from support.process import CTL
+from support.process import CTL, PATIENCE
 
 HOST = "127.0.0.2"  # where the broker speaks TLS; the store comes to 127.0.0.1
 
@@ -34,7 +34,7 @@ def site(make_site, good, server, request):
 def ctl(site, *words, **environment):
     return subprocess.run([CTL, "--host", HOST, "--port", str(site.broker.port), "--timeout", "10s",
                            *map(str, words)],
-                          env={**os.environ, **environment}, capture_output=True, text=True, timeout=40)
+                          env={**os.environ, **environment}, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_it_asks_through_a_broker_that_it_trusts(site, good):
@@ -83,7 +83,7 @@ def test_the_broker_sees_who_it_is_by_its_certificate(site, good):
     (("--tls", "on", "--tls-certificate", "/dev/null", "--tls-key", "/nowhere/a.key"), "cannot read /nowhere/a.key: "),
 ])
 def test_what_cannot_be_used_is_said(words, said):
-    result = subprocess.run([CTL, *words, "ping"], capture_output=True, text=True, timeout=20)
+    result = subprocess.run([CTL, *words, "ping"], capture_output=True, text=True, timeout=PATIENCE)
 
     assert result.returncode == 2
     assert said in result.stderr

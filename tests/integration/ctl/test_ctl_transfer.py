@@ -9,7 +9,7 @@ import pytest
 
 from support.ctl import environment
 from support.hlc import Hlc, wall_ms
-from support.process import CTL
+from support.process import CTL, PATIENCE
 from support.stepped_clock import SteppedClock
 
 FENCE = "001696374425000:00000:Client1"
@@ -22,7 +22,7 @@ HOUR = 60 * MINUTE
 def ctl(*arguments, site=None, stdin=None, more=None):
     """more: of the environment, as it is."""
     variables = {**environment({"PORT": site.broker.port} if site else {}), **(more or {})}
-    return subprocess.run([CTL, *map(str, arguments)], env=variables, input=stdin, capture_output=True, timeout=60)
+    return subprocess.run([CTL, *map(str, arguments)], env=variables, input=stdin, capture_output=True, timeout=PATIENCE)
 
 
 def lines(result):

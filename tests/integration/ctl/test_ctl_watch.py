@@ -141,7 +141,7 @@ def test_a_watch_can_be_interrupted_while_the_broker_is_away(site, own, watch):
 
 
 def test_watch_registers_again_with_a_store_that_was_restarted(site, own, watch):
-    watching = watch(own, "key", "--timeout", "200ms")
+    watching = watch(own, "key", "--timeout", "2s")
 
     site.store.stop()
     watching.wait_for_note("changes are being missed")
