@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "common/cleanup.h"
 #include "io/link_state.h"
@@ -73,6 +74,27 @@ static bool is_shaking_hands(const struct link *link) {
         return link->config.credentials.tls && link->state == LINK_CONNECTING;
 }
 
+static bool has_peer(const struct link *link) {
+        struct sockaddr_storage peer;
+        socklen_t length = sizeof(peer);
+
+        return getpeername(mosquitto_socket(link->client), (struct sockaddr *)&peer, &length) == 0;
+}
+
+/*
+ * libmosquitto 2.0 ignores errors of the TCP connection during the handshake. The first reading takes the error from the
+ * socket. The second one finds the end of the stream, if the connection was reset; if it was refused, each reading succeeds
+ * and the socket stays readable.
+ */
+static int read_tls(struct link *link) {
+        bool is_lost = is_shaking_hands(link) && !has_peer(link);
+        int r = mosquitto_loop_read(link->client, 1);
+
+        if (r == MOSQ_ERR_SUCCESS && is_lost)
+                r = mosquitto_loop_read(link->client, 1);
+        return r == MOSQ_ERR_SUCCESS && is_lost ? MOSQ_ERR_CONN_REFUSED : r;
+}
+
 /*
  * The library leaves it at some packets, and no event tells of what was read ahead: so it is called until nothing is.
  * Under TLS it is another library that reads, and keeps what is left of a record.
@@ -81,7 +103,7 @@ static int read_packets(struct link *link) {
         int r;
 
         if (link->config.credentials.tls)
-                return mosquitto_loop_read(link->client, 1);
+                return read_tls(link);
 
         read_ahead_begin(&link->read_ahead, mosquitto_socket(link->client));
         do
@@ -97,7 +119,7 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         int r = MOSQ_ERR_SUCCESS;
 
         if (status >= 0)
-                link->is_socket_open = true;
+                link->is_socket_open = link->is_socket_open || has_peer(link);
         else
                 link->watched = 0; /* libuv has stopped it */
         if (reads) {

@@ -83,9 +83,10 @@ def test_a_name_is_tried_at_its_addresses_of_either_kind(tls_site, certificates)
     """As on a machine whose localhost is ::1 first, with a broker that listens for IPv4 alone."""
     site = tls_site()
 
-    site.start_store("--host", "localhost", "--tls-ca-file", certificates.good.certificate,
-                     environment={**preload("address_shim"), "STATESTORE_ADDRESSES": f"::1,{HOST}"})
+    store = site.start_store("--host", "localhost", "--tls-ca-file", certificates.good.certificate,
+                             environment={**preload("address_shim"), "STATESTORE_ADDRESSES": f"::1,{HOST}"})
 
+    assert re.search("no connection to the broker at localhost:.*refused", store.log())
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
 
 
