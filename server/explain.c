@@ -8,27 +8,6 @@
 #include "common/log.h"
 #include "core/request.h"
 
-static bool find_verb(const char *name, enum verb *ret_verb) {
-        static const struct {
-                const char *name;
-                enum verb verb;
-        } verbs[] = {
-                { "SET", VERB_SET },
-                { "GET", VERB_GET },
-                { "DEL", VERB_DEL },
-                { "VDEL", VERB_VDEL },
-                { "KEYNOTIFY", VERB_KEYNOTIFY },
-                { "SCAN", VERB_SCAN },
-        };
-
-        for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-                if (strcmp(name, verbs[i].name) == 0) {
-                        *ret_verb = verbs[i].verb;
-                        return true;
-                }
-        return false;
-}
-
 static int deny(const struct config *config, enum access access) {
         printf("denied: no rule of %s grants %s\n", config->policy_file,
                access == ACCESS_READ ? "read" : "write");
@@ -81,10 +60,8 @@ int explain(const struct config *config) {
         const struct asker asker = { slice_from_string(question[0]), slice_from_string(question[1]), true };
         enum verb verb;
 
-        if (!find_verb(question[2], &verb)) {
-                fprintf(stderr,
-                        "statestored: --explain: SET, GET, DEL, VDEL, KEYNOTIFY or SCAN was expected, not "
-                        "\"%s\"\n",
+        if (!verb_from_text(slice_from_string(question[2]), &verb)) {
+                fprintf(stderr, "statestored: --explain: " VERBS_EXPECTED ", not \"%s\"\n",
                         LOG_TEXT(slice_from_string(question[2])));
                 return EXIT_WRONG;
         }

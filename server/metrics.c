@@ -8,10 +8,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "names.h"
-#include "outcomes.h"
-#include "storage/outcome_names.h"
-
 static const char *const drops[N_DROPS] = {
         [DROP_OUT_OF_MEMORY] = "out_of_memory",     [DROP_TOO_MANY_WAITING] = "too_many_waiting",
         [DROP_CONNECTION_FULL] = "connection_full", [DROP_TOO_LARGE] = "too_large",
@@ -59,7 +55,7 @@ static void append_outcome(struct buf *text, const struct metric *metric, enum v
                            const char *outcome, uint64_t n) {
         char labels[LABELS_MAX];
 
-        snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verb_name(verb), outcome);
+        snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verb_label(verb), outcome);
         for (char *at = labels; *at; at++)
                 *at = *at == ' ' ? '_' : *at;
         append_sample(text, metric, labels, n);
@@ -78,7 +74,7 @@ static void append_requests(struct buf *text, const struct metric *metric,
                                 append_outcome(text, metric, verb, outcome_name(i), n);
                 }
         for (enum envelope_fault i = ENVELOPE_OK + 1; i < N_ENVELOPE_FAULTS; i++)
-                append_outcome(text, metric, N_VERBS, fault_name(i), counters->n_faults[i]);
+                append_outcome(text, metric, N_VERBS, envelope_fault_label(i), counters->n_faults[i]);
 }
 
 static void append_labelled(struct buf *text, const struct metric *metric, const char *label,

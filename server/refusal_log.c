@@ -3,8 +3,6 @@
 #include "refusal_log.h"
 
 #include "common/topics.h"
-#include "names.h"
-#include "storage/outcome_names.h"
 
 /* Outcomes that are errors; others are answers like any other. */
 static const struct {
@@ -45,7 +43,7 @@ static void add_number(struct fields *fields, const char *name, uint64_t number)
 
 static void add_request(struct fields *fields, const struct request *request, const char *reason) {
         add_text(fields, "client", request->client);
-        add_text(fields, "verb", slice_from_string(verb_name(request->verb)));
+        add_text(fields, "verb", slice_from_string(verb_label(request->verb)));
         add_text(fields, "reason", slice_from_string(reason));
         add_number(fields, "request_bytes", request->payload.length);
 }
@@ -111,7 +109,7 @@ void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, c
 void refusal_log_fault(struct refusal_log *log, const struct invocation *invocation) {
         struct fields fields = { 0 };
 
-        add_request(&fields, &invocation->request, fault_name(invocation->fault));
+        add_request(&fields, &invocation->request, envelope_fault_label(invocation->fault));
         add_text(&fields, "value", invocation->fault_value);
         log_limited_fields(&log->faults[invocation->fault], LOG_INFO, "request refused", fields.list);
 }

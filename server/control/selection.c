@@ -46,8 +46,7 @@ int selection_set(struct selection *selection, struct slice name, struct slice v
                 if (selection->has_verb)
                         return refuse(ret_fault, "the verb is given twice");
                 if (!verb_from_text(value, &selection->verb))
-                        return refuse(ret_fault,
-                                      "SET, GET, DEL, VDEL, KEYNOTIFY or SCAN was expected behind verb");
+                        return refuse(ret_fault, VERBS_EXPECTED " behind verb");
                 selection->has_verb = true;
                 return 1;
         }

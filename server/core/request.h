@@ -4,18 +4,9 @@
 #include "common/hlc.h"
 #include "core/dedup.h"
 #include "core/policy.h"
+#include "core/verb.h"
 
 /* A decoded request: what a client asks of the engine. All slices are borrowed for the step it is given to. */
-
-enum verb {
-        VERB_SET,
-        VERB_GET,
-        VERB_DEL,
-        VERB_VDEL,
-        VERB_KEYNOTIFY,
-        VERB_SCAN,
-        N_VERBS,
-};
 
 enum set_condition {
         SET_ALWAYS,
@@ -62,11 +53,6 @@ struct request {
 
 static inline struct asker request_asker(const struct request *request) {
         return (struct asker){ request->client, request->user, request->connection != 0 };
-}
-
-/* What a policy must grant. */
-static inline enum access verb_access(enum verb verb) {
-        return verb == VERB_SET || verb == VERB_DEL || verb == VERB_VDEL ? ACCESS_WRITE : ACCESS_READ;
 }
 
 /* SET, DEL, VDEL and KEYNOTIFY change something; GET and SCAN do not. */

@@ -10,71 +10,26 @@
 
 #define SERVED_VERSION "1.0"
 
-/* What an outcome reads on the wire; the document dialect's where it differs. */
-struct outcome_text {
-        struct slice sdk;
-        struct slice document;
+/* Payloads in the sdk dialect, each with a NUL behind it. */
+static const struct slice outcome_payloads[N_OUTCOMES] = {
+#define ANSWER_PAYLOAD(symbol, name, verbs, payload) [OUTCOME_##symbol] = SLICE_LITERAL(payload),
+#define ERROR_PAYLOAD(symbol, name, verbs, text)     [OUTCOME_##symbol] = SLICE_LITERAL("-ERR " text "\r\n"),
+        OUTCOMES(ANSWER_PAYLOAD, ERROR_PAYLOAD)
+#undef ANSWER_PAYLOAD
+#undef ERROR_PAYLOAD
 };
 
-#define TEXT(text)                                                                                          \
-        {                                                                                                   \
-                SLICE_LITERAL(text), {                                                                      \
-                        0                                                                                   \
-                }                                                                                           \
-        }
-#define TEXTS(sdk, document)                                                                                \
-        { SLICE_LITERAL(sdk), SLICE_LITERAL(document) }
-#define ERROR(text) TEXT("-ERR " text "\r\n")
-#define TOO_OLD(than)                                                                                       \
-        "-ERR the request fencing token is a lower version " than                                           \
-        " the fencing token protecting the resource\r\n"
-#define TOO_FAR(what)                                                                                       \
-        "the request " what                                                                                 \
-        " is too far in the future; ensure that the client and broker system clocks are"                    \
-        " synchronized"
-
-static const struct outcome_text outcome_texts[N_OUTCOMES] = {
-        [OUTCOME_DONE] = TEXT("+OK\r\n"),
-        [OUTCOME_NO_VALUE] = TEXT("$-1\r\n"),
-        [OUTCOME_DELETED] = TEXT(":1\r\n"),
-        [OUTCOME_NOTHING] = TEXT(":0\r\n"),
-        [OUTCOME_CONDITION_NOT_MET] = TEXTS(":-1\r\n", "-1\r\n"),
-        [OUTCOME_SYNTAX_ERROR] = ERROR("syntax error"),
-        [OUTCOME_UNKNOWN_COMMAND] = ERROR("unknown command"),
-        [OUTCOME_WRONG_NUMBER_OF_ARGUMENTS] = ERROR("wrong number of arguments"),
-        [OUTCOME_EMPTY_KEY] = ERROR("the key length is zero"),
-        [OUTCOME_MISSING_TIMESTAMP] = ERROR("missing timestamp"),
-        [OUTCOME_MALFORMED_TIMESTAMP] = ERROR("malformed timestamp"),
-        [OUTCOME_TIMESTAMP_TOO_FAR] = ERROR(TOO_FAR("timestamp")),
-        [OUTCOME_FENCE_TOO_FAR] = ERROR(TOO_FAR("fencing token timestamp")),
-        [OUTCOME_NOT_AUTHORIZED] = ERROR("not authorized"),
-        [OUTCOME_FENCE_REQUIRED] = ERROR("a fencing token is required for this request"),
-        [OUTCOME_FENCE_TOO_OLD] = TEXTS(TOO_OLD("than"), TOO_OLD("that")),
-        [OUTCOME_KEY_TOO_LONG_TO_NOTIFY] = ERROR("the key is too long to be notified"),
-        [OUTCOME_CLIENT_UNKNOWN] = ERROR("the client id is missing"),
-        [OUTCOME_QUOTA_EXCEEDED] = ERROR("the quota has been exceeded"),
-        [OUTCOME_OUT_OF_MEMORY] = ERROR("out of memory"),
-        [OUTCOME_DISK_FULL] = ERROR("the disk is full"),
-        [OUTCOME_STORAGE_FAILED] = ERROR("the storage has failed"),
-};
-
-struct fault_text {
+static const struct fault_text {
         struct slice status;
         struct slice property;
         struct slice message;
         struct slice payload;
-};
-
-#define FAULT(status, property, message)                                                                    \
-        {                                                                                                   \
-                SLICE_LITERAL(status), SLICE_LITERAL(property), SLICE_LITERAL(message),                     \
-                        SLICE_LITERAL("-ERR " message "\r\n")                                               \
-        }
-
-static const struct fault_text fault_texts[] = {
-        [ENVELOPE_QOS] = FAULT("400", "QoS", "a request must be published at QoS 1"),
-        [ENVELOPE_CORRELATION] = FAULT("400", "Correlation Data", "a request needs correlation data"),
-        [ENVELOPE_VERSION] = FAULT("505", PROPERTY_VERSION, "the protocol version is not supported"),
+} fault_texts[N_ENVELOPE_FAULTS] = {
+#define FAULT_TEXT(symbol, label, status, property, message)                                                \
+        [ENVELOPE_##symbol] = { SLICE_LITERAL(status), SLICE_LITERAL(property), SLICE_LITERAL(message),     \
+                                SLICE_LITERAL("-ERR " message "\r\n") },
+        ENVELOPE_FAULTS(FAULT_TEXT)
+#undef FAULT_TEXT
 };
 
 void encoder_deinit(struct encoder *encoder) {
@@ -120,8 +75,13 @@ static int end(const struct encoder *encoder) {
         return buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp) ? -ENOMEM : 0;
 }
 
-static struct slice in_dialect(const struct encoder *encoder, const struct outcome_text *text) {
-        return encoder->dialect == DIALECT_DOCUMENT && text->document.data ? text->document : text->sdk;
+/* The payload of a reply that is not built; the dialects differ in two of them (protocol section 10). */
+static struct slice outcome_payload(const struct encoder *encoder, enum outcome outcome) {
+        if (encoder->dialect == DIALECT_DOCUMENT && outcome == OUTCOME_CONDITION_NOT_MET)
+                return SLICE_LITERAL("-1\r\n");
+        if (encoder->dialect == DIALECT_DOCUMENT && outcome == OUTCOME_FENCE_TOO_OLD)
+                return SLICE_LITERAL("-ERR " OUTCOME_FENCE_LOWER("that") "\r\n");
+        return outcome_payloads[outcome];
 }
 
 static void append_page(struct buf *payload, const struct scan_page *page) {
@@ -142,7 +102,7 @@ static struct slice reply_payload(struct encoder *encoder, const struct reply *r
                 append_page(&encoder->payload, reply->page);
                 return buf_slice(&encoder->payload);
         default:
-                return in_dialect(encoder, &outcome_texts[reply->outcome]);
+                return outcome_payload(encoder, reply->outcome);
         }
 }
 
@@ -197,9 +157,9 @@ int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct sli
 }
 
 int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message) {
-        static const struct outcome_text deleted =
-                TEXTS("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n", "*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n");
-        struct slice payload = in_dialect(encoder, &deleted);
+        struct slice payload = encoder->dialect == DIALECT_SDK
+                                       ? SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n")
+                                       : SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n");
         int r;
 
         begin(encoder);
@@ -219,7 +179,7 @@ int encoder_notification(struct encoder *encoder, const struct change *change, s
 }
 
 struct slice encoder_error_text(enum outcome outcome) {
-        struct slice text = outcome_texts[outcome].sdk;
+        struct slice text = outcome_payloads[outcome];
 
         ASSERT(outcome >= OUTCOME_SYNTAX_ERROR && outcome < N_OUTCOMES);
         return (struct slice){ text.data + strlen("-ERR "), text.length - strlen("-ERR \r\n") };

@@ -11,23 +11,15 @@
 /* SET key value NEX value PX ms */
 #define N_WORDS_MAX 7
 
-#define N_ARGUMENTS_ANY SIZE_MAX
+const char *envelope_fault_label(enum envelope_fault fault) {
+        static const char *const labels[N_ENVELOPE_FAULTS] = { [ENVELOPE_OK] = "none",
+#define FAULT_LABEL(symbol, label, ...) [ENVELOPE_##symbol] = label,
+                                                               ENVELOPE_FAULTS(FAULT_LABEL)
+#undef FAULT_LABEL
+        };
 
-struct command {
-        struct slice name;
-        enum verb verb;
-        size_t n_arguments_min;
-        size_t n_arguments_max;
-};
-
-static const struct command commands[] = {
-        { SLICE_LITERAL("SET"), VERB_SET, 2, N_ARGUMENTS_ANY }, /* its options are looked at one by one */
-        { SLICE_LITERAL("GET"), VERB_GET, 1, 1 },
-        { SLICE_LITERAL("DEL"), VERB_DEL, 1, 1 },
-        { SLICE_LITERAL("VDEL"), VERB_VDEL, 2, 2 },
-        { SLICE_LITERAL("KEYNOTIFY"), VERB_KEYNOTIFY, 1, 2 },
-        { SLICE_LITERAL("SCAN"), VERB_SCAN, 1, 2 },
-};
+        return labels[fault];
+}
 
 void invocation_properties(const struct decoder *decoder,
                            struct slice ret_names[INVOCATION_PROPERTIES_MAX]) {
@@ -39,28 +31,6 @@ void invocation_properties(const struct decoder *decoder,
         };
 
         memcpy(ret_names, names, sizeof(names));
-}
-
-static const struct command *find_command(struct slice name) {
-        for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-                if (slice_equal(name, commands[i].name))
-                        return &commands[i];
-        return NULL;
-}
-
-struct slice verb_text(enum verb verb) {
-        for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-                if (commands[i].verb == verb)
-                        return commands[i].name;
-        return (struct slice){ 0 };
-}
-
-bool verb_from_text(struct slice text, enum verb *ret_verb) {
-        const struct command *command = find_command(text);
-
-        if (command)
-                *ret_verb = command->verb;
-        return command;
 }
 
 static bool is_word(struct slice word, const char *text) {
@@ -146,19 +116,16 @@ static enum outcome decode_arguments(const struct slice *arguments, size_t n_arg
 
 static enum outcome decode_payload(struct slice payload, struct request *request) {
         struct slice words[N_WORDS_MAX];
-        const struct command *command;
         size_t n_words, n_arguments;
 
         if (resp3_read_request(payload, words, N_WORDS_MAX, &n_words) < 0)
                 return OUTCOME_SYNTAX_ERROR;
 
-        command = find_command(words[0]);
-        if (!command)
+        if (!verb_from_text(words[0], &request->verb))
                 return OUTCOME_UNKNOWN_COMMAND;
 
-        request->verb = command->verb;
         n_arguments = n_words - 1;
-        if (n_arguments < command->n_arguments_min || n_arguments > command->n_arguments_max)
+        if (!verb_takes(request->verb, n_arguments))
                 return OUTCOME_WRONG_NUMBER_OF_ARGUMENTS;
 
         return decode_arguments(words + 1, n_arguments, request);

@@ -5,20 +5,36 @@
 #include "core/engine.h"
 #include "core/outcome.h"
 #include "core/request.h"
+#include "proto/properties.h"
 
 /*
  * From an MQTT message on the invoke topic to a request (protocol sections 2, 4 and 6, checks 1 to 7). Pure;
  * what is decoded points into the message.
  */
 
-/* What is wrong with the envelope, whatever the payload says. */
+/*
+ * Faults of a message that carries a request, whatever its payload (protocol sections 2 and 3).
+ *
+ *   X(symbol, label, status, property, message)
+ *
+ * The label is the word in metrics and log lines; the others are sent as `__stat`, `__propName` and `__stMsg`.
+ */
+#define ENVELOPE_FAULTS(X)                                                                                  \
+        X(QOS, "wrong qos", "400", "QoS", "a request must be published at QoS 1")                           \
+        X(CORRELATION, "no correlation data", "400", "Correlation Data",                                    \
+          "a request needs correlation data")                                                               \
+        X(VERSION, "unsupported version", "505", PROPERTY_VERSION, "the protocol version is not supported")
+
 enum envelope_fault {
         ENVELOPE_OK,
-        ENVELOPE_QOS,         /* not 1: status 400 */
-        ENVELOPE_CORRELATION, /* no Correlation Data: status 400 */
-        ENVELOPE_VERSION,     /* a protocol version that is not served: status 505 */
-        N_ENVELOPE_FAULTS,
+#define ENVELOPE_ENUM(symbol, ...) ENVELOPE_##symbol,
+        ENVELOPE_FAULTS(ENVELOPE_ENUM)
+#undef ENVELOPE_ENUM
+                N_ENVELOPE_FAULTS,
 };
+
+/* The word in metrics and log lines; "none" for ENVELOPE_OK. */
+const char *envelope_fault_label(enum envelope_fault fault);
 
 enum invocation_result {
         INVOCATION_REQUEST, /* to be executed */
@@ -43,10 +59,6 @@ struct decoder {
         const char *persistence_name;
         struct slice persistence_value;
 };
-
-/* A verb as requests have it, upper case; absent for N_VERBS. */
-struct slice verb_text(enum verb verb);
-bool verb_from_text(struct slice text, enum verb *ret_verb);
 
 /* engine: is told what will be asked of it while the rest is read, engine_expect(); NULL: none. */
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,

@@ -7,7 +7,7 @@
 
 #include "common/hlc.h"
 #include "storage/checksum.h"
-#include "storage/outcome_names.h"
+#include "core/outcome.h"
 
 /* Which table a checksum belongs to: no row can stand for another table's. */
 enum { CHECKSUM_ENTRY = 1, CHECKSUM_REGISTRATION, CHECKSUM_ANSWER };

@@ -7,7 +7,7 @@
 
 #include "common/assert.h"
 #include "daemon_state.h"
-#include "outcomes.h"
+#include "core/outcome.h"
 #include "sim/check.h"
 #include "sim/world.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "storage/outcome_names.h"
+#include "core/outcome.h"
 #include "unit/disk.h"
 #include "unit/table.h"
 
