@@ -58,6 +58,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, c
                 return r;
 
         memcpy(daemon->instance_id, header.instance_id, sizeof(header.instance_id));
+        daemon->stored_clock = header.clock;
         *ret_daemon = take_ptr(&daemon);
         return 0;
 }
@@ -185,12 +186,31 @@ static void settle(struct daemon *daemon, int result, struct now now) {
         daemon->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
 }
 
+static void note_commit(struct daemon *daemon) {
+        daemon->is_storage_failing = false;
+        daemon->stored_clock = daemon->stored.clock;
+}
+
+/*
+ * Whether a reply carries a version that the stored clock does not cover. KEYNOTIFY answers with the present HLC and
+ * may change no row. If that version were sent before a commit, the HLC could go back below it after a crash.
+ */
+static bool has_uncovered_version(const struct daemon *daemon) {
+        const struct effects *effects = &daemon->batch.effects;
+
+        for (size_t i = 0; i < effects->n_replies; i++)
+                if (effects->replies[i].has_version &&
+                    version_compare(effects->replies[i].version, daemon->stored_clock) > 0)
+                        return true;
+        return false;
+}
+
 /* False: it is not known yet. */
 static bool store(struct daemon *daemon, struct now now) {
         const struct effects *effects = &daemon->batch.effects;
         int r = 0;
 
-        if (effects->n_rows > 0 || daemon->is_commit_due) {
+        if (effects->n_rows > 0 || daemon->is_commit_due || has_uncovered_version(daemon)) {
                 daemon->is_commit_due = false;
                 daemon->stored = (struct storage_batch){
                         .node_id = daemon->engine->config.node_id,
@@ -203,7 +223,7 @@ static bool store(struct daemon *daemon, struct now now) {
                 daemon->commit_from_ns = now.mono_ns;
                 r = daemon->outlet.commit(daemon->outlet.userdata, &daemon->stored);
                 if (r == 0)
-                        daemon->is_storage_failing = false;
+                        note_commit(daemon);
         }
         if (r > 0) {
                 daemon->is_storing = true;
@@ -272,7 +292,7 @@ static void count_commit(struct daemon *daemon, struct now now) {
 
 void daemon_committed(struct daemon *daemon, int result, struct now now) {
         if (result == 0) {
-                daemon->is_storage_failing = false;
+                note_commit(daemon);
                 count_commit(daemon, now);
         }
         settle(daemon, result, now);

@@ -25,6 +25,7 @@ struct daemon {
         struct inbox inbox;
         struct batch batch;
         struct storage_batch stored; /* the batch as storage sees it */
+        struct version stored_clock; /* of the last successful commit: no later version may be sent */
         bool is_storing, is_publishing;
         bool is_lost;            /* memory may differ from what is stored: nothing more is executed */
         bool is_commit_due;      /* whether there are rows or not */

@@ -17,6 +17,13 @@ struct version {
         uint32_t counter; /* below 2^31-1 */
 };
 
+/* Return < 0, 0 or > 0, as memcmp(). */
+static inline int version_compare(struct version a, struct version b) {
+        if (a.wall_ms != b.wall_ms)
+                return a.wall_ms < b.wall_ms ? -1 : 1;
+        return (a.counter > b.counter) - (a.counter < b.counter);
+}
+
 struct entry {
         int64_t version_wall_ms;
         uint32_t version_counter;

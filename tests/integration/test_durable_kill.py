@@ -97,3 +97,21 @@ def test_what_was_answered_is_answered_the_same_by_the_next_one(make_site, data,
 
     assert second.payload == first.payload
     assert second.prop("__ts") == first.prop("__ts")
+
+
+def test_no_version_goes_back_behind_one_that_was_only_handed_out(make_site, data):
+    """KEYNOTIFY of a registered key changes no row, and is answered with the store's clock."""
+    site = make_site()
+    store = site.start_store("--data-dir", data)
+    client = site.connect()
+    client.watch("key")
+    ahead = client.clock.now()
+    ahead = ahead._replace(wall_ms=ahead.wall_ms + 50000)
+    client.request("GET", "key", ts=ahead)
+    seen = client.request("KEYNOTIFY", "key", ts=None, correlation=b"short").ts
+    assert seen.wall_ms >= ahead.wall_ms
+
+    store.kill()
+    store.start()
+
+    assert client.request("SET", "key", "value").ts > seen

@@ -24,25 +24,26 @@ __attribute__((format(printf, 1, 2))) void check_trace(const char *format, ...);
  */
 enum planted {
         PLANTED_NONE,
-        PLANTED_LOST_WRITE,    /* the disk says that it keeps a batch, and keeps all but one key */
-        PLANTED_LOST_REFUSED,  /* it refuses a batch, and has kept a key of it */
-        PLANTED_EARLY_COMMIT,  /* it says that a batch is safe before it is */
-        PLANTED_LOST_CLOCK,    /* it forgets the versions that were given */
-        PLANTED_LOST_TOKEN,    /* it forgets fencing tokens */
-        PLANTED_LOST_ANSWERS,  /* it forgets which requests were answered */
-        PLANTED_LATE_CLOCK,    /* the daemon's clock is late */
-        PLANTED_EARLY_CLOCK,   /* the daemon's clock is ahead */
-        PLANTED_OTHER_REQUEST, /* the network makes two requests of one */
-        PLANTED_SWAPPED,       /* notifications overtake each other */
-        PLANTED_LOST_NOTIFIED, /* one of them is lost */
-        PLANTED_NO_ROOM,       /* the broker never keeps up again */
-        PLANTED_LOST_REQUESTS, /* what one client asks does not arrive */
-        PLANTED_REPEATED,      /* the plugin hands over once more what is sent once more */
-        PLANTED_OLD_WELCOME,   /* its answer to an earlier hello passes for one to the latest */
-        PLANTED_OLD_POLICY,    /* a policy that has changed does not reach the daemon */
-        PLANTED_LONG_LIFE,     /* the disk adds an hour to each key's time */
-        PLANTED_LOST_PAGE,     /* a client misses what a page of a scan lists */
-        PLANTED_OLD_TOKEN,     /* it asks for that page again, not for the next one */
+        PLANTED_LOST_WRITE,       /* the disk says that it keeps a batch, and keeps all but one key */
+        PLANTED_LOST_REFUSED,     /* it refuses a batch, and has kept a key of it */
+        PLANTED_EARLY_COMMIT,     /* it says that a batch is safe before it is */
+        PLANTED_LOST_CLOCK,       /* it forgets the versions that were given */
+        PLANTED_LOST_CLOCK_ALONE, /* it forgets the clock of a batch without rows */
+        PLANTED_LOST_TOKEN,       /* it forgets fencing tokens */
+        PLANTED_LOST_ANSWERS,     /* it forgets which requests were answered */
+        PLANTED_LATE_CLOCK,       /* the daemon's clock is late */
+        PLANTED_EARLY_CLOCK,      /* the daemon's clock is ahead */
+        PLANTED_OTHER_REQUEST,    /* the network makes two requests of one */
+        PLANTED_SWAPPED,          /* notifications overtake each other */
+        PLANTED_LOST_NOTIFIED,    /* one of them is lost */
+        PLANTED_NO_ROOM,          /* the broker never keeps up again */
+        PLANTED_LOST_REQUESTS,    /* what one client asks does not arrive */
+        PLANTED_REPEATED,         /* the plugin hands over once more what is sent once more */
+        PLANTED_OLD_WELCOME,      /* its answer to an earlier hello passes for one to the latest */
+        PLANTED_OLD_POLICY,       /* a policy that has changed does not reach the daemon */
+        PLANTED_LONG_LIFE,        /* the disk adds an hour to each key's time */
+        PLANTED_LOST_PAGE,        /* a client misses what a page of a scan lists */
+        PLANTED_OLD_TOKEN,        /* it asks for that page again, not for the next one */
         N_PLANTED,
 };
 

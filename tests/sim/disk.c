@@ -108,12 +108,8 @@ static void keep_answer(struct disk *disk, const struct row *row) {
         };
 }
 
-static bool is_later(struct version a, struct version b) {
-        return a.wall_ms > b.wall_ms || (a.wall_ms == b.wall_ms && a.counter > b.counter);
-}
-
 void disk_commit(struct disk *disk, const struct storage_batch *batch) {
-        ASSERT(!is_later(disk->header.clock, batch->clock));
+        ASSERT(version_compare(disk->header.clock, batch->clock) <= 0);
         disk->header.clock = batch->clock;
         disk->header.n_departures = batch->n_departures;
 

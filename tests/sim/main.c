@@ -16,6 +16,7 @@ static const char *const planted_names[N_PLANTED] = {
         [PLANTED_LOST_REFUSED] = "lost-refused",
         [PLANTED_EARLY_COMMIT] = "early-commit",
         [PLANTED_LOST_CLOCK] = "lost-clock",
+        [PLANTED_LOST_CLOCK_ALONE] = "lost-clock-alone",
         [PLANTED_LOST_TOKEN] = "lost-token",
         [PLANTED_LOST_ANSWERS] = "lost-answers",
         [PLANTED_LATE_CLOCK] = "late-clock",

@@ -52,12 +52,6 @@ void truth_deinit(struct truth *truth) {
         *truth = (struct truth){ 0 };
 }
 
-static int compare_versions(struct version a, struct version b) {
-        if (a.wall_ms != b.wall_ms)
-                return a.wall_ms < b.wall_ms ? -1 : 1;
-        return (a.counter > b.counter) - (a.counter < b.counter);
-}
-
 struct asked *truth_ask(struct truth *truth, int64_t now_ns) {
         struct asked *asked = calloc(1, sizeof(*asked));
 
@@ -116,7 +110,7 @@ static void check_set(const struct truth *truth, const struct row *row, const st
         struct version version = entry_version(row->entry.after);
 
         CHECK(asked->verb == VERB_SET && asked->n_set == 0, "a request is executed once");
-        CHECK(compare_versions(version, truth->last_set) > 0, "versions only grow");
+        CHECK(version_compare(version, truth->last_set) > 0, "versions only grow");
         CHECK(version.wall_ms > asked->timestamp.wall_ms || (version.wall_ms == asked->timestamp.wall_ms &&
                                                              version.counter > asked->timestamp.counter),
               "a version is greater than its request's timestamp");
@@ -155,7 +149,7 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
                 truth->last_set = change.version;
         } else {
                 CHECK(current != NONE &&
-                              compare_versions(truth->changes[current].version, change.version) == 0,
+                              version_compare(truth->changes[current].version, change.version) == 0,
                       "what goes is what was there");
                 change.asked = truth->changes[current].asked;
                 change.is_expiry = truth->changes[current].deadline_ns <= now.mono_ns;

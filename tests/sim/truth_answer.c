@@ -14,7 +14,7 @@ static bool is_version(struct version a, struct version b) {
 }
 
 static bool is_later(struct version a, struct version b) {
-        return a.wall_ms > b.wall_ms || (a.wall_ms == b.wall_ms && a.counter > b.counter);
+        return version_compare(a, b) > 0;
 }
 
 /* The last change of the key before the request was sent, NONE where there was none. */

@@ -107,7 +107,7 @@ static void step_clock(struct world *world) {
         int64_t most_ms = world->faults.steps_far ? 10 * 3600 * 1000 : 20 * 1000;
 
         world->step_ms = (int64_t)random_below(&world->random, (uint64_t)(2 * most_ms)) - most_ms;
-        world->truth.is_stepped |= world->step_ms < -50 * 1000;
+        world->truth.is_stepped |= world->step_ms < -30 * 1000;
 }
 
 static void turn_disk(struct world *world) {

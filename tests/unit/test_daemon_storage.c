@@ -354,3 +354,33 @@ Test(deferral, of_a_departure_keeps_its_place_among_the_requests) {
                          "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 answers:+OK answers:+OK ");
         broker_deinit(&broker);
 }
+
+Test(storage, covers_a_version_before_it_leaves_though_no_row_has_changed) {
+        struct sending again = { WORDS(S("KEYNOTIFY"), S("k")), .source = S("c"), .no_timestamp = true,
+                                 .correlation = S("short") };
+
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_forget(&broker);
+        broker.n_commits = broker.n_rows_committed = 0;
+        broker.commit_result = 1;
+        broker_send(&broker, again);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_commits, 1);
+        cr_expect_eq(broker.n_rows_committed, 0);
+        cr_expect_eq(broker.n_sent, 0);
+
+        broker_committed(&broker, 0);
+        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+}
+
+Test(storage, that_fails_lets_no_version_leave_that_it_does_not_cover) {
+        struct sending again = { WORDS(S("KEYNOTIFY"), S("k")), .source = S("c"), .no_timestamp = true,
+                                 .correlation = S("short") };
+
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_forget(&broker);
+        broker.commit_result = -EIO;
+        broker_send(&broker, again);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "answers:-ERR the storage has failed ");
+}
