@@ -223,10 +223,13 @@ void publisher_send_connection(struct publisher *publisher, struct slice topic, 
 }
 
 static void publish_hold(struct publisher *publisher, const struct hold *hold) {
-        publisher_send_connection(publisher,
-                                  hold->is_held ? SLICE_LITERAL(BROKER_SIDE_HOLD)
-                                                : SLICE_LITERAL(BROKER_SIDE_RELEASE),
-                                  hold->connection);
+        struct slice topic = SLICE_LITERAL(BROKER_SIDE_RELEASE);
+
+        if (hold->is_disconnected)
+                topic = SLICE_LITERAL(BROKER_SIDE_KICK);
+        else if (hold->is_held)
+                topic = SLICE_LITERAL(BROKER_SIDE_HOLD);
+        publisher_send_connection(publisher, topic, hold->connection);
 }
 
 static void publish_reply(const struct batch *batch, size_t i, struct publisher *publisher, struct now now) {

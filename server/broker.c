@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 #include "common/topics.h"
+#include "core/persistence.h"
 #include "daemon_state.h"
 #include "proto/broker_messages.h"
 
@@ -63,6 +64,11 @@ static void serve_plain(struct daemon *daemon, bool all_have_left, struct now no
 
         if (all_have_left)
                 daemon_step(daemon, &all_left, now);
+        else if (daemon->lost_persistence != PERSISTENCE_ALL &&
+                 watch_n_registrations(&daemon->engine->watch) > 0)
+                log_warning(
+                        "keys that were not stored are lost; without the plugin the clients that watch them "
+                        "cannot be disconnected, and are not told");
         serve(daemon, BROKER_SIDE_PLAIN, now);
 }
 
@@ -101,15 +107,42 @@ static struct slice greeting(const struct daemon *daemon) {
         return (struct slice){ (const uint8_t *)daemon->greeting.text, daemon->greeting.length };
 }
 
+static bool may_have_lost_key(const struct daemon *daemon, const struct registration *registration) {
+        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+
+        registration_names(registration, &client, &key);
+        return buf_failed(&key) ||
+               persistence_may_have_lost(&daemon->engine->config, daemon->lost_persistence, buf_slice(&key));
+}
+
+/* Whether the connection watches a key that the last restart may have lost without a notification. */
+static bool watches_lost_key(const struct daemon *daemon, uint64_t connection) {
+        const struct registration *registration = watch_of_connection(&daemon->engine->watch, connection);
+
+        while (registration && !may_have_lost_key(daemon, registration))
+                registration = registration->next_of_client;
+        return registration;
+}
+
 /*
- * Who is held and has no registrations any more has lost them without a word: they ended while another broker was
- * served, or while this one's plugin did not answer. Its library connects and registers anew.
+ * Disconnects the clients that must register again, and removes their connections from the list of those that are kept:
+ * clients that the plugin tracks but for which the store has no registrations, since these ended while another broker
+ * was served or while the plugin did not answer; and clients that watch a key which the last restart may have lost.
  */
-static void dismiss_losers(struct daemon *daemon, const struct event *kept) {
-        for (size_t i = 0; i < kept->n_connections; i++)
-                if (!watch_of_connection(&daemon->engine->watch, kept->connections[i]))
-                        publisher_send_connection(&daemon->publisher, SLICE_LITERAL(BROKER_SIDE_KICK),
-                                                  kept->connections[i]);
+static void disconnect_losers(struct daemon *daemon, uint64_t *connections, size_t *n_connections) {
+        size_t n_kept = 0;
+
+        for (size_t i = 0; i < *n_connections; i++) {
+                if (watch_of_connection(&daemon->engine->watch, connections[i]) &&
+                    !watches_lost_key(daemon, connections[i]))
+                        connections[n_kept++] = connections[i];
+                else if (effects_reserve_hold(&daemon->batch.effects) == 0)
+                        effects_disconnect(&daemon->batch.effects, connections[i]);
+                else
+                        publisher_lost(&daemon->publisher);
+        }
+        *n_connections = n_kept;
+        daemon->lost_persistence = PERSISTENCE_ALL;
 }
 
 void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now) {
@@ -127,9 +160,9 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
         }
 
         memcpy(daemon->seal, seal.data, sizeof(daemon->seal));
+        disconnect_losers(daemon, connections, &kept.n_connections);
         kept.connections = connections;
         daemon_step(daemon, &kept, now);
-        dismiss_losers(daemon, &kept);
         serve(daemon, BROKER_SIDE_PROVEN, now);
 }
 

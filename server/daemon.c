@@ -14,6 +14,7 @@
 #include "common/broker_side.h"
 #include "common/cleanup.h"
 #include "common/topics.h"
+#include "core/persistence.h"
 #include "restore.h"
 
 /* A batch that has grown to this is published before anything is added. */
@@ -59,6 +60,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, c
 
         memcpy(daemon->instance_id, header.instance_id, sizeof(header.instance_id));
         daemon->stored_clock = header.clock;
+        daemon->lost_persistence = header.persistence;
         *ret_daemon = take_ptr(&daemon);
         return 0;
 }
@@ -84,6 +86,15 @@ bool daemon_is_open(const struct daemon *daemon) {
 
 int daemon_step(struct daemon *daemon, const struct event *event, struct now now) {
         return engine_step(daemon->engine, event, now, &daemon->batch.effects);
+}
+
+/* Until the clients that the last restart concerns are disconnected the next one concerns them too. */
+uint64_t daemon_persistence(const struct daemon *daemon) {
+        uint64_t present = persistence_digest(&daemon->engine->config);
+
+        return daemon->lost_persistence == PERSISTENCE_ALL || daemon->lost_persistence == present
+                       ? present
+                       : PERSISTENCE_UNKNOWN;
 }
 
 /* 1. One batch after the other */
@@ -218,6 +229,7 @@ static bool store(struct daemon *daemon, struct now now) {
                         .n_rows = effects->n_rows,
                         .clock = daemon->engine->clock.last,
                         .n_departures = daemon->engine->n_departures,
+                        .persistence = daemon_persistence(daemon),
                         .now = now,
                 };
                 daemon->commit_from_ns = now.mono_ns;

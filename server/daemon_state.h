@@ -25,6 +25,7 @@ struct daemon {
         struct inbox inbox;
         struct batch batch;
         struct storage_batch stored; /* the batch as storage sees it */
+        uint64_t lost_persistence;   /* what the last restart may have lost, see core/persistence.h */
         struct version stored_clock; /* of the last successful commit: no later version may be sent */
         bool is_storing, is_publishing;
         bool is_lost;            /* memory may differ from what is stored: nothing more is executed */
@@ -61,6 +62,9 @@ bool daemon_is_open(const struct daemon *daemon);
 
 /* Adds what the event leads to to the batch, which is open. As engine_step(). */
 int daemon_step(struct daemon *daemon, const struct event *event, struct now now);
+
+/* What storage is to note of what the next restart may lose. */
+uint64_t daemon_persistence(const struct daemon *daemon);
 
 /* requests.c */
 

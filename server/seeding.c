@@ -90,14 +90,16 @@ static int set_all(struct engine *engine, struct seed *seed, struct now now, str
         return r;
 }
 
-static int store(struct engine *engine, struct storage *storage, const struct effects *effects,
+static int store(struct daemon *daemon, struct storage *storage, const struct effects *effects,
                  struct now now) {
+        const struct engine *engine = daemon->engine;
         const struct storage_batch batch = {
                 .node_id = engine->config.node_id,
                 .rows = effects->rows,
                 .n_rows = effects->n_rows,
                 .clock = engine->clock.last,
                 .n_departures = engine->n_departures,
+                .persistence = daemon_persistence(daemon),
                 .now = now,
         };
 
@@ -118,7 +120,9 @@ int seeding_run(struct daemon *daemon, struct storage *storage, const char *file
                 return r == -ENOMEM ? r : -EBADMSG;
         }
 
-        r = store(daemon->engine, storage, &effects, now);
+        if (effects.n_notifications > 0) /* they are not sent: the clients register again instead */
+                daemon->lost_persistence = PERSISTENCE_UNKNOWN;
+        r = store(daemon, storage, &effects, now);
         if (r < 0) {
                 log_error("cannot start: the keys of --seed %s could not be stored: %s",
                           LOG_TEXT(slice_from_string(file)), strerror(-r));

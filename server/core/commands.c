@@ -4,9 +4,9 @@
 
 #include <errno.h>
 
-#include "common/glob.h"
 #include "common/topics.h"
 #include "core/departure.h"
+#include "core/persistence.h"
 #include "core/revocation.h"
 
 #define NS_PER_MS INT64_C(1000000)
@@ -135,13 +135,8 @@ static int64_t set_deadline(const struct step *step) {
 
 /* Whether storage keeps what this SET stores. */
 static bool is_persistent(const struct engine *engine, const struct request *request) {
-        const struct engine_config *config = &engine->config;
-        uint64_t budget = SCAN_PAGE_STEPS_MAX;
-
-        if (config->persist != PERSIST_CUSTOM)
-                return config->persist == PERSIST_ALL;
-        return request->wants_persistence ||
-               (config->persist_pattern.data && glob_match(config->persist_pattern, request->key, &budget));
+        return persistence_keeps(&engine->config, request->key) ||
+               (engine->config.persist == PERSIST_CUSTOM && request->wants_persistence);
 }
 
 /* Stores the value in the place of `replaced`, which may be NULL. */

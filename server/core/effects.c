@@ -34,7 +34,6 @@ static void reset_notifications(struct effects *effects) {
         for (size_t i = 0; i < effects->n_notifications; i++)
                 registration_unref(effects->notifications[i].registration);
 
-        effects->n_holds = 0;
         effects->n_changes = 0;
         effects->n_notifications = 0;
 }
@@ -49,14 +48,26 @@ static struct reply *reset_reply(struct reply *reply) {
 void effects_reset(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
+        effects->n_holds = 0;
         for (size_t i = 0; i < effects->n_replies; i++)
                 reset_reply(&effects->replies[i]);
         effects->n_replies = 0;
 }
 
+/* Registrations that ended have ended, so their connections are still to be disconnected. */
+static void keep_disconnects(struct effects *effects) {
+        size_t n_kept = 0;
+
+        for (size_t i = 0; i < effects->n_holds; i++)
+                if (effects->holds[i].is_disconnected)
+                        effects->holds[n_kept++] = effects->holds[i];
+        effects->n_holds = n_kept;
+}
+
 void effects_fail(struct effects *effects, enum outcome outcome) {
         reset_rows(effects);
         reset_notifications(effects);
+        keep_disconnects(effects);
         for (size_t i = 0; i < effects->n_replies; i++)
                 reset_reply(&effects->replies[i])->outcome = outcome;
 }
@@ -148,7 +159,16 @@ void effects_hold(struct effects *effects, uint64_t connection, bool is_held) {
                 return;
 
         ASSERT(effects->n_holds < effects->holds_capacity);
-        effects->holds[effects->n_holds++] = (struct hold){ connection, is_held };
+        effects->holds[effects->n_holds++] = (struct hold){ .connection = connection, .is_held = is_held };
+}
+
+void effects_disconnect(struct effects *effects, uint64_t connection) {
+        if (connection == 0)
+                return;
+
+        ASSERT(effects->n_holds < effects->holds_capacity);
+        effects->holds[effects->n_holds++] =
+                (struct hold){ .connection = connection, .is_disconnected = true };
 }
 
 int effects_reserve_row(struct effects *effects) {

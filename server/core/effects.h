@@ -34,10 +34,14 @@ struct notification {
         size_t change; /* index into changes */
 };
 
-/* A connection that got its first registration, or lost its last by STOP: for the broker, which must know. */
+/*
+ * What the plugin is to do with a connection: to track it, since it has its first registration; to untrack it, since it
+ * has no registration any more; or to disconnect it, so that its client registers again.
+ */
 struct hold {
         uint64_t connection;
         bool is_held;
+        bool is_disconnected;
 };
 
 struct effects {
@@ -83,6 +87,9 @@ int effects_reserve_hold(struct effects *effects);
 /* connection 0, one that has no number, is left out. */
 void effects_hold(struct effects *effects, uint64_t connection, bool is_held);
 
+/* Likewise: the connection is to end. There must be room: effects_reserve_hold(). */
+void effects_disconnect(struct effects *effects, uint64_t connection);
+
 /* Returns 0 or -ENOMEM. After 0 the next effects_row() cannot fail. */
 int effects_reserve_row(struct effects *effects);
 
@@ -91,6 +98,6 @@ void effects_row(struct effects *effects, struct row row);
 
 /*
  * For a batch that could not be stored, after engine_undo(): every answer becomes this outcome, and nobody is
- * told of what has not happened.
+ * told of what has not happened. Connections whose registrations ended are disconnected all the same.
  */
 void effects_fail(struct effects *effects, enum outcome outcome);

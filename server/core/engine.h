@@ -22,6 +22,10 @@ enum persist {
         PERSIST_CUSTOM, /* those that match the pattern, and those whose SET asks for it */
 };
 
+/* Digests of which keys storage keeps: see core/persistence.h. */
+#define PERSISTENCE_ALL     UINT64_C(0) /* every key: a restart loses none */
+#define PERSISTENCE_UNKNOWN UINT64_MAX  /* a restart may lose or change any key */
+
 struct engine_config {
         struct slice node_id; /* copied; hlc_node_is_valid() */
         uint64_t seed;        /* of every hash: random, as keys come from strangers */

@@ -126,6 +126,7 @@ static enum exit_code store_batch(struct directory *directory) {
                 .n_rows = directory->effects.n_rows,
                 .clock = directory->engine->clock.last,
                 .n_departures = directory->engine->n_departures,
+                .persistence = PERSISTENCE_UNKNOWN, /* no client is notified of what is imported */
                 .now = directory->now,
         };
         int r;

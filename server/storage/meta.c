@@ -12,7 +12,7 @@ const char kept_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
                                    " ('seed', ?1), ('instance_id', ?2), ('node_id', ?3),"
                                    " ('clock_wall_ms', ?4), ('clock_counter', ?5), ('departures', ?6),"
                                    " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
-                                   " ('rows_checksum', ?10), ('checksum', ?11)";
+                                   " ('rows_checksum', ?10), ('checksum', ?11), ('persistence', ?12)";
 
 static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
                                " (SELECT value FROM meta WHERE name = 'instance_id'),"
@@ -24,11 +24,12 @@ static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'see
                                " (SELECT value FROM meta WHERE name = 'wall_shift_ms'),"
                                " (SELECT value FROM meta WHERE name = 'commits'),"
                                " (SELECT value FROM meta WHERE name = 'rows_checksum'),"
-                               " (SELECT value FROM meta WHERE name = 'checksum')";
+                               " (SELECT value FROM meta WHERE name = 'checksum'),"
+                               " (SELECT value FROM meta WHERE name = 'persistence')";
 
 #define SEED_LENGTH 16
 
-static uint64_t meta_checksum(const struct kept_meta *meta) {
+static uint64_t meta_checksum(const struct kept_meta *meta, bool has_persistence) {
         const uint64_t numbers[] = {
                 meta->header.seed,
                 (uint64_t)meta->header.clock.wall_ms,
@@ -38,12 +39,14 @@ static uint64_t meta_checksum(const struct kept_meta *meta) {
                 (uint64_t)meta->shift_ms,
                 meta->n_commits,
                 meta->rows_checksum,
+                meta->header.persistence,
         };
-
+        /* an earlier version stored no persistence, and did not count it */
+        size_t n_numbers = sizeof(numbers) / sizeof(numbers[0]) - !has_persistence;
         uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
 
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
-        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        return checksum_add_numbers(checksum, numbers, n_numbers);
 }
 
 int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
@@ -55,7 +58,8 @@ int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
                 meta->shift_ms,
                 (int64_t)meta->n_commits,
                 (int64_t)meta->rows_checksum,
-                (int64_t)meta_checksum(meta),
+                (int64_t)meta_checksum(meta, true),
+                (int64_t)meta->header.persistence,
         };
         char seed[SEED_LENGTH + 1];
         int code;
@@ -75,6 +79,7 @@ int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         struct kept_meta meta = { 0 };
         const char *seed, *instance_id, *node_id;
+        bool has_persistence;
         int code;
 
         code = database_prepare(db, read_sql, &statement);
@@ -100,7 +105,10 @@ int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         meta.shift_ms = sqlite3_column_int64(statement, 7);
         meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 8);
         meta.rows_checksum = (uint64_t)sqlite3_column_int64(statement, 9);
-        if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta))
+        has_persistence = sqlite3_column_type(statement, 11) != SQLITE_NULL;
+        meta.header.persistence =
+                has_persistence ? (uint64_t)sqlite3_column_int64(statement, 11) : PERSISTENCE_UNKNOWN;
+        if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta, has_persistence))
                 return SQLITE_CORRUPT;
 
         *ret_meta = meta;

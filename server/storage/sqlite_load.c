@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "storage/acknowledged.h"
 #include "storage/database.h"
+#include "storage/header.h"
 #include "storage/rows.h"
 #include "storage/timescale.h"
 
@@ -148,13 +149,20 @@ static int take_table(struct load *load, size_t table) {
         return code == SQLITE_DONE ? 0 : fail(load, code);
 }
 
-/* Whether all is there that anyone was told of. */
-static int check_acknowledged(const struct load *load, const struct kept_meta *meta) {
+/*
+ * Checks that the database has every commit that was acknowledged. Where no note of this instance says which those are,
+ * an older copy may have been put into the directory. It gets a new instance id, so that the plugin disconnects the
+ * clients of the instance that it was copied from.
+ */
+static int check_acknowledged(const struct load *load, struct kept_meta *meta) {
         struct acknowledged acknowledged;
 
+        if (meta->n_commits == 0)
+                return 0;
         if (acknowledged_read(load->directory->fd, &acknowledged) < 0 ||
-            strcmp(acknowledged.instance_id, meta->header.instance_id) != 0 ||
-            acknowledged.n_commits <= meta->n_commits)
+            strcmp(acknowledged.instance_id, meta->header.instance_id) != 0)
+                return storage_header_renew_instance(&meta->header);
+        if (acknowledged.n_commits <= meta->n_commits)
                 return 0;
         return database_refuse(
                 load->directory, DIRECTORY_DATABASE,

@@ -23,6 +23,7 @@ struct storage_header {
         char instance_id[33];  /* text; made anew with an empty storage: see common/broker_side.h */
         struct version clock;  /* at or above every version that was given */
         uint64_t n_departures; /* as the engine counted them */
+        uint64_t persistence;  /* of the last batch: which keys a restart may lose, see core/persistence.h */
 };
 
 /* Takes what was kept. Each returns 0 or -ENOMEM, which ends the loading. Arguments are borrowed for the call. */
@@ -54,6 +55,7 @@ struct storage_batch {
         size_t n_rows;
         struct version clock;
         uint64_t n_departures;
+        uint64_t persistence;
         struct now now; /* of the batch: deadlines are put on the wall clock by it */
 };
 

@@ -37,7 +37,7 @@ static bool is_watching(const struct model *model, struct slice client) {
 
 static void hold(struct model_effects *effects, uint64_t connection, bool is_held) {
         if (connection != 0)
-                effects->holds[effects->n_holds++] = (struct hold){ connection, is_held };
+                effects->holds[effects->n_holds++] = (struct hold){ .connection = connection, .is_held = is_held };
 }
 
 /* What a client registered over another connection than this one ended with that. */

@@ -2,6 +2,10 @@
 
 /* Protocol section 9, beside a broker with the plugin: who has proven to be there, who sends, who has left. */
 
+#include <errno.h>
+
+#include "core/persistence.h"
+#include "daemon_state.h"
 #include "unit/broker.h"
 #include "unit/table.h"
 
@@ -334,4 +338,52 @@ Test(proven, takes_the_new_seal_and_no_longer_the_old_one) {
         broker_forget(&broker);
         send_stamped("KEYNOTIFY", "k", NULL, OTHER_SEAL ":7");
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hold:7 answers:+OK ");
+}
+
+/* A client that watches a key which is stored for certain, before a restart that loses the others. */
+static void setup_custom(void) {
+        struct daemon_config config = broker_config();
+
+        config.engine.persist = PERSIST_CUSTOM;
+        config.engine.persist_pattern = S("stored/*");
+        broker_init_down(&broker, config);
+        meet_plugin(false);
+        broker_say(&broker, SYS "welcome", SEAL "\n");
+        send_stamped("KEYNOTIFY", "stored/k", NULL, SEAL ":5");
+        daemon_down(broker.daemon);
+        broker.daemon->lost_persistence = persistence_digest(&broker.daemon->engine->config);
+}
+
+static void come_back(const char *welcome) {
+        meet_plugin(true);
+        broker_forget(&broker);
+        broker_say(&broker, SYS "welcome", welcome);
+        broker_flush(&broker);
+}
+
+Test(lost_keys, have_their_watchers_disconnected_once, .fini = teardown) {
+        setup_custom();
+        come_back(SEAL "\n5\n");
+        cr_expect_str_eq(broker_sent(&broker), "");
+        cr_expect_eq(daemon_persistence(broker.daemon), persistence_digest(&broker.daemon->engine->config));
+
+        send_stamped("KEYNOTIFY", "k", NULL, SEAL ":5");
+        daemon_down(broker.daemon);
+        come_back(SEAL "\n5\n"); /* the process is the same: nothing was lost */
+        cr_expect_str_eq(broker_sent(&broker), "");
+
+        daemon_down(broker.daemon);
+        broker.daemon->lost_persistence = PERSISTENCE_UNKNOWN;
+        cr_expect_eq(daemon_persistence(broker.daemon), PERSISTENCE_UNKNOWN);
+        come_back(SEAL "\n5\n");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");
+        cr_expect_eq(watch_n_registrations(&broker.daemon->engine->watch), 0);
+}
+
+Test(lost_keys, have_their_watchers_disconnected_though_that_cannot_be_stored, .fini = teardown) {
+        setup_custom();
+        broker.daemon->lost_persistence = PERSISTENCE_UNKNOWN;
+        broker.commit_result = -EIO;
+        come_back(SEAL "\n5\n");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");
 }
