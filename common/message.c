@@ -36,6 +36,35 @@ size_t message_size(const struct message *message) {
         return size;
 }
 
+static size_t varint_size(uint64_t value) {
+        size_t size = 1;
+
+        for (; value > 127; value >>= 7)
+                size++;
+        return size;
+}
+
+/* A property of one text, or of two: identifier, and two bytes of length before each. */
+static size_t text_property_size(struct slice text) {
+        return text.data ? 1 + 2 + text.length : 0;
+}
+
+uint64_t message_packet_size(const struct message *message) {
+        uint64_t properties, size;
+
+        properties = 2 /* Payload Format Indicator */ +
+                     text_property_size(SLICE_LITERAL(MESSAGE_CONTENT_TYPE)) +
+                     text_property_size(message->response_topic) +
+                     text_property_size(message->correlation_data) + (message->has_expiry ? 1 + 4 : 0);
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                properties += 1 + 2 + message->user_properties[i].name.length + 2 +
+                              message->user_properties[i].value.length;
+
+        size = 2 + message->topic.length + 2 /* packet identifier */ + varint_size(properties) + properties +
+               message->payload.length;
+        return 1 + varint_size(size) + size;
+}
+
 struct message *message_copy(const struct message *message) {
         size_t n_texts = 4 + 2 * message->n_user_properties;
         struct message *copy = malloc(message_size(message) + n_texts);

@@ -18,6 +18,8 @@ struct user_property {
 /* What we send has fewer; of what we receive, only properties that somebody reads are kept. */
 #define MESSAGE_USER_PROPERTIES_MAX 12
 
+#define MESSAGE_CONTENT_TYPE "application/octet-stream"
+
 struct message {
         struct slice topic;
         struct slice payload;
@@ -35,6 +37,18 @@ struct slice message_property(const struct message *message, const char *name);
 
 /* All the message's bytes. */
 size_t message_size(const struct message *message);
+
+/* The largest packet of MQTT: a fixed header of 5 bytes, and what 4 bytes can count. */
+#define MESSAGE_PACKET_MAX 268435460
+
+/* Longest encoding of a length in a packet (MQTT 5, 1.5.5). */
+#define MESSAGE_VARINT_MAX 4
+
+/*
+ * Size of the message as an MQTT 5 PUBLISH at QoS 1 that we send, in bytes. It has a Content Type and a Payload Format
+ * Indicator beside what the message says.
+ */
+uint64_t message_packet_size(const struct message *message);
 
 /* A copy in one allocation that borrows nothing, with a NUL behind each text; freed with free(). NULL: out of memory. */
 struct message *message_copy(const struct message *message);

@@ -6,10 +6,14 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/cleanup.h"
 #include "common/topics.h"
 #include "proto/broker_messages.h"
 
 #define NS_PER_S INT64_C(1000000000)
+
+/* Up to here the length of a client's id does not count against its notifications. */
+#define ORDINARY_CLIENT_ID_MAX 128
 
 /* Where an answer goes. Its texts lie in the batch's buffer, each followed by a NUL. */
 struct envelope {
@@ -25,6 +29,10 @@ struct envelope {
         uint64_t number;            /* for the hooks */
         size_t n_notifications_due; /* of the batch: they leave before it */
 };
+
+static void cleanup_entry(struct entry **entry) {
+        entry_unref(*entry);
+}
 
 void batch_deinit(struct batch *batch) {
         effects_deinit(&batch->effects);
@@ -244,23 +252,37 @@ static void publish_reply(const struct batch *batch, size_t i, struct publisher 
                 send_answer(batch, envelope, publisher, &answer, now);
 }
 
-/* message: what all notifications of this change have in common. */
+/* Makes it one that the plugin delivers. correlation is borrowed as the topic is. */
+static void address_delivery(struct message *message, struct slice topic,
+                             const struct broker_side_pair *correlation) {
+        message->topic = SLICE_LITERAL(BROKER_SIDE_DELIVER);
+        message->response_topic = topic;
+        message->correlation_data =
+                (struct slice){ (const uint8_t *)correlation->text, correlation->length };
+}
+
+/*
+ * message: what all notifications of this change have in common. A client whose notification does not fit, since its id
+ * is very long, would wait for it without end: it is disconnected instead.
+ */
 static void publish_notification(struct publisher *publisher, struct registration *registration, bool is_set,
                                  struct message message) {
         struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
         struct broker_side_pair correlation;
         uint16_t id;
+        int r;
 
         message.topic = topic;
         if (publisher->direct) {
                 correlation = broker_side_pair(registration->connection, ++publisher->last_sequence);
-                message.topic = SLICE_LITERAL(BROKER_SIDE_DELIVER);
-                message.response_topic = topic;
-                message.correlation_data =
-                        (struct slice){ (const uint8_t *)correlation.text, correlation.length };
+                address_delivery(&message, topic, &correlation);
         }
 
-        if (publisher_send(publisher, &message, &id) < 0)
+        r = publisher_send(publisher, &message, &id);
+        if (r == -EMSGSIZE && publisher->direct)
+                publisher_send_connection(publisher, SLICE_LITERAL(BROKER_SIDE_KICK),
+                                          registration->connection);
+        if (r < 0)
                 return;
         if (is_set)
                 publisher->counters->n_notifications_set++;
@@ -268,6 +290,64 @@ static void publish_notification(struct publisher *publisher, struct registratio
                 publisher->counters->n_notifications_deleted++;
         if (publisher->notified)
                 publisher->notified(publisher->userdata, registration, id);
+}
+
+/* Size of a packet beside those parts of it that are added to it later, which may make its lengths longer. */
+static uint64_t size_without_parts(const struct message *message) {
+        return message_packet_size(message) + 2 * (MESSAGE_VARINT_MAX - 1);
+}
+
+static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) {
+        static const struct version longest = { INT64_MAX, INT32_MAX };
+        const struct broker_side_pair correlation = broker_side_pair(UINT64_MAX, UINT64_MAX);
+        CLEANUP(cleanup_entry) struct entry *entry = NULL;
+        struct change change = { .version = longest };
+        struct message message;
+        int r;
+
+        r = entry_new(&entry, SLICE_LITERAL(""), SLICE_LITERAL(""), longest, NULL);
+        if (r < 0)
+                return r;
+        change.entry = entry;
+        r = encoder_notification(encoder, &change, &message);
+        if (r < 0)
+                return r;
+
+        address_delivery(&message, SLICE_LITERAL(""), &correlation);
+        *ret_n_bytes = size_without_parts(&message) - entry_blob(entry).length +
+                       topic_notify_length(ORDINARY_CLIENT_ID_MAX, 0);
+        return 0;
+}
+
+static int measure_reply(struct encoder *encoder, uint64_t *ret_n_bytes) {
+        struct reply reply = { .outcome = OUTCOME_DONE,
+                               .has_version = true,
+                               .version = { INT64_MAX, INT32_MAX } };
+        struct message message;
+        int r;
+
+        r = encoder_reply(encoder, &reply, &message);
+        if (r < 0)
+                return r;
+
+        message.correlation_data = SLICE_LITERAL("");
+        message.has_expiry = true;
+        *ret_n_bytes = size_without_parts(&message) - message.payload.length;
+        return 0;
+}
+
+int batch_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct packet_limits *ret_limits) {
+        struct packet_limits limits = { .max_bytes = max_bytes };
+        int r;
+
+        r = measure_notification(encoder, &limits.notification_bytes);
+        if (r == 0)
+                r = measure_reply(encoder, &limits.reply_bytes);
+        if (r < 0)
+                return r;
+
+        *ret_limits = limits;
+        return 0;
 }
 
 static int n_deliveries(const struct publisher *publisher, const struct registration *registration) {

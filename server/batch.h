@@ -100,6 +100,12 @@ void batch_count(const struct batch *batch, struct counters *counters);
  */
 bool batch_publish(struct batch *batch, struct publisher *publisher, struct now now);
 
+/*
+ * What packets of at most max_bytes leave for values and replies. Notifications are measured as they are given to the
+ * plugin, which is more than on a plain broker. Returns 0 or -ENOMEM.
+ */
+int batch_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct packet_limits *ret_limits);
+
 /* Says that something was lost for want of memory, and counts it. */
 void publisher_lost(struct publisher *publisher);
 

@@ -28,6 +28,16 @@ static void daemon_cleanup(struct daemon **daemon) {
         daemon_free(*daemon);
 }
 
+static int set_max_packet(struct daemon *daemon, uint64_t n_bytes) {
+        struct packet_limits limits;
+        int r;
+
+        r = batch_packet_limits(&daemon->encoder, n_bytes, &limits);
+        if (r == 0)
+                engine_set_packet_limits(daemon->engine, &limits);
+        return r;
+}
+
 int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, const struct outlet *outlet,
                const struct daemon_callbacks *callbacks, struct storage *storage, struct now now) {
         CLEANUP(daemon_cleanup) struct daemon *daemon = calloc(1, sizeof(*daemon));
@@ -55,6 +65,10 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, c
         daemon->presence_topic = config->presence_topic;
 
         r = restore_engine(&daemon->engine, &header, storage, &config->engine, now);
+        if (r < 0)
+                return r;
+
+        r = set_max_packet(daemon, MESSAGE_PACKET_MAX);
         if (r < 0)
                 return r;
 
@@ -394,4 +408,9 @@ void daemon_set_hooks(struct daemon *daemon, const struct hooks *hooks) {
 
 void daemon_set_limits(struct daemon *daemon, const struct engine_config *config) {
         engine_set_limits(daemon->engine, config);
+}
+
+void daemon_set_max_packet(struct daemon *daemon, uint64_t n_bytes) {
+        if (set_max_packet(daemon, n_bytes) < 0) /* what does not fit is dropped where it is published */
+                publisher_lost(&daemon->publisher);
 }

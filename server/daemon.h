@@ -88,6 +88,12 @@ bool daemon_has_work(const struct daemon *daemon);
 /* Before the first message. Borrowed. */
 void daemon_set_hooks(struct daemon *daemon, const struct hooks *hooks);
 
+/*
+ * The broker's maximum packet size, in bytes; MESSAGE_PACKET_MAX before the first call. Requests that are executed from
+ * here on follow it.
+ */
+void daemon_set_max_packet(struct daemon *daemon, uint64_t n_bytes);
+
 /* As engine_set_limits(). */
 void daemon_set_limits(struct daemon *daemon, const struct engine_config *config);
 

@@ -23,6 +23,8 @@ static const struct {
         [OUTCOME_KEY_TOO_LONG_TO_NOTIFY] = { true, LOG_INFO },
         [OUTCOME_CLIENT_UNKNOWN] = { true, LOG_INFO },
         [OUTCOME_QUOTA_EXCEEDED] = { true, LOG_WARNING },
+        [OUTCOME_VALUE_TOO_LARGE] = { true, LOG_WARNING },
+        [OUTCOME_REPLY_TOO_LARGE] = { true, LOG_WARNING },
         [OUTCOME_OUT_OF_MEMORY] = { true, LOG_ERROR },
 };
 
@@ -81,6 +83,10 @@ void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, c
                 break;
         case OUTCOME_QUOTA_EXCEEDED:
                 add_quota(&fields, engine, request);
+                break;
+        case OUTCOME_VALUE_TOO_LARGE:
+        case OUTCOME_REPLY_TOO_LARGE:
+                add_number(&fields, "max_packet_bytes", engine->config.packets.max_bytes);
                 break;
         case OUTCOME_TIMESTAMP_TOO_FAR:
                 add_ahead(&fields, request->timestamp, now.wall_ms);

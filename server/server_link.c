@@ -15,6 +15,7 @@ static void on_up(void *userdata, bool session_kept) {
 
         if (server->has_served && !session_kept)
                 log_warning("the broker has lost our session: what was sent to us meanwhile is lost");
+        daemon_set_max_packet(server->daemon, link_max_packet_bytes(server->link));
         daemon_up(server->daemon, session_kept, server_now(server));
         server_set_deadline_timer(server);
 }

@@ -195,6 +195,9 @@ static void execute_set(struct step *step) {
 
         cost_before = entry ? entry_cost_of(entry) : 0;
         outcome = make_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
+        if (outcome == OUTCOME_DONE &&
+            !packet_limits_allow_set(&step->engine->config.packets, request->key, request->value))
+                outcome = OUTCOME_VALUE_TOO_LARGE;
         if (outcome == OUTCOME_DONE && set(step, entry) < 0)
                 outcome = OUTCOME_OUT_OF_MEMORY;
 
@@ -207,9 +210,16 @@ static void execute_set(struct step *step) {
 
 static void execute_get(struct step *step) {
         struct entry *entry = look_up(step);
+        uint64_t limit;
 
         if (!entry) {
                 answer(step, OUTCOME_NO_VALUE);
+                return;
+        }
+
+        limit = packet_limits_reply_payload(&step->engine->config.packets, step->request);
+        if (limit > 0 && entry_blob(entry).length > limit) {
+                answer(step, OUTCOME_REPLY_TOO_LARGE);
                 return;
         }
 
@@ -316,10 +326,22 @@ static void execute_scan(struct step *step) {
                 .now_ns = step->now.mono_ns,
                 .policy = request->is_own ? NULL : step->engine->config.policy,
                 .asker = request_asker(request),
+                .max_payload_bytes = packet_limits_reply_payload(&step->engine->config.packets, request),
         };
-        int r = scan_page_new(&step->reply->page, &step->engine->store, &query);
 
-        answer(step, r == 0 ? OUTCOME_PAGE : r == -EINVAL ? OUTCOME_SYNTAX_ERROR : OUTCOME_OUT_OF_MEMORY);
+        switch (scan_page_new(&step->reply->page, &step->engine->store, &query)) {
+        case 0:
+                answer(step, OUTCOME_PAGE);
+                break;
+        case -EINVAL:
+                answer(step, OUTCOME_SYNTAX_ERROR);
+                break;
+        case -EMSGSIZE:
+                answer(step, OUTCOME_REPLY_TOO_LARGE);
+                break;
+        default:
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+        }
 }
 
 void command_execute(struct step *step) {

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/dedup.h"
 #include "core/effects.h"
+#include "core/packet_limits.h"
 #include "core/request.h"
 #include "core/store.h"
 #include "core/watch.h"
@@ -36,6 +37,7 @@ struct engine_config {
         enum persist persist;
         struct slice persist_pattern; /* a glob, borrowed; absent: none */
         const struct policy *policy;  /* borrowed; NULL: everything is allowed */
+        struct packet_limits packets;
 };
 
 /* The time of a step, read once a wake-up. Neither may be negative. */
@@ -112,6 +114,9 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
 
 /* From now on config's limits hold; what is stored beyond them stays. */
 void engine_set_limits(struct engine *engine, const struct engine_config *config);
+
+/* From now on packets have these limits; what is stored beyond them stays. */
+void engine_set_packet_limits(struct engine *engine, const struct packet_limits *limits);
 
 /*
  * From here on requests are decided by this policy, borrowed; NULL: everything is allowed. Whoever sets another one than

@@ -39,6 +39,8 @@
               "the key is too long to be notified")                                                         \
         ERROR(CLIENT_UNKNOWN, "client unknown", ON_KEYNOTIFY, "the client id is missing")                   \
         ERROR(QUOTA_EXCEEDED, "quota exceeded", ON_SET | ON_KEYNOTIFY, "the quota has been exceeded")       \
+        ERROR(VALUE_TOO_LARGE, "value too large", ON_SET, "the value is too large")                         \
+        ERROR(REPLY_TOO_LARGE, "reply too large", ON_GET | ON_SCAN, "the reply is too large")               \
         ERROR(OUT_OF_MEMORY, "out of memory", ON_ALL & ~ON_GET, "out of memory")                            \
         /* a batch fails as a whole, and its reads with it: they have seen what is not stored */            \
         ERROR(DISK_FULL, "disk full", ON_ALL, "the disk is full")                                           \

@@ -14,7 +14,9 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/glob.h"
+#include "common/parse.h"
 #include "common/topics.h"
+#include "core/packet_limits.h"
 
 /* A token in binary: the cursor and a keyed hash of it, by which we know our own. */
 struct token {
@@ -103,6 +105,7 @@ struct scan {
         struct scan_page *page;
         size_t n_looked_at;
         size_t n_bytes;
+        uint64_t n_payload_bytes; /* of the reply, as it is written */
         uint64_t budget;
         uint32_t first_hash, last_hash;
         size_t n_listed_before; /* those of last_hash */
@@ -166,9 +169,21 @@ static bool is_full(const struct scan *scan) {
                scan->budget == 0;
 }
 
+/* What a reply has beside its keys: two arrays and a token. */
+#define PAYLOAD_FRAME_BYTES (2 * (1 + PARSE_UINT64_DIGITS_MAX + 2) + 5 + SCAN_TOKEN_LENGTH + 2)
+
+static bool fits_reply(const struct scan *scan, const struct entry *entry) {
+        uint64_t limit = scan->query->max_payload_bytes;
+
+        return limit == 0 ||
+               PAYLOAD_FRAME_BYTES + scan->n_payload_bytes + packet_blob_length(entry->key_length) <= limit;
+}
+
 /* Whether the entry is looked at once more, by a page that begins with it: for its bytes, or with a whole budget. */
 static bool is_too_much(const struct scan *scan, const struct entry *entry, bool is_match) {
-        return is_match ? scan->n_bytes + entry->key_length > SCAN_PAGE_BYTES_MAX : scan->budget == 0;
+        if (!is_match)
+                return scan->budget == 0;
+        return scan->n_bytes + entry->key_length > SCAN_PAGE_BYTES_MAX || !fits_reply(scan, entry);
 }
 
 /* What is listed of the last hash is left to the next page, which begins with all of it. */
@@ -205,11 +220,14 @@ static int scan_shard(struct scan *scan, uint32_t *ret_cursor) {
                         *ret_cursor = hash;
                         return 1;
                 }
+                if (is_match && !fits_reply(scan, entry))
+                        return -EMSGSIZE;
                 if (is_match) {
                         r = list(scan->page, entry);
                         if (r < 0)
                                 return r;
                         scan->n_bytes += entry->key_length;
+                        scan->n_payload_bytes += packet_blob_length(entry->key_length);
                 }
         }
         return 0;

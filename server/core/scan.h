@@ -39,11 +39,12 @@ struct scan_query {
         int64_t now_ns;
         const struct policy *policy; /* leaves out what the asker may not read; NULL: nothing */
         struct asker asker;
+        uint64_t max_payload_bytes; /* of the reply; 0: no limit */
 };
 
 /*
  * Expired entries are left out, and keys that are not UTF-8. Deciding counts among the steps of matching: a page with a
- * policy of many patterns ends earlier. Returns 0, -EINVAL for a token that we did not make or an empty pattern, or
- * -ENOMEM.
+ * policy of many patterns ends earlier, and so does one whose reply could take no more. Returns 0, -EINVAL for a token
+ * that we did not make or an empty pattern, -EMSGSIZE where not even the page's first key fits into the reply, or -ENOMEM.
  */
 int scan_page_new(struct scan_page **ret_page, const struct store *store, const struct scan_query *query);

@@ -55,6 +55,7 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
         link->loop = loop;
         link->backoff_ms = BACKOFF_FIRST_MS;
         link->send_maximum = CLIENT_SEND_MAXIMUM;
+        link->max_packet_bytes = MESSAGE_PACKET_MAX;
         wakeup_pair_withhold(true);
         r = client_new(&link->client, config->client_id, &config->credentials, link);
         wakeup_pair_withhold(false);
@@ -126,6 +127,9 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 
         if (link->n_outstanding >= LINK_OUTSTANDING_MAX)
                 return -EAGAIN;
+        /* the library counts a byte or two less, and the broker closes the connection of a client that sends too much */
+        if (message_packet_size(message) > link->max_packet_bytes)
+                return -EMSGSIZE;
 
         r = mqtt_properties_new(&properties, message);
         if (r < 0)
@@ -147,6 +151,10 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 
 bool link_has_room(const struct link *link) {
         return link->n_outstanding < ROOM_MESSAGES && link->n_outstanding_bytes < ROOM_BYTES;
+}
+
+uint32_t link_max_packet_bytes(const struct link *link) {
+        return link->max_packet_bytes;
 }
 
 void link_set_reading(struct link *link, enum link_reading reading) {

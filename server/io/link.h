@@ -99,6 +99,9 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
  */
 bool link_has_room(const struct link *link);
 
+/* The broker's maximum packet size, as of the present or the last connection; before the first that of MQTT. */
+uint32_t link_max_packet_bytes(const struct link *link);
+
 enum link_reading {
         LINK_READS,
         LINK_WRITES_FIRST, /* reads when nothing is left to write: acknowledgements come the way requests do */

@@ -45,6 +45,9 @@ static void on_connect(struct mosquitto *client, void *userdata, int reason, int
             receive_maximum < CLIENT_SEND_MAXIMUM)
                 link->send_maximum = receive_maximum;
 
+        link->max_packet_bytes = MESSAGE_PACKET_MAX;
+        mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, &link->max_packet_bytes,
+                                      false);
         link->session_kept = flags & 1;
         for (size_t i = 0; i < link->config.n_subscriptions; i++) {
                 const struct link_subscription *subscription = &link->config.subscriptions[i];

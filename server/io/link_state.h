@@ -41,6 +41,7 @@ struct link {
         uint64_t n_outstanding_bytes;
         uint32_t n_bytes_of[65536]; /* by packet identifier */
         uint32_t send_maximum;
+        uint32_t max_packet_bytes; /* that the broker accepts */
         uint64_t close_until_ms;
         void (*closed)(void *userdata);
         uv_getaddrinfo_t resolution;

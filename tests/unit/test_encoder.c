@@ -64,6 +64,8 @@ static const struct {
           S("-ERR the request fencing token is a lower version that the fencing token protecting the "
             "resource\r\n") },
         { "14", OUTCOME_QUOTA_EXCEEDED, SAME("-ERR the quota has been exceeded\r\n") },
+        { "15", OUTCOME_VALUE_TOO_LARGE, SAME("-ERR the value is too large\r\n") },
+        { "16", OUTCOME_REPLY_TOO_LARGE, SAME("-ERR the reply is too large\r\n") },
         { "section 1", OUTCOME_KEY_TOO_LONG_TO_NOTIFY, SAME("-ERR the key is too long to be notified\r\n") },
         { "nobody", OUTCOME_CLIENT_UNKNOWN, SAME("-ERR the client id is missing\r\n") },
         { "out of memory", OUTCOME_OUT_OF_MEMORY, SAME("-ERR out of memory\r\n") },

@@ -63,3 +63,32 @@ Test(message, is_as_large_as_all_its_bytes) {
         message.user_properties[message.n_user_properties++] = (struct user_property){ S("n"), S("vv") };
         cr_expect_eq(message_size(&message), before + 10 + 2 + 1 + 3);
 }
+
+Test(message, is_a_packet_of_so_many_bytes) {
+        struct message message = { .topic = S("t") };
+        /* header; topic; identifier; properties: their length, format indicator, content type */
+        uint64_t least = 2 + (2 + 1) + 2 + (1 + 2 + (3 + strlen(MESSAGE_CONTENT_TYPE)));
+
+        cr_expect_eq(message_packet_size(&message), least);
+        message.payload = S("0123456789");
+        message.response_topic = S("ab");
+        message.correlation_data = S("");
+        message.has_expiry = true;
+        message.user_properties[message.n_user_properties++] = (struct user_property){ S("n"), S("vv") };
+        cr_expect_eq(message_packet_size(&message), least + 10 + (3 + 2) + 3 + 5 + (5 + 3));
+}
+
+Test(message, is_a_larger_packet_where_a_length_takes_another_byte) {
+        static uint8_t bytes[300];
+        struct message message = { .topic = S("t") };
+        uint64_t least = message_packet_size(&message);
+
+        message.payload = (struct slice){ bytes, 128 - (least - 2) };
+        cr_expect_eq(message_packet_size(&message), 1 + 2 + 128);
+        message.payload.length--;
+        cr_expect_eq(message_packet_size(&message), 1 + 1 + 127);
+
+        message.payload.length = 0;
+        message.correlation_data = (struct slice){ bytes, 128 - 29 - 3 };
+        cr_expect_eq(message_packet_size(&message), least + 128 - 29 + 2); /* both lengths */
+}

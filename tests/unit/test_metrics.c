@@ -67,6 +67,8 @@ Test(metrics, count_a_request_by_what_was_asked_and_what_became_of_it) {
 /* So that increase() sees the first one. */
 Test(metrics, show_from_the_start_what_can_become_of_a_request) {
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"value_too_large\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"scan\",outcome=\"reply_too_large\"} 0"));
         cr_expect(shows("statestore_requests_total{verb=\"get\",outcome=\"disk_full\"} 0"));
         cr_expect(shows("statestore_requests_total{verb=\"unknown\",outcome=\"syntax_error\"} 0"));
         cr_expect(shows("statestore_requests_total{verb=\"unknown\",outcome=\"unsupported_version\"} 0"));

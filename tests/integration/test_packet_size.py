@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broker with a maximum packet size: what could not be sent is refused, and nobody waits for it."""
+
+import pytest
+
+from support import resp
+from support.connection import KICKED
+from support.message import error
+from support.process import wait_until
+from support.wire_client import WireClient, was_set
+
+MAX = 3000
+VALUE_TOO_LARGE = error("the value is too large")
+REPLY_TOO_LARGE = error("the reply is too large")
+OK = b"+OK\r\n"
+
+
+@pytest.fixture(params=[True, False], ids=["with the plugin", "without"])
+def site(make_site, request):
+    site = make_site(f"max_packet_size {MAX}", plugin=request.param)
+    site.start_store()
+    return site
+
+
+@pytest.fixture
+def proven(make_site):
+    site = make_site(f"max_packet_size {MAX}")
+    site.start_store()
+    return site
+
+
+def connect(site, client_id=None):
+    return site.connect(client_id, kind=WireClient)
+
+
+def largest_value(client, key):
+    """The length of the largest value that is accepted for this key."""
+    accepted, refused = 0, MAX
+    while refused - accepted > 1:
+        length = (accepted + refused) // 2
+        answer = client.ask("SET", key, "v" * length)
+        assert answer in (OK, VALUE_TOO_LARGE)
+        accepted, refused = (length, refused) if answer == OK else (accepted, length)
+    return accepted
+
+
+@pytest.mark.parametrize("key", ["k", "k" * 500])
+def test_every_value_that_is_accepted_is_notified_and_read(site, key):
+    writer, watcher = connect(site), connect(site, "w" * 128)
+    watcher.subscribe_to_notifications()
+    length = largest_value(writer, key)
+    value = b"v" * length
+
+    watcher.register(key)
+    assert writer.ask("SET", key, value) == OK
+
+    assert watcher.changes() == [was_set(value)]
+    assert resp.read(watcher.ask("GET", key)) == value
+    # not much is refused that would have fitted: topic, properties and numbers at their longest
+    assert length > MAX - 2 * len(key) - 900
+
+
+def test_it_does_not_depend_on_who_watches(site):
+    writer, watcher = connect(site), connect(site)
+    length = largest_value(writer, "key")
+    watcher.subscribe_to_notifications()
+    watcher.register("key")
+
+    assert writer.ask("SET", "key", "v" * (length + 1)) == VALUE_TOO_LARGE
+    assert writer.ask("GET", "key") == resp.blob("v" * length)
+    assert watcher.changes() == []
+    assert writer.ask("SET", "key", "v" * length) == OK
+    assert watcher.changes() == [was_set("v" * length)]
+
+
+def test_a_watcher_whose_own_notification_does_not_fit_is_disconnected(proven):
+    writer, watcher, huge = connect(proven), connect(proven), connect(proven, "h" * 400)
+    watcher.register("key")
+    huge.register("key", "other")
+    length = largest_value(writer, "another")
+
+    assert writer.ask("SET", "key", "v" * length) == OK
+
+    assert huge.wait_until_closed() == KICKED
+    assert watcher.changes() == [was_set("v" * length)]
+    assert connect(proven, huge.id).stop("other") == b":0\r\n"
+
+
+def test_the_store_s_connection_stands_whatever_the_length_of_a_client_id(proven):
+    """A packet that is a byte too large has the broker close the connection that brings it."""
+    writer = connect(proven)
+    length = largest_value(writer, "key")
+    n_before = proven.broker.log().count("as statestored")
+
+    for n in range(120, 220):
+        connect(proven, "h" * n).register("key")
+    assert writer.ask("SET", "key", "v" * length) == OK
+
+    assert writer.is_undisturbed()
+    assert proven.broker.log().count("as statestored") == n_before
+
+
+def test_a_reply_that_is_too_large_is_an_error(site):
+    client = connect(site)
+    length = largest_value(client, "key")
+    client.ask("SET", "key", "v" * length)
+    client.subscribe(client.response_topic + "/#")
+
+    answer = client.answer_to(client.begin("GET", "key", response_topic=client.response_topic + "/" + "t" * 1000))
+
+    assert answer.payload == REPLY_TOO_LARGE
+    assert answer.prop("__ts") is None
+
+
+def test_a_scan_lists_all_on_as_many_pages_as_it_takes(site):
+    client = connect(site)
+    keys = {f"key-{n:03}-{'x' * 100}".encode() for n in range(100)}
+    for key in keys:
+        client.ask("SET", key, "")
+
+    listed, token = [], ()
+    while True:
+        page = resp.read(client.ask("SCAN", "*", *token))
+        listed += page[0]
+        if len(page) == 1:
+            break
+        token = page[1:]
+
+    assert len(listed) == len(keys) and set(listed) == keys
+
+
+def test_the_limit_is_that_of_the_present_connection(make_site, tmp_path):
+    site = make_site()
+    site.start_store("--data-dir", tmp_path / "data")
+    assert connect(site).ask("SET", "key", "v" * 10000) == OK
+
+    site.broker.lines.append(f"max_packet_size {MAX}")
+    site.broker.kill()
+    site.broker.start_again()
+    wait_until(lambda: site.store.log().count("ready: ") == 2, "the store is back")
+    client = connect(site)
+
+    assert client.ask("GET", "key") == REPLY_TOO_LARGE
+    assert client.ask("SET", "key", "v" * (MAX - 300)) == VALUE_TOO_LARGE
+    assert client.ask("DEL", "key") == b":1\r\n"
