@@ -28,6 +28,42 @@ struct recorder {
         uint64_t n_left_out;
 };
 
+/* Why other users could read what is written to this file; NULL: they cannot. A device is as its administrator made it. */
+static const char *find_exposure(int fd) {
+        struct stat status;
+
+        if (fstat(fd, &status) < 0)
+                return strerror(errno);
+        if (S_ISCHR(status.st_mode))
+                return NULL;
+        if (status.st_uid != geteuid())
+                return "it belongs to another user: name a file of the store's own";
+        if (status.st_mode & (S_IRWXG | S_IRWXO))
+                return "its mode lets other users in, and a recording has all keys and values: chmod 600 it";
+        return NULL;
+}
+
+/* Logs why the file cannot be used. */
+static int open_file(const char *file) {
+        /* O_NONBLOCK: a pipe without a reader is refused, not waited for */
+        int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC,
+                      S_IRUSR | S_IWUSR);
+        const char *fault;
+        int r = fd < 0 ? -errno : -EPERM;
+
+        if (r == -ELOOP)
+                fault = "it is a symbolic link: name the file itself";
+        else
+                fault = fd < 0 ? strerror(-r) : find_exposure(fd);
+        if (!fault)
+                return fd;
+
+        log_error("cannot start: --record %s: %s", LOG_TEXT(slice_from_string(file)), fault);
+        if (fd >= 0)
+                close(fd);
+        return r;
+}
+
 int recorder_open(struct recorder **ret_recorder, const char *file) {
         struct recorder *recorder = calloc(1, sizeof(*recorder));
         int r;
@@ -36,11 +72,9 @@ int recorder_open(struct recorder **ret_recorder, const char *file) {
                 return -ENOMEM;
 
         recorder->name = strdup(file);
-        /* a pipe that nobody reads is refused, not waited for */
-        recorder->fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR);
-        if (!recorder->name || recorder->fd < 0) {
-                r = recorder->name ? -errno : -ENOMEM;
-                log_error("cannot start: --record %s: %s", LOG_TEXT(slice_from_string(file)), strerror(-r));
+        recorder->fd = recorder->name ? open_file(file) : -ENOMEM;
+        if (recorder->fd < 0) {
+                r = recorder->fd;
                 recorder_close(recorder);
                 return r;
         }

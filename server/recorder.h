@@ -12,8 +12,9 @@
 struct recorder;
 
 /*
- * Appends to the file, which is made readable by its owner alone where it is not there. Returns 0, -ENOMEM or -errno, the
- * latter logged.
+ * Appends to the file; creates it with mode 0600. An existing file must belong to the effective user and have no permission
+ * for others. A symbolic link is not followed. A character device is taken as it is. Returns 0; -EPERM for a file that
+ * others can use, -ELOOP for a symbolic link, or another -errno, each logged; or -ENOMEM.
  */
 int recorder_open(struct recorder **ret_recorder, const char *file);
 

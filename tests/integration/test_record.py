@@ -3,6 +3,7 @@
 
 import base64
 import json
+import os
 import re
 import subprocess
 
@@ -284,6 +285,60 @@ def test_a_file_that_cannot_be_written_refuses_the_start(site, tmp_path):
 
     assert store.wait() == 2
     assert f"cannot start: --record {tmp_path}/nowhere/recording: No such file or directory" in store.log()
+
+
+def refusal_to_record(site, file):
+    """What the log says of a store that does not start."""
+    store = site.launch_store("--record", str(file))
+    assert store.wait() == 2
+    return store.log()
+
+
+def test_a_recording_is_its_owner_s_alone(site, recording):
+    site.start_store("--record", str(recording))
+
+    assert recording.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o604, 0o601], ids=oct)
+def test_a_file_that_others_can_use_is_not_recorded_in(site, recording, mode):
+    recording.write_text("")
+    recording.chmod(mode)
+
+    assert f"cannot start: --record {recording}: its mode lets other users in" in refusal_to_record(site, recording)
+    assert recording.read_text() == ""
+    assert recording.stat().st_mode & 0o777 == mode
+
+
+def test_a_file_of_another_user_is_not_recorded_in(site, recording):
+    recording.write_text("")
+    recording.chmod(0o600)
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    os.chown(recording, 12345, -1)
+
+    assert f"cannot start: --record {recording}: it belongs to another user" in refusal_to_record(site, recording)
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["to a file", "to nothing"])
+def test_a_symbolic_link_is_not_followed(site, recording, tmp_path, is_there):
+    target = tmp_path / "target"
+    if is_there:
+        target.touch(mode=0o600)
+    recording.symlink_to(target)
+
+    assert f"cannot start: --record {recording}: it is a symbolic link" in refusal_to_record(site, recording)
+    assert target.exists() == is_there
+
+
+def test_a_pipe_that_others_can_read_is_not_recorded_in(site, recording):
+    os.mkfifo(recording)
+    recording.chmod(0o644)
+    reader = os.open(recording, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert "its mode lets other users in" in refusal_to_record(site, recording)
+    finally:
+        os.close(reader)
 
 
 @pytest.mark.parametrize("text, said", [
