@@ -20,6 +20,19 @@
 /* A batch that has grown to this is published before anything is added. */
 #define BATCH_REPLIES_MAX       1000
 #define BATCH_NOTIFICATIONS_MAX 10000
+#define BATCH_BYTES_MAX         ((size_t)1 << 20)
+
+/*
+ * Time spent on requests before the daemon returns to its caller, which then reads what has arrived meanwhile: a
+ * request that arrives behind many others of one client is executed after a few of them. The request that exceeds the
+ * slice is finished. With slow storage a slice is as long as the last commit took, within limits: a shorter one would
+ * leave most of each commit's cost to few requests.
+ */
+#define SLICE_NS     INT64_C(1000000)
+#define SLICE_NS_MAX INT64_C(10000000)
+
+/* A commit that takes longer than this is stalled. */
+#define COMMIT_STALLED_NS INT64_C(100000000)
 
 /* After a commit has failed, what time alone would change waits this long. */
 #define RETRY_AFTER_NS INT64_C(1000000000)
@@ -98,6 +111,17 @@ bool daemon_is_open(const struct daemon *daemon) {
         return !daemon->is_storing && !daemon->is_publishing;
 }
 
+void daemon_charge(struct daemon *daemon) {
+        int64_t now_ns;
+
+        if (!daemon->outlet.clock_ns)
+                return;
+
+        now_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
+        daemon->slice_work_ns += now_ns - daemon->turn_from_ns;
+        daemon->turn_from_ns = now_ns;
+}
+
 int daemon_step(struct daemon *daemon, const struct event *event, struct now now) {
         return engine_step(daemon->engine, event, now, &daemon->batch.effects);
 }
@@ -122,7 +146,18 @@ static bool can_execute(const struct daemon *daemon) {
         return daemon->side != BROKER_SIDE_UNKNOWN && daemon_is_open(daemon) && !daemon->is_lost &&
                daemon->outlet.has_room(daemon->outlet.userdata) &&
                daemon->batch.effects.n_replies < BATCH_REPLIES_MAX &&
-               daemon->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX;
+               daemon->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
+               daemon->n_batch_bytes < BATCH_BYTES_MAX;
+}
+
+static bool is_slice_over(const struct daemon *daemon) {
+        int64_t slice_ns = daemon->last_commit_ns;
+
+        if (slice_ns < SLICE_NS)
+                slice_ns = SLICE_NS;
+        if (slice_ns > SLICE_NS_MAX)
+                slice_ns = SLICE_NS_MAX;
+        return daemon->slice_work_ns >= slice_ns;
 }
 
 /* Without hooks it is a message like any other that nobody has asked for. */
@@ -138,6 +173,7 @@ static bool has_turn(const struct daemon *daemon, const struct message *message)
 static void execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
                     struct now now) {
         daemon->n_done++;
+        daemon->n_batch_bytes += message->payload.length;
         if (is_control(daemon, message))
                 daemon->publisher.hooks->control(daemon->publisher.hooks->userdata, message, now);
         else if (is_topic(message, TOPIC_INVOKE))
@@ -146,8 +182,37 @@ static void execute(struct daemon *daemon, const struct message *message, int64_
                 broker_execute_departure(daemon, message, now);
 }
 
+/* The client in whose queue the message waits. What the plugin says waits in a queue of its own. */
+static struct slice queue_of(const struct daemon *daemon, const struct message *message) {
+        struct slice client;
+
+        if (is_topic(message, TOPIC_INVOKE))
+                return invocation_sender(&daemon->decoder, message);
+        /* the end of a client's connection comes after the requests that came over it */
+        if (daemon->presence_topic &&
+            topic_match_client(message->topic, slice_from_string(daemon->presence_topic), &client))
+                return client;
+        return message->topic;
+}
+
+static void add_waiting(struct daemon *daemon, const struct message *message, struct now now) {
+        int r = inbox_add(&daemon->inbox, queue_of(daemon, message), message, now.mono_ns, DAEMON_INBOX_MAX);
+
+        if (r == -ENOBUFS) {
+                daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
+                log_limited_fields(
+                        &daemon->waiting_limit, LOG_ERROR,
+                        "a request was dropped: too many of its client wait already",
+                        (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", message->payload.length),
+                                              LOG_FIELD_NUMBER("waiting_bytes", daemon->inbox.n_bytes),
+                                              LOG_FIELD_NUMBER("max_waiting_bytes", DAEMON_INBOX_MAX),
+                                              { 0 } });
+        } else if (r < 0) {
+                publisher_lost(&daemon->publisher);
+        }
+}
+
 void daemon_receive(struct daemon *daemon, const struct message *message, struct now now) {
-        int r;
 
         if (is_topic(message, BROKER_SIDE_PLUGIN)) {
                 broker_receive_sign(daemon, message);
@@ -162,24 +227,12 @@ void daemon_receive(struct daemon *daemon, const struct message *message, struct
                 return;
         }
         broker_wait_on(daemon, now);
-        if (inbox_is_empty(&daemon->inbox) && has_turn(daemon, message)) {
-                daemon->turn_from_ns = now.mono_ns;
-                execute(daemon, message, now.mono_ns, now);
+        if (!inbox_is_empty(&daemon->inbox) || is_slice_over(daemon) || !has_turn(daemon, message)) {
+                add_waiting(daemon, message, now);
                 return;
         }
-
-        r = inbox_add(&daemon->inbox, message, now.mono_ns, DAEMON_INBOX_MAX);
-        if (r == -ENOBUFS) {
-                daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
-                log_limited_fields(
-                        &daemon->waiting_limit, LOG_ERROR, "a request was dropped: too many wait already",
-                        (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", message->payload.length),
-                                              LOG_FIELD_NUMBER("waiting_bytes", daemon->inbox.n_bytes),
-                                              LOG_FIELD_NUMBER("max_waiting_bytes", DAEMON_INBOX_MAX),
-                                              { 0 } });
-        } else if (r < 0) {
-                publisher_lost(&daemon->publisher);
-        }
+        daemon->turn_from_ns = now.mono_ns;
+        execute(daemon, message, now.mono_ns, now);
 }
 
 void daemon_dropped(struct daemon *daemon) {
@@ -259,11 +312,15 @@ static bool store(struct daemon *daemon, struct now now) {
         return true;
 }
 
-/* The rest has its turn soon, after whatever else is due: see daemon_next_deadline(). */
+/* Executes a slice of what waits. The rest follows after what arrives meanwhile: see daemon_next_deadline(). */
 static void execute_waiting(struct daemon *daemon, struct now now) {
-        if (!inbox_is_empty(&daemon->inbox) && daemon->outlet.clock_ns) /* publishing has taken its time */
+        if (inbox_is_empty(&daemon->inbox))
+                return; /* the slice of what is executed at once goes on */
+
+        daemon->slice_work_ns = 0;
+        if (daemon->outlet.clock_ns) /* publishing has taken its time */
                 daemon->turn_from_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
-        while (!inbox_is_empty(&daemon->inbox)) {
+        while (!inbox_is_empty(&daemon->inbox) && !is_slice_over(daemon)) {
                 int64_t arrived_ns;
                 const struct message *message = inbox_first(&daemon->inbox, &arrived_ns);
                 bool is_last = is_control(daemon, message); /* it may change what time it is */
@@ -277,6 +334,10 @@ static void execute_waiting(struct daemon *daemon, struct now now) {
         }
 }
 
+void daemon_end_wakeup(struct daemon *daemon) {
+        daemon->slice_work_ns = 0;
+}
+
 /* What else may be due waits for a batch that is not open: one that is not empty, or whose commit's end flushes. */
 bool daemon_has_work(const struct daemon *daemon) {
         return !batch_is_empty(&daemon->batch) || !inbox_is_empty(&daemon->inbox);
@@ -285,12 +346,16 @@ bool daemon_has_work(const struct daemon *daemon) {
 void daemon_flush(struct daemon *daemon, struct now now) {
         bool has_executed = false;
 
+        if (daemon->turn_from_ns < now.mono_ns)
+                daemon->turn_from_ns = now.mono_ns;
         do {
                 if (daemon->is_storing || (!daemon->batch.is_stored && !store(daemon, now)))
                         return;
                 daemon->is_publishing = !batch_publish(&daemon->batch, &daemon->publisher, now);
+                daemon_charge(daemon);
                 if (daemon->is_publishing)
                         return;
+                daemon->n_batch_bytes = 0;
 
                 daemon_apply_policy(daemon, now);
                 broker_greet(daemon, now);
@@ -313,7 +378,8 @@ static void count_commit(struct daemon *daemon, struct now now) {
 
         counters->n_commits++;
         counters->n_rows += daemon->stored.n_rows;
-        histogram_add(&counters->latencies[STAGE_COMMIT], now.mono_ns - daemon->commit_from_ns);
+        daemon->last_commit_ns = now.mono_ns - daemon->commit_from_ns;
+        histogram_add(&counters->latencies[STAGE_COMMIT], daemon->last_commit_ns);
 }
 
 void daemon_committed(struct daemon *daemon, int result, struct now now) {
@@ -368,8 +434,8 @@ size_t daemon_n_waiting_bytes(const struct daemon *daemon) {
         return daemon->inbox.n_bytes;
 }
 
-bool daemon_is_storing(const struct daemon *daemon) {
-        return daemon->is_storing;
+bool daemon_is_commit_stalled(const struct daemon *daemon, struct now now) {
+        return daemon->is_storing && now.mono_ns - daemon->commit_from_ns > COMMIT_STALLED_NS;
 }
 
 bool daemon_is_storage_failing(const struct daemon *daemon) {

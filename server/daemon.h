@@ -82,6 +82,12 @@ void daemon_tick(struct daemon *daemon, struct now now);
 /* Ends the batch: what its steps led to is stored, then published; requests that had to wait have their turn. */
 void daemon_flush(struct daemon *daemon, struct now now);
 
+/*
+ * The caller is about to wait for input again. Until then the daemon executes requests for a bounded time, those that
+ * daemon_receive() executes at once included: then it lets them wait, so that the caller reads on.
+ */
+void daemon_end_wakeup(struct daemon *daemon);
+
 /* Whether it would do anything: most wake-ups bring acknowledgements alone. */
 bool daemon_has_work(const struct daemon *daemon);
 
@@ -106,8 +112,11 @@ void daemon_set_policy(struct daemon *daemon, struct policy *policy, struct now 
 /* When daemon_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
 int64_t daemon_next_deadline(const struct daemon *daemon);
 
-/* A batch is being stored: until that has ended nothing that is read can help. */
-bool daemon_is_storing(const struct daemon *daemon);
+/*
+ * A commit takes so long that it is useless to read on: no request can be executed before it ends. A commit of usual
+ * length is no reason to stop, for a request of another client may be behind what has been read so far.
+ */
+bool daemon_is_commit_stalled(const struct daemon *daemon, struct now now);
 
 /* The last commit had to be taken back. */
 bool daemon_is_storage_failing(const struct daemon *daemon);
@@ -115,10 +124,13 @@ bool daemon_is_storage_failing(const struct daemon *daemon);
 /* Nothing waits to be executed, stored or published. */
 bool daemon_is_idle(const struct daemon *daemon);
 
-/* Bytes of requests that wait. Past DAEMON_INBOX_PAUSE whoever reads should stop; past DAEMON_INBOX_MAX they are
- * dropped and counted. */
+/*
+ * Bytes of requests that wait. Above DAEMON_INBOX_PAUSE the caller stops reading while the broker takes no answers or a
+ * commit is stalled. DAEMON_INBOX_MAX is shared by the clients as inbox.h says; what exceeds a client's share is
+ * dropped and counted.
+ */
 #define DAEMON_INBOX_PAUSE ((size_t)16 << 20)
-#define DAEMON_INBOX_MAX   ((size_t)512 << 20)
+#define DAEMON_INBOX_MAX   ((size_t)256 << 20)
 size_t daemon_n_waiting_bytes(const struct daemon *daemon);
 
 const struct counters *daemon_counters(const struct daemon *daemon);

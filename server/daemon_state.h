@@ -33,7 +33,10 @@ struct daemon {
         bool is_storage_failing; /* the last commit was taken back */
         int64_t commit_from_ns;  /* when the last commit was begun */
         int64_t tick_from_ns;
-        int64_t turn_from_ns; /* when the request that has its turn got it */
+        int64_t turn_from_ns;   /* when the request that has its turn got it */
+        int64_t slice_work_ns;  /* spent on requests, publishing included, in the present slice */
+        int64_t last_commit_ns; /* how long the last commit took; 0: storage is immediate */
+        size_t n_batch_bytes;   /* of the messages executed in the batch */
         uint64_t n_done; /* messages executed and batches settled: it grows as long as anything is done */
 
         struct policy *policy;             /* owned; the engine borrows it */
@@ -59,6 +62,9 @@ struct daemon {
 
 /* Whether the batch may be added to. */
 bool daemon_is_open(const struct daemon *daemon);
+
+/* Charges the present slice with the time since turn_from_ns, which becomes the present time. */
+void daemon_charge(struct daemon *daemon);
 
 /* Adds what the event leads to to the batch, which is open. As engine_step(). */
 int daemon_step(struct daemon *daemon, const struct event *event, struct now now);

@@ -4,24 +4,52 @@
 #include "common/message.h"
 
 /*
- * Requests that have arrived and whose turn has not come: first in, first out, bounded by their bytes. All zeros is
- * an empty one.
+ * Messages that have arrived and wait to be executed: one FIFO queue per client, served round-robin.
+ *
+ * Order: messages of one client leave in the order in which they were added. Each client with waiting messages has
+ * one message executed per round. A client that has no queue joins the end of the present round. So a message that
+ * is alone in its client's queue waits for at most one message of each other queue.
+ *
+ * Limits: n_bytes_max bounds the bytes of all messages. A client may use as many bytes as remain free: one client
+ * alone can fill half of n_bytes_max, n such clients 1/(n+1) each, and the same amount always stays free for clients
+ * that send little. (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches".) So the
+ * excess of a client that floods is refused, and never displaces the messages of another client.
+ *
+ * At most INBOX_QUEUES_MAX clients have a queue of their own. While all are in use, clients without one share an
+ * additional queue, and keep using it until it is empty, so that their order is kept. A peer that sends under many
+ * client ids thus gets a bounded part of each round.
+ *
+ * Pure: no clock, no event loop; the order depends on the calls alone. Not thread-safe. All zeros is an empty inbox.
  */
-struct inbox_item;
+#define INBOX_QUEUES_MAX 1024
+
+struct inbox_queue;
 
 struct inbox {
-        struct inbox_item *first, *last;
-        size_t n_bytes;
+        struct inbox_queue *by_client; /* uthash */
+        struct inbox_queue *shared;    /* of clients without a queue of their own; NULL: empty */
+        struct inbox_queue *turn;      /* the queue that is served next; NULL: the inbox is empty */
+        size_t n_bytes;                /* of all messages, with their overhead */
 };
 
-/* What is not taken yet is freed. */
+/* Free all messages. */
 void inbox_deinit(struct inbox *inbox);
 
-/* Copies the message. Returns 0, -ENOBUFS where it would go over n_bytes_max, or -ENOMEM. */
-int inbox_add(struct inbox *inbox, const struct message *message, int64_t arrived_ns, size_t n_bytes_max);
+/*
+ * Append a copy of the message to the client's queue. client is any text that identifies the client, and is copied;
+ * equal texts share a queue; absent is as good as empty. Returns 0, -ENOBUFS if the message exceeds the client's share
+ * of n_bytes_max, or -ENOMEM. After an error the inbox is unchanged.
+ */
+int inbox_add(struct inbox *inbox, struct slice client, const struct message *message, int64_t arrived_ns,
+              size_t n_bytes_max);
 
 bool inbox_is_empty(const struct inbox *inbox);
 
-/* The oldest; there must be one. Borrowed until inbox_drop(), which frees it. */
+/*
+ * Return the message that is served next, and when it arrived. The inbox must not be empty. The message is borrowed
+ * until inbox_drop().
+ */
 const struct message *inbox_first(const struct inbox *inbox, int64_t *ret_arrived_ns);
+
+/* Free the message that inbox_first() returns. The next queue in the round is served next. */
 void inbox_drop(struct inbox *inbox);

@@ -18,15 +18,14 @@ static int answer_error(struct daemon *daemon, enum outcome outcome) {
 /* Ends the turn of one request: the next one's begins, with the same look at the clock. */
 static void end_turn(struct daemon *daemon, int64_t arrived_ns) {
         struct histogram *latencies = daemon->counters.latencies;
-        int64_t now_ns;
+        int64_t from_ns = daemon->turn_from_ns;
 
         if (!daemon->outlet.clock_ns)
                 return;
 
-        now_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
-        histogram_add(&latencies[STAGE_QUEUE], daemon->turn_from_ns - arrived_ns);
-        histogram_add(&latencies[STAGE_ENGINE], now_ns - daemon->turn_from_ns);
-        daemon->turn_from_ns = now_ns;
+        daemon_charge(daemon);
+        histogram_add(&latencies[STAGE_QUEUE], from_ns - arrived_ns);
+        histogram_add(&latencies[STAGE_ENGINE], daemon->turn_from_ns - from_ns);
 }
 
 /* number: as batch_number_reply(). */

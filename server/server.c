@@ -34,11 +34,17 @@ struct now server_now(const struct server *server) {
         return server->control ? control_read_clock(server->control, real_now()) : real_now();
 }
 
-static void tick(uv_timer_t *timer) {
-        struct server *server = timer->data;
-
+static void tick(struct server *server) {
         daemon_tick(server->daemon, server_now(server));
         server_update(server);
+}
+
+static void on_deadline(uv_timer_t *timer) {
+        tick(timer->data);
+}
+
+static void on_overdue(uv_idle_t *idle) {
+        tick(idle->data);
 }
 
 void server_set_deadline_timer(struct server *server) {
@@ -54,15 +60,19 @@ void server_set_deadline_timer(struct server *server) {
                 left_ns = control_left_ns(server->control, deadline_ns, real_now());
         else if (deadline_ns != INT64_MAX)
                 left_ns = deadline_ns - system_clock_mono_ns();
-        if (left_ns == INT64_MAX || server->is_stopping) {
-                uv_timer_stop(&server->deadline_timer);
+
+        uv_timer_stop(&server->deadline_timer);
+        uv_idle_stop(&server->overdue_idle);
+        if (left_ns == INT64_MAX || server->is_stopping)
+                return;
+        if (left_ns <= 0) {
+                uv_idle_start(&server->overdue_idle, on_overdue);
                 return;
         }
-
         server->deadline_ns = deadline_ns;
         uv_update_time(&server->loop);
-        uv_timer_start(&server->deadline_timer, tick,
-                       left_ns > 0 ? (uint64_t)(left_ns + NS_PER_MS - 1) / NS_PER_MS : 0, 0);
+        uv_timer_start(&server->deadline_timer, on_deadline, (uint64_t)(left_ns + NS_PER_MS - 1) / NS_PER_MS,
+                       0);
 }
 
 static void closed(void *userdata) {
@@ -72,6 +82,7 @@ static void closed(void *userdata) {
         http_close(take_ptr(&server->http));
         server_stop_broker(server);
         uv_close((uv_handle_t *)&server->deadline_timer, NULL);
+        uv_close((uv_handle_t *)&server->overdue_idle, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         uv_close((uv_handle_t *)&server->clock_timer, NULL);
         uv_close((uv_handle_t *)&server->watchdog_timer, NULL);
@@ -87,6 +98,7 @@ static void close_link(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         uv_timer_stop(&server->deadline_timer);
+        uv_idle_stop(&server->overdue_idle);
         uv_timer_stop(&server->stop_timer);
         if (server->link)
                 link_close(server->link, closed);
@@ -148,6 +160,7 @@ static void on_serving(void *userdata, enum broker_side side) {
 }
 
 void server_update(struct server *server) {
+        size_t n_waiting_bytes = daemon_n_waiting_bytes(server->daemon);
         enum link_reading reading = LINK_READS;
 
         recorder_flush(server->recorder);
@@ -155,8 +168,12 @@ void server_update(struct server *server) {
         if (!server->link)
                 return;
 
-        if (daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE)
-                reading = daemon_is_storing(server->daemon) ? LINK_READS_NOTHING : LINK_WRITES_FIRST;
+        daemon_end_wakeup(server->daemon);
+        if (n_waiting_bytes > DAEMON_INBOX_PAUSE)
+                reading = daemon_is_commit_stalled(server->daemon, server_now(server)) ? LINK_READS_NOTHING
+                                                                                       : LINK_WRITES_FIRST;
+        else if (n_waiting_bytes > 0)
+                reading = LINK_READS_AHEAD;
         link_set_reading(server->link, reading);
         server_set_deadline_timer(server);
         if (server->is_stopping && daemon_is_idle(server->daemon) &&
@@ -218,12 +235,14 @@ static void open_http(struct server *server) {
 
 static void start_handles(struct server *server) {
         uv_timer_init(&server->loop, &server->deadline_timer);
+        uv_idle_init(&server->loop, &server->overdue_idle);
         uv_timer_init(&server->loop, &server->stop_timer);
         uv_timer_init(&server->loop, &server->clock_timer);
         uv_signal_init(&server->loop, &server->sigterm);
         uv_signal_init(&server->loop, &server->sigint);
         uv_signal_init(&server->loop, &server->sighup);
         server->deadline_timer.data = server;
+        server->overdue_idle.data = server;
         server->stop_timer.data = server;
         server->clock_timer.data = server;
         if (!server->storage->operations->is_immediate)

@@ -24,6 +24,11 @@ struct server {
         uv_loop_t loop;
         uv_signal_t sigterm, sigint, sighup, parent_signal;
         int64_t deadline_ns; /* that its timer is set to */
+        /*
+         * Runs what is overdue once per iteration of the loop, which reads in between. A timer of 0 ms that is started
+         * from its own callback may run again before the loop reads.
+         */
+        uv_idle_t overdue_idle;
         uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer, withheld_timer;
         uv_pipe_t input; /* stdin, where its end is to be ours */
         pid_t parent;
@@ -56,7 +61,7 @@ void server_stop(struct server *server, int exit_code);
 /* Whatever has happened: there may be another deadline, more or less to read, or nothing left to do. */
 void server_update(struct server *server);
 
-/* The one timer, for all keys: set to the earliest deadline. */
+/* The one timer, for all keys: set to the earliest deadline; what is overdue runs in the loop's next iteration. */
 void server_set_deadline_timer(struct server *server);
 
 /* server_daemon.c: the daemon as the configuration wants it. */

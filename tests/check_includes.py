@@ -46,7 +46,7 @@ RULES = {
     "server/io": ({"common", "io"}, EVENT_LOOP | MQTT | HTTP | SERVICE),
     "server/plugin": ({"common", "plugin"}, MQTT | PLUGIN | TABLES),
     "server/ctl": ({"common", "ctl", "records"}, MQTT | WEB),
-    "server": ({"common", "control", "core", "proto", "records", "storage", ""}, set()),
+    "server": ({"common", "control", "core", "proto", "records", "storage", ""}, TABLES),
 }
 
 # The shell around it all: the only files that see both what is pure and the event loop.

@@ -103,8 +103,9 @@ bool link_has_room(const struct link *link);
 uint32_t link_max_packet_bytes(const struct link *link);
 
 enum link_reading {
-        LINK_READS,
-        LINK_WRITES_FIRST, /* reads when nothing is left to write: acknowledgements come the way requests do */
+        LINK_READS,       /* once per wake-up, what the socket gives at once */
+        LINK_READS_AHEAD, /* several times: the user has a backlog, and what comes may be due before it */
+        LINK_WRITES_FIRST, /* as LINK_READS_AHEAD, when nothing is left to write: acknowledgements come the way requests do */
         LINK_READS_NOTHING, /* once it is up */
 };
 

@@ -13,6 +13,9 @@
 #include "io/link_state.h"
 #include "io/resolve.h"
 
+/* Reads in one wake-up while the user has a backlog. */
+#define READS_AHEAD_MAX 8
+
 /* Up to half of a pause off, so that those whom one broker lost do not come back at once. */
 static uint64_t jitter(uint64_t pause_ms) {
         uint32_t random = 0;
@@ -99,17 +102,28 @@ static int read_tls(struct link *link) {
  * The library leaves it at some packets, and no event tells of what was read ahead: so it is called until nothing is.
  * Under TLS it is another library that reads, and keeps what is left of a record.
  */
-static int read_packets(struct link *link) {
+static int read_buffer(struct link *link) {
         int r;
-
-        if (link->config.credentials.tls)
-                return read_tls(link);
 
         read_ahead_begin(&link->read_ahead, mosquitto_socket(link->client));
         do
                 r = mosquitto_loop_read(link->client, 1);
         while (r == MOSQ_ERR_SUCCESS && read_ahead_has_bytes(&link->read_ahead));
         read_ahead_end();
+        return r;
+}
+
+static int read_packets(struct link *link) {
+        int n = 0;
+        int r;
+
+        if (link->config.credentials.tls)
+                return read_tls(link);
+
+        do
+                r = read_buffer(link);
+        while (r == MOSQ_ERR_SUCCESS && link->reading != LINK_READS &&
+               read_ahead_may_have_more(&link->read_ahead) && ++n < READS_AHEAD_MAX);
         return r;
 }
 

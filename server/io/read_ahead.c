@@ -15,6 +15,7 @@ static _Thread_local struct read_ahead *in_use;
 void read_ahead_begin(struct read_ahead *ahead, int fd) {
         ahead->fd = fd;
         ahead->may_receive = true;
+        ahead->may_have_more = false;
         in_use = ahead;
 }
 
@@ -26,8 +27,13 @@ bool read_ahead_has_bytes(const struct read_ahead *ahead) {
         return ahead->begin < ahead->end;
 }
 
+bool read_ahead_may_have_more(const struct read_ahead *ahead) {
+        return ahead->may_have_more;
+}
+
 void read_ahead_drop(struct read_ahead *ahead) {
         ahead->may_receive = false;
+        ahead->may_have_more = false;
         ahead->begin = 0;
         ahead->end = 0;
 }
@@ -49,13 +55,17 @@ static ssize_t system_read(int fd, void *bytes, size_t size) {
 }
 
 static ssize_t receive(struct read_ahead *ahead, void *bytes, size_t size) {
+        ssize_t r;
+
         if (!ahead->may_receive) {
                 errno = EAGAIN;
                 return -1;
         }
 
         ahead->may_receive = false;
-        return recv(ahead->fd, bytes, size, 0);
+        r = recv(ahead->fd, bytes, size, 0);
+        ahead->may_have_more = r == (ssize_t)size;
+        return r;
 }
 
 static ssize_t serve(struct read_ahead *ahead, void *bytes, size_t size) {

@@ -16,6 +16,7 @@
 struct read_ahead {
         int fd;
         bool may_receive;
+        bool may_have_more;
         size_t begin, end; /* what is kept, within bytes; all zeros is fine to begin with */
         uint8_t bytes[16 << 10];
 };
@@ -31,6 +32,9 @@ void read_ahead_end(void);
 
 /* Whether anything is kept that was not read. The socket is not readable for its sake. */
 bool read_ahead_has_bytes(const struct read_ahead *ahead);
+
+/* Whether the socket gave as much as was asked for, so that there may be more. */
+bool read_ahead_may_have_more(const struct read_ahead *ahead);
 
 /* What the socket gave is not wanted any more: until the next read_ahead_begin() there is nothing to read. */
 void read_ahead_drop(struct read_ahead *ahead);

@@ -178,6 +178,21 @@ static enum envelope_fault check_envelope(const struct message *message, struct 
         return ENVELOPE_OK;
 }
 
+/* The client that the message says it is from. */
+static struct slice claimed_client(const struct message *message) {
+        struct slice client = message_property(message, PROPERTY_SOURCE_ID);
+
+        return client.length > 0 ? client : topic_response_client(message->response_topic);
+}
+
+struct slice invocation_sender(const struct decoder *decoder, const struct message *message) {
+        struct stamp stamp;
+
+        if (stamp_read(message, decoder->seal, &stamp))
+                return stamp.client_id;
+        return decoder->seal.data ? (struct slice){ 0 } : claimed_client(message);
+}
+
 /* Protocol section 2: which client is asking. */
 static void find_client(const struct message *message, struct slice seal, struct request *request) {
         struct stamp stamp;
@@ -192,9 +207,7 @@ static void find_client(const struct message *message, struct slice seal, struct
         /* where a plugin vouches for senders, one for whom it does not has no registrations to make or stop */
         if (seal.data && request->verb == VERB_KEYNOTIFY)
                 return;
-        request->client = message_property(message, PROPERTY_SOURCE_ID);
-        if (request->client.length == 0)
-                request->client = topic_response_client(message->response_topic);
+        request->client = claimed_client(message);
 }
 
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,

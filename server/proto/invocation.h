@@ -65,6 +65,13 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
                                          const struct message *message, struct invocation *ret_invocation);
 
 /*
+ * The client whose queue the message waits in before it is decoded: the verified sender if the decoder has the plugin's
+ * seal, absent for all messages that the plugin does not vouch for; without a plugin the sender that the message
+ * claims, absent if it claims none. Points into the message.
+ */
+struct slice invocation_sender(const struct decoder *decoder, const struct message *message);
+
+/*
  * The names of the user properties that are read, the decoder's among them; an absent one ends them. Others need not
  * be kept in a message.
  */

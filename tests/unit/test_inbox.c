@@ -8,88 +8,240 @@
 
 #define S SLICE_LITERAL
 
+static struct inbox inbox;
+
+static void teardown(void) {
+        inbox_deinit(&inbox);
+}
+
+TestSuite(inbox, .fini = teardown);
+
 static struct message message_of(struct slice payload) {
         return (struct message){ .topic = S("topic"), .payload = payload, .qos = 1 };
 }
 
-Test(inbox, gives_back_in_the_order_added) {
-        struct inbox inbox = { 0 };
+/* Each has the same size. */
+static int add(const char *client, const char *payload, size_t n_bytes_max) {
+        struct message message = message_of(slice_from_string(payload));
+
+        return inbox_add(&inbox, slice_from_string(client), &message, 0, n_bytes_max);
+}
+
+static void add_to(const char *client, const char *payload) {
+        cr_assert_eq(add(client, payload, SIZE_MAX), 0);
+}
+
+static void expect_next(const char *payload) {
+        int64_t arrived_ns;
+
+        cr_assert_not(inbox_is_empty(&inbox), "nothing in place of %s", payload);
+        cr_expect(slice_equal(inbox_first(&inbox, &arrived_ns)->payload, slice_from_string(payload)),
+                  "%.*s in place of %s", (int)inbox_first(&inbox, &arrived_ns)->payload.length,
+                  (const char *)inbox_first(&inbox, &arrived_ns)->payload.data, payload);
+        inbox_drop(&inbox);
+}
+
+static void expect_empty(void) {
+        cr_expect(inbox_is_empty(&inbox));
+        cr_expect_eq(inbox.n_bytes, 0);
+}
+
+/* What an inbox holds with one message of add()'s. */
+static size_t size_of_one(void) {
+        struct inbox one = { 0 };
+        struct message message = message_of(S("a1"));
+        size_t size;
+
+        cr_assert_eq(inbox_add(&one, S("a"), &message, 0, SIZE_MAX), 0);
+        size = one.n_bytes;
+        cr_assert_gt(size, message_size(&message));
+        inbox_deinit(&one);
+        return size;
+}
+
+Test(inbox, keeps_the_order_of_one_client) {
         char text[16];
 
-        cr_expect(inbox_is_empty(&inbox));
         for (int i = 0; i < 100; i++) {
                 struct message message;
 
                 snprintf(text, sizeof(text), "%d", i);
                 message = message_of(slice_from_string(text));
-                cr_assert_eq(inbox_add(&inbox, &message, i, SIZE_MAX), 0);
+                cr_assert_eq(inbox_add(&inbox, S("client"), &message, i, SIZE_MAX), 0);
         }
         for (int i = 0; i < 100; i++) {
-                const struct message *message;
                 int64_t arrived_ns;
 
-                cr_assert_not(inbox_is_empty(&inbox));
-                message = inbox_first(&inbox, &arrived_ns);
-                snprintf(text, sizeof(text), "%d", i);
-                cr_expect(slice_equal(message->payload, slice_from_string(text)));
+                inbox_first(&inbox, &arrived_ns);
                 cr_expect_eq(arrived_ns, i);
-                inbox_drop(&inbox);
+                snprintf(text, sizeof(text), "%d", i);
+                expect_next(text);
         }
-        cr_expect(inbox_is_empty(&inbox));
-        cr_expect_eq(inbox.n_bytes, 0);
-        inbox_deinit(&inbox);
+        expect_empty();
+}
+
+Test(inbox, serves_each_client_once_per_round) {
+        add_to("a", "a1");
+        add_to("a", "a2");
+        add_to("a", "a3");
+        add_to("b", "b1");
+        add_to("c", "c1");
+        add_to("b", "b2");
+
+        expect_next("a1");
+        expect_next("b1");
+        expect_next("c1");
+        expect_next("a2");
+        expect_next("b2");
+        expect_next("a3");
+        expect_empty();
+}
+
+Test(inbox, serves_a_new_client_at_the_end_of_the_present_round) {
+        for (int i = 0; i < 200; i++)
+                add_to("flooder", "flood");
+        add_to("b", "b1");
+        expect_next("flood");
+        add_to("c", "c1");
+
+        expect_next("b1");
+        expect_next("flood");
+        expect_next("c1");
+        expect_next("flood");
+}
+
+Test(inbox, gives_no_second_turn_to_a_client_that_sends_again_when_its_queue_is_empty) {
+        add_to("a", "a1");
+        add_to("b", "b1");
+        expect_next("a1");
+        add_to("a", "a2");
+
+        expect_next("b1");
+        expect_next("a2");
+        expect_empty();
 }
 
 Test(inbox, can_be_filled_again_after_it_was_empty) {
-        struct message message = message_of(S("payload"));
-        struct inbox inbox = { 0 };
-
         for (int i = 0; i < 3; i++) {
-                cr_assert_eq(inbox_add(&inbox, &message, 0, SIZE_MAX), 0);
-                inbox_drop(&inbox);
-                cr_expect(inbox_is_empty(&inbox));
+                add_to("a", "a1");
+                expect_next("a1");
+                expect_empty();
         }
-        inbox_deinit(&inbox);
 }
 
-Test(inbox, refuses_what_goes_over_its_bytes_and_keeps_what_it_has) {
-        struct message message = message_of(S("payload"));
-        struct inbox inbox = { 0 };
-        int64_t arrived_ns;
-        size_t size;
+Test(inbox, has_a_queue_for_messages_of_no_client) {
+        struct message message = message_of(S("none"));
 
-        cr_assert_eq(inbox_add(&inbox, &message, 1, SIZE_MAX), 0);
-        size = inbox.n_bytes;
-        cr_expect_gt(size, message_size(&message));
+        cr_assert_eq(inbox_add(&inbox, (struct slice){ 0 }, &message, 0, SIZE_MAX), 0);
+        add_to("", "empty");
+        add_to("a", "a1");
+        expect_next("none");
+        expect_next("a1");
+        expect_next("empty");
+        expect_empty();
+}
 
-        cr_expect_eq(inbox_add(&inbox, &message, 2, 2 * size - 1), -ENOBUFS);
-        cr_expect_eq(inbox.n_bytes, size);
-        cr_expect_eq(inbox_add(&inbox, &message, 2, 2 * size), 0);
-        cr_expect_eq(inbox_add(&inbox, &message, 3, size), -ENOBUFS); /* a limit that was passed already */
-        inbox_first(&inbox, &arrived_ns);
-        cr_expect_eq(arrived_ns, 1);
-        inbox_drop(&inbox);
-        cr_expect_eq(inbox_add(&inbox, &message, 3, 2 * size), 0);
-        inbox_deinit(&inbox);
+Test(inbox, lets_one_client_use_half_of_its_bytes) {
+        size_t size = size_of_one();
+
+        for (int i = 0; i < 5; i++)
+                cr_assert_eq(add("a", "a1", 10 * size), 0);
+        cr_expect_eq(add("a", "a1", 10 * size), -ENOBUFS);
+        cr_expect_eq(inbox.n_bytes, 5 * size);
+}
+
+Test(inbox, refuses_the_excess_of_a_flooder_and_nothing_of_others) {
+        size_t size = size_of_one();
+        size_t max = 30 * size;
+        size_t n_refused = 0;
+
+        for (int i = 0; i < 100; i++)
+                n_refused += add("x", "x1", max) == -ENOBUFS;
+        for (int i = 0; i < 100; i++)
+                n_refused += add("y", "y1", max) == -ENOBUFS;
+        cr_expect_gt(n_refused, 150);
+        cr_expect_leq(inbox.n_bytes, max);
+
+        cr_expect_eq(add("a", "a1", max), 0);
+        cr_expect_eq(add("b", "b1", max), 0);
+        expect_next("x1");
+        expect_next("y1");
+        expect_next("a1");
+        expect_next("b1");
+}
+
+Test(inbox, refuses_all_when_it_holds_more_than_a_limit_that_is_lower_now) {
+        add_to("a", "a1");
+        cr_expect_eq(add("b", "b1", inbox.n_bytes - 1), -ENOBUFS);
+        expect_next("a1");
+        expect_empty();
 }
 
 Test(inbox, refuses_one_message_that_is_larger_than_all_of_it) {
-        struct message message = message_of(S("payload"));
-        struct inbox inbox = { 0 };
-
-        cr_expect_eq(inbox_add(&inbox, &message, 0, 10), -ENOBUFS);
-        cr_expect(inbox_is_empty(&inbox));
-        inbox_deinit(&inbox);
+        cr_expect_eq(add("a", "a1", 10), -ENOBUFS);
+        expect_empty();
 }
 
 Test(inbox, keeps_a_copy) {
-        char payload[] = "payload";
+        char payload[] = "payload", client[] = "a";
         struct message message = message_of((struct slice){ (uint8_t *)payload, 7 });
-        struct inbox inbox = { 0 };
-        int64_t arrived_ns;
 
-        cr_assert_eq(inbox_add(&inbox, &message, 0, SIZE_MAX), 0);
+        cr_assert_eq(inbox_add(&inbox, slice_from_string(client), &message, 0, SIZE_MAX), 0);
         memset(payload, 'x', 7);
-        cr_expect(slice_equal(inbox_first(&inbox, &arrived_ns)->payload, S("payload")));
-        inbox_deinit(&inbox);
+        client[0] = 'b';
+        add_to("b", "b1");
+        add_to("a", "a2");
+        expect_next("payload");
+        expect_next("b1");
+        expect_next("a2");
+}
+
+static void client_name(char *name, size_t size, int i) {
+        snprintf(name, size, "client-%d", i);
+}
+
+Test(inbox, has_a_bounded_number_of_queues_that_all_other_clients_share_one_of) {
+        char name[20];
+
+        for (int i = 0; i < INBOX_QUEUES_MAX; i++) {
+                client_name(name, sizeof(name), i);
+                add_to(name, "own");
+        }
+        for (int i = 0; i < 10000; i++) {
+                client_name(name, sizeof(name), INBOX_QUEUES_MAX + i);
+                add_to(name, "shared");
+        }
+        add_to("client-0", "own again");
+
+        for (int i = 0; i < INBOX_QUEUES_MAX; i++)
+                expect_next("own");
+        expect_next("shared");
+        expect_next("own again");
+        for (int i = 1; i < 10000; i++)
+                expect_next("shared");
+        expect_empty();
+}
+
+Test(inbox, keeps_the_order_of_a_client_that_shared_a_queue) {
+        char name[20];
+
+        for (int i = 0; i < INBOX_QUEUES_MAX; i++) {
+                client_name(name, sizeof(name), i);
+                add_to(name, "own");
+        }
+        add_to("a", "a1");
+        add_to("a", "a2");
+        for (int i = 0; i < INBOX_QUEUES_MAX; i++)
+                expect_next("own");
+        add_to("a", "a3"); /* there are free queues now */
+        expect_next("a1");
+        expect_next("a2");
+        expect_next("a3");
+        add_to("a", "a4");
+        add_to("b", "b1");
+        add_to("a", "a5");
+        expect_next("a4");
+        expect_next("b1");
+        expect_next("a5");
+        expect_empty();
 }

@@ -193,13 +193,13 @@ Test(starved, inbox_keeps_what_it_has) {
         struct inbox inbox = { 0 };
         int64_t arrived_ns;
 
-        cr_assert_eq(inbox_add(&inbox, &message, 1, SIZE_MAX), 0);
+        cr_assert_eq(inbox_add(&inbox, S("client"), &message, 1, SIZE_MAX), 0);
         for (uint64_t n = 1;; n++) {
                 size_t before = inbox.n_bytes;
                 int r;
 
                 memory_starve(n, 1);
-                r = inbox_add(&inbox, &message, 2, SIZE_MAX);
+                r = inbox_add(&inbox, S("client"), &message, 2, SIZE_MAX);
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
