@@ -187,7 +187,8 @@ static struct slice queue_of(const struct daemon *daemon, const struct message *
         struct slice client;
 
         if (is_topic(message, TOPIC_INVOKE))
-                return invocation_sender(&daemon->decoder, message);
+                return invocation_sender(daemon->side == BROKER_SIDE_UNKNOWN ? NULL : &daemon->decoder,
+                                         message);
         /* the end of a client's connection comes after the requests that came over it */
         if (daemon->presence_topic &&
             topic_match_client(message->topic, slice_from_string(daemon->presence_topic), &client))

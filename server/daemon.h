@@ -130,7 +130,7 @@ bool daemon_is_idle(const struct daemon *daemon);
  * dropped and counted.
  */
 #define DAEMON_INBOX_PAUSE ((size_t)16 << 20)
-#define DAEMON_INBOX_MAX   ((size_t)256 << 20)
+#define DAEMON_INBOX_MAX   ((size_t)512 << 20)
 size_t daemon_n_waiting_bytes(const struct daemon *daemon);
 
 const struct counters *daemon_counters(const struct daemon *daemon);

@@ -97,6 +97,14 @@ static void append(struct inbox_queue *queue, struct inbox_item *item) {
         queue->last = item;
 }
 
+/* Whether a queue of n_queued bytes may grow by size. */
+static bool has_room(const struct inbox *inbox, size_t n_queued, size_t size, size_t n_bytes_max) {
+        if (size <= INBOX_RESERVED_BYTES && n_queued <= INBOX_RESERVED_BYTES - size)
+                return true;
+        return inbox->n_bytes <= n_bytes_max && size <= n_bytes_max - inbox->n_bytes &&
+               (n_queued + size) / INBOX_SHARE <= n_bytes_max - inbox->n_bytes - size;
+}
+
 int inbox_add(struct inbox *inbox, struct slice client, const struct message *message, int64_t arrived_ns,
               size_t n_bytes_max) {
         size_t size = item_size(message);
@@ -106,8 +114,7 @@ int inbox_add(struct inbox *inbox, struct slice client, const struct message *me
         if (!client.data)
                 client = SLICE_LITERAL("");
         queue = find_queue(inbox, client);
-        if (inbox->n_bytes > n_bytes_max || size > n_bytes_max - inbox->n_bytes ||
-            (queue ? queue->n_bytes : 0) + size > n_bytes_max - inbox->n_bytes - size)
+        if (!has_room(inbox, queue ? queue->n_bytes : 0, size, n_bytes_max))
                 return -ENOBUFS;
 
         item = new_item(message, arrived_ns);

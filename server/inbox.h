@@ -10,10 +10,11 @@
  * one message executed per round. A client that has no queue joins the end of the present round. So a message that
  * is alone in its client's queue waits for at most one message of each other queue.
  *
- * Limits: n_bytes_max bounds the bytes of all messages. A client may use as many bytes as remain free: one client
- * alone can fill half of n_bytes_max, n such clients 1/(n+1) each, and the same amount always stays free for clients
- * that send little. (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches".) So the
- * excess of a client that floods is refused, and never displaces the messages of another client.
+ * Limits: each queue may always hold INBOX_RESERVED_BYTES. Beyond that a client may use INBOX_SHARE times as many bytes
+ * as remain free of n_bytes_max: one client alone can fill 4/5 of it, n such clients tend to 4/(4n+1) each. (Choudhury
+ * and Hahne, "Dynamic queue length thresholds for shared-memory packet switches".) So the excess of a client that
+ * floods is refused, and never displaces the messages of another client. All messages together are bounded by
+ * n_bytes_max + (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES.
  *
  * At most INBOX_QUEUES_MAX clients have a queue of their own. While all are in use, clients without one share an
  * additional queue, and keep using it until it is empty, so that their order is kept. A peer that sends under many
@@ -21,7 +22,9 @@
  *
  * Pure: no clock, no event loop; the order depends on the calls alone. Not thread-safe. All zeros is an empty inbox.
  */
-#define INBOX_QUEUES_MAX 1024
+#define INBOX_QUEUES_MAX     1024
+#define INBOX_RESERVED_BYTES ((size_t)64 << 10)
+#define INBOX_SHARE          4
 
 struct inbox_queue;
 

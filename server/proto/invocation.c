@@ -186,8 +186,11 @@ static struct slice claimed_client(const struct message *message) {
 }
 
 struct slice invocation_sender(const struct decoder *decoder, const struct message *message) {
+        struct slice stamped = message_property(message, BROKER_SIDE_STAMP_CLIENT_ID);
         struct stamp stamp;
 
+        if (!decoder)
+                return stamped.data ? stamped : claimed_client(message);
         if (stamp_read(message, decoder->seal, &stamp))
                 return stamp.client_id;
         return decoder->seal.data ? (struct slice){ 0 } : claimed_client(message);

@@ -65,9 +65,11 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
                                          const struct message *message, struct invocation *ret_invocation);
 
 /*
- * The client whose queue the message waits in before it is decoded: the verified sender if the decoder has the plugin's
- * seal, absent for all messages that the plugin does not vouch for; without a plugin the sender that the message
- * claims, absent if it claims none. Points into the message.
+ * The client in whose queue the message waits before it is decoded. If the decoder has the plugin's seal, this is the
+ * verified sender, and absent for all messages that the plugin does not vouch for. Otherwise it is the sender that the
+ * message claims, and absent if it claims none. decoder is NULL while it is not known whether the broker has the plugin:
+ * then the claim of the stamp comes first, so that the messages of one client have one queue before and after
+ * verification. Points into the message.
  */
 struct slice invocation_sender(const struct decoder *decoder, const struct message *message);
 

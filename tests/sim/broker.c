@@ -87,6 +87,7 @@ static void deliver(struct world *world, size_t n) {
 
                         if (asked->delivered_ns > world->now.mono_ns)
                                 asked->delivered_ns = world->now.mono_ns;
+                        turns_add(&world->turns, asked);
                 }
                 if (IS_PLANTED(PLANTED_OLD_WELCOME) &&
                     slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_WELCOME)))
@@ -129,6 +130,7 @@ static void acknowledge(struct world *world) {
 static void end_batch(struct world *world) {
         if (daemon_has_work(world->daemon))
                 daemon_flush(world->daemon, world_daemon_now(world));
+        daemon_end_wakeup(world->daemon);
 }
 
 static void read_acknowledgements(struct world *world, struct happening *happening) {

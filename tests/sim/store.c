@@ -155,10 +155,67 @@ static void put_beside(struct world *world) {
         }
 }
 
+/* Work is as long as a slice or nothing: requests wait now and then. */
+static int64_t clock_ns(void *userdata) {
+        struct world *world = userdata;
+
+        if (world->faults.is_work_slow && random_chance(&world->random, 30))
+                world->work_ns += NS_PER_MS;
+        return world_daemon_now(world).mono_ns + world->work_ns;
+}
+
+static uint64_t observe_request(void *userdata, struct invocation *invocation, bool is_answerable,
+                                struct now now) {
+        struct world *world = userdata;
+
+        (void)is_answerable;
+        (void)now;
+        turns_take(&world->turns, truth_find(&world->truth, invocation->request.correlation_data));
+        return 0;
+}
+
+static void send_answer(void *userdata, uint64_t number, const struct message *answer, struct now now) {
+        uint16_t id;
+
+        (void)number;
+        (void)now;
+        ASSERT(broker_publish(userdata, answer, &id) == 0);
+}
+
+static int notify_once(void *userdata, const struct registration *registration) {
+        (void)userdata;
+        (void)registration;
+        return 1;
+}
+
+static void ignore_tick(void *userdata, struct now now) {
+        (void)userdata;
+        (void)now;
+}
+
+static int64_t no_deadline(void *userdata) {
+        (void)userdata;
+        return INT64_MAX;
+}
+
+/* The daemon tells what it executes, and does all as without hooks. */
+static void observe_turns(struct world *world) {
+        turns_restart(&world->turns);
+        world->hooks = (struct hooks){ .request = observe_request,
+                                       .answer = send_answer,
+                                       .notification = notify_once,
+                                       .tick = ignore_tick,
+                                       .next_deadline = no_deadline,
+                                       .userdata = world };
+        daemon_set_hooks(world->daemon, &world->hooks);
+}
+
 void store_start(struct world *world) {
-        struct outlet outlet = {
-                .publish = broker_publish, .has_room = broker_has_room, .commit = commit, .userdata = world
-        };
+        struct outlet outlet = { .publish = broker_publish,
+                                 .has_room = broker_has_room,
+                                 .commit = commit,
+                                 .userdata = world,
+                                 .clock_ns = clock_ns };
         struct daemon_callbacks callbacks = { serving, lost, world };
 
         check_trace("started");
@@ -170,6 +227,7 @@ void store_start(struct world *world) {
         truth_restart(&world->truth, &world->disk);
         ASSERT(daemon_new(&world->daemon, &world->config, &outlet, &callbacks, &world->disk.storage,
                           world_daemon_now(world)) == 0);
+        observe_turns(world);
         put_beside(world);
         policy_hand_over(world);
         store_compare_now(world);

@@ -42,6 +42,7 @@ struct now world_daemon_now(const struct world *world) {
 }
 
 static void set_now(struct world *world, int64_t mono_ns) {
+        world->work_ns = 0;
         world->now.mono_ns = mono_ns;
         world->now.wall_ms = WALL_MS + mono_ns / NS_PER_MS + world->step_ms;
         if (world->now.wall_ms < 0)
@@ -183,6 +184,7 @@ static void tick(struct world *world, int64_t deadline_ns, int *n_ticks) {
         CHECK(*n_ticks < N_TICKS_MAX, "time is not asked for without end");
         set_now(world, at_ns);
         daemon_tick(world->daemon, world_daemon_now(world));
+        daemon_end_wakeup(world->daemon);
 }
 
 /* All that happens until then, and what the daemon wants to do of itself. */
@@ -280,6 +282,7 @@ static void world_deinit(struct world *world) {
         broker_deinit(&world->broker);
         disk_deinit(&world->disk);
         truth_deinit(&world->truth);
+        turns_deinit(&world->turns);
 }
 
 static void heal(struct world *world) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "daemon.h"
+#include "hooks.h"
 #include "sim/disk.h"
 #include "sim/random.h"
 #include "sim/timeline.h"
 #include "sim/truth.h"
+#include "sim/turns.h"
 
 /*
  * A daemon and all that is around it, made of one seed: clients, a broker and the connections between them, a disk,
@@ -28,6 +30,7 @@ struct faults {
         bool clock_steps;
         bool steps_far; /* by hours */
         bool policy_changes;
+        bool is_work_slow; /* requests take time, so that others wait */
 };
 
 /* What the daemon has published, until it reads that the broker has taken it. */
@@ -73,10 +76,13 @@ struct world {
         int64_t step_ms; /* what the wall clock has been stepped by */
         struct timeline timeline;
         struct truth truth;
+        struct turns turns;
         struct disk disk;
         struct faults faults;
         bool is_healed; /* nothing goes wrong any more */
 
+        int64_t work_ns; /* that the daemon has spent since now */
+        struct hooks hooks;
         struct daemon_config config;
         struct daemon *daemon; /* NULL: it does not run */
         uint64_t life;         /* counts its starts */

@@ -46,6 +46,10 @@ static void expect_empty(void) {
         cr_expect_eq(inbox.n_bytes, 0);
 }
 
+static void client_name(char *name, size_t size, int i) {
+        snprintf(name, size, "client-%d", i);
+}
+
 /* What an inbox holds with one message of add()'s. */
 static size_t size_of_one(void) {
         struct inbox one = { 0 };
@@ -141,44 +145,65 @@ Test(inbox, has_a_queue_for_messages_of_no_client) {
         expect_empty();
 }
 
-Test(inbox, lets_one_client_use_half_of_its_bytes) {
-        size_t size = size_of_one();
+/* A message that is larger than what each queue may always hold. */
+static int add_large(const char *client, size_t n_bytes_max) {
+        static uint8_t bytes[INBOX_RESERVED_BYTES];
+        struct message message = message_of((struct slice){ bytes, sizeof(bytes) });
 
-        for (int i = 0; i < 5; i++)
-                cr_assert_eq(add("a", "a1", 10 * size), 0);
-        cr_expect_eq(add("a", "a1", 10 * size), -ENOBUFS);
-        cr_expect_eq(inbox.n_bytes, 5 * size);
+        return inbox_add(&inbox, slice_from_string(client), &message, 0, n_bytes_max);
 }
 
-Test(inbox, refuses_the_excess_of_a_flooder_and_nothing_of_others) {
-        size_t size = size_of_one();
-        size_t max = 30 * size;
+static size_t size_of_one_large(void) {
+        size_t size;
+
+        cr_assert_eq(add_large("a", SIZE_MAX), 0);
+        size = inbox.n_bytes;
+        cr_assert_gt(size, INBOX_RESERVED_BYTES);
+        inbox_drop(&inbox);
+        return size;
+}
+
+Test(inbox, lets_one_client_use_four_fifths_of_its_bytes) {
+        size_t size = size_of_one_large();
+
+        for (int i = 0; i < 8; i++)
+                cr_assert_eq(add_large("a", 10 * size), 0);
+        cr_expect_eq(add_large("a", 10 * size), -ENOBUFS);
+        cr_expect_eq(inbox.n_bytes, 8 * size);
+}
+
+Test(inbox, refuses_the_excess_of_flooders_and_nothing_of_others) {
+        size_t max = 100 * size_of_one_large();
         size_t n_refused = 0;
 
-        for (int i = 0; i < 100; i++)
-                n_refused += add("x", "x1", max) == -ENOBUFS;
-        for (int i = 0; i < 100; i++)
-                n_refused += add("y", "y1", max) == -ENOBUFS;
-        cr_expect_gt(n_refused, 150);
+        for (int i = 0; i < 200; i++)
+                n_refused += add_large("x", max) == -ENOBUFS;
+        for (int i = 0; i < 200; i++)
+                n_refused += add_large("y", max) == -ENOBUFS;
+        cr_expect_eq(n_refused, 400 - 80 - 16); /* y has 4/5 of what x has left */
+        cr_expect_eq(add_large("b", max), 0);
         cr_expect_leq(inbox.n_bytes, max);
-
-        cr_expect_eq(add("a", "a1", max), 0);
-        cr_expect_eq(add("b", "b1", max), 0);
-        expect_next("x1");
-        expect_next("y1");
-        expect_next("a1");
-        expect_next("b1");
 }
 
-Test(inbox, refuses_all_when_it_holds_more_than_a_limit_that_is_lower_now) {
-        add_to("a", "a1");
-        cr_expect_eq(add("b", "b1", inbox.n_bytes - 1), -ENOBUFS);
-        expect_next("a1");
-        expect_empty();
+Test(inbox, always_has_room_for_a_little_of_each_client) {
+        size_t n_reserved = INBOX_RESERVED_BYTES / size_of_one();
+        char name[20];
+
+        while (add_large("x", 1 << 20) == 0)
+                ;
+        for (size_t i = 1; i < INBOX_QUEUES_MAX; i++) {
+                client_name(name, sizeof(name), (int)i);
+                for (size_t k = 0; k < n_reserved; k++)
+                        cr_assert_eq(add(name, "a1", 1 << 20), 0);
+        }
+        cr_expect_eq(add_large(name, 1 << 20), -ENOBUFS);
+        for (int i = 0; i < 10000; i++) /* as one client */
+                add(name, "a1", 1 << 20);
+        cr_expect_leq(inbox.n_bytes, (1 << 20) + (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES);
 }
 
 Test(inbox, refuses_one_message_that_is_larger_than_all_of_it) {
-        cr_expect_eq(add("a", "a1", 10), -ENOBUFS);
+        cr_expect_eq(add_large("a", 10), -ENOBUFS);
         expect_empty();
 }
 
@@ -194,10 +219,6 @@ Test(inbox, keeps_a_copy) {
         expect_next("payload");
         expect_next("b1");
         expect_next("a2");
-}
-
-static void client_name(char *name, size_t size, int i) {
-        snprintf(name, size, "client-%d", i);
 }
 
 Test(inbox, has_a_bounded_number_of_queues_that_all_other_clients_share_one_of) {

@@ -199,7 +199,7 @@ Test(starved, inbox_keeps_what_it_has) {
                 int r;
 
                 memory_starve(n, 1);
-                r = inbox_add(&inbox, S("client"), &message, 2, SIZE_MAX);
+                r = inbox_add(&inbox, S("other"), &message, 2, SIZE_MAX);
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
@@ -211,6 +211,54 @@ Test(starved, inbox_keeps_what_it_has) {
         inbox_first(&inbox, &arrived_ns);
         cr_expect_eq(arrived_ns, 2);
         inbox_deinit(&inbox);
+}
+
+Test(starved, inbox_stays_empty) {
+        struct message message = { .topic = S("t"), .payload = S("payload") };
+        struct inbox inbox = { 0 };
+
+        for (uint64_t n = 1;; n++) {
+                int r;
+
+                memory_starve(n, 1);
+                r = inbox_add(&inbox, S("client"), &message, 1, SIZE_MAX);
+                if (memory_feed() == 0)
+                        break;
+                cr_assert_eq(r, -ENOMEM);
+                cr_expect(inbox_is_empty(&inbox));
+                cr_expect_eq(inbox.n_bytes, 0);
+        }
+        inbox_deinit(&inbox);
+}
+
+/* The table of queues grows while memory is short. */
+Test(starved, inbox_of_many_clients_keeps_what_it_has) {
+        struct message message = { .topic = S("t"), .payload = S("payload") };
+        struct inbox inbox = { 0 };
+        char name[16];
+        size_t n_added = 0;
+
+        for (int i = 0; i < 1000; i++) {
+                snprintf(name, sizeof(name), "client-%d", i);
+                for (uint64_t n = 1;; n++) {
+                        int r;
+
+                        memory_starve(n, 1);
+                        r = inbox_add(&inbox, slice_from_string(name), &message, i, SIZE_MAX);
+                        if (memory_feed() == 0)
+                                break;
+                        cr_assert_eq(r, -ENOMEM);
+                }
+                n_added++;
+        }
+        for (size_t i = 0; i < n_added; i++) {
+                int64_t arrived_ns;
+
+                inbox_first(&inbox, &arrived_ns);
+                cr_expect_eq(arrived_ns, (int64_t)i);
+                inbox_drop(&inbox);
+        }
+        cr_expect(inbox_is_empty(&inbox));
 }
 
 Test(starved, message_is_copied_or_not) {
