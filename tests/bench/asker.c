@@ -14,7 +14,7 @@
 #define EXPIRY_S 10
 
 void asker_connect(struct asker *asker, uint64_t port, uint32_t number) {
-        *asker = (struct asker){ 0 };
+        *asker = (struct asker){ .topic = SLICE_LITERAL(TOPIC_INVOKE) };
         snprintf(asker->id, sizeof(asker->id), "bench-%" PRIu32, number);
         snprintf(asker->response_topic, sizeof(asker->response_topic),
                  "clients/%s/services/statestore/_any_/command/invoke/response", asker->id);
@@ -39,7 +39,7 @@ void asker_ask(struct asker *asker, const struct slice *words, size_t n_words, s
                 resp3_append_blob(&asker->payload, words[i]);
 
         peer_publish(&asker->peer, &(struct message){
-                                           .topic = SLICE_LITERAL(TOPIC_INVOKE),
+                                           .topic = asker->topic,
                                            .payload = buf_slice(&asker->payload),
                                            .response_topic = slice_from_string(asker->response_topic),
                                            .correlation_data = correlation,

@@ -6,6 +6,7 @@
 /* A client that asks the store as the published clients do: the same properties, a timestamp of its own. */
 struct asker {
         struct peer peer;
+        struct slice topic; /* that requests go to: TOPIC_INVOKE, unless the owner changes it; borrowed */
         char id[32];
         char response_topic[96];
         struct buf payload, timestamp;

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import alone  # noqa: E402
 import dev  # noqa: E402
 import durable  # noqa: E402
+import fairness  # noqa: E402
 import notifications  # noqa: E402
 import through_broker  # noqa: E402
 from figures import Figures  # noqa: E402
@@ -53,6 +54,7 @@ QUICK = Effort(n_rounds=3, n_load_rounds=3, n_turns=3, milliseconds=250, n_count
 SECTIONS = {
     "responders": through_broker.responders,
     "plugin": through_broker.plugin,
+    "fairness": fairness.fairness,
     "engine": alone.engine,
     "memory": alone.memory,
     "notifications": notifications.notifications,
