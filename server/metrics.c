@@ -252,7 +252,7 @@ static const struct metric metrics[] = {
         { "statestore_answers_dropped_early_total", "counter", "Remembered answers forgotten before time.",
           NUMBER(answers_dropped_early) },
         { "statestore_waiting_bytes", "gauge", "Requests that wait for their turn.", NUMBER(waiting_bytes) },
-        { "statestore_waiting_bytes_limit", "gauge", "Past this, requests are dropped.",
+        { "statestore_waiting_bytes_limit", "gauge", "What requests may wait; clients share it.",
           NUMBER(max_waiting_bytes) },
 
         { "statestore_clock_skew_max_seconds", "gauge",

@@ -18,9 +18,10 @@
 #include "common/topics.h"
 
 #define CLIENT_NUMBER 1000000
-#define N_KEYS        200
+#define N_KEYS        20000 /* most of all, so that a page of SCAN sees few others */
 #define KEY_SIZE      2000
 #define VALUE_SIZE    100000
+#define N_AT_ONCE     100 /* on their way while keys are set */
 
 /* An answer to a request that must be answered has not been read. */
 static size_t n_missing;
@@ -36,6 +37,13 @@ static void ignore(void *userdata, const struct message *message) {
         (void)message;
 }
 
+static void wait_for_answers(struct asker *asker) {
+        while (n_missing > 0) {
+                peer_read(&asker->peer, count, NULL);
+                peer_flush(&asker->peer);
+        }
+}
+
 /* Keys of one letter: a pattern of many stars is compared with them in many ways, and matches none. */
 static void fill(struct asker *asker) {
         char key[KEY_SIZE + 1];
@@ -43,20 +51,19 @@ static void fill(struct asker *asker) {
         memset(key, 'a', KEY_SIZE);
         key[KEY_SIZE] = '\0';
         for (uint32_t i = 0; i < N_KEYS; i++) {
-                char number[8];
+                char number[16];
 
-                snprintf(number, sizeof(number), "%04" PRIu32, i);
-                memcpy(key, number, 4);
+                snprintf(number, sizeof(number), "%08" PRIu32, i);
+                memcpy(key, number, 8);
                 asker_ask(
                         asker,
                         (struct slice[]){ SLICE_LITERAL("SET"), slice_from_string(key), SLICE_LITERAL("v") },
                         3, (struct slice){ (uint8_t *)&i, sizeof(i) });
                 n_missing++;
-        }
-        peer_flush(&asker->peer);
-        while (n_missing > 0) {
-                peer_read(&asker->peer, count, NULL);
+                if (n_missing < N_AT_ONCE && i + 1 < N_KEYS)
+                        continue;
                 peer_flush(&asker->peer);
+                wait_for_answers(asker);
         }
 }
 

@@ -10,7 +10,7 @@ from subjects import TOOLS, Subject
 
 # What a client floods with, and how much a second: several times what the store can do of the costly ones, but no more
 # than the broker can pass on. Beyond that the broker's connection to the store is the limit.
-KINDS = [("scan", 1000), ("set", 300), ("keynotify", 2000)]
+KINDS = [("scan", 200), ("set", 300), ("keynotify", 2000)]
 CLIENTS, DEPTH = 16, 1
 
 # As long as the store's, so that the broker has as much to read.
