@@ -38,7 +38,7 @@ static int take_header(void *userdata, const struct storage_header *header) {
         if (!config.node_id.data)
                 config.node_id =
                         *header->node_id ? slice_from_string(header->node_id) : SLICE_LITERAL("StateStore");
-        config.seed = header->seed;
+        config.digest_key = header->digest_key;
         r = engine_new(&restore->engine, &config);
         if (r < 0)
                 return r;

@@ -6,6 +6,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "secrets.h"
 #include "seeding.h"
 #include "server_state.h"
 
@@ -61,7 +62,9 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
         };
         int r;
 
-        r = uv_random(NULL, NULL, &daemon_config.run, sizeof(daemon_config.run), 0, NULL);
+        r = secrets_draw(&daemon_config.engine);
+        if (r == 0)
+                r = uv_random(NULL, NULL, &daemon_config.run, sizeof(daemon_config.run), 0, NULL);
         if (r < 0)
                 return r;
 

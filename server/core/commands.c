@@ -11,6 +11,9 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
+/* Steps of matching a key with the pattern of persistent keys: some 30 ms. */
+#define PERSIST_STEPS_MAX (4 * 1000 * 1000)
+
 static void answer(struct step *step, enum outcome outcome) {
         step->reply->outcome = outcome;
 }
@@ -136,7 +139,7 @@ static int64_t set_deadline(const struct step *step) {
 /* Whether storage keeps what this SET stores. */
 static bool is_persistent(const struct engine *engine, const struct request *request) {
         const struct engine_config *config = &engine->config;
-        uint64_t budget = SCAN_PAGE_STEPS_MAX;
+        uint64_t budget = PERSIST_STEPS_MAX;
 
         if (config->persist != PERSIST_CUSTOM)
                 return config->persist == PERSIST_ALL;
@@ -318,6 +321,7 @@ static void execute_scan(struct step *step) {
         const struct scan_query query = {
                 .pattern = request->key,
                 .token = request->value,
+                .token_key = &step->engine->config.token_key,
                 .now_ns = step->now.mono_ns,
                 .policy = request->is_own ? NULL : step->engine->config.policy,
                 .asker = request_asker(request),

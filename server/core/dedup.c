@@ -10,8 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
-#include <xxhash.h>
 
 #include "common/assert.h"
 
@@ -23,9 +21,6 @@
 #define DROPPED_MAX 16
 
 #define NO_SLOT UINT32_MAX
-
-/* Parts that are together no longer are joined before they are hashed. */
-#define JOINED_MAX 1024
 
 struct dedup_record {
         struct digest digest;
@@ -74,47 +69,6 @@ void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max) {
 void dedup_deinit(struct dedup *dedup) {
         table_deinit(&dedup->table);
         slots_deinit(&dedup->records);
-}
-
-static XXH128_hash_t hash_parts(uint64_t seed, const struct slice *parts, size_t n_parts) {
-        XXH3_state_t state;
-
-        XXH3_INITSTATE(
-                &state); /* else a seed that happens to lie here passes for one whose secret was made */
-        XXH3_128bits_reset_withSeed(&state, seed);
-        for (size_t i = 0; i < n_parts; i++) {
-                XXH3_128bits_update(&state, &parts[i].length, sizeof(parts[i].length));
-                XXH3_128bits_update(&state, parts[i].data, parts[i].length);
-        }
-        return XXH3_128bits_digest(&state);
-}
-
-/* The same in one go, which takes a third of the time: most requests are small. */
-static XXH128_hash_t hash_joined(uint64_t seed, const struct slice *parts, size_t n_parts) {
-        uint8_t joined[JOINED_MAX];
-        uint8_t *at = joined;
-
-        for (size_t i = 0; i < n_parts; i++) {
-                at = mempcpy(at, &parts[i].length, sizeof(parts[i].length));
-                if (parts[i].length > 0)
-                        at = mempcpy(at, parts[i].data, parts[i].length);
-        }
-        return XXH3_128bits_withSeed(joined, (size_t)(at - joined), seed);
-}
-
-struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_parts) {
-        size_t length = n_parts * sizeof(parts->length);
-        XXH128_canonical_t canonical;
-        struct digest digest;
-
-        for (size_t i = 0; i < n_parts && length <= JOINED_MAX; i++)
-                length = parts[i].length <= JOINED_MAX ? length + parts[i].length : SIZE_MAX;
-
-        XXH128_canonicalFromHash(&canonical, length <= JOINED_MAX ? hash_joined(seed, parts, n_parts)
-                                                                  : hash_parts(seed, parts, n_parts));
-        _Static_assert(sizeof(digest) == sizeof(canonical), "the digest is the canonical hash");
-        memcpy(&digest, &canonical, sizeof(digest));
-        return digest;
 }
 
 static struct dedup_record *find(const struct dedup *dedup, const struct digest *digest) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "core/hash.h"
 #include "core/slots.h"
 #include "core/table.h"
 
@@ -9,11 +10,6 @@
  * section 11). Bounded by bytes and by time; at the byte limit the answer that would be forgotten first goes
  * early, and is counted.
  */
-
-/* Tells one request from all others: a seeded 128-bit hash of what makes it one. */
-struct digest {
-        uint8_t bytes[16];
-};
 
 /* What is remembered of an answer. Its meaning is the engine's. */
 struct remembered_answer {
@@ -50,9 +46,6 @@ void dedup_deinit(struct dedup *dedup);
 
 /* The limit changes; where less is remembered from now on, the rest goes with the next ones. */
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
-
-/* The digest of n parts; where one ends and the next begins counts. */
-struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_parts);
 
 /* False where it is not remembered, or no longer. */
 bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t now_ns,

@@ -44,9 +44,9 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
                 return -ENOMEM;
         memcpy(node, config->node_id.data, config->node_id.length);
 
-        r = store_init(&engine->store, config->seed, config->max_keys);
+        r = store_init(&engine->store, &config->table_key, config->max_keys);
         if (r == 0)
-                r = watch_init(&engine->watch, config->seed);
+                r = watch_init(&engine->watch, &config->table_key);
         if (r == 0)
                 r = dedup_init(&engine->dedup, config->max_remembered_bytes);
         if (r < 0)
@@ -139,7 +139,7 @@ static struct digest identify(const struct engine *engine, const struct request 
                 { (const uint8_t *)where, bound ? sizeof(where) : 0 },
         };
 
-        return dedup_digest(engine->config.seed, parts, sizeof(parts) / sizeof(parts[0]));
+        return hash_parts(&engine->config.digest_key, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 static bool can_be_repeated(const struct request *request) {

@@ -5,6 +5,7 @@
 #include "core/dedup.h"
 #include "core/effects.h"
 #include "core/request.h"
+#include "core/scan_token.h"
 #include "core/store.h"
 #include "core/watch.h"
 
@@ -24,7 +25,15 @@ enum persist {
 
 struct engine_config {
         struct slice node_id; /* copied; hlc_node_is_valid() */
-        uint64_t seed;        /* of every hash: random, as keys come from strangers */
+
+        /*
+         * Secrets, each for one purpose. Draw the first two at every start and never store them. Store the digest key
+         * with the remembered replies: their digests have to match after a restart.
+         */
+        struct hash_key table_key;  /* of the hash tables */
+        struct token_key token_key; /* of SCAN's tokens */
+        struct hash_key digest_key; /* of remembered replies */
+
         uint64_t max_keys;
         uint64_t max_bytes; /* keys, values, registrations and their overhead */
         uint64_t max_registrations;

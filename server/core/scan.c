@@ -9,62 +9,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <xxhash.h>
 
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/glob.h"
-#include "common/topics.h"
-
-/* A token in binary: the cursor and a keyed hash of it, by which we know our own. */
-struct token {
-        uint8_t cursor[4];
-        uint8_t seal[8];
-};
-_Static_assert(2 * sizeof(struct token) == SCAN_TOKEN_LENGTH, "a token is written in base16");
-
-static struct token token_make(const struct store *store, uint32_t cursor) {
-        struct token token;
-        uint64_t seal;
-
-        memcpy(token.cursor, &cursor, sizeof(token.cursor));
-        seal = XXH3_64bits_withSeed(token.cursor, sizeof(token.cursor), ~store->seed);
-        memcpy(token.seal, &seal, sizeof(token.seal));
-        return token;
-}
-
-static int token_read(const struct store *store, struct slice text, uint32_t *ret_cursor) {
-        CLEANUP(buf_deinit) struct buf bytes = { 0 };
-        struct token expected;
-        uint32_t cursor;
-        int r;
-
-        if (text.length != SCAN_TOKEN_LENGTH)
-                return -EINVAL;
-        r = base16_append_decoded(&bytes, text);
-        if (r < 0)
-                return r;
-
-        memcpy(&cursor, bytes.data, sizeof(cursor));
-        expected = token_make(store, cursor);
-        if (memcmp(&expected, bytes.data, sizeof(expected)) != 0)
-                return -EINVAL;
-
-        *ret_cursor = cursor;
-        return 0;
-}
-
-static int token_write(const struct store *store, uint32_t cursor, char *ret_text) {
-        CLEANUP(buf_deinit) struct buf text = { 0 };
-        struct token token = token_make(store, cursor);
-
-        base16_append(&text, (struct slice){ (const uint8_t *)&token, sizeof(token) });
-        if (buf_failed(&text))
-                return -ENOMEM;
-
-        memcpy(ret_text, text.data, SCAN_TOKEN_LENGTH);
-        return 0;
-}
 
 struct scan_page *scan_page_free(struct scan_page *page) {
         if (!page)
@@ -140,13 +88,10 @@ static bool matches(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);
         uint64_t reading;
 
-        if (store_deadline(scan->store, entry) <= scan->query->now_ns)
-                return false;
-
-        reading = key.length / SCAN_BYTES_A_STEP;
+        reading = SCAN_KEY_STEPS + key.length / SCAN_BYTES_A_STEP;
         scan->budget -= reading < scan->budget ? reading : scan->budget;
-        return slice_is_utf8(key) && glob_match(scan->query->pattern, key, &scan->budget) &&
-               may_read(scan, key);
+        return store_deadline(scan->store, entry) > scan->query->now_ns && slice_is_utf8(key) &&
+               glob_match(scan->query->pattern, key, &scan->budget) && may_read(scan, key);
 }
 
 static int list(struct scan_page *page, struct entry *entry) {
@@ -227,7 +172,7 @@ static int scan_from(struct scan *scan, uint32_t from) {
                         return r;
                 if (r > 0) {
                         scan->page->has_next = true;
-                        return token_write(scan->store, from, scan->page->token);
+                        return scan_token_write(scan->query->token_key, from, scan->page->token);
                 }
 
                 from = table_shard_end(&scan->store->table, &cursor);
@@ -246,9 +191,12 @@ int scan_page_new(struct scan_page **ret_page, const struct store *store, const 
         if (query->pattern.length == 0)
                 return -EINVAL;
         if (query->token.data) {
-                r = token_read(store, query->token, &from);
+                uint64_t position;
+
+                r = scan_token_read(query->token_key, query->token, &position);
                 if (r < 0)
                         return r;
+                from = (uint32_t)position;
         }
 
         page = calloc(1, sizeof(*page));

@@ -19,10 +19,10 @@ static struct slice key_of(const void *item) {
         return entry_key(item);
 }
 
-int store_init(struct store *store, uint64_t seed, uint64_t n_keys_max) {
+int store_init(struct store *store, const struct hash_key *hash_key, uint64_t n_keys_max) {
         uint32_t shard_bits = table_shard_bits(n_keys_max, SHARD_BITS_LEAST, SHARD_BITS_MOST);
 
-        *store = (struct store){ .seed = seed };
+        *store = (struct store){ .hash_key = *hash_key };
         heap_init(&store->deadlines, entry_position);
         return table_init(&store->table, shard_bits, key_of);
 }
@@ -41,15 +41,15 @@ void store_deinit(struct store *store) {
 }
 
 struct entry *store_find(const struct store *store, struct slice key) {
-        return table_find(&store->table, table_hash(store->seed, key), key);
+        return table_find(&store->table, table_hash(&store->hash_key, key), key);
 }
 
 void store_expect(const struct store *store, struct slice key) {
-        table_expect(&store->table, table_hash(store->seed, key));
+        table_expect(&store->table, table_hash(&store->hash_key, key));
 }
 
 void store_expect_entry(const struct store *store, struct slice key) {
-        table_expect_item(&store->table, table_hash(store->seed, key));
+        table_expect_item(&store->table, table_hash(&store->hash_key, key));
 }
 
 /* What of an entry is not in the table. */
@@ -60,7 +60,7 @@ static void forget(struct store *store, struct entry *entry) {
 }
 
 int store_put(struct store *store, struct entry *entry, int64_t deadline_ns, struct entry *replaced) {
-        uint32_t hash = table_hash(store->seed, entry_key(entry));
+        uint32_t hash = table_hash(&store->hash_key, entry_key(entry));
         int r;
 
         if (deadline_ns != STORE_NEVER) {
@@ -85,7 +85,7 @@ int store_put(struct store *store, struct entry *entry, int64_t deadline_ns, str
 }
 
 void store_remove(struct store *store, struct entry *entry) {
-        table_remove(&store->table, table_hash(store->seed, entry_key(entry)), entry);
+        table_remove(&store->table, table_hash(&store->hash_key, entry_key(entry)), entry);
         forget(store, entry);
 }
 

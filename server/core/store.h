@@ -14,7 +14,7 @@
 struct store {
         struct table table;
         struct heap deadlines; /* monotonic nanoseconds */
-        uint64_t seed;
+        struct hash_key hash_key;
         uint64_t n_bytes; /* what the entries cost: entry_cost() */
 };
 
@@ -22,7 +22,7 @@ struct store {
 #define STORE_NEVER INT64_MAX
 
 /* n_keys_max: how many it is made for; it takes more, more slowly. Returns 0 or -ENOMEM. */
-int store_init(struct store *store, uint64_t seed, uint64_t n_keys_max);
+int store_init(struct store *store, const struct hash_key *hash_key, uint64_t n_keys_max);
 void store_deinit(struct store *store);
 
 /* Borrowed; NULL where there is none. Knows no time: an entry whose deadline has passed is still here. */

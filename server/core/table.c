@@ -13,8 +13,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#define XXH_INLINE_ALL /* most keys are short */
-#include <xxhash.h>
 
 #include "common/assert.h"
 
@@ -88,8 +86,8 @@ void table_deinit(struct table *table) {
         *table = (struct table){ 0 };
 }
 
-uint32_t table_hash(uint64_t seed, struct slice key) {
-        return (uint32_t)(XXH3_64bits_withSeed(key.data, key.length, seed) >> 32);
+uint32_t table_hash(const struct hash_key *hash_key, struct slice key) {
+        return (uint32_t)(hash_bytes(hash_key, key) >> 32);
 }
 
 static bool has_key(const struct table *table, const void *item, struct slice key) {

@@ -4,14 +4,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/bytes.h"
+#include "core/hash.h"
 
 /*
  * A hash table that never stops to grow: many small tables ("shards"), chosen by the hash's top bits. Each grows on
  * its own, by a quarter, so that no insertion waits for all items to move. The hash orders the items for good,
  * whatever grows meanwhile: that is what SCAN's cursor is.
  *
- * Hashes are seeded by the caller, for keys come from strangers.
+ * Hashes are keyed by the caller, for keys come from strangers.
  *
  * Ownership: items are borrowed, and with them their keys. An item is taken out before it is freed.
  */
@@ -40,7 +40,7 @@ int table_init(struct table *table, uint32_t shard_bits, struct slice (*key)(con
 void table_deinit(struct table *table);
 
 /* The hash to look up and add with: 32 bits, the top ones choose the shard. */
-uint32_t table_hash(uint64_t seed, struct slice key);
+uint32_t table_hash(const struct hash_key *hash_key, struct slice key);
 
 /* NULL where there is none. */
 void *table_find(const struct table *table, uint32_t hash, struct slice key);

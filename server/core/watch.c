@@ -53,7 +53,7 @@ static struct slice watched_connection(const void *watched) {
 
 /* What stands in a table, by the key that the table finds it by. */
 static uint32_t hash_of(const struct watch *watch, const struct table *table, const void *item) {
-        return table_hash(watch->seed, table->key(item));
+        return table_hash(&watch->hash_key, table->key(item));
 }
 
 static int add(const struct watch *watch, struct table *table, void *item) {
@@ -102,8 +102,8 @@ bool registration_is_of(const struct registration *registration, struct slice cl
         return *name == '/';
 }
 
-int watch_init(struct watch *watch, uint64_t seed) {
-        *watch = (struct watch){ .seed = seed };
+int watch_init(struct watch *watch, const struct hash_key *hash_key) {
+        *watch = (struct watch){ .hash_key = *hash_key };
 
         if (table_init(&watch->keys, WATCH_SHARD_BITS, watched_name) < 0 ||
             table_init(&watch->clients, WATCH_SHARD_BITS, watched_name) < 0 ||
@@ -140,7 +140,7 @@ static struct watched *watched_find(const struct watch *watch, const struct tabl
                                     struct slice name) {
         if (table->n_items == 0)
                 return NULL; /* most stores watch nothing: spare them the hash */
-        return table_find(table, table_hash(watch->seed, name), name);
+        return table_find(table, table_hash(&watch->hash_key, name), name);
 }
 
 /* Finds it or makes it. */
@@ -336,7 +336,7 @@ struct registration *watch_of_client(const struct watch *watch, struct slice cli
 
 struct registration *watch_of_connection(const struct watch *watch, uint64_t connection) {
         struct slice key = connection_slice(&connection);
-        struct watched *client = table_find(&watch->connections, table_hash(watch->seed, key), key);
+        struct watched *client = table_find(&watch->connections, table_hash(&watch->hash_key, key), key);
 
         return client ? client->registrations : NULL;
 }

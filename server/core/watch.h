@@ -44,11 +44,11 @@ struct watch {
         struct table clients;
         struct table connections; /* of clients whose connection has a number */
         struct table registrations;
-        uint64_t seed;
+        struct hash_key hash_key;
         uint64_t n_bytes; /* what the registrations cost: watch_cost() */
 };
 
-int watch_init(struct watch *watch, uint64_t seed);
+int watch_init(struct watch *watch, const struct hash_key *hash_key);
 void watch_deinit(struct watch *watch);
 
 /* What one registration takes, its share of client and key included, in bytes. */

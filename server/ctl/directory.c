@@ -16,6 +16,7 @@
 #include "ctl/lines.h"
 #include "ctl/output.h"
 #include "restore.h"
+#include "secrets.h"
 #include "storage/maintenance.h"
 #include "storage/storage.h"
 
@@ -43,7 +44,7 @@ static void directory_deinit(struct directory *directory) {
 
 /* What is wrong has been logged. */
 static enum exit_code directory_open(struct directory *directory, const char *name) {
-        const struct engine_config config = {
+        struct engine_config config = {
                 .max_keys = UINT64_MAX,
                 .max_bytes = UINT64_MAX,
                 .max_registrations = UINT64_MAX,
@@ -51,7 +52,7 @@ static enum exit_code directory_open(struct directory *directory, const char *na
         };
 
         directory->now = (struct now){ system_clock_wall_ms(), system_clock_mono_ns() };
-        if (storage_sqlite_open(&directory->storage, name) < 0 ||
+        if (secrets_draw(&config) < 0 || storage_sqlite_open(&directory->storage, name) < 0 ||
             restore_engine(&directory->engine, &directory->header, directory->storage, &config,
                            directory->now) < 0)
                 return EXIT_STORE_ERROR;

@@ -63,7 +63,7 @@ static struct message new_request(const struct bare_store *store, struct slice p
 void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes) {
         struct engine_config config = {
                 .node_id = SLICE_LITERAL(NODE_ID),
-                .seed = UINT64_C(0x9e3779b97f4a7c15),
+                .table_key = { "benchmark" },
                 .max_keys = UINT64_MAX,
                 .max_bytes = UINT64_MAX,
                 .max_remembered_bytes = n_remembered_bytes,

@@ -189,8 +189,9 @@ void disk_init(struct disk *disk, uint64_t seed) {
 
         *disk = (struct disk){
                 .storage = { .operations = &operations },
-                .header = { .seed = seed, .instance_id = "instance-1" },
+                .header = { .instance_id = "instance-1" },
         };
+        memcpy(&disk->header.digest_key, &seed, sizeof(seed));
 }
 
 /* 3. Comparing */

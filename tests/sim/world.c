@@ -258,6 +258,8 @@ static void world_init(struct world *world, uint64_t seed) {
                         .node_id = "StateStore",
                 },
         };
+        memcpy(&world->config.engine.table_key, &seed, sizeof(seed));
+        memcpy(&world->config.engine.token_key, &seed, sizeof(seed));
         truth_init(&world->truth);
         truth_add_policy(&world->truth, all);
         disk_init(&world->disk, random_next(&world->random) | 1);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/scan.h"
+#include "unit/secrets.h"
 #include "unit/table.h"
 
 #define S      SLICE_LITERAL
@@ -44,7 +45,9 @@ static struct scan_page *next_page(struct scan_page *page, const struct store *s
         struct scan_page *next = NULL;
 
         cr_assert_eq(scan_page_new(&next, store,
-                                   &(struct scan_query){ .pattern = pattern, .token = token_of(page) }),
+                                   &(struct scan_query){ .token_key = TOKEN_KEY(1),
+                                                         .pattern = pattern,
+                                                         .token = token_of(page) }),
                      0);
         scan_page_free(page);
         return next;
@@ -72,8 +75,10 @@ Test(scan, lists_nothing_of_an_empty_store_on_one_page) {
         struct store store;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
-        cr_assert_eq(scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*") }), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
+        cr_assert_eq(scan_page_new(&page, &store,
+                                   &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") }),
+                     0);
         cr_expect_eq(page->n_entries, 0);
         cr_expect_not(page->has_next);
         scan_page_free(page);
@@ -84,7 +89,7 @@ Test(scan, lists_every_key_once_over_as_many_pages_as_it_takes) {
         static int n_listed[N_MANY];
         struct store store;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         for (int i = 0; i < N_MANY; i++)
                 put(&store, "k", i);
         cr_expect_eq(list(&store, S("*"), n_listed), N_MANY);
@@ -96,7 +101,7 @@ Test(scan, lists_every_key_once_over_as_many_pages_as_it_takes) {
 Test(scan, lists_what_matches_and_nothing_else) {
         struct store store;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         for (int i = 0; i < 100; i++)
                 put(&store, i % 2 ? "odd-" : "even-", i);
         cr_expect_eq(list(&store, S("odd-*"), NULL), 50);
@@ -111,7 +116,7 @@ Test(scan, looks_at_so_many_keys_a_page_whether_they_match_or_not) {
         struct scan_page *page = NULL;
         int n_pages = 0;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         for (int i = 0; i < 3 * SCAN_PAGE_KEYS_MAX; i++)
                 put(&store, "k", i);
         put(&store, "other", 1);
@@ -130,7 +135,7 @@ Test(scan, ends_at_the_last_page_though_it_be_full) {
         struct store store;
         struct scan_page *page = NULL;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         for (int i = 0; i < SCAN_PAGE_KEYS_MAX; i++)
                 put(&store, "k", i);
         page = next_page(NULL, &store, S("*"));
@@ -146,7 +151,7 @@ Test(scan, lists_at_least_once_what_is_there_throughout_whatever_comes_and_goes)
         struct scan_page *page = NULL;
         int n_added = 0;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         for (int i = 0; i < N_MANY; i++)
                 put(&store, "k", i);
         for (int i = 0; i < N_MANY; i++)
@@ -179,7 +184,7 @@ Test(scan, goes_on_after_the_key_it_stopped_at_has_gone) {
         struct scan_page *page;
         size_t n_listed;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         for (int i = 0; i < 2 * SCAN_PAGE_KEYS_MAX; i++)
                 put(&store, "k", i);
         page = next_page(NULL, &store, S("*"));
@@ -202,7 +207,7 @@ Test(scan, keeps_the_keys_of_a_page_that_have_gone_since) {
         struct store store;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         put_slice(&store, S("key"), STORE_NEVER);
         page = next_page(NULL, &store, S("*"));
         take_out(&store, S("key"));
@@ -219,7 +224,7 @@ Test(scan, bounds_a_page_in_bytes) {
         struct scan_page *page = NULL;
         size_t n_listed = 0;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         memset(key, 'a', sizeof(key));
         for (int i = 0; i < 100; i++) {
                 key[0] = (char)('A' + i / 10);
@@ -242,11 +247,13 @@ Test(scan, leaves_out_what_has_expired) {
         struct store store;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         put_slice(&store, S("past"), 9);
         put_slice(&store, S("now"), 10);
         put_slice(&store, S("future"), 11);
-        cr_assert_eq(scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*"), .now_ns = 10 }),
+        cr_assert_eq(scan_page_new(&page, &store,
+                                   &(struct scan_query){
+                                           .token_key = TOKEN_KEY(1), .pattern = S("*"), .now_ns = 10 }),
                      0);
         cr_assert_eq(page->n_entries, 1);
         cr_expect(slice_equal(entry_key(page->entries[0]), S("future")));
@@ -269,7 +276,7 @@ Test(scan, leaves_out_what_is_not_utf8) {
         for (size_t i = 0; i < N_ROWS(keys); i++) {
                 struct store store;
 
-                cr_assert_eq(store_init(&store, 1, 1000), 0);
+                cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
                 put_slice(&store, keys[i].key, STORE_NEVER);
                 cr_expect_eq(list(&store, S("*"), NULL), keys[i].is_listed, ROW(keys, i));
                 store_deinit(&store);

@@ -19,7 +19,6 @@ static const struct now now = { WALL_MS, MONO_NS };
 
 static void setup(void) {
         struct engine_config config = { .node_id = S("StateStore"),
-                                        .seed = 1,
                                         .max_keys = 2,
                                         .max_bytes = 1 << 20,
                                         .max_registrations = 10,

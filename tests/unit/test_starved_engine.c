@@ -13,7 +13,7 @@
 
 Test(starved_engine, is_made_whole_or_not_at_all) {
         struct engine_config config = { .node_id = S("StateStore"),
-                                        .seed = 1,
+                                        .table_key = { { 1 } },
                                         .max_remembered_bytes = 1000 };
         struct engine *engine = NULL;
 
@@ -129,7 +129,7 @@ static void find_keys_of_one_shard(const struct engine *engine) {
 
         for (unsigned int i = 0, n = 0; n < N_TOGETHER; i++) {
                 snprintf(together[n], sizeof(together[n]), "%u", i);
-                n += table_hash(engine->config.seed, slice_from_string(together[n])) >> shift == 0;
+                n += table_hash(&engine->config.table_key, slice_from_string(together[n])) >> shift == 0;
         }
 }
 

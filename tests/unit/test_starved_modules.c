@@ -16,6 +16,7 @@
 #include "inbox.h"
 #include "proto/broker_messages.h"
 #include "unit/memory.h"
+#include "unit/secrets.h"
 
 #define S        SLICE_LITERAL
 #define FOR_EVER UINT64_MAX
@@ -73,24 +74,24 @@ Test(starved, table_is_unchanged_when_nothing_can_be_added) {
                 key = slice_from_string(items[i].key);
                 for (uint64_t n = 1;; n++) {
                         memory_starve(n, 1);
-                        r = table_add(&table, table_hash(1, key), &items[i]);
+                        r = table_add(&table, table_hash(HASH_KEY(1), key), &items[i]);
                         if (memory_feed() == 0)
                                 break;
                         n_failed++;
                         cr_assert_eq(r, -ENOMEM, "item %u, allocation %lu", i, n);
-                        cr_assert_null(table_find(&table, table_hash(1, key), key));
+                        cr_assert_null(table_find(&table, table_hash(HASH_KEY(1), key), key));
                         cr_assert_eq(table.n_items, i);
                 }
                 cr_assert_eq(r, 0);
                 for (uint32_t j = 0; j <= i; j += i % 50 == 0 ? 1 : 97) {
                         struct slice other = slice_from_string(items[j].key);
 
-                        cr_assert_eq(table_find(&table, table_hash(1, other), other), &items[j]);
+                        cr_assert_eq(table_find(&table, table_hash(HASH_KEY(1), other), other), &items[j]);
                 }
         }
         cr_expect_gt(n_failed, 5);
         for (uint32_t i = 0; i < 2000; i++)
-                table_remove(&table, table_hash(1, key_of(&items[i])), &items[i]);
+                table_remove(&table, table_hash(HASH_KEY(1), key_of(&items[i])), &items[i]);
         table_deinit(&table);
 }
 
@@ -98,7 +99,7 @@ Test(starved, store_keeps_what_a_key_has_when_it_cannot_be_replaced) {
         struct store store;
         struct entry *old, *new;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         cr_assert_eq(entry_new(&old, S("k"), S("old"), (struct version){ 1, 0 }, NULL), 0);
         for (uint64_t n = 1;; n++) {
                 uint64_t n_failed;
@@ -130,7 +131,7 @@ Test(starved, watch_is_unchanged_when_nothing_can_be_added) {
                 int r;
 
                 memory_starve(n, 1);
-                r = watch_init(&watch, 1);
+                r = watch_init(&watch, HASH_KEY(1));
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
@@ -167,7 +168,7 @@ Test(starved, scan_gives_a_page_or_none) {
         struct scan_page *page;
         char key[16];
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         for (int i = 0; i < 3000; i++) {
                 snprintf(key, sizeof(key), "k%d", i);
                 cr_assert_eq(
@@ -178,7 +179,8 @@ Test(starved, scan_gives_a_page_or_none) {
                 int r;
 
                 memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                r = scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*") });
+                r = scan_page_new(&page, &store,
+                                  &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") });
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);

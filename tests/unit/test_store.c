@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/store.h"
+#include "unit/secrets.h"
 
 #define S SLICE_LITERAL
 
@@ -30,7 +31,7 @@ Test(store, finds_what_was_put_and_nothing_else) {
         struct store store;
         struct entry *entry;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         cr_expect_null(store_find(&store, S("k")));
         entry = put(&store, "k", "v", STORE_NEVER);
         cr_expect_eq(store_find(&store, S("k")), entry);
@@ -44,7 +45,7 @@ Test(store, hands_back_what_is_replaced) {
         struct store store;
         struct entry *old, *new;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         old = put(&store, "k", "old", STORE_NEVER);
         new = make("k", "new");
         cr_assert_eq(store_put(&store, new, STORE_NEVER, old), 0);
@@ -59,7 +60,7 @@ Test(store, hands_back_what_is_removed) {
         struct store store;
         struct entry *entry;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         entry = put(&store, "k", "v", 5);
         put(&store, "other", "v", 6);
         store_remove(&store, entry);
@@ -74,7 +75,7 @@ Test(store, hands_back_what_is_removed) {
 Test(store, counts_the_bytes_of_what_it_holds) {
         struct store store;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         put(&store, "a", "1", STORE_NEVER);
         put(&store, "b", "22", 5);
         cr_expect_eq(store.n_bytes, entry_cost(1, 1, NULL) + entry_cost(1, 2, NULL));
@@ -94,7 +95,7 @@ Test(store, counts_the_bytes_of_what_it_holds) {
 Test(store, knows_each_deadline_until_it_is_replaced) {
         struct store store;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         put(&store, "k", "v", STORE_NEVER);
         cr_expect_eq(store_deadline(&store, store_find(&store, S("k"))), STORE_NEVER);
         put(&store, "k", "v", 5);
@@ -111,7 +112,7 @@ Test(store, gives_the_first_to_expire_at_its_deadline_and_not_before) {
         struct store store;
         struct entry *first, *second;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         cr_expect_null(store_expired(&store, INT64_MAX - 1));
         second = put(&store, "second", "v", 20);
         first = put(&store, "first", "v", 10);
@@ -131,7 +132,7 @@ Test(store, still_holds_what_is_past_its_deadline) {
         struct store store;
         struct entry *entry;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         entry = put(&store, "k", "v", 10);
         cr_expect_eq(store_expired(&store, 1000), entry);
         cr_expect_eq(store_find(&store, S("k")), entry);
@@ -143,7 +144,7 @@ Test(store, holds_many_keys) {
         struct store store;
         char key[16];
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1), 1000), 0);
         for (int i = 0; i < 50000; i++) {
                 snprintf(key, sizeof(key), "%d", i);
                 put(&store, key, key, i % 2 ? i : STORE_NEVER);
