@@ -107,7 +107,7 @@ static struct slice greeting(const struct daemon *daemon) {
  */
 static void dismiss_losers(struct daemon *daemon, const struct event *kept) {
         for (size_t i = 0; i < kept->n_connections; i++)
-                if (!watch_of_connection(&daemon->engine->watch, kept->connections[i]))
+                if (!engine_has_registrations(daemon->engine, kept->connections[i]))
                         publisher_send_connection(&daemon->publisher, SLICE_LITERAL(BROKER_SIDE_KICK),
                                                   kept->connections[i]);
 }

@@ -93,11 +93,11 @@ static int set_all(struct engine *engine, struct seed *seed, struct now now, str
 static int store(struct engine *engine, struct storage *storage, const struct effects *effects,
                  struct now now) {
         const struct storage_batch batch = {
-                .node_id = engine->config.node_id,
+                .node_id = engine_config(engine)->node_id,
                 .rows = effects->rows,
                 .n_rows = effects->n_rows,
-                .clock = engine->clock.last,
-                .n_departures = engine->n_departures,
+                .clock = engine_stats(engine).clock,
+                .n_departures = engine_stats(engine).n_departures,
                 .now = now,
         };
 

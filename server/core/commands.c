@@ -56,14 +56,14 @@ static bool is_due(const struct step *step, struct entry *entry) {
 
 /* For reads, which change nothing: one whose time has come is as good as gone. */
 static struct entry *look_up(const struct step *step) {
-        struct entry *entry = store_find(&step->engine->store, step->request->key);
+        struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
 
         return entry && !is_due(step, entry) ? entry : NULL;
 }
 
 /* For writes: the key's entry, NULL where it has none or its time has come: then it goes here and now. */
 static int find_current(struct step *step, struct entry **ret_entry) {
-        struct entry *entry = store_find(&step->engine->store, step->request->key);
+        struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
         int r;
 
         if (entry && is_due(step, entry)) {
@@ -169,7 +169,7 @@ static int set(struct step *step, struct entry *replaced) {
         entry->is_persistent = is_persistent(engine, request);
         row.entry.before_deadline_ns = replaced ? store_deadline(&engine->store, replaced) : STORE_NEVER;
         row.entry.after_deadline_ns = set_deadline(step);
-        r = store_put(&engine->store, entry, row.entry.after_deadline_ns, replaced);
+        r = store_put(&engine->store, step->key_hash, entry, row.entry.after_deadline_ns, replaced);
         if (r < 0) {
                 entry_unref(entry);
                 return r;

@@ -2,8 +2,7 @@
 
 /*
  * Every write leaves a record and most leave another one to forget, so neither may cost much: records come from
- * slabs, and are to be forgotten second by second, those of one second in the order in which they came. What has to
- * be looked up to forget the next one is brought near with this one.
+ * slabs, and are to be forgotten second by second, those of one second in the order in which they came.
  */
 
 #include "core/dedup.h"
@@ -121,22 +120,12 @@ static void find_first(struct dedup *dedup) {
                 dedup->first_s++;
 }
 
-/* What is read when the first one is forgotten, and what finds the one after it. */
-static void expect_first(const struct dedup *dedup) {
-        const struct dedup_record *record = first(dedup);
-
-        table_expect(&dedup->table, digest_hash(&record->digest));
-        __builtin_prefetch(record_at(dedup, record->next));
-}
-
 static void forget(struct dedup *dedup, struct dedup_record *record) {
         table_remove(&dedup->table, digest_hash(&record->digest), record);
         unlink_record(dedup, record);
         slots_release(&dedup->records, record->slot);
 
         find_first(dedup);
-        if (dedup->table.n_items > 0)
-                expect_first(dedup);
 }
 
 /*
@@ -181,10 +170,6 @@ bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t 
                 .has_version = record->has_version,
         };
         return true;
-}
-
-void dedup_expect(const struct dedup *dedup, const struct digest *digest) {
-        table_expect(&dedup->table, digest_hash(digest));
 }
 
 void dedup_forget(struct dedup *dedup, const struct digest *digest) {

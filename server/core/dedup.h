@@ -51,9 +51,6 @@ void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
 bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t now_ns,
                 struct remembered_answer *ret_answer);
 
-/* This one will be looked for soon: what that reads is brought near. */
-void dedup_expect(const struct dedup *dedup, const struct digest *digest);
-
 /*
  * Remembers the answer until deadline_ns, in the place of one that is remembered under this digest. *ret_slot is
  * the slot it is kept in; what was kept there before is forgotten. False: it is not remembered, for want of memory,

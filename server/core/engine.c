@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/engine.h"
+#include "core/engine_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
                 return -ENOMEM;
         memcpy(node, config->node_id.data, config->node_id.length);
 
-        r = store_init(&engine->store, &config->table_key, config->max_keys);
+        r = store_init(&engine->store, &config->table_key);
         if (r == 0)
                 r = watch_init(&engine->watch, &config->table_key);
         if (r == 0)
@@ -198,19 +198,6 @@ static void execute_once(struct step *step, const struct digest *digest) {
                 effects_row(effects, row);
 }
 
-void engine_expect_key(const struct engine *engine, struct slice key) {
-        store_expect(&engine->store, key);
-}
-
-void engine_expect(const struct engine *engine, struct request *request) {
-        if (can_be_repeated(request)) {
-                request->digest = identify(engine, request);
-                dedup_expect(&engine->dedup, &request->digest);
-        }
-        store_expect_entry(&engine->store, request->key);
-        request->is_expected = true;
-}
-
 static int step_request(struct engine *engine, const struct request *request, struct now now,
                         struct effects *effects) {
         struct step step = { .engine = engine, .request = request, .now = now, .effects = effects };
@@ -222,8 +209,10 @@ static int step_request(struct engine *engine, const struct request *request, st
                 return r;
 
         step.reply = effects_reply(effects);
+        if (request->verb != VERB_SCAN)
+                step.key_hash = store_hash(&engine->store, request->key);
         if (can_be_repeated(request)) {
-                digest = request->is_expected ? request->digest : identify(engine, request);
+                digest = identify(engine, request);
                 execute_once(&step, &digest);
         } else {
                 execute(&step);
@@ -270,4 +259,47 @@ int64_t engine_next_deadline(const struct engine *engine) {
         if (engine->is_revoking)
                 return 0;
         return expiry < forgetting ? expiry : forgetting;
+}
+
+struct engine_stats engine_stats(const struct engine *engine) {
+        return (struct engine_stats){
+                .n_keys = store_n_keys(&engine->store),
+                .n_registrations = watch_n_registrations(&engine->watch),
+                .n_remembered = dedup_n_answers(&engine->dedup),
+                .n_entry_bytes = engine->store.n_bytes,
+                .n_registration_bytes = engine->watch.n_bytes,
+                .n_bytes = engine->store.n_bytes + engine->watch.n_bytes,
+                .n_dropped_early = engine->dedup.n_dropped_early,
+                .n_departures = engine->n_departures,
+                .clock = engine->clock.last,
+        };
+}
+
+const struct engine_config *engine_config(const struct engine *engine) {
+        return &engine->config;
+}
+
+struct clock *engine_clock(struct engine *engine) {
+        return &engine->clock;
+}
+
+struct entry *engine_find_entry(const struct engine *engine, struct slice key) {
+        return store_find(&engine->store, store_hash(&engine->store, key), key);
+}
+
+struct registration *engine_find_registration(const struct engine *engine, struct slice client,
+                                              struct slice key) {
+        return watch_find(&engine->watch, client, key);
+}
+
+bool engine_has_registrations(const struct engine *engine, uint64_t connection) {
+        return watch_of_connection(&engine->watch, connection);
+}
+
+int64_t engine_deadline(const struct engine *engine, struct entry *entry) {
+        return store_deadline(&engine->store, entry);
+}
+
+struct entry *engine_each_entry(const struct engine *engine, struct store_cursor *cursor) {
+        return store_each(&engine->store, cursor);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "core/engine_state.h"
 
 /*
  * A new policy ends the registrations that it does not grant: some in each step, so that many of them hold up nothing. Who

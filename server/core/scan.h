@@ -6,15 +6,15 @@
 #include "core/store.h"
 
 /*
- * Listing keys a page at a time (protocol section 12). Pages follow the order of the keys' hashes, which nothing
- * changes: so a key that is there throughout is listed once, whatever comes, goes or grows meanwhile. Keys of equal
- * hash stand on one page.
+ * Listing keys a page at a time (protocol section 12). Pages follow the order of the keys' hashes, which never changes: a
+ * key that is there throughout is listed exactly once, whatever else is set, deleted or grows meanwhile. (Of two keys with
+ * one hash of 64 bits, which nobody without the table key can find, the first may be listed twice.)
  */
 
 /*
- * Limits of a page, so that one SCAN cannot stall other requests: a page takes about 1 ms. Only a page's first key, and
- * those of equal hash, may go over the bytes: its SET fitted into a packet, so does a page of it alone. A key that takes
- * more steps than a page has is not listed: it is at least 600 bytes long, and the pattern was made for it.
+ * Limits of a page, so that one SCAN cannot stall other requests: a page takes about 1 ms. Only a page's first key may go
+ * over the bytes: its SET fitted into a packet, so does a page of it alone. A key that takes more steps than a page has is
+ * not listed: it is at least 600 bytes long, and the pattern was made for it.
  */
 #define SCAN_PAGE_KEYS_MAX  2000         /* looked at */
 #define SCAN_PAGE_BYTES_MAX (256 * 1024) /* of keys listed */

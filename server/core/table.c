@@ -114,27 +114,6 @@ void *table_find(const struct table *table, uint32_t hash, struct slice key) {
         return NULL;
 }
 
-void table_expect(const struct table *table, uint32_t hash) {
-        const struct table_shard *shard = &table->shards[shard_of(table, hash)];
-
-        if (shard->n_items > 0)
-                __builtin_prefetch(&buckets_of(shard)[home_of(table, shard, hash)]);
-}
-
-void table_expect_item(const struct table *table, uint32_t hash) {
-        const struct table_shard *shard = &table->shards[shard_of(table, hash)];
-        const struct bucket *bucket;
-
-        if (shard->n_items == 0)
-                return;
-
-        bucket = &buckets_of(shard)[home_of(table, shard, hash)];
-        for (size_t i = 0; i < BUCKET_ITEMS; i++)
-                if (bucket->hashes[i] == hash && bucket->items[i])
-                        for (size_t line = 0; line < 3; line++)
-                                __builtin_prefetch((const uint8_t *)bucket->items[i] + line * LINE_SIZE);
-}
-
 /* There must be room for it. */
 static void insert(const struct table *table, struct table_shard *shard, uint32_t hash, void *item) {
         struct bucket *buckets = buckets_of(shard);

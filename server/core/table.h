@@ -54,13 +54,6 @@ void table_replace(struct table *table, uint32_t hash, const void *item, void *r
 /* The item is there. */
 void table_remove(struct table *table, uint32_t hash, const void *item);
 
-/*
- * What will be looked for soon. First all of a batch, then once more each: first its place in the table is brought
- * near, then the item that is found there.
- */
-void table_expect(const struct table *table, uint32_t hash);
-void table_expect_item(const struct table *table, uint32_t hash);
-
 /* A place between two items. All zeros is the one before the first. */
 struct table_cursor {
         uint32_t shard;

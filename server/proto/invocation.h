@@ -2,7 +2,6 @@
 #pragma once
 
 #include "common/message.h"
-#include "core/engine.h"
 #include "core/outcome.h"
 #include "core/request.h"
 
@@ -48,9 +47,8 @@ struct decoder {
 struct slice verb_text(enum verb verb);
 bool verb_from_text(struct slice text, enum verb *ret_verb);
 
-/* engine: is told what will be asked of it while the rest is read, engine_expect(); NULL: none. */
-enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,
-                                         const struct message *message, struct invocation *ret_invocation);
+enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
+                                         struct invocation *ret_invocation);
 
 /*
  * The names of the user properties that are read, the decoder's among them; an absent one ends them. Others need not

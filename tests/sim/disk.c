@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "sim/disk.h"
+#include "core/engine_state.h"
 
 #include <stdlib.h>
 
@@ -37,7 +38,7 @@ static bool is_expected(const struct disk_entry *kept, const struct row *row) {
         return kept && kept->deadline_ns == row->entry.before_deadline_ns &&
                kept->entry->version_wall_ms == before->version_wall_ms &&
                kept->entry->version_counter == before->version_counter &&
-               slice_equal(entry_blob(kept->entry), entry_blob(before));
+               slice_equal(entry_value(kept->entry), entry_value(before));
 }
 
 static void keep_entry(struct disk *disk, const struct row *row) {
@@ -203,16 +204,16 @@ static bool is_same_fence(const struct entry *a, const struct entry *b) {
         return has_a == has_b && (!has_a || hlc_compare(fence_a, fence_b) == 0);
 }
 
-static void compare_entries(const struct disk *disk, const struct store *store) {
+static void compare_entries(const struct disk *disk, const struct engine *engine) {
         for (size_t i = 0; i < disk->n_entries; i++) {
                 const struct disk_entry *kept = &disk->entries[i];
-                struct entry *entry = store_find(store, entry_key(kept->entry));
+                struct entry *entry = engine_find_entry(engine, entry_key(kept->entry));
 
                 ASSERT(entry && entry->is_persistent);
-                ASSERT(slice_equal(entry_blob(kept->entry), entry_blob(entry)));
+                ASSERT(slice_equal(entry_value(kept->entry), entry_value(entry)));
                 ASSERT(kept->entry->version_wall_ms == entry->version_wall_ms &&
                        kept->entry->version_counter == entry->version_counter);
-                ASSERT(kept->deadline_ns == store_deadline(store, entry));
+                ASSERT(kept->deadline_ns == engine_deadline(engine, entry));
                 ASSERT(is_same_fence(kept->entry, entry));
         }
 }
@@ -265,7 +266,7 @@ static void compare_answers(const struct disk *disk, const struct dedup *dedup, 
 void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent,
                   struct now now) {
         ASSERT(disk->n_entries == n_persistent);
-        compare_entries(disk, &engine->store);
+        compare_entries(disk, engine);
         compare_registrations(disk, &engine->watch);
         compare_answers(disk, &engine->dedup, now.mono_ns);
 }

@@ -14,7 +14,7 @@
 void store_compare_now(const struct world *world) {
         const struct engine *engine = world->daemon->engine;
 
-        disk_compare(&world->disk, engine, store_n_keys(&engine->store) - world->n_beside,
+        disk_compare(&world->disk, engine, engine_stats(engine).n_keys - world->n_beside,
                      world_daemon_now(world));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "sim/world.h"
+#include "core/engine_state.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "core/cells.h"
 #include "core/slab.h"
 
 void *__real_malloc(size_t size);
@@ -16,7 +15,6 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *pointer, size_t size);
 struct slab *__wrap_slab_pool_add(struct slab_pool *pool);
-void *__wrap_cells_take(size_t size);
 
 static bool is_active;
 static uint64_t n_left;          /* allocations that succeed yet */
@@ -72,9 +70,4 @@ void *__wrap_realloc(void *pointer, size_t size) {
 
 struct slab *__wrap_slab_pool_add(struct slab_pool *pool) {
         return fails() ? NULL : __real_slab_pool_add(pool);
-}
-
-void *__wrap_cells_take(size_t size) {
-        (void)size;
-        return NULL; /* what it would give without an allocation, the n-th failure would not hit */
 }

@@ -6,7 +6,7 @@
 
 /*
  * Takes the place of malloc(), calloc(), realloc() and slab_pool_add() in a program linked with --wrap of each, and fails
- * when it is told to. Of cells_take() too: it never has any, so that each of its callers' is an allocation.
+ * when it is told to.
  */
 
 /* From the n-th allocation on (the first is 1) fails as many as n_failures says; the others succeed. */

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
+#include "core/engine_state.h"
 #include "restore.h"
 
 #define S SLICE_LITERAL
@@ -69,21 +70,23 @@ Test(restore, makes_an_engine_of_all_that_was_kept) {
 
         cr_assert_eq(restore(-1, &engine, &found), 0);
         cr_expect_str_eq(found.instance_id, header.instance_id);
-        cr_expect_eq(memcmp(&engine->config.digest_key, &header.digest_key, sizeof(header.digest_key)), 0);
-        cr_expect_eq(engine->clock.last.wall_ms, 1000);
-        cr_expect_eq(engine->clock.last.counter, 3);
-        cr_expect_eq(engine->n_departures, 5);
+        cr_expect_eq(
+                memcmp(&engine_config(engine)->digest_key, &header.digest_key, sizeof(header.digest_key)),
+                0);
+        cr_expect_eq(engine_stats(engine).clock.wall_ms, 1000);
+        cr_expect_eq(engine_stats(engine).clock.counter, 3);
+        cr_expect_eq(engine_stats(engine).n_departures, 5);
 
-        entry = store_find(&engine->store, S("k"));
+        entry = engine_find_entry(engine, S("k"));
         cr_assert_not_null(entry);
         cr_expect(slice_equal(entry_value(entry), S("v")));
         cr_expect_eq(entry_version(entry).wall_ms, 900);
-        cr_expect_eq(store_deadline(&engine->store, entry), 5010);
+        cr_expect_eq(engine_deadline(engine, entry), 5010);
         cr_expect(entry_fence(entry, &fence) && fence.wall_ms == 50);
         cr_expect(entry->is_persistent);
-        cr_assert_not_null(watch_find(&engine->watch, S("c"), S("k")));
-        cr_expect(slice_equal(watch_find(&engine->watch, S("c"), S("k"))->user, S("u")));
-        cr_expect_eq(watch_of_connection(&engine->watch, 7), watch_find(&engine->watch, S("c"), S("k")));
+        cr_assert_not_null(engine_find_registration(engine, S("c"), S("k")));
+        cr_expect(slice_equal(engine_find_registration(engine, S("c"), S("k"))->user, S("u")));
+        cr_expect(engine_has_registrations(engine, 7));
         cr_expect(dedup_find(&engine->dedup, &digest, 5000, &answer));
         cr_expect_eq(engine_next_deadline(engine), 5010);
         engine_free(engine);

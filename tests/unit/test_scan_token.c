@@ -18,13 +18,13 @@ static void put(struct store *store, struct slice key) {
         struct entry *entry;
 
         cr_assert_eq(entry_new(&entry, key, S(""), (struct version){ 1, 0 }, NULL), 0);
-        cr_assert_eq(store_put(store, entry, STORE_NEVER, NULL), 0);
+        cr_assert_eq(store_put(store, store_hash(store, entry_key(entry)), entry, STORE_NEVER, NULL), 0);
 }
 
 static void fill(struct store *store, int n) {
         char key[32];
 
-        cr_assert_eq(store_init(store, HASH_KEY(SEED), 1000), 0);
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
         for (int i = 0; i < n; i++) {
                 snprintf(key, sizeof(key), "k%d", i);
                 put(store, slice_from_string(key));
@@ -184,6 +184,11 @@ static int by_hash(const void *a, const void *b) {
         return (hash_a > hash_b) - (hash_a < hash_b);
 }
 
+/* The half of the hash that the tables keep. */
+static uint32_t value_of(struct slice key) {
+        return hash_value(hash_bytes(HASH_KEY(SEED), key));
+}
+
 #define N_TRIED 200000 /* some four pairs of 32 bits */
 
 static void write_number(char *text, size_t length, uint32_t number) {
@@ -197,9 +202,7 @@ static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32
 
         for (uint32_t i = 0; i < N_TRIED; i++) {
                 write_number(text, length, i);
-                tried[i] = (struct numbered){
-                        table_hash(HASH_KEY(SEED), (struct slice){ (uint8_t *)text, length }), i
-                };
+                tried[i] = (struct numbered){ value_of((struct slice){ (uint8_t *)text, length }), i };
         }
         qsort(tried, N_TRIED, sizeof(*tried), by_hash);
         for (uint32_t i = 1; i < N_TRIED; i++)
@@ -210,6 +213,35 @@ static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32
                         return;
                 }
         cr_assert_fail("no two keys of equal hash");
+}
+
+/* Each is held to the limits of keys and bytes. */
+static size_t count_pages(const struct store *store, struct slice pattern) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct slice token = { 0 };
+        struct scan_page *page;
+        size_t n_pages = 0;
+        bool has_next;
+
+        do {
+                size_t n_bytes = 0;
+
+                cr_assert_eq(scan_page_new(&page, store,
+                                           &(struct scan_query){ .token_key = TOKEN_KEY(1),
+                                                                 .pattern = pattern,
+                                                                 .token = token }),
+                             0);
+                for (size_t i = 0; i < page->n_entries; i++)
+                        n_bytes += entry_key(page->entries[i]).length;
+                cr_expect_leq(page->n_entries, SCAN_PAGE_KEYS_MAX);
+                cr_expect_leq(n_bytes, SCAN_PAGE_BYTES_MAX);
+                n_pages++;
+                has_next = page->has_next;
+                memcpy(text, page->token, sizeof(text));
+                token = (struct slice){ (uint8_t *)text, sizeof(text) };
+                scan_page_free(page);
+        } while (has_next);
+        return n_pages;
 }
 
 /* How many of this pattern's keys are listed over all pages, each counted once a page. */
@@ -245,7 +277,7 @@ static uint32_t put_pair(struct store *store, char *text, size_t length, const u
                 write_number(text, length, numbers[i]);
                 put(store, key);
         }
-        return table_hash(HASH_KEY(SEED), key);
+        return value_of(key);
 }
 
 /* So many keys of this length, that are listed before those of this hash. */
@@ -256,7 +288,7 @@ static void put_before(struct store *store, size_t n, size_t length, uint32_t ha
         memset(text, 'o', sizeof(text));
         for (uint32_t i = 0; n > 0; i++) {
                 write_number(text, length, i);
-                if (table_hash(HASH_KEY(SEED), key) >= hash)
+                if (value_of(key) >= hash)
                         continue;
                 put(store, key);
                 n--;
@@ -269,7 +301,7 @@ Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
         uint32_t numbers[2];
 
         find_equal_hashes(text, 10, &numbers[0], &numbers[1]);
-        cr_assert_eq(store_init(&store, HASH_KEY(SEED), 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
         /* one key less than a page before them, so that it is full between the two */
         put_before(&store, SCAN_PAGE_KEYS_MAX - 1, 10, put_pair(&store, text, 10, numbers));
         cr_expect_eq(count_listed(&store, S("*"), 10), SCAN_PAGE_KEYS_MAX + 1);
@@ -285,9 +317,26 @@ Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_bytes_left_for_one_of_
 
         memset(text, 'k', sizeof(text));
         find_equal_hashes(text, LONG, &numbers[0], &numbers[1]);
-        cr_assert_eq(store_init(&store, HASH_KEY(SEED), 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
         put_before(&store, N_BEFORE, LONG, put_pair(&store, text, LONG, numbers));
         cr_expect_eq(count_listed(&store, S("*"), 2), N_BEFORE + 2);
+        store_deinit(&store);
+}
+
+/* As if all keys had one hash: every key is in one shard. */
+Test(scan, lists_the_keys_of_one_shard_in_pages) {
+        enum { N_KEYS = 2 * SCAN_PAGE_KEYS_MAX + 1 };
+        struct store store;
+        char text[16];
+
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
+        for (unsigned int i = 0; store_n_keys(&store) < N_KEYS; i++) {
+                snprintf(text, sizeof(text), "%u", i);
+                if (hash_shard(value_of(slice_from_string(text)), STORE_SHARD_BITS) == 1)
+                        put(&store, slice_from_string(text));
+        }
+        cr_expect_eq(count_pages(&store, S("*")), 3);
+        cr_expect_eq(count_listed(&store, S("*"), 3), N_KEYS);
         store_deinit(&store);
 }
 
@@ -304,7 +353,7 @@ static struct slice evil_pattern(struct buf *pattern) {
 }
 
 static void evil_keys_init(struct store *store, uint32_t a, uint32_t b) {
-        cr_assert_eq(store_init(store, HASH_KEY(SEED), 1000), 0);
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
         put_pair(store, evil_key, sizeof(evil_key), (uint32_t[]){ a, b });
 }
 
@@ -340,7 +389,7 @@ Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
 static uint32_t less_evil_keys_init(struct store *store, uint32_t *ret_numbers) {
         memset(evil_key, 'a', sizeof(evil_key));
         find_equal_hashes(evil_key, LESS_LENGTH + NUMBER, &ret_numbers[0], &ret_numbers[1]);
-        cr_assert_eq(store_init(store, HASH_KEY(SEED), 1000), 0);
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
         return put_pair(store, evil_key, LESS_LENGTH + NUMBER, ret_numbers);
 }
 

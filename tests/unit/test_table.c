@@ -197,27 +197,6 @@ Test(table, finds_nothing_in_shards_that_have_been_full) {
 }
 
 /* It only brings near: there is nothing to see but that it does no harm, wherever it looks. */
-Test(table, may_be_told_what_to_expect_whether_it_is_there_or_not) {
-        struct table table;
-        struct named *items;
-
-        cr_assert_eq(table_init(&table, 8, key_of), 0);
-        table_expect(&table, 1);
-        table_expect_item(&table, 1);
-        table_deinit(&table);
-
-        items = fill(&table, 8, 1000);
-        for (uint32_t i = 0; i < 10000; i++) {
-                table_expect(&table, i * 429497);
-                table_expect_item(&table, i * 429497);
-        }
-        for (uint32_t i = 0; i < 1000; i++)
-                table_expect_item(&table, hash_of(items[i].key));
-        cr_expect_eq(table.n_items, 1000);
-        table_deinit(&table);
-        free(items);
-}
-
 Test(table_hash, depends_on_the_key) {
         struct slice key = SLICE_LITERAL("key");
         int n_equal = 0;
