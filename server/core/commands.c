@@ -25,8 +25,8 @@ static void answer_version(struct step *step, enum outcome outcome, struct versi
 }
 
 /* Takes the entry out and tells who watches it. Nothing has changed on -ENOMEM. */
-static int take_out(struct engine *engine, struct entry *entry, struct effects *effects) {
-        struct registration *watchers = revocation_watchers(engine, entry_key(entry), effects);
+static int take_out(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
+        struct registration *watchers = revocation_watchers(engine, hash, entry_key(entry), effects);
         int64_t deadline_ns;
         int r;
 
@@ -47,7 +47,7 @@ static int take_out(struct engine *engine, struct entry *entry, struct effects *
 }
 
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects) {
-        return take_out(engine, entry, effects);
+        return take_out(engine, store_hash(&engine->store, entry_key(entry)), entry, effects);
 }
 
 static bool is_due(const struct step *step, struct entry *entry) {
@@ -67,7 +67,7 @@ static int find_current(struct step *step, struct entry **ret_entry) {
         int r;
 
         if (entry && is_due(step, entry)) {
-                r = command_expire(step->engine, entry, step->effects);
+                r = take_out(step->engine, step->key_hash, entry, step->effects);
                 if (r < 0)
                         return r;
                 entry = NULL;
@@ -151,7 +151,8 @@ static bool is_persistent(const struct engine *engine, const struct request *req
 static int set(struct step *step, struct entry *replaced) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
-        struct registration *watchers = revocation_watchers(engine, request->key, step->effects);
+        struct registration *watchers =
+                revocation_watchers(engine, step->key_hash, request->key, step->effects);
         struct row row = { .type = ROW_ENTRY };
         struct entry *entry;
         int r;
@@ -245,7 +246,7 @@ static void execute_delete(struct step *step) {
         version = entry_version(entry);
         if (request->verb == VERB_VDEL && !slice_equal(entry_value(entry), request->value))
                 answer_version(step, OUTCOME_CONDITION_NOT_MET, version);
-        else if (take_out(step->engine, entry, step->effects) < 0)
+        else if (take_out(step->engine, step->key_hash, entry, step->effects) < 0)
                 answer(step, OUTCOME_OUT_OF_MEMORY);
         else
                 answer_version(step, OUTCOME_DELETED, version);

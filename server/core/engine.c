@@ -44,9 +44,8 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
                 return -ENOMEM;
         memcpy(node, config->node_id.data, config->node_id.length);
 
+        watch_init(&engine->watch, &config->table_key);
         r = store_init(&engine->store, &config->table_key);
-        if (r == 0)
-                r = watch_init(&engine->watch, &config->table_key);
         if (r == 0)
                 r = dedup_init(&engine->dedup, config->max_remembered_bytes);
         if (r < 0)

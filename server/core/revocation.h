@@ -15,4 +15,5 @@ void revocation_begin(struct engine *engine, struct effects *effects);
 void revocation_go_on(struct engine *engine, struct effects *effects);
 
 /* The registrations of a key, of those who may be told of it: watch_of_key(). */
-struct registration *revocation_watchers(struct engine *engine, struct slice key, struct effects *effects);
+struct registration *revocation_watchers(struct engine *engine, uint64_t hash, struct slice key,
+                                         struct effects *effects);

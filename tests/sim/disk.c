@@ -219,7 +219,7 @@ static void compare_entries(const struct disk *disk, const struct engine *engine
 }
 
 static void compare_registrations(const struct disk *disk, const struct watch *watch) {
-        struct table_cursor cursor = { 0 };
+        struct watch_cursor cursor = { 0 };
         struct registration *registration;
         size_t n_kept = 0, n_over = 0;
 

@@ -299,7 +299,7 @@ static void heal(struct world *world) {
 /* Whoever was told that it is registered is, and nobody is whose connection is no more. */
 static void check_registrations(struct world *world) {
         const struct watch *watch = &world->daemon->engine->watch;
-        struct table_cursor cursor = { 0 };
+        struct watch_cursor cursor = { 0 };
         struct registration *registration;
 
         if (!world->broker.has_plugin)

@@ -70,7 +70,7 @@ static char *describe(const struct engine *engine) {
         char *lines[N_LINES_MAX];
         size_t n_lines = 0;
         struct store_cursor cursor = { 0 };
-        struct table_cursor registrations = { 0 };
+        struct watch_cursor registrations = { 0 };
         struct entry *entry;
         struct registration *registration;
         struct buf line = { 0 };
