@@ -44,10 +44,9 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
                 return -ENOMEM;
         memcpy(node, config->node_id.data, config->node_id.length);
 
+        dedup_init(&engine->dedup, config->max_remembered_bytes);
         watch_init(&engine->watch, &config->table_key);
         r = store_init(&engine->store, &config->table_key);
-        if (r == 0)
-                r = dedup_init(&engine->dedup, config->max_remembered_bytes);
         if (r < 0)
                 return r;
 
@@ -174,27 +173,30 @@ static void reply_as_remembered(struct reply *reply, struct remembered_answer an
         reply->version = (struct version){ answer.version_wall_ms, answer.version_counter };
 }
 
+/* Probes the table of remembered replies once. */
 static void execute_once(struct step *step, const struct digest *digest) {
         struct dedup *dedup = &step->engine->dedup;
-        struct effects *effects = step->effects;
+        struct dedup_record *record = dedup_find(dedup, digest);
         struct row row = { .type = ROW_ANSWER, .answer = { .digest = *digest } };
-        struct remembered_answer answer;
 
-        if (dedup_find(dedup, digest, step->now.mono_ns, &answer)) {
-                reply_as_remembered(step->reply, answer);
+        if (record && !dedup_is_over(dedup, record, step->now.mono_ns)) {
+                reply_as_remembered(step->reply, record->answer);
                 return;
         }
 
         execute(step);
-        /* who is granted nothing takes no room from the others' answers, and no disk */
+        /* a client that is granted nothing takes no room from other clients' replies, and no disk */
         if (step->reply->outcome == OUTCOME_OUT_OF_MEMORY || step->reply->outcome == OUTCOME_NOT_AUTHORIZED)
                 return;
+        if (effects_reserve_row(step->effects) < 0)
+                return;
 
+        if (record)
+                dedup_forget(dedup, record);
         row.answer.answer = answer_of(step->reply);
         row.answer.deadline_ns = remember_until(step->request, step->now.mono_ns);
-        if (effects_reserve_row(effects) == 0 &&
-            dedup_remember(dedup, digest, row.answer.answer, row.answer.deadline_ns, &row.answer.slot))
-                effects_row(effects, row);
+        if (dedup_add(dedup, digest, row.answer.answer, row.answer.deadline_ns, &row.answer.slot))
+                effects_row(step->effects, row);
 }
 
 static int step_request(struct engine *engine, const struct request *request, struct now now,

@@ -46,6 +46,13 @@ static int undo_registration(struct engine *engine, const struct row *row) {
         return 0;
 }
 
+static void undo_answer(struct engine *engine, const struct row *row) {
+        struct dedup_record *record = dedup_find(&engine->dedup, &row->answer.digest);
+
+        if (record)
+                dedup_forget(&engine->dedup, record);
+}
+
 int engine_undo(struct engine *engine, const struct effects *effects) {
         int r = 0;
 
@@ -60,7 +67,7 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
                         r = undo_registration(engine, row);
                         break;
                 case ROW_ANSWER:
-                        dedup_forget(&engine->dedup, &row->answer.digest);
+                        undo_answer(engine, row);
                         break;
                 }
         }

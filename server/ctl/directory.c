@@ -48,7 +48,7 @@ static enum exit_code directory_open(struct directory *directory, const char *na
                 .max_keys = UINT64_MAX,
                 .max_bytes = UINT64_MAX,
                 .max_registrations = UINT64_MAX,
-                .max_remembered_bytes = UINT64_MAX,
+                .max_remembered_bytes = 0, /* they stay on the disk */
         };
 
         directory->now = (struct now){ system_clock_wall_ms(), system_clock_mono_ns() };

@@ -237,29 +237,25 @@ static void compare_registrations(const struct disk *disk, const struct watch *w
 
 static void compare_answers(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
         size_t n_kept = 0, n_remembered = 0;
-        struct table_cursor cursor = { 0 };
-        const void *item;
 
         for (size_t i = 0; i < disk->n_slots; i++) {
                 const struct disk_answer *kept = &disk->answers[i];
-                struct remembered_answer answer;
+                const struct dedup_record *record;
 
                 if (!kept->is_used || kept->deadline_ns <= now_ns)
                         continue;
                 n_kept++;
-                ASSERT(dedup_find(dedup, &kept->digest, now_ns, &answer));
-                ASSERT(answer.outcome == kept->answer.outcome &&
-                       answer.has_version == kept->answer.has_version &&
-                       answer.version_wall_ms == kept->answer.version_wall_ms &&
-                       answer.version_counter == kept->answer.version_counter);
+                record = dedup_find(dedup, &kept->digest);
+                ASSERT(record && !dedup_is_over(dedup, record, now_ns));
+                ASSERT(record->slot == i);
+                ASSERT(record->answer.outcome == kept->answer.outcome &&
+                       record->answer.has_version == kept->answer.has_version &&
+                       record->answer.version_wall_ms == kept->answer.version_wall_ms &&
+                       record->answer.version_counter == kept->answer.version_counter);
         }
-        while ((item = table_each(&dedup->table, &cursor))) {
-                struct remembered_answer answer;
-                struct digest digest;
-
-                memcpy(&digest, dedup->table.key(item).data, sizeof(digest));
-                n_remembered += dedup_find(dedup, &digest, now_ns, &answer);
-        }
+        for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
+                for (const struct dedup_record *record = dedup->shards[i]; record; record = record->hh.next)
+                        n_remembered += !dedup_is_over(dedup, record, now_ns);
         ASSERT(n_kept == n_remembered);
 }
 

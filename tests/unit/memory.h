@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /*
- * Takes the place of malloc(), calloc(), realloc() and slab_pool_add() in a program linked with --wrap of each, and fails
+ * Takes the place of malloc(), calloc() and realloc() in a program linked with --wrap of each, and fails
  * when it is told to.
  */
 
