@@ -314,7 +314,7 @@ static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) 
                 return r;
 
         address_delivery(&message, SLICE_LITERAL(""), &correlation);
-        *ret_n_bytes = size_without_parts(&message) - entry_blob(entry).length +
+        *ret_n_bytes = size_without_parts(&message) - packet_blob_length(entry_value(entry).length) +
                        topic_notify_length(ORDINARY_CLIENT_ID_MAX, 0);
         return 0;
 }

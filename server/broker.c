@@ -65,7 +65,7 @@ static void serve_plain(struct daemon *daemon, bool all_have_left, struct now no
         if (all_have_left)
                 daemon_step(daemon, &all_left, now);
         else if (daemon->lost_persistence != PERSISTENCE_ALL &&
-                 watch_n_registrations(&daemon->engine->watch) > 0)
+                 engine_stats(daemon->engine).n_registrations > 0)
                 log_warning(
                         "keys that were not stored are lost; without the plugin the clients that watch them "
                         "cannot be disconnected, and are not told");
@@ -107,23 +107,6 @@ static struct slice greeting(const struct daemon *daemon) {
         return (struct slice){ (const uint8_t *)daemon->greeting.text, daemon->greeting.length };
 }
 
-static bool may_have_lost_key(const struct daemon *daemon, const struct registration *registration) {
-        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
-
-        registration_names(registration, &client, &key);
-        return buf_failed(&key) ||
-               persistence_may_have_lost(&daemon->engine->config, daemon->lost_persistence, buf_slice(&key));
-}
-
-/* Whether the connection watches a key that the last restart may have lost without a notification. */
-static bool watches_lost_key(const struct daemon *daemon, uint64_t connection) {
-        const struct registration *registration = watch_of_connection(&daemon->engine->watch, connection);
-
-        while (registration && !may_have_lost_key(daemon, registration))
-                registration = registration->next_of_client;
-        return registration;
-}
-
 /*
  * Disconnects the clients that must register again, and removes their connections from the list of those that are kept:
  * clients that the plugin tracks but for which the store has no registrations, since these ended while another broker
@@ -133,8 +116,8 @@ static void disconnect_losers(struct daemon *daemon, uint64_t *connections, size
         size_t n_kept = 0;
 
         for (size_t i = 0; i < *n_connections; i++) {
-                if (watch_of_connection(&daemon->engine->watch, connections[i]) &&
-                    !watches_lost_key(daemon, connections[i]))
+                if (engine_has_registrations(daemon->engine, connections[i]) &&
+                    !persistence_lost_watched_key(daemon->engine, daemon->lost_persistence, connections[i]))
                         connections[n_kept++] = connections[i];
                 else if (effects_reserve_hold(&daemon->batch.effects) == 0)
                         effects_disconnect(&daemon->batch.effects, connections[i]);

@@ -57,7 +57,7 @@ static int reset(struct call *call) {
 
         if (call->n_words > 0)
                 return refuse(call, "nothing was expected behind reset");
-        r = engine_new(&engine, &daemon->engine->config);
+        r = engine_new(&engine, engine_config(daemon->engine));
         if (r < 0)
                 return r;
 
@@ -358,7 +358,7 @@ void control_execute(void *userdata, const struct message *message, struct now n
         struct invocation invocation;
         struct message answer;
 
-        switch (invocation_decode(&daemon->decoder, NULL, message, &invocation)) {
+        switch (invocation_decode(&daemon->decoder, message, &invocation)) {
         case INVOCATION_NO_RESPONSE_TOPIC:
         case INVOCATION_BAD_RESPONSE_TOPIC:
                 daemon->counters.n_unanswerable++;

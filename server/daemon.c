@@ -128,7 +128,7 @@ int daemon_step(struct daemon *daemon, const struct event *event, struct now now
 
 /* Until the clients that the last restart concerns are disconnected the next one concerns them too. */
 uint64_t daemon_persistence(const struct daemon *daemon) {
-        uint64_t present = persistence_digest(&daemon->engine->config);
+        uint64_t present = persistence_digest(engine_config(daemon->engine));
 
         return daemon->lost_persistence == PERSISTENCE_ALL || daemon->lost_persistence == present
                        ? present
@@ -292,11 +292,11 @@ static bool store(struct daemon *daemon, struct now now) {
         if (effects->n_rows > 0 || daemon->is_commit_due || has_uncovered_version(daemon)) {
                 daemon->is_commit_due = false;
                 daemon->stored = (struct storage_batch){
-                        .node_id = daemon->engine->config.node_id,
+                        .node_id = engine_config(daemon->engine)->node_id,
                         .rows = effects->rows,
                         .n_rows = effects->n_rows,
-                        .clock = daemon->engine->clock.last,
-                        .n_departures = daemon->engine->n_departures,
+                        .clock = engine_stats(daemon->engine).clock,
+                        .n_departures = engine_stats(daemon->engine).n_departures,
                         .persistence = daemon_persistence(daemon),
                         .now = now,
                 };
@@ -445,18 +445,18 @@ bool daemon_is_storage_failing(const struct daemon *daemon) {
 
 void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gauges *ret_gauges) {
         const struct engine *engine = daemon->engine;
-        int64_t ahead_ms = engine->clock.last.wall_ms - wall_ms;
+        int64_t ahead_ms = engine_stats(engine).clock.wall_ms - wall_ms;
 
         *ret_gauges = (struct gauges){
-                .n_keys = store_n_keys(&engine->store),
-                .n_bytes = engine->store.n_bytes + engine->watch.n_bytes,
-                .n_registrations = watch_n_registrations(&engine->watch),
-                .n_remembered_answers = dedup_n_answers(&engine->dedup),
-                .n_answers_dropped_early = engine->dedup.n_dropped_early,
+                .n_keys = engine_stats(engine).n_keys,
+                .n_bytes = engine_stats(engine).n_bytes,
+                .n_registrations = engine_stats(engine).n_registrations,
+                .n_remembered_answers = engine_stats(engine).n_remembered,
+                .n_answers_dropped_early = engine_stats(engine).n_dropped_early,
                 .n_waiting_bytes = daemon->inbox.n_bytes,
-                .max_keys = engine->config.max_keys,
-                .max_bytes = engine->config.max_bytes,
-                .max_registrations = engine->config.max_registrations,
+                .max_keys = engine_config(engine)->max_keys,
+                .max_bytes = engine_config(engine)->max_bytes,
+                .max_registrations = engine_config(engine)->max_registrations,
                 .max_waiting_bytes = DAEMON_INBOX_MAX,
                 .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
                 .side = daemon->side,

@@ -45,7 +45,7 @@ struct daemon_callbacks {
 };
 
 /*
- * Loads what the storage holds; its header gives the engine's seed and the instance id. Returns 0, -ENOMEM, or what
+ * Loads what the storage holds; its header gives the engine's digest key and the instance id. Returns 0, -ENOMEM, or what
  * storage_load() failed with; the caller owns *ret_daemon. The storage is not kept: outlet->commit reaches it.
  */
 int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, const struct outlet *outlet,

@@ -52,14 +52,14 @@ static void add_request(struct fields *fields, const struct request *request, co
 
 static void add_quota(struct fields *fields, const struct engine *engine, const struct request *request) {
         if (request->verb == VERB_KEYNOTIFY) {
-                add_number(fields, "registrations", watch_n_registrations(&engine->watch));
-                add_number(fields, "max_registrations", engine->config.max_registrations);
+                add_number(fields, "registrations", engine_stats(engine).n_registrations);
+                add_number(fields, "max_registrations", engine_config(engine)->max_registrations);
         } else {
-                add_number(fields, "keys", store_n_keys(&engine->store));
-                add_number(fields, "max_keys", engine->config.max_keys);
+                add_number(fields, "keys", engine_stats(engine).n_keys);
+                add_number(fields, "max_keys", engine_config(engine)->max_keys);
         }
-        add_number(fields, "bytes", engine->store.n_bytes + engine->watch.n_bytes);
-        add_number(fields, "max_bytes", engine->config.max_bytes);
+        add_number(fields, "bytes", engine_stats(engine).n_bytes);
+        add_number(fields, "max_bytes", engine_config(engine)->max_bytes);
 }
 
 static void add_ahead(struct fields *fields, struct hlc remote, int64_t wall_ms) {
@@ -86,7 +86,7 @@ void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, c
                 break;
         case OUTCOME_VALUE_TOO_LARGE:
         case OUTCOME_REPLY_TOO_LARGE:
-                add_number(&fields, "max_packet_bytes", engine->config.packets.max_bytes);
+                add_number(&fields, "max_packet_bytes", engine_config(engine)->packets.max_bytes);
                 break;
         case OUTCOME_TIMESTAMP_TOO_FAR:
                 add_ahead(&fields, request->timestamp, now.wall_ms);

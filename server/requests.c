@@ -77,8 +77,7 @@ void request_execute(struct daemon *daemon, const struct message *message, int64
                      struct now now) {
         const struct hooks *hooks = daemon->publisher.hooks;
         struct invocation invocation;
-        enum invocation_result result =
-                invocation_decode(&daemon->decoder, daemon->engine, message, &invocation);
+        enum invocation_result result = invocation_decode(&daemon->decoder, message, &invocation);
         uint64_t number = 0;
 
         if (hooks)

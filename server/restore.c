@@ -38,15 +38,13 @@ static int take_header(void *userdata, const struct storage_header *header) {
         if (!config.node_id.data)
                 config.node_id =
                         *header->node_id ? slice_from_string(header->node_id) : SLICE_LITERAL("StateStore");
-        config.seed = header->seed;
+        config.digest_key = header->digest_key;
         r = engine_new(&restore->engine, &config);
         if (r < 0)
                 return r;
 
         restore->header = *header;
-        restore->engine->clock.last = header->clock;
-        restore->engine->n_departures = header->n_departures;
-        restore->engine->unlisted_at = header->n_departures; /* at or above what it was */
+        engine_restore_clock(restore->engine, header->clock, header->n_departures);
         return 0;
 }
 
@@ -70,7 +68,7 @@ static int take_answer(void *userdata, uint32_t slot, const struct digest *diges
 
         if (deadline_ns > restore->now.mono_ns + REMEMBERED_MAX_NS)
                 deadline_ns = restore->now.mono_ns + REMEMBERED_MAX_NS;
-        return dedup_restore(&restore->engine->dedup, slot, digest, answer, deadline_ns);
+        return engine_restore_answer(restore->engine, slot, digest, answer, deadline_ns);
 }
 
 static void say_progress(void *userdata, uint64_t n_rows) {

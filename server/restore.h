@@ -5,7 +5,7 @@
 #include "storage/storage.h"
 
 /*
- * Makes an engine of what the storage holds. config's seed is the storage's, and so is its node id where it is absent.
+ * Makes an engine of what the storage holds. The digest key is the storage's, and so is the node id where config has none.
  * Returns 0, -ENOMEM, -EBADMSG (logged) where the two node ids differ, or what storage_load() failed with; the caller
  * owns *ret_engine.
  */

@@ -94,11 +94,11 @@ static int store(struct daemon *daemon, struct storage *storage, const struct ef
                  struct now now) {
         const struct engine *engine = daemon->engine;
         const struct storage_batch batch = {
-                .node_id = engine->config.node_id,
+                .node_id = engine_config(engine)->node_id,
                 .rows = effects->rows,
                 .n_rows = effects->n_rows,
-                .clock = engine->clock.last,
-                .n_departures = engine->n_departures,
+                .clock = engine_stats(engine).clock,
+                .n_departures = engine_stats(engine).n_departures,
                 .persistence = daemon_persistence(daemon),
                 .now = now,
         };

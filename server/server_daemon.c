@@ -6,10 +6,11 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "secrets.h"
 #include "seeding.h"
 #include "server_state.h"
 
-static struct engine_config engine_config(const struct config *config) {
+static struct engine_config make_engine_config(const struct config *config) {
         return (struct engine_config){
                 .node_id = slice_from_string(config->node_id),
                 .max_keys = config->max_keys,
@@ -52,7 +53,7 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
                          const struct daemon_callbacks *callbacks) {
         const struct config *config = &server->config;
         struct daemon_config daemon_config = {
-                .engine = engine_config(config),
+                .engine = make_engine_config(config),
                 .dialect = config->dialect,
                 .node_id = config->node_id,
                 .presence_topic = config->presence_topic,
@@ -61,7 +62,9 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
         };
         int r;
 
-        r = uv_random(NULL, NULL, &daemon_config.run, sizeof(daemon_config.run), 0, NULL);
+        r = secrets_draw(&daemon_config.engine);
+        if (r == 0)
+                r = uv_random(NULL, NULL, &daemon_config.run, sizeof(daemon_config.run), 0, NULL);
         if (r < 0)
                 return r;
 
@@ -116,7 +119,7 @@ void server_reload(struct server *server) {
 
         log_set_level(server->config.log_level);
         log_set_format(server->config.log_format);
-        limits = engine_config(&server->config);
+        limits = make_engine_config(&server->config);
         daemon_set_limits(server->daemon, &limits);
         set_policy(server, &server->reloaded.policy);
         daemon_read_gauges(server->daemon, 0, &gauges);

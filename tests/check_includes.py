@@ -17,13 +17,14 @@ MQTT = {"mosquitto.h", "mqtt_protocol.h"}
 PLUGIN = {"mosquitto_plugin.h", "mosquitto_broker.h"}
 TABLES = {"uthash.h", "utlist.h", "utarray.h", "utstring.h"}
 HASHES = {"xxhash.h"}
+CRYPTO = {"sodium.h"}
 STORAGE = {"sqlite3.h"}
 INI = {"ini.h"}
 HTTP = {"microhttpd.h"}
 JSON = {"jansson.h"}
 WEB = {"curl/curl.h"}
 SERVICE = {"systemd/sd-daemon.h"}
-LIBRARIES = WEB | INI | HTTP | JSON | SERVICE | EVENT_LOOP | MQTT | PLUGIN | TABLES | HASHES | STORAGE
+LIBRARIES = WEB | INI | HTTP | JSON | SERVICE | EVENT_LOOP | MQTT | PLUGIN | TABLES | HASHES | CRYPTO | STORAGE
 
 # What is in neither set is no header that anybody here may use.
 LIBC = {
@@ -38,7 +39,7 @@ LIBC = {
 # folder: the folders of ours, and the libraries, whose headers its files may include. "" is server/ itself.
 RULES = {
     "common": ({"common"}, set()),
-    "server/core": ({"common", "core"}, TABLES | HASHES),
+    "server/core": ({"common", "core"}, TABLES | CRYPTO),
     "server/proto": ({"common", "core", "proto"}, set()),
     "server/control": ({"common", "core", "proto", "control"}, set()),
     "server/records": ({"common", "records"}, JSON),
@@ -54,13 +55,15 @@ SHELL = ({"common", "control", "core", "proto", "records", "storage", "io", ""},
 CONFIG_FILE = ({"common", ""}, INI)
 SHELL_FILES = {"main.c", "pages.c", "pages.h", "server.c", "server_commit.c", "server_daemon.c", "server_dev.c",
                "server_link.c", "server_parent.c", "server_service.c", "server_state.h", "server_withheld.c"}
-EXCEPTIONS = {"server/ini_file.c": CONFIG_FILE, **{f"server/{name}": SHELL for name in SHELL_FILES}}
+SECRETS = ({"core", ""}, CRYPTO)
+EXCEPTIONS = {"server/ini_file.c": CONFIG_FILE, "server/secrets.c": SECRETS, **{f"server/{name}": SHELL for name in SHELL_FILES}}
 
 # What a folder takes of another for a reason.
 ALLOWED_ANYWHERE_IN = {
     "server/records": {"proto/properties.h"},  # names on the wire
     # names on the wire; libmosquitto's properties; for a data directory the store's own storage
-    "server/ctl": {"proto/properties.h", "io/credentials.h", "io/mqtt.h", "config.h", "core/engine.h", "restore.h", "storage/maintenance.h",
+    "server/ctl": {"proto/properties.h", "io/credentials.h", "io/mqtt.h", "config.h", "core/engine.h", "restore.h", "secrets.h",
+                   "storage/maintenance.h",
                    "storage/storage.h"},
 }
 

@@ -11,6 +11,9 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
+/* Steps of matching a key with the pattern of persistent keys: some 30 ms. */
+#define PERSIST_STEPS_MAX (4 * 1000 * 1000)
+
 static void answer(struct step *step, enum outcome outcome) {
         step->reply->outcome = outcome;
 }
@@ -22,8 +25,8 @@ static void answer_version(struct step *step, enum outcome outcome, struct versi
 }
 
 /* Takes the entry out and tells who watches it. Nothing has changed on -ENOMEM. */
-static int take_out(struct engine *engine, struct entry *entry, struct effects *effects) {
-        struct registration *watchers = revocation_watchers(engine, entry_key(entry), effects);
+static int take_out(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
+        struct registration *watchers = revocation_watchers(engine, hash, entry_key(entry), effects);
         int64_t deadline_ns;
         int r;
 
@@ -44,7 +47,7 @@ static int take_out(struct engine *engine, struct entry *entry, struct effects *
 }
 
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects) {
-        return take_out(engine, entry, effects);
+        return take_out(engine, store_hash(&engine->store, entry_key(entry)), entry, effects);
 }
 
 static bool is_due(const struct step *step, struct entry *entry) {
@@ -53,18 +56,18 @@ static bool is_due(const struct step *step, struct entry *entry) {
 
 /* For reads, which change nothing: one whose time has come is as good as gone. */
 static struct entry *look_up(const struct step *step) {
-        struct entry *entry = store_find(&step->engine->store, step->request->key);
+        struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
 
         return entry && !is_due(step, entry) ? entry : NULL;
 }
 
 /* For writes: the key's entry, NULL where it has none or its time has come: then it goes here and now. */
 static int find_current(struct step *step, struct entry **ret_entry) {
-        struct entry *entry = store_find(&step->engine->store, step->request->key);
+        struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
         int r;
 
         if (entry && is_due(step, entry)) {
-                r = command_expire(step->engine, entry, step->effects);
+                r = take_out(step->engine, step->key_hash, entry, step->effects);
                 if (r < 0)
                         return r;
                 entry = NULL;
@@ -143,7 +146,8 @@ static bool is_persistent(const struct engine *engine, const struct request *req
 static int set(struct step *step, struct entry *replaced) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
-        struct registration *watchers = revocation_watchers(engine, request->key, step->effects);
+        struct registration *watchers =
+                revocation_watchers(engine, step->key_hash, request->key, step->effects);
         struct row row = { .type = ROW_ENTRY };
         struct entry *entry;
         int r;
@@ -161,7 +165,7 @@ static int set(struct step *step, struct entry *replaced) {
         entry->is_persistent = is_persistent(engine, request);
         row.entry.before_deadline_ns = replaced ? store_deadline(&engine->store, replaced) : STORE_NEVER;
         row.entry.after_deadline_ns = set_deadline(step);
-        r = store_put(&engine->store, entry, row.entry.after_deadline_ns, replaced);
+        r = store_put(&engine->store, step->key_hash, entry, row.entry.after_deadline_ns, replaced);
         if (r < 0) {
                 entry_unref(entry);
                 return r;
@@ -218,7 +222,7 @@ static void execute_get(struct step *step) {
         }
 
         limit = packet_limits_reply_payload(&step->engine->config.packets, step->request);
-        if (limit > 0 && entry_blob(entry).length > limit) {
+        if (limit > 0 && packet_blob_length(entry_value(entry).length) > limit) {
                 answer(step, OUTCOME_REPLY_TOO_LARGE);
                 return;
         }
@@ -247,7 +251,7 @@ static void execute_delete(struct step *step) {
         version = entry_version(entry);
         if (request->verb == VERB_VDEL && !slice_equal(entry_value(entry), request->value))
                 answer_version(step, OUTCOME_CONDITION_NOT_MET, version);
-        else if (take_out(step->engine, entry, step->effects) < 0)
+        else if (take_out(step->engine, step->key_hash, entry, step->effects) < 0)
                 answer(step, OUTCOME_OUT_OF_MEMORY);
         else
                 answer_version(step, OUTCOME_DELETED, version);
@@ -323,6 +327,7 @@ static void execute_scan(struct step *step) {
         const struct scan_query query = {
                 .pattern = request->key,
                 .token = request->value,
+                .token_key = &step->engine->config.token_key,
                 .now_ns = step->now.mono_ns,
                 .policy = request->is_own ? NULL : step->engine->config.policy,
                 .asker = request_asker(request),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "core/engine_state.h"
 
 /* What each verb does, once the engine has found nothing wrong with the request itself. Internal to core. */
 
@@ -13,6 +13,7 @@ struct step {
         struct version version; /* our HLC for this request */
         struct effects *effects;
         struct reply *reply;
+        uint64_t key_hash; /* of the request's key: store_hash(); SCAN has none */
 };
 
 /* Fills step->reply. */

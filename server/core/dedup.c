@@ -1,129 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every write leaves a record and most leave another one to forget, so neither may cost much: records come from
- * slabs, and are to be forgotten second by second, those of one second in the order in which they came. What has to
- * be looked up to forget the next one is brought near with this one.
+ * Every write adds a record and most forget another one. So deadlines are kept in a wheel: one list a second, each in the
+ * order in which its records came, and adding and forgetting take the same short time however many there are.
  */
 
 #include "core/dedup.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
-#include <xxhash.h>
+#include <utlist.h>
 
+#include "common/array.h"
 #include "common/assert.h"
 
-#define SHARD_BITS_LEAST 8
-#define SHARD_BITS_MOST  12
-#define NS_PER_S         INT64_C(1000000000)
+#define NS_PER_S INT64_C(1000000000)
 
-/* What one answer that is remembered drops at most, after the limit was lowered. */
+/* What one record that is added drops at most, after the limit was lowered. */
 #define DROPPED_MAX 16
 
-#define NO_SLOT UINT32_MAX
+/* With malloc()'s header and rounding, and its shares of the buckets and the slots. */
+#define RECORD_COST (sizeof(struct dedup_record) + 16 + 8 + 4)
 
-/* Parts that are together no longer are joined before they are hashed. */
-#define JOINED_MAX 1024
-
-struct dedup_record {
-        struct digest digest;
-        int64_t version_wall_ms;
-        uint32_t version_counter;
-        uint32_t deadline_s;           /* its lower bits, which tell it within the span */
-        uint32_t slot, next, previous; /* of those of this second */
-        uint16_t outcome;
-        bool has_version;
-};
-
-/* With its share of the table. */
-#define RECORD_COST (sizeof(struct dedup_record) + TABLE_ITEM_OVERHEAD)
-
-static struct slice digest_slice(const struct digest *digest) {
-        return (struct slice){ digest->bytes, sizeof(digest->bytes) };
-}
-
-/* The digest is a hash already. */
-static uint32_t digest_hash(const struct digest *digest) {
-        uint32_t hash;
-
-        memcpy(&hash, digest->bytes, sizeof(hash));
-        return hash;
-}
-
-static struct slice record_key(const void *record) {
-        return digest_slice(&((const struct dedup_record *)record)->digest);
-}
-
-int dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
+void dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
         *dedup = (struct dedup){ 0 };
         dedup_set_limit(dedup, n_bytes_max);
-        slots_init(&dedup->records, sizeof(struct dedup_record));
-        for (size_t i = 0; i < DEDUP_SPAN_S; i++)
-                dedup->seconds[i] = (struct dedup_second){ NO_SLOT, NO_SLOT };
-        return table_init(&dedup->table,
-                          table_shard_bits(dedup->n_records_max, SHARD_BITS_LEAST, SHARD_BITS_MOST),
-                          record_key);
 }
 
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max) {
-        dedup->n_records_max = n_bytes_max / RECORD_COST;
+        uint64_t n_records_max = n_bytes_max / RECORD_COST;
+
+        dedup->n_records_max = n_records_max < UINT32_MAX ? n_records_max : UINT32_MAX;
 }
 
-void dedup_deinit(struct dedup *dedup) {
-        table_deinit(&dedup->table);
-        slots_deinit(&dedup->records);
+/* The digest is a keyed hash already. */
+static unsigned int digest_value(const struct digest *digest) {
+        unsigned int value;
+
+        memcpy(&value, digest->bytes, sizeof(value));
+        return value;
 }
 
-static XXH128_hash_t hash_parts(uint64_t seed, const struct slice *parts, size_t n_parts) {
-        XXH3_state_t state;
+static struct dedup_record **shard_of(struct dedup *dedup, unsigned int value) {
+        return &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
+}
 
-        XXH3_INITSTATE(
-                &state); /* else a seed that happens to lie here passes for one whose secret was made */
-        XXH3_128bits_reset_withSeed(&state, seed);
-        for (size_t i = 0; i < n_parts; i++) {
-                XXH3_128bits_update(&state, &parts[i].length, sizeof(parts[i].length));
-                XXH3_128bits_update(&state, parts[i].data, parts[i].length);
+struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest) {
+        unsigned int value = digest_value(digest);
+        struct dedup_record *record;
+
+        HASH_FIND_BYHASHVALUE(hh, dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)], digest,
+                              sizeof(*digest), value, record);
+        return record;
+}
+
+/* 1. Slots */
+
+/* Make room for one more free slot than there are slots, so that releasing one cannot fail. */
+static int reserve_slot(struct dedup *dedup, uint32_t n_slots) {
+        return array_reserve((void **)&dedup->free_slots, &dedup->free_slots_capacity, n_slots,
+                             sizeof(*dedup->free_slots));
+}
+
+static int take_slot(struct dedup *dedup, uint32_t *ret_slot) {
+        int r;
+
+        if (dedup->n_free_slots > 0) {
+                *ret_slot = dedup->free_slots[--dedup->n_free_slots];
+                return 0;
         }
-        return XXH3_128bits_digest(&state);
+
+        r = reserve_slot(dedup, dedup->n_slots + 1);
+        if (r < 0)
+                return r;
+        *ret_slot = dedup->n_slots++;
+        return 0;
 }
 
-/* The same in one go, which takes a third of the time: most requests are small. */
-static XXH128_hash_t hash_joined(uint64_t seed, const struct slice *parts, size_t n_parts) {
-        uint8_t joined[JOINED_MAX];
-        uint8_t *at = joined;
-
-        for (size_t i = 0; i < n_parts; i++) {
-                at = mempcpy(at, &parts[i].length, sizeof(parts[i].length));
-                if (parts[i].length > 0)
-                        at = mempcpy(at, parts[i].data, parts[i].length);
-        }
-        return XXH3_128bits_withSeed(joined, (size_t)(at - joined), seed);
+static void release_slot(struct dedup *dedup, uint32_t slot) {
+        dedup->free_slots[dedup->n_free_slots++] = slot;
 }
 
-struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_parts) {
-        size_t length = n_parts * sizeof(parts->length);
-        XXH128_canonical_t canonical;
-        struct digest digest;
+/* Take this slot; those before it that were never taken are free. */
+static int take_slot_at(struct dedup *dedup, uint32_t slot) {
+        int r;
 
-        for (size_t i = 0; i < n_parts && length <= JOINED_MAX; i++)
-                length = parts[i].length <= JOINED_MAX ? length + parts[i].length : SIZE_MAX;
+        if (slot < dedup->n_slots)
+                return -EBADMSG;
+        r = reserve_slot(dedup, slot + 1);
+        if (r < 0)
+                return r;
 
-        XXH128_canonicalFromHash(&canonical, length <= JOINED_MAX ? hash_joined(seed, parts, n_parts)
-                                                                  : hash_parts(seed, parts, n_parts));
-        _Static_assert(sizeof(digest) == sizeof(canonical), "the digest is the canonical hash");
-        memcpy(&digest, &canonical, sizeof(digest));
-        return digest;
+        for (; dedup->n_slots < slot; dedup->n_slots++)
+                release_slot(dedup, dedup->n_slots);
+        dedup->n_slots++;
+        return 0;
 }
 
-static struct dedup_record *find(const struct dedup *dedup, const struct digest *digest) {
-        return table_find(&dedup->table, digest_hash(digest), digest_slice(digest));
-}
+/* 2. Seconds */
 
-/* 1. Seconds */
-
-static struct dedup_second *second_of(struct dedup *dedup, int64_t deadline_s) {
+static struct dedup_record **second_of(struct dedup *dedup, int64_t deadline_s) {
         return &dedup->seconds[deadline_s % DEDUP_SPAN_S];
 }
 
@@ -131,74 +107,40 @@ static int64_t deadline_of(const struct dedup *dedup, const struct dedup_record 
         return dedup->first_s + (record->deadline_s - (uint32_t)dedup->first_s);
 }
 
-static struct dedup_record *record_at(const struct dedup *dedup, uint32_t slot) {
-        return slot == NO_SLOT ? NULL : slots_at(&dedup->records, slot);
+bool dedup_is_over(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns) {
+        return deadline_of(dedup, record) * NS_PER_S <= now_ns;
 }
 
-/* The one that is forgotten first; there must be one. */
-static struct dedup_record *first(const struct dedup *dedup) {
-        return record_at(dedup, dedup->seconds[dedup->first_s % DEDUP_SPAN_S].first);
+/* The record that is forgotten first; there must be one. */
+static struct dedup_record *first(struct dedup *dedup) {
+        return *second_of(dedup, dedup->first_s);
 }
 
-static void append(struct dedup *dedup, struct dedup_record *record) {
-        struct dedup_second *second = second_of(dedup, record->deadline_s);
-        struct dedup_record *last = record_at(dedup, second->last);
+void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
+        HASH_DEL(*shard_of(dedup, record->hh.hashv), record);
+        DL_DELETE2(*second_of(dedup, record->deadline_s), record, previous, next);
+        release_slot(dedup, record->slot);
+        free(record);
 
-        record->next = NO_SLOT;
-        record->previous = second->last;
-        second->last = record->slot;
-        if (last)
-                last->next = record->slot;
-        else
-                second->first = record->slot;
-}
-
-static void unlink_record(struct dedup *dedup, const struct dedup_record *record) {
-        struct dedup_second *second = second_of(dedup, record->deadline_s);
-        struct dedup_record *next = record_at(dedup, record->next);
-        struct dedup_record *previous = record_at(dedup, record->previous);
-
-        *(next ? &next->previous : &second->last) = record->previous;
-        *(previous ? &previous->next : &second->first) = record->next;
-}
-
-static void find_first(struct dedup *dedup) {
-        while (dedup->table.n_items > 0 && second_of(dedup, dedup->first_s)->first == NO_SLOT)
+        dedup->n_records--;
+        while (dedup->n_records > 0 && !first(dedup))
                 dedup->first_s++;
 }
 
-/* What is read when the first one is forgotten, and what finds the one after it. */
-static void expect_first(const struct dedup *dedup) {
-        const struct dedup_record *record = first(dedup);
-
-        table_expect(&dedup->table, digest_hash(&record->digest));
-        __builtin_prefetch(record_at(dedup, record->next));
-}
-
-static void forget(struct dedup *dedup, struct dedup_record *record) {
-        table_remove(&dedup->table, digest_hash(&record->digest), record);
-        unlink_record(dedup, record);
-        slots_release(&dedup->records, record->slot);
-
-        find_first(dedup);
-        if (dedup->table.n_items > 0)
-                expect_first(dedup);
-}
-
 /*
- * The second in which it is forgotten: the first whole one at or after the deadline. All that is remembered lies
- * within a span. What is so much older than the newest that it does not has long been due, and goes; what comes with a
- * deadline so much earlier is kept a little longer.
+ * The second in which a record with this deadline is forgotten: the first whole one at or after it. All records lie
+ * within a span: those that are so much older than the newest that they do not have long been over, and go; one that
+ * comes with a deadline so much earlier is kept a little longer.
  */
 static int64_t admit(struct dedup *dedup, int64_t deadline_ns) {
         int64_t deadline_s = deadline_ns <= 0 ? 0 : (deadline_ns - 1) / NS_PER_S + 1;
 
         if (deadline_s > INT64_MAX / NS_PER_S)
                 deadline_s = INT64_MAX / NS_PER_S;
-        while (dedup->table.n_items > 0 && deadline_s - dedup->first_s >= DEDUP_SPAN_S)
-                forget(dedup, first(dedup));
+        while (dedup->n_records > 0 && deadline_s - dedup->first_s >= DEDUP_SPAN_S)
+                dedup_forget(dedup, first(dedup));
 
-        if (dedup->table.n_items == 0) {
+        if (dedup->n_records == 0) {
                 dedup->first_s = deadline_s;
                 dedup->last_s = deadline_s;
         }
@@ -211,85 +153,57 @@ static int64_t admit(struct dedup *dedup, int64_t deadline_ns) {
         return deadline_s;
 }
 
-/* 2. Answers */
+/* 3. Records */
 
-bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t now_ns,
-                struct remembered_answer *ret_answer) {
-        const struct dedup_record *record = find(dedup, digest);
-
-        if (!record || deadline_of(dedup, record) * NS_PER_S <= now_ns)
-                return false;
-
-        *ret_answer = (struct remembered_answer){
-                .version_wall_ms = record->version_wall_ms,
-                .version_counter = record->version_counter,
-                .outcome = record->outcome,
-                .has_version = record->has_version,
-        };
-        return true;
+void dedup_deinit(struct dedup *dedup) {
+        while (dedup->n_records > 0)
+                dedup_forget(dedup, first(dedup));
+        free(dedup->free_slots);
 }
 
-void dedup_expect(const struct dedup *dedup, const struct digest *digest) {
-        table_expect(&dedup->table, digest_hash(digest));
-}
+/* Takes over the slot where it succeeds. */
+static int add(struct dedup *dedup, uint32_t slot, const struct digest *digest,
+               struct remembered_answer answer, int64_t deadline_ns) {
+        struct dedup_record *record = malloc(sizeof(*record));
+        unsigned int value = digest_value(digest);
 
-void dedup_forget(struct dedup *dedup, const struct digest *digest) {
-        struct dedup_record *record = find(dedup, digest);
+        if (!record)
+                return -ENOMEM;
 
-        if (record)
-                forget(dedup, record);
-}
-
-/* Fills a record whose slot has been taken. Its slot is free again where that fails. */
-static int fill(struct dedup *dedup, struct dedup_record *record, const struct digest *digest,
-                struct remembered_answer answer, int64_t deadline_ns) {
-        uint32_t slot = record->slot;
-        int r;
-
-        *record = (struct dedup_record){
-                .digest = *digest,
-                .version_wall_ms = answer.version_wall_ms,
-                .version_counter = answer.version_counter,
-                .deadline_s = (uint32_t)admit(dedup, deadline_ns),
-                .slot = slot,
-                .outcome = answer.outcome,
-                .has_version = answer.has_version,
-        };
-        r = table_add(&dedup->table, digest_hash(digest), record);
-        if (r < 0) {
-                slots_release(&dedup->records, slot);
-                find_first(dedup); /* which was not admitted after all */
-                return r;
+        *record = (struct dedup_record){ .digest = *digest, .answer = answer, .slot = slot };
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard_of(dedup, value), &record->digest, sizeof(record->digest),
+                                    value, record);
+        if (!record->hh.tbl) {
+                free(record);
+                return -ENOMEM;
         }
 
-        append(dedup, record);
+        record->deadline_s = (uint32_t)admit(dedup, deadline_ns);
+        DL_APPEND2(*second_of(dedup, record->deadline_s), record, previous, next);
+        dedup->n_records++;
         return 0;
 }
 
-/* Makes sure that one more may be remembered. */
+/* Make room for one more record. */
 static int make_room(struct dedup *dedup) {
-        if (dedup->n_records_max == 0)
-                return -ENOMEM;
-        for (int i = 0; i < DROPPED_MAX && dedup->table.n_items >= dedup->n_records_max; i++) {
-                forget(dedup, first(dedup));
+        for (int i = 0; i < DROPPED_MAX && dedup->n_records > 0 && dedup->n_records >= dedup->n_records_max;
+             i++) {
+                dedup_forget(dedup, first(dedup));
                 dedup->n_dropped_early++;
         }
-        return slots_reserve(&dedup->records);
+        return dedup->n_records_max == 0 ? -ENOMEM : 0;
 }
 
-bool dedup_remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
-                    int64_t deadline_ns, uint32_t *ret_slot) {
-        struct dedup_record *record;
+bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+               int64_t deadline_ns, uint32_t *ret_slot) {
         uint32_t slot;
 
-        dedup_forget(dedup, digest);
-        if (make_room(dedup) == 0) {
-                record = slots_take(&dedup->records, &slot);
-                record->slot = slot;
-                if (fill(dedup, record, digest, answer, deadline_ns) == 0) {
+        if (make_room(dedup) == 0 && take_slot(dedup, &slot) == 0) {
+                if (add(dedup, slot, digest, answer, deadline_ns) == 0) {
                         *ret_slot = slot;
                         return true;
                 }
+                release_slot(dedup, slot);
         }
 
         dedup->n_dropped_early++;
@@ -298,36 +212,32 @@ bool dedup_remember(struct dedup *dedup, const struct digest *digest, struct rem
 
 int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
                   struct remembered_answer answer, int64_t deadline_ns) {
-        struct dedup_record *record;
-        void *item;
         int r;
 
-        /* within the slabs that the limit needs */
-        if (slot / SLOTS_A_SLAB >= (dedup->n_records_max + SLOTS_A_SLAB - 1) / SLOTS_A_SLAB ||
-            dedup->table.n_items >= dedup->n_records_max || find(dedup, digest)) {
+        if (slot >= dedup->n_records_max || dedup->n_records >= dedup->n_records_max ||
+            dedup_find(dedup, digest)) {
                 dedup->n_dropped_early++;
                 return 0;
         }
 
-        r = slots_take_at(&dedup->records, slot, &item);
+        r = take_slot_at(dedup, slot);
         if (r < 0)
                 return r;
-
-        record = item;
-        record->slot = slot;
-        return fill(dedup, record, digest, answer, deadline_ns);
+        r = add(dedup, slot, digest, answer, deadline_ns);
+        if (r < 0)
+                release_slot(dedup, slot);
+        return r;
 }
 
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {
-        for (uint32_t i = 0; i < n_max && dedup->table.n_items > 0 && dedup_next_deadline(dedup) <= now_ns;
-             i++)
-                forget(dedup, first(dedup));
+        for (uint32_t i = 0; i < n_max && dedup->n_records > 0 && dedup_next_deadline(dedup) <= now_ns; i++)
+                dedup_forget(dedup, first(dedup));
 }
 
 int64_t dedup_next_deadline(const struct dedup *dedup) {
-        return dedup->table.n_items == 0 ? INT64_MAX : dedup->first_s * NS_PER_S;
+        return dedup->n_records == 0 ? INT64_MAX : dedup->first_s * NS_PER_S;
 }
 
 uint64_t dedup_n_answers(const struct dedup *dedup) {
-        return dedup->table.n_items;
+        return dedup->n_records;
 }

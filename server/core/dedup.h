@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/slots.h"
-#include "core/table.h"
+#include "core/hash.h"
+#include "core/uthash_table.h"
 
 /*
- * The answers that were given lately, so that a request which MQTT delivers twice is executed once (protocol
- * section 11). Bounded by bytes and by time; at the byte limit the answer that would be forgotten first goes
- * early, and is counted.
+ * The replies that were given lately, so that a request which MQTT delivers twice is executed once (protocol section 11).
+ * Bounded by bytes and by time: at the limit of bytes the reply that would be forgotten first goes early, and is counted.
+ *
+ * Requests are identified by a keyed digest, which is also the hash of the tables.
  */
 
-/* Tells one request from all others: a seeded 128-bit hash of what makes it one. */
-struct digest {
-        uint8_t bytes[16];
-};
-
-/* What is remembered of an answer. Its meaning is the engine's. */
+/* What is remembered of a reply. Its meaning is the engine's. */
 struct remembered_answer {
         int64_t version_wall_ms;
         uint32_t version_counter;
@@ -23,66 +19,68 @@ struct remembered_answer {
         bool has_version;
 };
 
-/*
- * Deadlines are kept in whole seconds, rounded up, and lie within a span of one another: longer than any answer is
- * remembered.
- */
+struct dedup_record {
+        UT_hash_handle hh; /* by digest */
+        struct digest digest;
+        struct dedup_record *next, *previous; /* of those that are forgotten in the same second; utlist */
+        struct remembered_answer answer;
+        uint32_t deadline_s; /* its low bits, which are enough within the span */
+        uint32_t slot;       /* where storage keeps it: no two records have the same */
+};
+
+/* Deadlines are whole seconds, rounded up, and lie within a span: longer than any reply is remembered. */
 #define DEDUP_SPAN_S 1024
 
-/* Those that are forgotten in one second, as a list of slots. */
-struct dedup_second {
-        uint32_t first, last;
-};
+#define DEDUP_SHARD_BITS 10
+#define DEDUP_N_SHARDS   (UINT32_C(1) << DEDUP_SHARD_BITS)
 
 struct dedup {
-        struct table table;
-        struct slots records;
-        struct dedup_second seconds[DEDUP_SPAN_S]; /* by their number, modulo the span */
-        int64_t first_s;                           /* the first one that is not empty */
-        int64_t last_s;                            /* at or after the last one that is not */
-        uint64_t n_records_max;
+        struct dedup_record *shards[DEDUP_N_SHARDS]; /* hash tables: see core/uthash_table.h */
+        struct dedup_record
+                *seconds[DEDUP_SPAN_S]; /* lists, by their number modulo the span, oldest first */
+        int64_t first_s;                /* the first one that is not empty */
+        int64_t last_s;                 /* at or after the last one that is not */
+        uint64_t n_records, n_records_max;
         uint64_t n_dropped_early;
+        uint32_t *free_slots; /* numbers below n_slots that no record has */
+        size_t n_free_slots, free_slots_capacity;
+        uint32_t n_slots;
 };
 
-/* n_bytes_max: what all that is remembered may take. 0 remembers nothing. */
-int dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
+/* n_bytes_max: of all records; 0 remembers nothing. */
+void dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
 void dedup_deinit(struct dedup *dedup);
 
-/* The limit changes; where less is remembered from now on, the rest goes with the next ones. */
+/* Change the limit. Where less is remembered from now on, further records go with the next dedup_add() calls. */
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
 
-/* The digest of n parts; where one ends and the next begins counts. */
-struct digest dedup_digest(uint64_t seed, const struct slice *parts, size_t n_parts);
+/* Borrowed; NULL where there is none. Also finds a record whose deadline has passed. */
+struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest);
 
-/* False where it is not remembered, or no longer. */
-bool dedup_find(const struct dedup *dedup, const struct digest *digest, int64_t now_ns,
-                struct remembered_answer *ret_answer);
-
-/* This one will be looked for soon: what that reads is brought near. */
-void dedup_expect(const struct dedup *dedup, const struct digest *digest);
+/* Whether the record's deadline has passed. */
+bool dedup_is_over(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns);
 
 /*
- * Remembers the answer until deadline_ns, in the place of one that is remembered under this digest. *ret_slot is
- * the slot it is kept in; what was kept there before is forgotten. False: it is not remembered, for want of memory,
- * which counts as dropped early.
+ * Remember a reply until deadline_ns. dedup_find() must not find its digest. *ret_slot: the slot it is kept in; what was
+ * kept there before is forgotten. False: it is not remembered, for want of memory, which counts as dropped early.
  */
-bool dedup_remember(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
-                    int64_t deadline_ns, uint32_t *ret_slot);
+bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+               int64_t deadline_ns, uint32_t *ret_slot);
 
 /*
- * Remembers again what was kept of an earlier run, in its slot; slots come in ascending order and before the first
- * dedup_remember(). One beyond the present limit is dropped early. Returns 0 or -ENOMEM.
+ * Remember again what an earlier run stored, in its slot. Slots come in ascending order and before the first dedup_add().
+ * A record beyond the present limit is dropped early. Returns 0; -EBADMSG where slots do not ascend; or -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
                   struct remembered_answer answer, int64_t deadline_ns);
 
-/* Forgets it, if it is remembered. */
-void dedup_forget(struct dedup *dedup, const struct digest *digest);
+/* Frees the record. */
+void dedup_forget(struct dedup *dedup, struct dedup_record *record);
 
-/* Forgets up to n_max answers whose deadline has passed. */
+/* Forget up to n_max records whose deadline has passed. */
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
 
-/* When the next answer is to be forgotten, INT64_MAX for never. */
+/* When the next record is to be forgotten, INT64_MAX for never. */
 int64_t dedup_next_deadline(const struct dedup *dedup);
 
 uint64_t dedup_n_answers(const struct dedup *dedup);

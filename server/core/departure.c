@@ -37,7 +37,7 @@ static bool is_kept(const struct event *event, uint64_t connection) {
 
 /* Ends all but those of the connections that the event names. */
 static void end_others(struct engine *engine, const struct event *event, struct effects *effects) {
-        struct table_cursor cursor = { 0 };
+        struct watch_cursor cursor = { 0 };
         struct registration *registration;
 
         while ((registration = watch_each(&engine->watch, &cursor)))

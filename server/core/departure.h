@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "core/engine_state.h"
 
 /* How registrations end. Internal to core. */
 

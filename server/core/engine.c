@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/engine.h"
+#include "core/engine_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,11 +44,9 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
                 return -ENOMEM;
         memcpy(node, config->node_id.data, config->node_id.length);
 
-        r = store_init(&engine->store, config->seed, config->max_keys);
-        if (r == 0)
-                r = watch_init(&engine->watch, config->seed);
-        if (r == 0)
-                r = dedup_init(&engine->dedup, config->max_remembered_bytes);
+        dedup_init(&engine->dedup, config->max_remembered_bytes);
+        watch_init(&engine->watch, &config->table_key);
+        r = store_init(&engine->store, &config->table_key);
         if (r < 0)
                 return r;
 
@@ -143,7 +141,7 @@ static struct digest identify(const struct engine *engine, const struct request 
                 { (const uint8_t *)where, bound ? sizeof(where) : 0 },
         };
 
-        return dedup_digest(engine->config.seed, parts, sizeof(parts) / sizeof(parts[0]));
+        return hash_parts(&engine->config.digest_key, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
 static bool can_be_repeated(const struct request *request) {
@@ -179,40 +177,30 @@ static void reply_as_remembered(struct reply *reply, struct remembered_answer an
         reply->version = (struct version){ answer.version_wall_ms, answer.version_counter };
 }
 
+/* Probes the table of remembered replies once. */
 static void execute_once(struct step *step, const struct digest *digest) {
         struct dedup *dedup = &step->engine->dedup;
-        struct effects *effects = step->effects;
+        struct dedup_record *record = dedup_find(dedup, digest);
         struct row row = { .type = ROW_ANSWER, .answer = { .digest = *digest } };
-        struct remembered_answer answer;
 
-        if (dedup_find(dedup, digest, step->now.mono_ns, &answer)) {
-                reply_as_remembered(step->reply, answer);
+        if (record && !dedup_is_over(dedup, record, step->now.mono_ns)) {
+                reply_as_remembered(step->reply, record->answer);
                 return;
         }
 
         execute(step);
-        /* who is granted nothing takes no room from the others' answers, and no disk */
+        /* a client that is granted nothing takes no room from other clients' replies, and no disk */
         if (step->reply->outcome == OUTCOME_OUT_OF_MEMORY || step->reply->outcome == OUTCOME_NOT_AUTHORIZED)
                 return;
+        if (effects_reserve_row(step->effects) < 0)
+                return;
 
+        if (record)
+                dedup_forget(dedup, record);
         row.answer.answer = answer_of(step->reply);
         row.answer.deadline_ns = remember_until(step->request, step->now.mono_ns);
-        if (effects_reserve_row(effects) == 0 &&
-            dedup_remember(dedup, digest, row.answer.answer, row.answer.deadline_ns, &row.answer.slot))
-                effects_row(effects, row);
-}
-
-void engine_expect_key(const struct engine *engine, struct slice key) {
-        store_expect(&engine->store, key);
-}
-
-void engine_expect(const struct engine *engine, struct request *request) {
-        if (can_be_repeated(request)) {
-                request->digest = identify(engine, request);
-                dedup_expect(&engine->dedup, &request->digest);
-        }
-        store_expect_entry(&engine->store, request->key);
-        request->is_expected = true;
+        if (dedup_add(dedup, digest, row.answer.answer, row.answer.deadline_ns, &row.answer.slot))
+                effects_row(step->effects, row);
 }
 
 static int step_request(struct engine *engine, const struct request *request, struct now now,
@@ -226,8 +214,10 @@ static int step_request(struct engine *engine, const struct request *request, st
                 return r;
 
         step.reply = effects_reply(effects);
+        if (request->verb != VERB_SCAN)
+                step.key_hash = store_hash(&engine->store, request->key);
         if (can_be_repeated(request)) {
-                digest = request->is_expected ? request->digest : identify(engine, request);
+                digest = identify(engine, request);
                 execute_once(&step, &digest);
         } else {
                 execute(&step);
@@ -274,4 +264,47 @@ int64_t engine_next_deadline(const struct engine *engine) {
         if (engine->is_revoking)
                 return 0;
         return expiry < forgetting ? expiry : forgetting;
+}
+
+struct engine_stats engine_stats(const struct engine *engine) {
+        return (struct engine_stats){
+                .n_keys = store_n_keys(&engine->store),
+                .n_registrations = watch_n_registrations(&engine->watch),
+                .n_remembered = dedup_n_answers(&engine->dedup),
+                .n_entry_bytes = engine->store.n_bytes,
+                .n_registration_bytes = engine->watch.n_bytes,
+                .n_bytes = engine->store.n_bytes + engine->watch.n_bytes,
+                .n_dropped_early = engine->dedup.n_dropped_early,
+                .n_departures = engine->n_departures,
+                .clock = engine->clock.last,
+        };
+}
+
+const struct engine_config *engine_config(const struct engine *engine) {
+        return &engine->config;
+}
+
+struct clock *engine_clock(struct engine *engine) {
+        return &engine->clock;
+}
+
+struct entry *engine_find_entry(const struct engine *engine, struct slice key) {
+        return store_find(&engine->store, store_hash(&engine->store, key), key);
+}
+
+struct registration *engine_find_registration(const struct engine *engine, struct slice client,
+                                              struct slice key) {
+        return watch_find(&engine->watch, client, key);
+}
+
+bool engine_has_registrations(const struct engine *engine, uint64_t connection) {
+        return watch_of_connection(&engine->watch, connection);
+}
+
+int64_t engine_deadline(const struct engine *engine, struct entry *entry) {
+        return store_deadline(&engine->store, entry);
+}
+
+struct entry *engine_each_entry(const struct engine *engine, struct store_cursor *cursor) {
+        return store_each(&engine->store, cursor);
 }

@@ -6,6 +6,7 @@
 #include "core/effects.h"
 #include "core/packet_limits.h"
 #include "core/request.h"
+#include "core/scan_token.h"
 #include "core/store.h"
 #include "core/watch.h"
 
@@ -29,7 +30,15 @@ enum persist {
 
 struct engine_config {
         struct slice node_id; /* copied; hlc_node_is_valid() */
-        uint64_t seed;        /* of every hash: random, as keys come from strangers */
+
+        /*
+         * Secrets, each for one purpose. Draw the first two at every start and never store them. Store the digest key
+         * with the remembered replies: their digests have to match after a restart.
+         */
+        struct hash_key table_key;  /* of the hash tables */
+        struct token_key token_key; /* of SCAN's tokens */
+        struct hash_key digest_key; /* of remembered replies */
+
         uint64_t max_keys;
         uint64_t max_bytes; /* keys, values, registrations and their overhead */
         uint64_t max_registrations;
@@ -78,32 +87,14 @@ struct event {
 /* How long an answer is remembered at most, to the end of that second. */
 #define ENGINE_REMEMBERED_MAX_S 600
 
-struct engine {
-        struct engine_config config;
-        struct clock clock;
-        struct store store;
-        struct watch watch;
-        struct dedup dedup;
-        uint64_t n_departures; /* clients that have left, all told */
-        bool is_revoking;      /* a new policy has not been held against all registrations yet: */
-        uint32_t revoked_to;   /* not against those of this hash and above */
-        bool has_leftovers; /* registrations of one client over several connections were restored: one had ended unsaid */
-        uint64_t unlisted_at; /* n_departures when registrations ended whose connections may live */
-};
+/* Opaque. */
+struct engine;
 
 /* Returns 0 or -ENOMEM; the caller owns *ret_engine. */
 int engine_new(struct engine **ret_engine, const struct engine_config *config);
 
 /* Accepts NULL, returns NULL. Effects must be reset before. */
 struct engine *engine_free(struct engine *engine);
-
-/*
- * A request will come in a moment: what its step reads first is brought near while the rest of it is decoded. Whoever
- * knows the key says so at once. Whoever knows all but what the timestamp and the fencing token read tells of the
- * request: what tells it from all others is left in it. If it is stepped, then as it is, and nothing else before it.
- */
-void engine_expect_key(const struct engine *engine, struct slice key);
-void engine_expect(const struct engine *engine, struct request *request);
 
 /*
  * Adds what the event leads to to the effects. Returns 0, or -ENOMEM where not even a reply could be made;
@@ -132,6 +123,35 @@ void engine_set_policy(struct engine *engine, const struct policy *policy);
  */
 int engine_undo(struct engine *engine, const struct effects *effects);
 
+/* 1. What it holds */
+
+struct engine_stats {
+        uint64_t n_keys, n_registrations, n_remembered;
+        uint64_t n_entry_bytes, n_registration_bytes;
+        uint64_t n_bytes;         /* the sum of both: max_bytes limits it */
+        uint64_t n_dropped_early; /* remembered replies, since the start */
+        uint64_t n_departures;    /* events by which clients left, since the first start */
+        struct version clock;     /* the last version that was given */
+};
+struct engine_stats engine_stats(const struct engine *engine);
+
+/* As it is now: with the limits and the policy that were set last. Borrowed. */
+const struct engine_config *engine_config(const struct engine *engine);
+
+/* Borrowed until the next step; NULL where the key has none. Also finds an entry whose deadline has passed. */
+struct entry *engine_find_entry(const struct engine *engine, struct slice key);
+struct registration *engine_find_registration(const struct engine *engine, struct slice client,
+                                              struct slice key);
+bool engine_has_registrations(const struct engine *engine, uint64_t connection);
+
+/* Monotonic; STORE_NEVER where it has none. */
+int64_t engine_deadline(const struct engine *engine, struct entry *entry);
+
+/* Every entry, in no order. Begin with a cursor of zeros; NULL ends; no step in between. Borrowed. */
+struct entry *engine_each_entry(const struct engine *engine, struct store_cursor *cursor);
+
+/* 2. What was stored */
+
 /*
  * What was stored by an earlier run, before the first step. Each returns 0 or -ENOMEM. The deadline is
  * monotonic, and may have passed; fence NULL: none.
@@ -140,6 +160,19 @@ int engine_restore_entry(struct engine *engine, struct slice key, struct slice v
                          int64_t deadline_ns, const struct hlc *fence);
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
                                 struct slice key, uint64_t connection);
+int engine_restore_answer(struct engine *engine, uint32_t slot, const struct digest *digest,
+                          struct remembered_answer answer, int64_t deadline_ns);
+void engine_restore_clock(struct engine *engine, struct version clock, uint64_t n_departures);
+
+/*
+ * Set a key as another store exported it: as engine_restore_entry(), of a key that may be there, and adds the row to the
+ * effects. Returns 0 or -ENOMEM.
+ */
+int engine_import_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
+                        int64_t deadline_ns, const struct hlc *fence, struct effects *effects);
+
+/* The clock that versions come from, for whoever imports them. Borrowed. */
+struct clock *engine_clock(struct engine *engine);
 
 /* The monotonic time at which a tick has something to do: in the past where one did not do all, INT64_MAX for never. */
 int64_t engine_next_deadline(const struct engine *engine);

@@ -7,19 +7,12 @@
 
 #include "common/assert.h"
 #include "common/heap.h"
-#include "common/parse.h"
-#include "core/cells.h"
-#include "core/table.h"
 
-/*
- * What memory takes beside what was asked for. malloc(): its header, and on average half of its rounding; a cell: half
- * of its rounding, and its share of what is free in the slabs.
- */
+/* malloc()'s header and, on average, half of its rounding; one item's share of the buckets. */
 #define ALLOCATION_OVERHEAD 16
-#define CELL_OVERHEAD       8
+#define BUCKET_OVERHEAD     8
 
-#define KEY_LENGTH_MAX ((UINT32_C(1) << 28) - 1)
-#define PART_MAX       UINT32_MAX /* of the rest: so that no sum overflows */
+#define PART_LENGTH_MAX ((UINT32_C(1) << 28) - 1) /* as long as an MQTT packet can be */
 
 /* A fencing token inside an entry; its node id follows. */
 struct fence_header {
@@ -34,7 +27,7 @@ static size_t fence_size(const struct hlc *fence) {
 
 /* Where it begins; not aligned. */
 static const uint8_t *fence_of(const struct entry *entry) {
-        return entry_value(entry).data + entry_value(entry).length + 2;
+        return entry->bytes + entry->hh.keylen + entry->value_length;
 }
 
 static struct fence_header fence_header_of(const struct entry *entry) {
@@ -51,80 +44,40 @@ static void write_fence(uint8_t *at, const struct hlc *fence) {
         memcpy(at + sizeof(header), fence->node.data, fence->node.length);
 }
 
-/* Writes "$LEN\r\n". Returns its length. */
-static size_t format_blob_header(char *header, size_t value_length) {
-        size_t length;
-
-        header[0] = '$';
-        length = 1 + format_uint64(header + 1, value_length, 1);
-        header[length++] = '\r';
-        header[length++] = '\n';
-        return length;
+/* The header without the padding at its end. */
+static uint64_t size_of(size_t key_length, size_t value_length, size_t fence_length) {
+        return offsetof(struct entry, bytes) + key_length + value_length + fence_length;
 }
 
-/* Under ASan each is an allocation of its own: so that it sees leaks, and what is used when it has gone. */
-#ifdef __has_feature /* clang */
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-
-#ifdef __SANITIZE_ADDRESS__
-#define take_cell(size) NULL
-#else
-#define take_cell(size) cells_take(size)
-#endif
-
-static struct entry *allocate(size_t size) {
-        struct entry *entry = take_cell(size);
-        bool is_cell = entry;
-
-        if (!entry)
-                entry = malloc(size);
-        if (entry)
-                entry->is_cell = is_cell;
-        return entry;
-}
-
-static void release(struct entry *entry) {
-        if (entry->is_cell)
-                cells_release(entry);
-        else
-                free(entry);
-}
-
-static uint64_t cost_of(size_t size) {
-        return size + (size <= CELL_BYTES_MAX ? CELL_OVERHEAD : ALLOCATION_OVERHEAD) + TABLE_ITEM_OVERHEAD;
+static uint64_t cost_of(size_t key_length, size_t value_length, size_t fence_length) {
+        return size_of(key_length, value_length, fence_length) + ALLOCATION_OVERHEAD + BUCKET_OVERHEAD;
 }
 
 int entry_new(struct entry **ret_entry, struct slice key, struct slice value, struct version version,
               const struct hlc *fence) {
-        char header[PARSE_UINT64_DIGITS_MAX + 3];
-        size_t header_length = format_blob_header(header, value.length);
-        size_t blob_length = header_length + value.length + 2;
         struct entry *entry;
         uint8_t *at;
 
-        if (key.length > KEY_LENGTH_MAX || blob_length > PART_MAX || fence_size(fence) > PART_MAX)
+        if (key.length > PART_LENGTH_MAX || value.length > PART_LENGTH_MAX ||
+            fence_size(fence) > PART_LENGTH_MAX)
                 return -ENOMEM;
 
-        entry = allocate(sizeof(struct entry) + key.length + blob_length + fence_size(fence));
+        entry = malloc(size_of(key.length, value.length, fence_size(fence)));
         if (!entry)
                 return -ENOMEM;
 
+        entry->hh = (UT_hash_handle){ .key = entry->bytes, .keylen = (unsigned int)key.length };
         entry->version_wall_ms = version.wall_ms;
-        entry->version_counter = version.counter;
+        entry->version_counter = version.counter & INT32_MAX;
+        entry->has_fence = fence != NULL;
         entry->n_references = 1;
         entry->is_persistent = false;
         entry->expiry_position = HEAP_NONE;
-        entry->key_length = key.length & KEY_LENGTH_MAX;
-        entry->has_fence = fence;
+        entry->value_length = (uint32_t)value.length;
 
         at = mempcpy(entry->bytes, key.data, key.length);
-        at = mempcpy(at, header, header_length);
         if (value.length > 0)
                 at = mempcpy(at, value.data, value.length);
-        at = mempcpy(at, "\r\n", 2);
         if (fence)
                 write_fence(at, fence);
 
@@ -143,28 +96,16 @@ struct entry *entry_unref(struct entry *entry) {
 
         ASSERT(entry->n_references > 0);
         if (--entry->n_references == 0)
-                release(entry);
+                free(entry);
         return NULL;
 }
 
 struct slice entry_key(const struct entry *entry) {
-        return (struct slice){ entry->bytes, entry->key_length };
-}
-
-struct slice entry_blob(const struct entry *entry) {
-        const uint8_t *begin = entry->bytes + entry->key_length;
-        struct slice value = entry_value(entry);
-
-        return (struct slice){ begin, (size_t)(value.data - begin) + value.length + 2 };
+        return (struct slice){ entry->bytes, entry->hh.keylen };
 }
 
 struct slice entry_value(const struct entry *entry) {
-        const uint8_t *at = entry->bytes + entry->key_length + 1;
-        size_t length = 0;
-
-        for (; *at != '\r'; at++)
-                length = 10 * length + (size_t)(*at - '0');
-        return (struct slice){ at + 2, length };
+        return (struct slice){ entry->bytes + entry->hh.keylen, entry->value_length };
 }
 
 struct version entry_version(const struct entry *entry) {
@@ -187,15 +128,12 @@ bool entry_fence(const struct entry *entry, struct hlc *ret_fence) {
 }
 
 uint64_t entry_cost(size_t key_length, size_t value_length, const struct hlc *fence) {
-        char header[PARSE_UINT64_DIGITS_MAX + 3];
-
-        return cost_of(sizeof(struct entry) + key_length + format_blob_header(header, value_length) +
-                       value_length + 2 + fence_size(fence));
+        return cost_of(key_length, value_length, fence_size(fence));
 }
 
 uint64_t entry_cost_of(const struct entry *entry) {
         size_t fence_length =
                 entry->has_fence ? sizeof(struct fence_header) + fence_header_of(entry).node_length : 0;
 
-        return cost_of(sizeof(struct entry) + entry->key_length + entry_blob(entry).length + fence_length);
+        return cost_of(entry->hh.keylen, entry->value_length, fence_length);
 }

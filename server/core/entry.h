@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/hlc.h"
+#include "core/uthash_table.h"
 
 /*
  * A key with its value, version and fencing token: one allocation, never changed once it is made. A SET
@@ -25,20 +26,20 @@ static inline int version_compare(struct version a, struct version b) {
 }
 
 struct entry {
+        UT_hash_handle hh; /* the store's; its key and keylen are the entry's key from the beginning */
         int64_t version_wall_ms;
-        uint32_t version_counter;
-        uint32_t n_references;
-        uint32_t expiry_position; /* in the store's heap of deadlines */
-        uint32_t key_length : 28; /* as long as an MQTT packet can be */
-        bool has_fence : 1;
-        bool is_persistent : 1; /* whether storage keeps it */
-        bool is_cell : 1;       /* its memory is of core/cells, else malloc()'s */
-        uint8_t bytes[];        /* key, value as a RESP3 blob, whose header has its length, fencing token */
+        uint32_t version_counter : 31;
+        uint32_t has_fence : 1;
+        uint32_t n_references : 31;
+        uint32_t is_persistent : 1; /* whether storage keeps it */
+        uint32_t expiry_position;   /* in the store's heap of deadlines */
+        uint32_t value_length;
+        uint8_t bytes[]; /* key, value, fencing token */
 };
 
 /*
  * Copies everything, one reference for the caller. fence NULL: none. Returns 0, or -ENOMEM, which also
- * stands for a value that is longer than an MQTT packet can be.
+ * stands for a key or a value that is longer than an MQTT packet can be.
  */
 int entry_new(struct entry **ret_entry, struct slice key, struct slice value, struct version version,
               const struct hlc *fence);
@@ -52,12 +53,9 @@ struct slice entry_key(const struct entry *entry);
 struct slice entry_value(const struct entry *entry);
 struct version entry_version(const struct entry *entry);
 
-/* The value as $LEN\r\n<value>\r\n: the whole answer to a GET, kept so that it need not be made. */
-struct slice entry_blob(const struct entry *entry);
-
 /* False where the key is not fenced. ret_fence->node points into the entry. */
 bool entry_fence(const struct entry *entry, struct hlc *ret_fence);
 
-/* What an entry of these sizes takes, allocator and table included, in bytes. */
+/* Bytes that an entry of these sizes takes, with its share of the allocator and the table; for quotas. */
 uint64_t entry_cost(size_t key_length, size_t value_length, const struct hlc *fence);
 uint64_t entry_cost_of(const struct entry *entry);

@@ -2,9 +2,12 @@
 
 #include "core/persistence.h"
 
-#include <xxhash.h>
+#include <sodium.h>
+#include <string.h>
 
+#include "common/cleanup.h"
 #include "common/glob.h"
+#include "core/engine_state.h"
 
 bool persistence_keeps(const struct engine_config *config, struct slice key) {
         uint64_t budget = SCAN_PAGE_STEPS_MAX;
@@ -17,12 +20,14 @@ bool persistence_keeps(const struct engine_config *config, struct slice key) {
 uint64_t persistence_digest(const struct engine_config *config) {
         struct slice pattern =
                 config->persist == PERSIST_CUSTOM ? config->persist_pattern : (struct slice){ 0 };
+        uint8_t bytes[crypto_generichash_BYTES_MIN];
         uint64_t digest;
 
         if (config->persist == PERSIST_ALL)
                 return PERSISTENCE_ALL;
 
-        digest = XXH3_64bits_withSeed(pattern.data, pattern.length, pattern.data ? 1 : 0);
+        crypto_generichash(bytes, sizeof(bytes), pattern.data, pattern.length, NULL, 0);
+        memcpy(&digest, bytes, sizeof(digest));
         return digest == PERSISTENCE_ALL || digest == PERSISTENCE_UNKNOWN ? 1 : digest;
 }
 
@@ -30,4 +35,19 @@ bool persistence_may_have_lost(const struct engine_config *config, uint64_t befo
         if (before == PERSISTENCE_ALL)
                 return false;
         return before != persistence_digest(config) || !persistence_keeps(config, key);
+}
+
+static bool is_lost(const struct engine *engine, uint64_t before, const struct registration *registration) {
+        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+
+        registration_names(registration, &client, &key);
+        return buf_failed(&key) || persistence_may_have_lost(&engine->config, before, buf_slice(&key));
+}
+
+bool persistence_lost_watched_key(const struct engine *engine, uint64_t before, uint64_t connection) {
+        const struct registration *registration = watch_of_connection(&engine->watch, connection);
+
+        while (registration && !is_lost(engine, before, registration))
+                registration = registration->next_of_client;
+        return registration;
 }

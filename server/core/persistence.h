@@ -19,3 +19,6 @@ bool persistence_keeps(const struct engine_config *config, struct slice key);
  * restart; config: the present policy.
  */
 bool persistence_may_have_lost(const struct engine_config *config, uint64_t before, struct slice key);
+
+/* Whether the connection watches such a key. Out of memory it is assumed. */
+bool persistence_lost_watched_key(const struct engine *engine, uint64_t before, uint64_t connection);

@@ -46,9 +46,6 @@ struct request {
         struct slice timestamp_text;
         struct slice fence_text;
         uint32_t expiry_s; /* Message Expiry Interval, 0: none */
-
-        bool is_expected;     /* engine_expect() has been told, and has left: */
-        struct digest digest; /* of what makes it one; of a write only */
 };
 
 static inline struct asker request_asker(const struct request *request) {

@@ -48,15 +48,14 @@ static void end_stopped_unless_granted(const struct engine *engine, struct effec
 
 void revocation_begin(struct engine *engine, struct effects *effects) {
         engine->is_revoking = true;
-        engine->revoked_to = 0;
+        engine->n_shards_revoked = 0;
         revocation_go_on(engine, effects);
 }
 
 /* Whole shards of the table, for in one of them there is no place to come back to while it changes. */
 void revocation_go_on(struct engine *engine, struct effects *effects) {
-        const struct table *table = &engine->watch.registrations;
+        struct watch_cursor cursor = { .n_shards_begun = engine->n_shards_revoked };
         struct registration *registration;
-        struct table_cursor cursor;
         size_t n_seen = 0;
 
         if (!engine->is_revoking)
@@ -64,19 +63,16 @@ void revocation_go_on(struct engine *engine, struct effects *effects) {
 
         end_stopped_unless_granted(engine, effects);
         while (n_seen < ENGINE_REVOKED_MAX && engine->is_revoking) {
-                engine->is_revoking = table_seek(table, engine->revoked_to, &cursor);
-                if (!engine->is_revoking)
-                        break;
-
-                engine->revoked_to = table_shard_end(table, &cursor);
-                engine->is_revoking = engine->revoked_to != 0;
-                for (; (registration = table_each_of_shard(table, &cursor)); n_seen++)
+                engine->is_revoking = watch_begin_shard(&engine->watch, &cursor);
+                for (; (registration = watch_each_of_shard(&cursor)); n_seen++)
                         end_unless_granted(engine, registration, effects);
         }
+        engine->n_shards_revoked = cursor.n_shards_begun;
 }
 
-struct registration *revocation_watchers(struct engine *engine, struct slice key, struct effects *effects) {
-        struct registration *registration = watch_of_key(&engine->watch, key);
+struct registration *revocation_watchers(struct engine *engine, uint64_t hash, struct slice key,
+                                         struct effects *effects) {
+        struct registration *registration = watch_of_key(&engine->watch, hash, key);
 
         if (!engine->is_revoking)
                 return registration;
@@ -87,5 +83,5 @@ struct registration *revocation_watchers(struct engine *engine, struct slice key
                 end_unless_granted(engine, registration, effects);
                 registration = next;
         }
-        return watch_of_key(&engine->watch, key);
+        return watch_of_key(&engine->watch, hash, key);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "core/engine_state.h"
 
 /*
  * A new policy ends the registrations that it does not grant: some in each step, so that many of them hold up nothing. Who
@@ -15,4 +15,5 @@ void revocation_begin(struct engine *engine, struct effects *effects);
 void revocation_go_on(struct engine *engine, struct effects *effects);
 
 /* The registrations of a key, of those who may be told of it: watch_of_key(). */
-struct registration *revocation_watchers(struct engine *engine, struct slice key, struct effects *effects);
+struct registration *revocation_watchers(struct engine *engine, uint64_t hash, struct slice key,
+                                         struct effects *effects);

@@ -2,25 +2,24 @@
 #pragma once
 
 #include "core/policy.h"
+#include "core/scan_token.h"
 #include "core/store.h"
 
 /*
- * Listing keys a page at a time (protocol section 12). Pages follow the order of the keys' hashes, which nothing
- * changes: so a key that is there throughout is listed once, whatever comes, goes or grows meanwhile. Keys of equal
- * hash stand on one page.
+ * Listing keys a page at a time (protocol section 12). Pages follow the order of the keys' hashes, which never changes: a
+ * key that is there throughout is listed exactly once, whatever else is set, deleted or grows meanwhile. (Of two keys with
+ * one hash of 64 bits, which nobody without the table key can find, the first may be listed twice.)
  */
 
 /*
- * What bounds a page, so that one SCAN cannot stall others. Only a page's first key, and those of equal hash, may go
- * over the bytes: its SET fitted into a packet, so does a page of it alone. A key that takes more steps than a page has,
- * megabytes long under a pattern made for it, is not listed.
+ * Limits of a page, so that one SCAN cannot stall other requests: a page takes about 1 ms. Only a page's first key may go
+ * over the bytes: its SET fitted into a packet, so does a page of it alone. A key that takes more steps than a page has is
+ * not listed: it is at least 600 bytes long, and the pattern was made for it.
  */
-#define SCAN_PAGE_KEYS_MAX  2000              /* looked at */
-#define SCAN_PAGE_BYTES_MAX (256 * 1024)      /* of keys listed */
-#define SCAN_PAGE_STEPS_MAX (4 * 1000 * 1000) /* of matching: some 30 ms */
-
-/* A token as it stands in requests and answers: text, though clients must not care. */
-#define SCAN_TOKEN_LENGTH 24
+#define SCAN_PAGE_KEYS_MAX  2000         /* looked at */
+#define SCAN_PAGE_BYTES_MAX (256 * 1024) /* of keys listed */
+#define SCAN_PAGE_STEPS_MAX (100 * 1000) /* of matching, at some 8 ns each */
+#define SCAN_KEY_STEPS      25           /* finding one key costs as much as so many steps */
 
 struct scan_page {
         struct entry **entries; /* one reference each */
@@ -36,6 +35,7 @@ struct scan_page *scan_page_free(struct scan_page *page);
 struct scan_query {
         struct slice pattern;
         struct slice token; /* absent for the first page */
+        const struct token_key *token_key;
         int64_t now_ns;
         const struct policy *policy; /* leaves out what the asker may not read; NULL: nothing */
         struct asker asker;

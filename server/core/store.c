@@ -3,98 +3,103 @@
 #include "core/store.h"
 
 #include <errno.h>
-
-/*
- * 244 keys a shard at a million keys: a shard's growth moves what is no work, and all the shards' heads stay in the
- * core's own cache, which each lookup needs one of.
- */
-#define SHARD_BITS_LEAST 10
-#define SHARD_BITS_MOST  12
+#include <stdlib.h>
 
 static uint32_t *entry_position(void *item) {
         return &((struct entry *)item)->expiry_position;
 }
 
-static struct slice key_of(const void *item) {
-        return entry_key(item);
+static struct entry **shard_of(const struct store *store, unsigned int value) {
+        return &store->shards[hash_shard(value, STORE_SHARD_BITS)];
 }
 
-int store_init(struct store *store, uint64_t seed, uint64_t n_keys_max) {
-        uint32_t shard_bits = table_shard_bits(n_keys_max, SHARD_BITS_LEAST, SHARD_BITS_MOST);
-
-        *store = (struct store){ .seed = seed };
+int store_init(struct store *store, const struct hash_key *hash_key) {
+        *store = (struct store){ .hash_key = *hash_key };
         heap_init(&store->deadlines, entry_position);
-        return table_init(&store->table, shard_bits, key_of);
+        store->shards = calloc(STORE_N_SHARDS, sizeof(store->shards[0]));
+        return store->shards ? 0 : -ENOMEM;
 }
 
 void store_deinit(struct store *store) {
-        struct table_cursor cursor = { 0 };
+        struct store_cursor cursor = { 0 };
         struct entry *entry;
 
-        if (!store->table.shards)
+        if (!store->shards)
                 return;
 
-        while ((entry = store_each(store, &cursor)))
+        while ((entry = store_each(store, &cursor))) {
+                store_remove(store, entry);
                 entry_unref(entry);
-        table_deinit(&store->table);
+        }
+        free(store->shards);
         heap_deinit(&store->deadlines);
+        *store = (struct store){ 0 };
 }
 
-struct entry *store_find(const struct store *store, struct slice key) {
-        return table_find(&store->table, table_hash(store->seed, key), key);
+uint64_t store_hash(const struct store *store, struct slice key) {
+        return hash_bytes(&store->hash_key, key);
 }
 
-void store_expect(const struct store *store, struct slice key) {
-        table_expect(&store->table, table_hash(store->seed, key));
+struct entry *store_find(const struct store *store, uint64_t hash, struct slice key) {
+        struct entry *entry;
+
+        HASH_FIND_BYHASHVALUE(hh, *shard_of(store, hash_value(hash)), key.data, key.length, hash_value(hash),
+                              entry);
+        return entry;
 }
 
-void store_expect_entry(const struct store *store, struct slice key) {
-        table_expect_item(&store->table, table_hash(store->seed, key));
-}
+static int add(struct store *store, uint64_t hash, struct entry *entry) {
+        struct entry **shard = shard_of(store, hash_value(hash));
 
-/* What of an entry is not in the table. */
-static void forget(struct store *store, struct entry *entry) {
-        if (entry->expiry_position != HEAP_NONE)
-                heap_remove(&store->deadlines, entry);
-        store->n_bytes -= entry_cost_of(entry);
-}
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard, entry->hh.key, entry->hh.keylen, hash_value(hash), entry);
+        if (!entry->hh.tbl)
+                return -ENOMEM;
 
-int store_put(struct store *store, struct entry *entry, int64_t deadline_ns, struct entry *replaced) {
-        uint32_t hash = table_hash(store->seed, entry_key(entry));
-        int r;
-
-        if (deadline_ns != STORE_NEVER) {
-                r = heap_reserve(&store->deadlines, 1);
-                if (r < 0)
-                        return r;
-        }
-
-        if (replaced) {
-                table_replace(&store->table, hash, replaced, entry);
-                forget(store, replaced);
-        } else {
-                r = table_add(&store->table, hash, entry);
-                if (r < 0)
-                        return r;
-        }
-
-        if (deadline_ns != STORE_NEVER)
-                heap_insert(&store->deadlines, deadline_ns, entry);
+        store->n_keys++;
         store->n_bytes += entry_cost_of(entry);
         return 0;
 }
 
+int store_put(struct store *store, uint64_t hash, struct entry *entry, int64_t deadline_ns,
+              struct entry *replaced) {
+        int r = 0;
+
+        if (deadline_ns != STORE_NEVER)
+                r = heap_reserve(&store->deadlines, 1);
+        if (r == 0)
+                r = add(store, hash,
+                        entry); /* for a moment there are two of the key: removing cannot fail */
+        if (r < 0)
+                return r;
+
+        if (replaced)
+                store_remove(store, replaced);
+        if (deadline_ns != STORE_NEVER)
+                heap_insert(&store->deadlines, deadline_ns, entry);
+        return 0;
+}
+
 void store_remove(struct store *store, struct entry *entry) {
-        table_remove(&store->table, table_hash(store->seed, entry_key(entry)), entry);
-        forget(store, entry);
+        struct entry **shard = shard_of(store, entry->hh.hashv);
+
+        HASH_DEL(*shard, entry);
+        store->n_keys--;
+        store->n_bytes -= entry_cost_of(entry);
+        if (entry->expiry_position != HEAP_NONE)
+                heap_remove(&store->deadlines, entry);
 }
 
 int64_t store_deadline(const struct store *store, struct entry *entry) {
         return entry->expiry_position == HEAP_NONE ? STORE_NEVER : heap_deadline(&store->deadlines, entry);
 }
 
-struct entry *store_each(const struct store *store, struct table_cursor *cursor) {
-        return table_each(&store->table, cursor);
+struct entry *store_each(const struct store *store, struct store_cursor *cursor) {
+        struct entry *entry = cursor->next;
+
+        while (!entry && cursor->n_shards_begun < STORE_N_SHARDS)
+                entry = store->shards[cursor->n_shards_begun++];
+        cursor->next = entry ? entry->hh.next : NULL;
+        return entry;
 }
 
 struct entry *store_expired(const struct store *store, int64_t now_ns) {
@@ -102,5 +107,5 @@ struct entry *store_expired(const struct store *store, int64_t now_ns) {
 }
 
 uint64_t store_n_keys(const struct store *store) {
-        return store->table.n_items;
+        return store->n_keys;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Keys, clients, and pairs of both. The pairs' key is the two pointers, so that neither name is stored again. A
- * key or a client is there as long as it has a registration; a client is found by its connection too.
+ * A key or a client is there as long as it has a registration. Both have a number, so that a registration's key is 16
+ * bytes instead of both names again.
  */
 
 #include "core/watch.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -16,52 +15,28 @@
 #include "common/cleanup.h"
 #include "common/topics.h"
 
-#define WATCH_SHARD_BITS 8
-
-/* Allocator headers and table shares of a registration, its key and its client. */
-#define WATCH_OVERHEAD (3 * (16 + TABLE_ITEM_OVERHEAD))
+/* Allocator headers and shares of buckets of a registration, its key and its client. */
+#define WATCH_OVERHEAD (3 * (16 + 8))
 
 struct watched {
-        uint64_t connection;
+        UT_hash_handle hh;            /* by name */
+        UT_hash_handle by_connection; /* of a client */
+        uint64_t number;
+        uint64_t connection;                /* 0: in no table of connections */
         struct registration *registrations; /* utlist: the head's previous is the tail */
-        size_t name_length;
         uint8_t name[];
 };
 
-/* The pairs' key, as it lies in a registration. */
-#define PAIR_LENGTH (2 * sizeof(void *))
-_Static_assert(offsetof(struct registration, client) == offsetof(struct registration, key) + sizeof(void *),
-               "a pair is two adjacent pointers");
-
-static struct slice pair_of(const void *registration) {
-        return (struct slice){ (const uint8_t *)&((const struct registration *)registration)->key,
-                               PAIR_LENGTH };
+static struct slice watched_name(const struct watched *watched) {
+        return (struct slice){ watched->name, watched->hh.keylen };
 }
 
-static struct slice watched_name(const void *watched) {
-        return (struct slice){ ((const struct watched *)watched)->name,
-                               ((const struct watched *)watched)->name_length };
+static uint64_t hash_of(const struct watch *watch, const void *bytes, size_t length) {
+        return hash_bytes(&watch->hash_key, (struct slice){ bytes, length });
 }
 
-static struct slice connection_slice(const uint64_t *connection) {
-        return (struct slice){ (const uint8_t *)connection, sizeof(*connection) };
-}
-
-static struct slice watched_connection(const void *watched) {
-        return connection_slice(&((const struct watched *)watched)->connection);
-}
-
-/* What stands in a table, by the key that the table finds it by. */
-static uint32_t hash_of(const struct watch *watch, const struct table *table, const void *item) {
-        return table_hash(watch->seed, table->key(item));
-}
-
-static int add(const struct watch *watch, struct table *table, void *item) {
-        return table_add(table, hash_of(watch, table, item), item);
-}
-
-static void remove_from(const struct watch *watch, struct table *table, const void *item) {
-        table_remove(table, hash_of(watch, table, item), item);
+static size_t shard_of(uint64_t hash) {
+        return hash_shard(hash_value(hash), WATCH_SHARD_BITS);
 }
 
 struct registration *registration_ref(struct registration *registration) {
@@ -102,33 +77,38 @@ bool registration_is_of(const struct registration *registration, struct slice cl
         return *name == '/';
 }
 
-int watch_init(struct watch *watch, uint64_t seed) {
-        *watch = (struct watch){ .seed = seed };
-
-        if (table_init(&watch->keys, WATCH_SHARD_BITS, watched_name) < 0 ||
-            table_init(&watch->clients, WATCH_SHARD_BITS, watched_name) < 0 ||
-            table_init(&watch->connections, WATCH_SHARD_BITS, watched_connection) < 0 ||
-            table_init(&watch->registrations, WATCH_SHARD_BITS, pair_of) < 0)
-                return -ENOMEM;
-        return 0;
+void watch_init(struct watch *watch, const struct hash_key *hash_key) {
+        *watch = (struct watch){ .hash_key = *hash_key };
 }
 
-struct registration *watch_each(const struct watch *watch, struct table_cursor *cursor) {
-        return table_each(&watch->registrations, cursor);
+struct registration *watch_each_of_shard(struct watch_cursor *cursor) {
+        struct registration *registration = cursor->next;
+
+        cursor->next = registration ? registration->hh.next : NULL;
+        return registration;
+}
+
+bool watch_begin_shard(const struct watch *watch, struct watch_cursor *cursor) {
+        if (cursor->n_shards_begun == WATCH_N_SHARDS)
+                return false;
+
+        cursor->next = watch->registrations[cursor->n_shards_begun++];
+        return true;
+}
+
+struct registration *watch_each(const struct watch *watch, struct watch_cursor *cursor) {
+        while (!cursor->next)
+                if (!watch_begin_shard(watch, cursor))
+                        return NULL;
+        return watch_each_of_shard(cursor);
 }
 
 void watch_deinit(struct watch *watch) {
-        struct table_cursor cursor = { 0 };
+        struct watch_cursor cursor = { 0 };
         struct registration *registration;
 
-        if (watch->registrations.shards)
-                while ((registration = watch_each(watch, &cursor)))
-                        watch_remove(watch, registration);
-
-        table_deinit(&watch->keys);
-        table_deinit(&watch->clients);
-        table_deinit(&watch->connections);
-        table_deinit(&watch->registrations);
+        while ((registration = watch_each(watch, &cursor)))
+                watch_remove(watch, registration);
 }
 
 uint64_t watch_cost(struct slice client, struct slice key) {
@@ -136,31 +116,40 @@ uint64_t watch_cost(struct slice client, struct slice key) {
                2 * sizeof(struct watched) + client.length + key.length + WATCH_OVERHEAD;
 }
 
-static struct watched *watched_find(const struct watch *watch, const struct table *table,
-                                    struct slice name) {
-        if (table->n_items == 0)
-                return NULL; /* most stores watch nothing: spare them the hash */
-        return table_find(table, table_hash(watch->seed, name), name);
+static struct watched *find_named(struct watched *const *table, uint64_t hash, struct slice name) {
+        struct watched *watched;
+
+        HASH_FIND_BYHASHVALUE(hh, table[shard_of(hash)], name.data, name.length, hash_value(hash), watched);
+        return watched;
+}
+
+static struct watched *find_client(const struct watch *watch, struct slice name) {
+        return find_named(watch->clients, hash_of(watch, name.data, name.length), name);
+}
+
+static struct watched *find_key(const struct watch *watch, struct slice name) {
+        return find_named(watch->keys, hash_of(watch, name.data, name.length), name);
 }
 
 /* Finds it or makes it. */
-static int watched_get(struct watch *watch, struct table *table, struct slice name,
+static int watched_get(struct watch *watch, struct watched **table, struct slice name,
                        struct watched **ret_watched) {
-        struct watched *watched = watched_find(watch, table, name);
-        int r;
+        uint64_t hash = hash_of(watch, name.data, name.length);
+        struct watched *watched = find_named(table, hash, name);
 
         if (!watched) {
                 watched = calloc(1, sizeof(*watched) + name.length);
                 if (!watched)
                         return -ENOMEM;
 
-                watched->name_length = name.length;
                 memcpy(watched->name, name.data, name.length);
-                r = add(watch, table, watched);
-                if (r < 0) {
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, table[shard_of(hash)], watched->name,
+                                            (unsigned int)name.length, hash_value(hash), watched);
+                if (!watched->hh.tbl) {
                         free(watched);
-                        return r;
+                        return -ENOMEM;
                 }
+                watched->number = watch->n_watched++;
         }
 
         *ret_watched = watched;
@@ -168,11 +157,11 @@ static int watched_get(struct watch *watch, struct table *table, struct slice na
 }
 
 /* Frees it if nothing is registered under it. Accepts NULL. */
-static void watched_release(const struct watch *watch, struct table *table, struct watched *watched) {
+static void watched_release(struct watched **table, struct watched *watched) {
         if (!watched || watched->registrations)
                 return;
 
-        remove_from(watch, table, watched);
+        HASH_DEL(table[hash_shard(watched->hh.hashv, WATCH_SHARD_BITS)], watched);
         free(watched);
 }
 
@@ -197,16 +186,28 @@ static int registration_new(struct registration **ret_registration, struct slice
 
 /* Lets a client that has just been made be found by its connection. */
 static int index_connection(struct watch *watch, struct watched *client, uint64_t connection) {
-        int r;
+        uint64_t hash = hash_of(watch, &connection, sizeof(connection));
 
         if (connection == 0 || client->connection != 0)
                 return 0;
 
         client->connection = connection;
-        r = add(watch, &watch->connections, client);
-        if (r < 0)
+        HASH_ADD_KEYPTR_BYHASHVALUE(by_connection, watch->connections[shard_of(hash)], &client->connection,
+                                    sizeof(client->connection), hash_value(hash), client);
+        if (!client->by_connection.tbl) {
                 client->connection = 0;
-        return r;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+static void remove_connection(struct watch *watch, struct watched *client) {
+        if (client->connection == 0)
+                return;
+
+        HASH_DELETE(by_connection,
+                    watch->connections[hash_shard(client->by_connection.hashv, WATCH_SHARD_BITS)], client);
+        client->connection = 0;
 }
 
 /* Restored registrations may be of a connection that ended before; once these go, the others' is the client's. */
@@ -216,20 +217,24 @@ static void follow_connection(struct watch *watch, struct watched *client) {
         if (connection == client->connection)
                 return;
 
-        if (client->connection != 0)
-                remove_from(watch, &watch->connections, client);
-        client->connection = 0;
+        remove_connection(watch, client);
         index_connection(watch, client, connection); /* out of memory the next welcome ends them */
 }
 
+/* Accepts NULL. */
 static void release_client(struct watch *watch, struct watched *client) {
-        if (client && !client->registrations && client->connection != 0)
-                remove_from(watch, &watch->connections, client);
-        watched_release(watch, &watch->clients, client);
+        if (client && !client->registrations)
+                remove_connection(watch, client);
+        watched_release(watch->clients, client);
+}
+
+static uint64_t pair_hash(const struct watch *watch, const struct watched_pair *pair) {
+        return hash_of(watch, pair, sizeof(*pair));
 }
 
 static int pair_up(struct watch *watch, struct watched *client, struct watched *key, uint64_t connection) {
         struct registration *registration;
+        uint64_t hash;
         int r;
 
         r = registration_new(&registration, watched_name(client), watched_name(key));
@@ -239,14 +244,18 @@ static int pair_up(struct watch *watch, struct watched *client, struct watched *
         registration->key = key;
         registration->client = client;
         registration->connection = connection;
-        r = add(watch, &watch->registrations, registration);
-        if (r < 0) {
+        registration->pair = (struct watched_pair){ key->number, client->number };
+        hash = pair_hash(watch, &registration->pair);
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, watch->registrations[shard_of(hash)], &registration->pair,
+                                    sizeof(registration->pair), hash_value(hash), registration);
+        if (!registration->hh.tbl) {
                 registration_unref(registration);
-                return r;
+                return -ENOMEM;
         }
 
         DL_APPEND2(key->registrations, registration, previous_of_key, next_of_key);
         DL_APPEND2(client->registrations, registration, previous_of_client, next_of_client);
+        watch->n_registrations++;
         watch->n_bytes += watch_cost(watched_name(client), watched_name(key));
         return 0;
 }
@@ -255,30 +264,35 @@ int watch_add(struct watch *watch, struct slice client, struct slice key, uint64
         struct watched *watched_key = NULL, *watched_client = NULL;
         int r;
 
-        r = watched_get(watch, &watch->keys, key, &watched_key);
+        r = watched_get(watch, watch->keys, key, &watched_key);
         if (r == 0)
-                r = watched_get(watch, &watch->clients, client, &watched_client);
+                r = watched_get(watch, watch->clients, client, &watched_client);
         if (r == 0)
                 r = index_connection(watch, watched_client, connection);
         if (r == 0)
                 r = pair_up(watch, watched_client, watched_key, connection);
         if (r < 0) {
-                watched_release(watch, &watch->keys, watched_key);
+                watched_release(watch->keys, watched_key);
                 release_client(watch, watched_client);
         }
         return r;
 }
 
 struct registration *watch_find(const struct watch *watch, struct slice client, struct slice key) {
-        struct registration pair = {
-                .key = watched_find(watch, &watch->keys, key),
-                .client = watched_find(watch, &watch->clients, client),
-        };
+        const struct watched *watched_key = find_key(watch, key);
+        const struct watched *watched_client = find_client(watch, client);
+        struct registration *registration;
+        struct watched_pair pair;
+        uint64_t hash;
 
-        if (!pair.key || !pair.client)
+        if (!watched_key || !watched_client)
                 return NULL;
-        return table_find(&watch->registrations, hash_of(watch, &watch->registrations, &pair),
-                          pair_of(&pair));
+
+        pair = (struct watched_pair){ watched_key->number, watched_client->number };
+        hash = pair_hash(watch, &pair);
+        HASH_FIND_BYHASHVALUE(hh, watch->registrations[shard_of(hash)], &pair, sizeof(pair),
+                              hash_value(hash), registration);
+        return registration;
 }
 
 int watch_add_of_user(struct watch *watch, struct slice client, struct slice user, struct slice key,
@@ -310,37 +324,40 @@ void watch_remove(struct watch *watch, struct registration *registration) {
         struct watched *client = registration->client;
 
         watch->n_bytes -= watch_cost(watched_name(client), watched_name(key)) + registration->user.length;
-        remove_from(watch, &watch->registrations, registration);
+        watch->n_registrations--;
+        HASH_DEL(watch->registrations[hash_shard(registration->hh.hashv, WATCH_SHARD_BITS)], registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
         DL_DELETE2(client->registrations, registration, previous_of_client, next_of_client);
         registration->key = NULL;
         registration->client = NULL;
         registration_unref(registration);
 
-        watched_release(watch, &watch->keys, key);
+        watched_release(watch->keys, key);
         follow_connection(watch, client);
         release_client(watch, client);
 }
 
-struct registration *watch_of_key(const struct watch *watch, struct slice key) {
-        struct watched *watched = watched_find(watch, &watch->keys, key);
+struct registration *watch_of_key(const struct watch *watch, uint64_t hash, struct slice key) {
+        const struct watched *watched = find_named(watch->keys, hash, key);
 
         return watched ? watched->registrations : NULL;
 }
 
 struct registration *watch_of_client(const struct watch *watch, struct slice client) {
-        struct watched *watched = watched_find(watch, &watch->clients, client);
+        const struct watched *watched = find_client(watch, client);
 
         return watched ? watched->registrations : NULL;
 }
 
 struct registration *watch_of_connection(const struct watch *watch, uint64_t connection) {
-        struct slice key = connection_slice(&connection);
-        struct watched *client = table_find(&watch->connections, table_hash(watch->seed, key), key);
+        uint64_t hash = hash_of(watch, &connection, sizeof(connection));
+        const struct watched *client;
 
+        HASH_FIND_BYHASHVALUE(by_connection, watch->connections[shard_of(hash)], &connection,
+                              sizeof(connection), hash_value(hash), client);
         return client ? client->registrations : NULL;
 }
 
 uint64_t watch_n_registrations(const struct watch *watch) {
-        return watch->registrations.n_items;
+        return watch->n_registrations;
 }

@@ -16,6 +16,7 @@
 #include "ctl/lines.h"
 #include "ctl/output.h"
 #include "restore.h"
+#include "secrets.h"
 #include "storage/maintenance.h"
 #include "storage/storage.h"
 
@@ -43,15 +44,15 @@ static void directory_deinit(struct directory *directory) {
 
 /* What is wrong has been logged. */
 static enum exit_code directory_open(struct directory *directory, const char *name) {
-        const struct engine_config config = {
+        struct engine_config config = {
                 .max_keys = UINT64_MAX,
                 .max_bytes = UINT64_MAX,
                 .max_registrations = UINT64_MAX,
-                .max_remembered_bytes = UINT64_MAX,
+                .max_remembered_bytes = 0, /* they stay on the disk */
         };
 
         directory->now = (struct now){ system_clock_wall_ms(), system_clock_mono_ns() };
-        if (storage_sqlite_open(&directory->storage, name) < 0 ||
+        if (secrets_draw(&config) < 0 || storage_sqlite_open(&directory->storage, name) < 0 ||
             restore_engine(&directory->engine, &directory->header, directory->storage, &config,
                            directory->now) < 0)
                 return EXIT_STORE_ERROR;
@@ -68,7 +69,7 @@ static void copy(struct buf *buf, struct slice bytes) {
 }
 
 static int fill_record(const struct directory *directory, struct entry *entry, struct record *record) {
-        int64_t deadline_ns = store_deadline(&directory->engine->store, entry);
+        int64_t deadline_ns = engine_deadline(directory->engine, entry);
         struct hlc version = {
                 .wall_ms = entry->version_wall_ms,
                 .counter = entry->version_counter,
@@ -97,10 +98,10 @@ static int fill_record(const struct directory *directory, struct entry *entry, s
 static enum exit_code export_all(struct directory *directory, struct slice pattern) {
         CLEANUP(record_deinit) struct record record = { 0 };
         CLEANUP(buf_deinit) struct buf output = { 0 };
-        struct table_cursor cursor = { 0 };
+        struct store_cursor cursor = { 0 };
         struct entry *entry;
 
-        while ((entry = store_each(&directory->engine->store, &cursor)) && !output_has_failed()) {
+        while ((entry = engine_each_entry(directory->engine, &cursor)) && !output_has_failed()) {
                 uint64_t budget = UINT64_MAX;
 
                 if (!glob_match(pattern, entry_key(entry), &budget))
@@ -121,11 +122,11 @@ static enum exit_code export_all(struct directory *directory, struct slice patte
 static enum exit_code store_batch(struct directory *directory) {
         struct storage_batch batch = {
                 .node_id = directory->node_id.length > 0 ? directory->node_id
-                                                         : directory->engine->config.node_id,
+                                                         : engine_config(directory->engine)->node_id,
                 .rows = directory->effects.rows,
                 .n_rows = directory->effects.n_rows,
-                .clock = directory->engine->clock.last,
-                .n_departures = directory->engine->n_departures,
+                .clock = engine_stats(directory->engine).clock,
+                .n_departures = engine_stats(directory->engine).n_departures,
                 .persistence = PERSISTENCE_UNKNOWN, /* no client is notified of what is imported */
                 .now = directory->now,
         };
@@ -155,7 +156,7 @@ static bool is_our_node(struct directory *directory, struct slice node) {
 /* The line's own version, or a new one; the clock stays above both. NULL, or what is wrong with it. */
 static const char *choose_version(struct directory *directory, const struct record *record, int64_t now_ms,
                                   struct version *ret_version) {
-        struct clock *clock = &directory->engine->clock;
+        struct clock *clock = engine_clock(directory->engine);
         struct hlc version;
 
         if (record->version.length == 0) {
@@ -181,7 +182,7 @@ static const char *judge_token(const struct directory *directory, const struct r
         struct hlc token;
 
         if (hlc_parse(buf_slice(&record->token), &token) == 0 &&
-            clock_is_too_far_beyond(&directory->engine->clock, directory->node_id, token, now_ms))
+            clock_is_too_far_beyond(engine_clock(directory->engine), directory->node_id, token, now_ms))
                 return "its token is more than a minute ahead of this machine's clock, and so is any "
                        "other that could write it";
         return NULL;
@@ -199,32 +200,12 @@ static int64_t deadline_of(const struct directory *directory, const struct recor
 }
 
 static int put(struct directory *directory, const struct record *record, struct version version) {
-        struct store *store = &directory->engine->store;
-        struct entry *before = store_find(store, buf_slice(&record->key));
-        struct row row = { .type = ROW_ENTRY, .entry = { .before_deadline_ns = STORE_NEVER } };
         struct hlc fence;
-        int r;
+        bool has_fence = hlc_parse(buf_slice(&record->token), &fence) == 0;
 
-        r = effects_reserve_row(&directory->effects);
-        if (r < 0)
-                return r;
-        r = entry_new(&row.entry.after, buf_slice(&record->key), buf_slice(&record->value), version,
-                      hlc_parse(buf_slice(&record->token), &fence) == 0 ? &fence : NULL);
-        if (r < 0)
-                return r;
-
-        row.entry.after->is_persistent = true;
-        row.entry.after_deadline_ns = deadline_of(directory, record);
-        r = store_put(store, row.entry.after, row.entry.after_deadline_ns, before);
-        if (r < 0) {
-                entry_unref(row.entry.after);
-                return r;
-        }
-
-        row.entry.before = before;
-        entry_ref(row.entry.after);
-        effects_row(&directory->effects, row);
-        return 0;
+        return engine_import_entry(directory->engine, buf_slice(&record->key), buf_slice(&record->value),
+                                   version, deadline_of(directory, record), has_fence ? &fence : NULL,
+                                   &directory->effects);
 }
 
 static enum exit_code import_record(void *userdata, const struct record *record, int64_t now_ms) {

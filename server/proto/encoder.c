@@ -97,7 +97,8 @@ static void append_page(struct buf *payload, const struct scan_page *page) {
 static struct slice reply_payload(struct encoder *encoder, const struct reply *reply) {
         switch (reply->outcome) {
         case OUTCOME_VALUE:
-                return entry_blob(reply->entry);
+                resp3_append_blob(&encoder->payload, entry_value(reply->entry));
+                return buf_slice(&encoder->payload);
         case OUTCOME_PAGE:
                 append_page(&encoder->payload, reply->page);
                 return buf_slice(&encoder->payload);
@@ -166,7 +167,7 @@ int encoder_notification(struct encoder *encoder, const struct change *change, s
         write_version(encoder, change->version);
         if (change->entry) {
                 buf_append_string(&encoder->payload, "*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n");
-                buf_append_slice(&encoder->payload, entry_blob(change->entry));
+                resp3_append_blob(&encoder->payload, entry_value(change->entry));
                 payload = buf_slice(&encoder->payload);
         }
         r = end(encoder);

@@ -131,12 +131,10 @@ static enum outcome decode_payload(struct slice payload, struct request *request
         return decode_arguments(words + 1, n_arguments, request);
 }
 
-static void find_clocks(struct request *request) {
+static enum outcome decode_clocks(struct request *request) {
         request->has_timestamp = request->timestamp_text.data;
         request->has_fence = request->fence_text.data && verb_is_fenced(request->verb);
-}
 
-static enum outcome decode_clocks(struct request *request) {
         if (request->verb == VERB_SET && !request->has_timestamp)
                 return OUTCOME_MISSING_TIMESTAMP;
         if ((request->has_timestamp && hlc_parse(request->timestamp_text, &request->timestamp) < 0) ||
@@ -213,11 +211,10 @@ static void find_client(const struct message *message, struct slice seal, struct
         request->client = claimed_client(message);
 }
 
-enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,
-                                         const struct message *message, struct invocation *ret_invocation) {
+enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
+                                         struct invocation *ret_invocation) {
         struct invocation *invocation = ret_invocation;
         struct request *request = &invocation->request;
-        bool is_sound;
 
         *invocation = (struct invocation){ .outcome = OUTCOME_DONE };
         request->verb = N_VERBS;
@@ -229,9 +226,6 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         invocation->fault = check_envelope(message, &invocation->fault_value);
         if (invocation->fault == ENVELOPE_OK)
                 invocation->outcome = decode_payload(message->payload, request);
-        is_sound = invocation->fault == ENVELOPE_OK && invocation->outcome == OUTCOME_DONE;
-        if (is_sound && engine)
-                engine_expect_key(engine, request->key);
 
         find_client(message, decoder->seal, request);
         request->wants_persistence = decoder->persistence_name &&
@@ -239,12 +233,8 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
                                                  decoder->persistence_value);
         request->timestamp_text = message_property(message, PROPERTY_TIMESTAMP);
         request->fence_text = message_property(message, PROPERTY_FENCE);
-        if (is_sound) {
-                find_clocks(request);
-                if (engine)
-                        engine_expect(engine, request);
+        if (invocation->fault == ENVELOPE_OK && invocation->outcome == OUTCOME_DONE)
                 invocation->outcome = decode_clocks(request);
-        }
 
         if (!message->response_topic.data)
                 return INVOCATION_NO_RESPONSE_TOPIC;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "common/message.h"
-#include "core/engine.h"
 #include "core/outcome.h"
 #include "core/request.h"
 #include "proto/properties.h"
@@ -60,9 +59,8 @@ struct decoder {
         struct slice persistence_value;
 };
 
-/* engine: is told what will be asked of it while the rest is read, engine_expect(); NULL: none. */
-enum invocation_result invocation_decode(const struct decoder *decoder, const struct engine *engine,
-                                         const struct message *message, struct invocation *ret_invocation);
+enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
+                                         struct invocation *ret_invocation);
 
 /*
  * The client in whose queue the message waits before it is decoded. If the decoder has the plugin's seal, this is the

@@ -18,13 +18,17 @@ int storage_header_renew_instance(struct storage_header *header) {
         return 0;
 }
 
+int storage_digest_key_init(struct hash_key *ret_key) {
+        return getrandom(ret_key, sizeof(*ret_key), 0) < 0 ? -errno : 0;
+}
+
 int storage_header_init(struct storage_header *ret_header) {
         struct storage_header header = { 0 };
         int r;
 
-        if (getrandom(&header.seed, sizeof(header.seed), 0) < 0)
-                return -errno;
-        r = storage_header_renew_instance(&header);
+        r = storage_digest_key_init(&header.digest_key);
+        if (r == 0)
+                r = storage_header_renew_instance(&header);
         if (r < 0)
                 return r;
 

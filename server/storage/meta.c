@@ -6,15 +6,16 @@
 #include "common/cleanup.h"
 #include "storage/checksum.h"
 #include "storage/database.h"
+#include "storage/header.h"
 #include "storage/meta.h"
 
 const char kept_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
-                                   " ('seed', ?1), ('instance_id', ?2), ('node_id', ?3),"
+                                   " ('digest_key', ?1), ('instance_id', ?2), ('node_id', ?3),"
                                    " ('clock_wall_ms', ?4), ('clock_counter', ?5), ('departures', ?6),"
                                    " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
                                    " ('rows_checksum', ?10), ('checksum', ?11), ('persistence', ?12)";
 
-static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
+static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'digest_key'),"
                                " (SELECT value FROM meta WHERE name = 'instance_id'),"
                                " (SELECT value FROM meta WHERE name = 'node_id'),"
                                " (SELECT value FROM meta WHERE name = 'clock_wall_ms'),"
@@ -25,13 +26,15 @@ static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'see
                                " (SELECT value FROM meta WHERE name = 'commits'),"
                                " (SELECT value FROM meta WHERE name = 'rows_checksum'),"
                                " (SELECT value FROM meta WHERE name = 'checksum'),"
+                               " (SELECT value FROM meta WHERE name = 'seed'),"
                                " (SELECT value FROM meta WHERE name = 'persistence')";
 
-#define SEED_LENGTH 16
+#define KEY_LENGTH sizeof(struct hash_key)
 
-static uint64_t meta_checksum(const struct kept_meta *meta, bool has_persistence) {
+/* old_seed: of an older version, which stored a seed in place of the digest key, and no persistence; else NULL. */
+static uint64_t meta_checksum(const struct kept_meta *meta, const uint64_t *old_seed) {
         const uint64_t numbers[] = {
-                meta->header.seed,
+                old_seed ? *old_seed : 0,
                 (uint64_t)meta->header.clock.wall_ms,
                 meta->header.clock.counter,
                 meta->header.n_departures,
@@ -41,11 +44,13 @@ static uint64_t meta_checksum(const struct kept_meta *meta, bool has_persistence
                 meta->rows_checksum,
                 meta->header.persistence,
         };
-        /* an earlier version stored no persistence, and did not count it */
-        size_t n_numbers = sizeof(numbers) / sizeof(numbers[0]) - !has_persistence;
+        size_t n_numbers = sizeof(numbers) / sizeof(numbers[0]) - (old_seed ? 1 : 0);
         uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
 
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
+        if (!old_seed)
+                checksum = checksum_add_bytes(checksum,
+                                              (struct slice){ meta->header.digest_key.bytes, KEY_LENGTH });
         return checksum_add_numbers(checksum, numbers, n_numbers);
 }
 
@@ -58,14 +63,12 @@ int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
                 meta->shift_ms,
                 (int64_t)meta->n_commits,
                 (int64_t)meta->rows_checksum,
-                (int64_t)meta_checksum(meta, true),
+                (int64_t)meta_checksum(meta, NULL),
                 (int64_t)meta->header.persistence,
         };
-        char seed[SEED_LENGTH + 1];
         int code;
 
-        snprintf(seed, sizeof(seed), "%016" PRIx64, meta->header.seed);
-        code = sqlite3_bind_text(statement, 1, seed, SEED_LENGTH, SQLITE_TRANSIENT);
+        code = sqlite3_bind_blob(statement, 1, &meta->header.digest_key, KEY_LENGTH, SQLITE_STATIC);
         if (code == SQLITE_OK)
                 code = sqlite3_bind_text(statement, 2, meta->header.instance_id, -1, SQLITE_STATIC);
         if (code == SQLITE_OK)
@@ -75,11 +78,34 @@ int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
         return code;
 }
 
+/*
+ * Older versions kept a seed of 64 bits, of a hash that is not keyed. Their digests match no request any more: a fresh key
+ * lets them pass away with their deadlines, within ENGINE_REMEMBERED_MAX_S.
+ */
+static int read_digest_key(sqlite3_stmt *statement, struct hash_key *ret_key, uint64_t *ret_old_seed,
+                           bool *ret_is_old) {
+        const char *seed = (const char *)sqlite3_column_text(statement, 11);
+
+        if (sqlite3_column_type(statement, 0) == SQLITE_NULL) {
+                if (!seed || sscanf(seed, "%16" SCNx64, ret_old_seed) != 1)
+                        return SQLITE_CORRUPT;
+                *ret_is_old = true;
+                return storage_digest_key_init(ret_key) < 0 ? SQLITE_IOERR : SQLITE_OK;
+        }
+
+        if (sqlite3_column_bytes(statement, 0) != KEY_LENGTH)
+                return SQLITE_CORRUPT;
+        memcpy(ret_key, sqlite3_column_blob(statement, 0), KEY_LENGTH);
+        *ret_is_old = false;
+        return SQLITE_OK;
+}
+
 int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         struct kept_meta meta = { 0 };
-        const char *seed, *instance_id, *node_id;
-        bool has_persistence;
+        const char *instance_id, *node_id;
+        uint64_t old_seed = 0;
+        bool is_old;
         int code;
 
         code = database_prepare(db, read_sql, &statement);
@@ -88,11 +114,12 @@ int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         if (code != SQLITE_ROW)
                 return code;
 
-        seed = (const char *)sqlite3_column_text(statement, 0);
+        code = read_digest_key(statement, &meta.header.digest_key, &old_seed, &is_old);
+        if (code != SQLITE_OK)
+                return code;
         instance_id = (const char *)sqlite3_column_text(statement, 1);
         node_id = (const char *)sqlite3_column_text(statement, 2);
-        if (!seed || sscanf(seed, "%16" SCNx64, &meta.header.seed) != 1 || !instance_id || !node_id ||
-            strlen(instance_id) >= sizeof(meta.header.instance_id) ||
+        if (!instance_id || !node_id || strlen(instance_id) >= sizeof(meta.header.instance_id) ||
             strlen(node_id) >= sizeof(meta.header.node_id))
                 return SQLITE_CORRUPT;
 
@@ -105,10 +132,8 @@ int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         meta.shift_ms = sqlite3_column_int64(statement, 7);
         meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 8);
         meta.rows_checksum = (uint64_t)sqlite3_column_int64(statement, 9);
-        has_persistence = sqlite3_column_type(statement, 11) != SQLITE_NULL;
-        meta.header.persistence =
-                has_persistence ? (uint64_t)sqlite3_column_int64(statement, 11) : PERSISTENCE_UNKNOWN;
-        if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta, has_persistence))
+        meta.header.persistence = is_old ? PERSISTENCE_UNKNOWN : (uint64_t)sqlite3_column_int64(statement, 12);
+        if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta, is_old ? &old_seed : NULL))
                 return SQLITE_CORRUPT;
 
         *ret_meta = meta;

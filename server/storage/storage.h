@@ -19,7 +19,7 @@ struct storage;
 /* What is kept once, beside the rows. */
 struct storage_header {
         char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
-        uint64_t seed;                         /* of the engine's hashes: digests of answers depend on it */
+        struct hash_key digest_key;            /* the engine's: the digests of answers depend on it */
         char instance_id[33];  /* text; made anew with an empty storage: see common/broker_side.h */
         struct version clock;  /* at or above every version that was given */
         uint64_t n_departures; /* as the engine counted them */
@@ -28,7 +28,7 @@ struct storage_header {
 
 /* Takes what was kept. Each returns 0 or -ENOMEM, which ends the loading. Arguments are borrowed for the call. */
 struct storage_sink {
-        /* First, once. Where nothing was kept yet it has a fresh seed and instance id, and clock 0. */
+        /* First, once. Where nothing was kept yet it has a fresh digest key and instance id, and clock 0. */
         int (*header)(void *userdata, const struct storage_header *header);
 
         /* deadline_ns: monotonic, in the past where it has passed; STORE_NEVER. fence: NULL for none. */

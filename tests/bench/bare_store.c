@@ -63,7 +63,7 @@ static struct message new_request(const struct bare_store *store, struct slice p
 void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes) {
         struct engine_config config = {
                 .node_id = SLICE_LITERAL(NODE_ID),
-                .seed = UINT64_C(0x9e3779b97f4a7c15),
+                .table_key = { "benchmark" },
                 .max_keys = UINT64_MAX,
                 .max_bytes = UINT64_MAX,
                 .max_remembered_bytes = n_remembered_bytes,
@@ -99,7 +99,7 @@ static void ask(struct bare_store *store, const struct message *request) {
         struct invocation invocation;
 
         store->correlation[0]++;
-        if (invocation_decode(&store->decoder, store->engine, request, &invocation) != INVOCATION_REQUEST)
+        if (invocation_decode(&store->decoder, request, &invocation) != INVOCATION_REQUEST)
                 fail("a request is refused");
         step(store, &(struct event){ .type = EVENT_REQUEST, .request = &invocation.request });
         if (store->effects.n_replies >= BARE_BATCH)
@@ -147,6 +147,6 @@ void bare_store_fill(struct bare_store *store, uint64_t n_keys) {
         for (uint64_t key = 0; key < n_keys; key++)
                 bare_store_set(store, key, 0);
         bare_store_flush(store);
-        if (store_n_keys(&store->engine->store) != n_keys)
+        if (engine_stats(store->engine).n_keys != n_keys)
                 fail("the keys are not there");
 }

@@ -51,7 +51,7 @@ static void commit(struct filler *filler, struct now now) {
         struct storage_batch batch = {
                 .rows = filler->effects.rows,
                 .n_rows = filler->effects.n_rows,
-                .clock = filler->engine->clock.last,
+                .clock = engine_stats(filler->engine).clock,
                 .now = now,
         };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "fuzz/engine_check.h"
+#include "core/engine_state.h"
 
 #include "common/assert.h"
 #include "common/cleanup.h"
@@ -165,17 +166,12 @@ static void compare_reply(const struct reply *reply, const struct model_effects 
 }
 
 const struct reply *both_ask(struct both *both, const struct request *request, struct now now) {
-        struct request told = *request;
-        struct event event = { .type = EVENT_REQUEST, .request = &told };
+        struct event event = { .type = EVENT_REQUEST, .request = request };
         struct model_effects expected = { 0 };
         struct mark before = mark(&both->effects);
         const struct reply *reply;
 
         model_request(&both->model, request, now, &expected);
-        if (both->n_asked++ % 2) {
-                engine_expect_key(both->engine, told.key);
-                engine_expect(both->engine, &told);
-        }
         ASSERT(engine_step(both->engine, &event, now, &both->effects) == 0);
         ASSERT(both->effects.n_replies == before.n_replies + 1);
 
@@ -184,7 +180,7 @@ const struct reply *both_ask(struct both *both, const struct request *request, s
         if (reply->page)
                 compare_page(both, reply->page, request, now);
         compare_effects(&both->effects, before, &expected);
-        ASSERT(is_same_version(both->engine->clock.last, both->model.clock));
+        ASSERT(is_same_version(engine_stats(both->engine).clock, both->model.clock));
         return reply;
 }
 
@@ -209,8 +205,8 @@ static void depart_in_engine(struct both *both, const struct event *event, struc
         ASSERT(engine_step(both->engine, event, now, &both->effects) == 0);
         ASSERT(both->effects.n_replies == before.n_replies);
         compare_effects(&both->effects, before, &nothing);
-        ASSERT(watch_n_registrations(&both->engine->watch) == both->model.n_registrations);
-        ASSERT(both->engine->n_departures == both->model.n_departures);
+        ASSERT(engine_stats(both->engine).n_registrations == both->model.n_registrations);
+        ASSERT(engine_stats(both->engine).n_departures == both->model.n_departures);
 }
 
 void both_depart(struct both *both, const struct event *event, struct now now) {
@@ -243,7 +239,7 @@ void both_compare(struct both *both) {
         ASSERT(store_n_keys(store) == model->n_keys);
         for (size_t i = 0; i < model->n_keys; i++) {
                 const struct model_key *key = &model->keys[i];
-                struct entry *entry = store_find(store, key->key);
+                struct entry *entry = engine_find_entry(both->engine, key->key);
                 struct hlc fence;
 
                 ASSERT(entry && slice_equal(entry_value(entry), key->value));
@@ -254,14 +250,14 @@ void both_compare(struct both *both) {
                 ASSERT(entry->is_persistent == key->is_persistent);
         }
 
-        ASSERT(watch_n_registrations(&both->engine->watch) == model->n_registrations);
+        ASSERT(engine_stats(both->engine).n_registrations == model->n_registrations);
         for (size_t i = 0; i < model->n_registrations; i++) {
                 const struct model_registration *expected = &model->registrations[i];
                 struct registration *registration =
-                        watch_find(&both->engine->watch, expected->client, expected->key);
+                        engine_find_registration(both->engine, expected->client, expected->key);
 
                 ASSERT(registration && registration->connection == expected->connection);
         }
-        ASSERT(store->n_bytes + both->engine->watch.n_bytes == model_n_bytes(model));
+        ASSERT(engine_stats(both->engine).n_bytes == model_n_bytes(model));
         ASSERT(heap_first_deadline(&store->deadlines) == model_next_expiry(model));
 }

@@ -10,7 +10,6 @@ struct both {
         struct engine *engine;
         struct effects effects; /* of the batch so far */
         struct model model;
-        size_t n_asked; /* of which the engine has expected every other one */
 };
 
 /* Returns the engine's reply. */

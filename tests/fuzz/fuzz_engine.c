@@ -176,8 +176,8 @@ static struct storage_batch batch_of(struct world *world) {
         return (struct storage_batch){
                 .rows = world->both.effects.rows,
                 .n_rows = world->both.effects.n_rows,
-                .clock = world->both.engine->clock.last,
-                .n_departures = world->both.engine->n_departures,
+                .clock = engine_stats(world->both.engine).clock,
+                .n_departures = engine_stats(world->both.engine).n_departures,
                 .now = world->around.now,
         };
 }

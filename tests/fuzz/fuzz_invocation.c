@@ -215,7 +215,7 @@ static void check_request(const struct decoder *decoder, const struct message *m
 
 static void decode(const struct decoder *decoder, const struct message *message) {
         struct invocation invocation;
-        enum invocation_result result = invocation_decode(decoder, NULL, message, &invocation);
+        enum invocation_result result = invocation_decode(decoder, message, &invocation);
 
         ASSERT((result == INVOCATION_NO_RESPONSE_TOPIC) == !message->response_topic.data);
         if (message->response_topic.data)

@@ -109,7 +109,8 @@ static uint64_t add_answer(sqlite3 *db, struct slice *input) {
 static void fill(sqlite3 *db, struct slice *input) {
         static uint64_t (*const add[])(sqlite3 *, struct slice *) = { add_entry, add_registration,
                                                                       add_answer };
-        struct kept_meta meta = { .header = { .seed = 7, .instance_id = "0123456789abcdef0123456789abcdef" },
+        struct kept_meta meta = { .header = { .digest_key = { { 7 } },
+                                              .instance_id = "0123456789abcdef0123456789abcdef" },
                                   .reading_ms = 1000000 };
         size_t n_rows = input_below(input, N_ROWS_MAX + 1);
 
@@ -209,7 +210,7 @@ static const char *const changes[] = {
         "UPDATE answers SET version_counter = ?1",
         "UPDATE answers SET forget_at_ms = ?1",
         "DELETE FROM answers WHERE slot >= ?1",
-        "UPDATE meta SET value = ?1 WHERE name = 'seed'",
+        "UPDATE meta SET value = ?1 WHERE name = 'digest_key'",
         "UPDATE meta SET value = ?1 WHERE name = 'instance_id'",
         "UPDATE meta SET value = ?1 WHERE name = 'clock_wall_ms'",
         "UPDATE meta SET value = ?1 WHERE name = 'rows_checksum'",

@@ -40,7 +40,7 @@ static void register_and_name(struct slice client, struct slice key) {
         ASSERT(topic.length == topic_notify_length(client.length, key.length));
         ASSERT(!topic_is_valid_response(buf_slice(&topic)));
 
-        ASSERT(watch_init(&watch, 1) == 0);
+        watch_init(&watch, &(struct hash_key){ { 1 } });
         ASSERT(watch_add(&watch, client, key, 0) == 0);
         registration = watch_find(&watch, client, key);
         ASSERT(registration && registration->topic_length == topic.length &&

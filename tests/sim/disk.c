@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "sim/disk.h"
+#include "core/engine_state.h"
 
 #include <stdlib.h>
 
@@ -37,7 +38,7 @@ static bool is_expected(const struct disk_entry *kept, const struct row *row) {
         return kept && kept->deadline_ns == row->entry.before_deadline_ns &&
                kept->entry->version_wall_ms == before->version_wall_ms &&
                kept->entry->version_counter == before->version_counter &&
-               slice_equal(entry_blob(kept->entry), entry_blob(before));
+               slice_equal(entry_value(kept->entry), entry_value(before));
 }
 
 static void keep_entry(struct disk *disk, const struct row *row) {
@@ -185,8 +186,9 @@ void disk_init(struct disk *disk, uint64_t seed) {
 
         *disk = (struct disk){
                 .storage = { .operations = &operations },
-                .header = { .seed = seed, .instance_id = "instance-1" },
+                .header = { .instance_id = "instance-1" },
         };
+        memcpy(&disk->header.digest_key, &seed, sizeof(seed));
 }
 
 /* 3. Comparing */
@@ -198,22 +200,22 @@ static bool is_same_fence(const struct entry *a, const struct entry *b) {
         return has_a == has_b && (!has_a || hlc_compare(fence_a, fence_b) == 0);
 }
 
-static void compare_entries(const struct disk *disk, const struct store *store) {
+static void compare_entries(const struct disk *disk, const struct engine *engine) {
         for (size_t i = 0; i < disk->n_entries; i++) {
                 const struct disk_entry *kept = &disk->entries[i];
-                struct entry *entry = store_find(store, entry_key(kept->entry));
+                struct entry *entry = engine_find_entry(engine, entry_key(kept->entry));
 
                 ASSERT(entry && entry->is_persistent);
-                ASSERT(slice_equal(entry_blob(kept->entry), entry_blob(entry)));
+                ASSERT(slice_equal(entry_value(kept->entry), entry_value(entry)));
                 ASSERT(kept->entry->version_wall_ms == entry->version_wall_ms &&
                        kept->entry->version_counter == entry->version_counter);
-                ASSERT(kept->deadline_ns == store_deadline(store, entry));
+                ASSERT(kept->deadline_ns == engine_deadline(engine, entry));
                 ASSERT(is_same_fence(kept->entry, entry));
         }
 }
 
 static void compare_registrations(const struct disk *disk, const struct watch *watch) {
-        struct table_cursor cursor = { 0 };
+        struct watch_cursor cursor = { 0 };
         struct registration *registration;
         size_t n_kept = 0, n_over = 0;
 
@@ -231,36 +233,32 @@ static void compare_registrations(const struct disk *disk, const struct watch *w
 
 static void compare_answers(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
         size_t n_kept = 0, n_remembered = 0;
-        struct table_cursor cursor = { 0 };
-        const void *item;
 
         for (size_t i = 0; i < disk->n_slots; i++) {
                 const struct disk_answer *kept = &disk->answers[i];
-                struct remembered_answer answer;
+                const struct dedup_record *record;
 
                 if (!kept->is_used || kept->deadline_ns <= now_ns)
                         continue;
                 n_kept++;
-                ASSERT(dedup_find(dedup, &kept->digest, now_ns, &answer));
-                ASSERT(answer.outcome == kept->answer.outcome &&
-                       answer.has_version == kept->answer.has_version &&
-                       answer.version_wall_ms == kept->answer.version_wall_ms &&
-                       answer.version_counter == kept->answer.version_counter);
+                record = dedup_find(dedup, &kept->digest);
+                ASSERT(record && !dedup_is_over(dedup, record, now_ns));
+                ASSERT(record->slot == i);
+                ASSERT(record->answer.outcome == kept->answer.outcome &&
+                       record->answer.has_version == kept->answer.has_version &&
+                       record->answer.version_wall_ms == kept->answer.version_wall_ms &&
+                       record->answer.version_counter == kept->answer.version_counter);
         }
-        while ((item = table_each(&dedup->table, &cursor))) {
-                struct remembered_answer answer;
-                struct digest digest;
-
-                memcpy(&digest, dedup->table.key(item).data, sizeof(digest));
-                n_remembered += dedup_find(dedup, &digest, now_ns, &answer);
-        }
+        for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
+                for (const struct dedup_record *record = dedup->shards[i]; record; record = record->hh.next)
+                        n_remembered += !dedup_is_over(dedup, record, now_ns);
         ASSERT(n_kept == n_remembered);
 }
 
 void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent,
                   struct now now) {
         ASSERT(disk->n_entries == n_persistent);
-        compare_entries(disk, &engine->store);
+        compare_entries(disk, engine);
         compare_registrations(disk, &engine->watch);
         compare_answers(disk, &engine->dedup, now.mono_ns);
 }

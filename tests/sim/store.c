@@ -14,7 +14,7 @@
 void store_compare_now(const struct world *world) {
         const struct engine *engine = world->daemon->engine;
 
-        disk_compare(&world->disk, engine, store_n_keys(&engine->store) - world->n_beside,
+        disk_compare(&world->disk, engine, engine_stats(engine).n_keys - world->n_beside,
                      world_daemon_now(world));
 }
 
@@ -52,6 +52,25 @@ static void take_less(struct world *world, const struct storage_batch *batch) {
         truth_commit(&world->truth, batch, world->committed_from);
 }
 
+/* In their order: it must be the same in every run of a seed. */
+static void trace_row(const struct row *row) {
+        struct slice key;
+
+        switch (row->type) {
+        case ROW_ENTRY:
+                key = entry_key(row->entry.after ? row->entry.after : row->entry.before);
+                check_trace("  entry %.*s", (int)key.length, (const char *)key.data);
+                break;
+        case ROW_REGISTRATION:
+                check_trace("  registration %s", row->registration.registration->topic);
+                break;
+        case ROW_ANSWER:
+                check_trace("  answer in slot %u, digest %02x%02x", row->answer.slot,
+                            row->answer.digest.bytes[0], row->answer.digest.bytes[1]);
+                break;
+        }
+}
+
 /* The disk does what it says afterwards. */
 static void apply(struct world *world, const struct storage_batch *batch, int result) {
         bool is_kept = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
@@ -65,6 +84,8 @@ static void apply(struct world *world, const struct storage_batch *batch, int re
         else
                 disk_refuse(&world->disk, batch);
         check_trace("%zu rows %s", batch->n_rows, is_kept ? "stored" : "refused");
+        for (size_t i = 0; i < batch->n_rows && check_is_traced; i++)
+                trace_row(&batch->rows[i]);
         world->tally->n_commits++;
         world->tally->n_refused += !is_kept;
         if (!is_kept)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "sim/world.h"
+#include "core/engine_state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -260,6 +261,8 @@ static void world_init(struct world *world, uint64_t seed) {
                         .node_id = "StateStore",
                 },
         };
+        memcpy(&world->config.engine.table_key, &seed, sizeof(seed));
+        memcpy(&world->config.engine.token_key, &seed, sizeof(seed));
         truth_init(&world->truth);
         truth_add_policy(&world->truth, all);
         disk_init(&world->disk, random_next(&world->random) | 1);
@@ -299,7 +302,7 @@ static void heal(struct world *world) {
 /* Whoever was told that it is registered is, and nobody is whose connection is no more. */
 static void check_registrations(struct world *world) {
         const struct watch *watch = &world->daemon->engine->watch;
-        struct table_cursor cursor = { 0 };
+        struct watch_cursor cursor = { 0 };
         struct registration *registration;
 
         if (!world->broker.has_plugin)

@@ -64,7 +64,7 @@ static int commit(void *userdata, const struct storage_batch *batch) {
 }
 
 static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        struct storage_header header = { .seed = 1, .instance_id = "instance-1" };
+        struct storage_header header = { .digest_key = { { 1 } }, .instance_id = "instance-1" };
 
         (void)storage;
         (void)now;

@@ -5,18 +5,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "core/cells.h"
-#include "core/slab.h"
-
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *pointer, size_t size);
-struct slab *__real_slab_pool_add(struct slab_pool *pool);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *pointer, size_t size);
-struct slab *__wrap_slab_pool_add(struct slab_pool *pool);
-void *__wrap_cells_take(size_t size);
 
 static bool is_active;
 static uint64_t n_left;          /* allocations that succeed yet */
@@ -68,13 +62,4 @@ void *__wrap_calloc(size_t n, size_t size) {
 
 void *__wrap_realloc(void *pointer, size_t size) {
         return fails() ? NULL : __real_realloc(pointer, size);
-}
-
-struct slab *__wrap_slab_pool_add(struct slab_pool *pool) {
-        return fails() ? NULL : __real_slab_pool_add(pool);
-}
-
-void *__wrap_cells_take(size_t size) {
-        (void)size;
-        return NULL; /* what it would give without an allocation, the n-th failure would not hit */
 }

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * Takes the place of malloc(), calloc(), realloc() and slab_pool_add() in a program linked with --wrap of each, and fails
- * when it is told to. Of cells_take() too: it never has any, so that each of its callers' is an allocation.
+ * Takes the place of malloc(), calloc() and realloc() in a program linked with --wrap of each, and fails
+ * when it is told to.
  */
 
 /* From the n-th allocation on (the first is 1) fails as many as n_failures says; the others succeed. */

@@ -351,7 +351,7 @@ static void setup_custom(void) {
         broker_say(&broker, SYS "welcome", SEAL "\n");
         send_stamped("KEYNOTIFY", "stored/k", NULL, SEAL ":5");
         daemon_down(broker.daemon);
-        broker.daemon->lost_persistence = persistence_digest(&broker.daemon->engine->config);
+        broker.daemon->lost_persistence = persistence_digest(engine_config(broker.daemon->engine));
 }
 
 static void come_back(const char *welcome) {
@@ -365,7 +365,7 @@ Test(lost_keys, have_their_watchers_disconnected_once, .fini = teardown) {
         setup_custom();
         come_back(SEAL "\n5\n");
         cr_expect_str_eq(broker_sent(&broker), "");
-        cr_expect_eq(daemon_persistence(broker.daemon), persistence_digest(&broker.daemon->engine->config));
+        cr_expect_eq(daemon_persistence(broker.daemon), persistence_digest(engine_config(broker.daemon->engine)));
 
         send_stamped("KEYNOTIFY", "k", NULL, SEAL ":5");
         daemon_down(broker.daemon);
@@ -377,7 +377,7 @@ Test(lost_keys, have_their_watchers_disconnected_once, .fini = teardown) {
         cr_expect_eq(daemon_persistence(broker.daemon), PERSISTENCE_UNKNOWN);
         come_back(SEAL "\n5\n");
         cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");
-        cr_expect_eq(watch_n_registrations(&broker.daemon->engine->watch), 0);
+        cr_expect_eq(engine_stats(broker.daemon->engine).n_registrations, 0);
 }
 
 Test(lost_keys, have_their_watchers_disconnected_though_that_cannot_be_stored, .fini = teardown) {

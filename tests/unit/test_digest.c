@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What tells one request from all others. */
+/* Keyed hashes. */
 
 #include <criterion/criterion.h>
-#define XXH_STATIC_LINKING_ONLY /* to see where the state keeps its seed */
-#include <xxhash.h>
 
-#include "core/dedup.h"
+#include "core/hash.h"
+#include "unit/secrets.h"
 #include "unit/table.h"
 
 #define S       SLICE_LITERAL
@@ -32,42 +31,28 @@ static const struct {
 
 Test(digest, depends_on_every_part_and_where_it_ends) {
         for (size_t i = 0; i < N_ROWS(digests); i++) {
-                struct digest a = dedup_digest(1, digests[i].a, N_PARTS);
-                struct digest b = dedup_digest(1, digests[i].b, N_PARTS);
+                struct digest a = hash_parts(HASH_KEY(1), digests[i].a, N_PARTS);
+                struct digest b = hash_parts(HASH_KEY(1), digests[i].b, N_PARTS);
 
                 cr_expect_eq(memcmp(&a, &b, sizeof(a)) == 0, digests[i].is_same, ROW(digests, i));
         }
 }
 
-/* The seed wherever the hash's state may keep it, zeros where a pointer to a secret may be, and else nothing of use. */
-static void __attribute__((noinline)) leave_on_the_stack(uint64_t seed) {
-        volatile uint64_t words[1024];
-
-        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-                size_t offset = (uintptr_t)&words[i] % 64;
-
-                words[i] = offset == offsetof(XXH3_state_t, seed) % 64        ? seed
-                           : offset == offsetof(XXH3_state_t, extSecret) % 64 ? 0
-                                                                              : i;
-        }
-}
-
-Test(digest, does_not_depend_on_what_was_on_the_stack) {
-        struct slice part =
-                S("a part that is longer than any that is hashed without a secret: "
-                  "two hundred and forty bytes, of which these are the first one hundred and more, "
-                  "and what follows here is only there to make it so long, and longer, and yet longer, "
-                  "until it is");
-        struct digest a = dedup_digest(1, &part, 1), b;
-
-        leave_on_the_stack(1);
-        b = dedup_digest(1, &part, 1);
-        cr_expect_eq(memcmp(&a, &b, sizeof(a)), 0);
-}
-
-Test(digest, depends_on_the_seed) {
+Test(digest, depends_on_the_key) {
         struct slice part = S("request");
-        struct digest a = dedup_digest(1, &part, 1), b = dedup_digest(2, &part, 1);
+        struct digest a = hash_parts(HASH_KEY(1), &part, 1), b = hash_parts(HASH_KEY(2), &part, 1);
 
         cr_expect_neq(memcmp(&a, &b, sizeof(a)), 0);
+}
+
+/* From the reference implementation: the key is 00 01 ... 0f, the input 00 01 ... 0e. */
+Test(hash, is_siphash_2_4) {
+        struct hash_key key;
+        uint8_t input[15];
+
+        for (uint8_t i = 0; i < sizeof(key); i++)
+                key.bytes[i] = i;
+        for (uint8_t i = 0; i < sizeof(input); i++)
+                input[i] = i;
+        cr_expect_eq(hash_bytes(&key, (struct slice){ input, sizeof(input) }), UINT64_C(0xa129ca6149be45e5));
 }

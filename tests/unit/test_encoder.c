@@ -226,6 +226,10 @@ Test(encoder, tells_of_a_deletion_in_either_dialect) {
         cr_expect(has_property(&message, "__ts", S("1:2:StateStore")));
 }
 
+#define TOKEN                                                                                               \
+        "0123456789ABCDEF01234567012345670123456789ABCDEF"                                                  \
+        "76543210FEDCBA987654321076543210FEDCBA9876543210"
+
 static const struct {
         const char *name;
         struct slice keys[3];
@@ -240,16 +244,12 @@ static const struct {
           3,
           NULL,
           S("*1\r\n*3\r\n$1\r\na\r\n$3\r\nb\r\n\r\n$2\r\n\xC3\xA4\r\n") },
-        { "no keys, and more to come",
-          { { NULL, 0 } },
-          0,
-          "0123456789ABCDEF01234567",
-          S("*2\r\n*0\r\n$24\r\n0123456789ABCDEF01234567\r\n") },
+        { "no keys, and more to come", { { NULL, 0 } }, 0, TOKEN, S("*2\r\n*0\r\n$96\r\n" TOKEN "\r\n") },
         { "a key, and more to come",
           { S("a") },
           1,
-          "0123456789ABCDEF01234567",
-          S("*2\r\n*1\r\n$1\r\na\r\n$24\r\n0123456789ABCDEF01234567\r\n") },
+          TOKEN,
+          S("*2\r\n*1\r\n$1\r\na\r\n$96\r\n" TOKEN "\r\n") },
 };
 
 Test(encoder, answers_a_scan_with_keys_and_the_next_token) {

@@ -157,12 +157,12 @@ Test(tick, expires_so_many_keys_and_leaves_the_rest_to_the_next, .init = setup, 
         set_many(2 * ENGINE_EXPIRED_MAX + 1, 10);
         pass_ms(&world, 10);
         tick(&world);
-        cr_expect_eq(store_n_keys(&world.engine->store), ENGINE_EXPIRED_MAX + 1);
+        cr_expect_eq(engine_stats(world.engine).n_keys, ENGINE_EXPIRED_MAX + 1);
         cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
         tick(&world);
-        cr_expect_eq(store_n_keys(&world.engine->store), 1);
+        cr_expect_eq(engine_stats(world.engine).n_keys, 1);
         tick(&world);
-        cr_expect_eq(store_n_keys(&world.engine->store), 0);
+        cr_expect_eq(engine_stats(world.engine).n_keys, 0);
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
 }
 

@@ -131,7 +131,7 @@ Test(notify, says_done_whether_or_not_it_was_registered_already) {
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
         cr_expect(world.effects.replies[0].has_version);
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 1);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 }
 
 Test(notify, stops_what_was_registered_and_nothing_else) {
@@ -148,7 +148,7 @@ Test(notify, stops_what_was_registered_and_nothing_else) {
 Test(notify, needs_a_client) {
         cr_expect(asked(&world, WATCH("", "k"), OUTCOME_CLIENT_UNKNOWN));
         cr_expect(asked(&world, UNWATCH("", "k"), OUTCOME_CLIENT_UNKNOWN));
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
 /* "clients/statestore/v1/<36>/" HEX(client) "/command/notify/" HEX(key) */
@@ -164,7 +164,7 @@ Test(notify, refuses_a_key_whose_topic_would_not_fit) {
         request.key.length++;
         cr_expect(asked(&world, request, OUTCOME_KEY_TOO_LONG_TO_NOTIFY));
         cr_expect_not(world.effects.replies[0].has_version);
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 1);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 }
 
 Test(notify, keeps_the_value_of_a_change_until_it_has_been_told) {
@@ -228,11 +228,11 @@ Test(departure, of_one_whom_a_notification_did_not_reach_ends_that_registration,
 
         ask(&world, WATCH("a", "k"));
         ask(&world, WATCH("a", "other"));
-        registration = registration_ref(watch_find(&world.engine->watch, S("a"), S("k")));
+        registration = registration_ref(engine_find_registration(world.engine, S("a"), S("k")));
         happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
         happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
         registration_unref(registration);
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 1);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
         ask(&world, SET("other", "v"));
         cr_expect_str_eq(told(&world), "a:other=v ");
 }
@@ -242,7 +242,7 @@ Test(departure, of_a_former_connection_is_seen_when_the_client_registers_over_th
         ask(&world, WATCH("a", "k", .connection = 1));
         ask(&world, WATCH("a", "k2", .connection = 1));
         ask(&world, WATCH("a", "other", .connection = 2));
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 1);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
         happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 1 }); /* told late */
         ask(&world, SET("other", "v"));
         cr_expect_str_eq(told(&world), "a:other=v ");
@@ -251,7 +251,7 @@ Test(departure, of_a_former_connection_is_seen_when_the_client_registers_over_th
 Test(departure, of_a_former_connection_leaves_nothing_to_stop, .init = setup, .fini = teardown) {
         ask(&world, WATCH("a", "k", .connection = 1));
         cr_expect(asked(&world, UNWATCH("a", "k", .connection = 2), OUTCOME_NOTHING));
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
 /* Which connection each of a client's registrations is of, as a restart brings them back; 1 has ended meanwhile. */
@@ -282,14 +282,14 @@ Test(departure, of_a_former_connection_is_seen_among_what_a_restart_brings_back)
                 for (size_t j = 0; j < 3; j++) {
                         bool is_former = restored[i].connections[j] == 1;
 
-                        cr_expect_eq(!watch_find(&world.engine->watch, S("a"), keys[j]), is_former,
+                        cr_expect_eq(!engine_find_registration(world.engine, S("a"), keys[j]), is_former,
                                      ROW(restored, i));
                         n_former += is_former;
                 }
                 cr_expect_eq(world.effects.n_rows, n_former + 1, ROW(restored, i)); /* storage is told */
 
                 happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 2 });
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), 0, ROW(restored, i));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(restored, i));
                 world_deinit(&world);
         }
 }

@@ -45,7 +45,7 @@ Test(packets, leave_a_set_alone_whose_condition_is_not_met) {
 }
 
 Test(packets, come_after_the_quota) {
-        struct engine_config limits = world.engine->config;
+        struct engine_config limits = *engine_config(world.engine);
 
         limits.max_keys = 0;
         engine_set_limits(world.engine, &limits);

@@ -51,10 +51,10 @@ Test(engine_policy, denies_what_is_not_granted_and_changes_nothing) {
         cr_expect(asked(&world, SET("u/me", "v", AS("me")), OUTCOME_DONE));
         cr_expect(asked(&world, SET("u/me", "v", AS("you")), OUTCOME_NOT_AUTHORIZED));
 
-        clock_ms = world.engine->clock.last.wall_ms;
+        clock_ms = engine_stats(world.engine).clock.wall_ms;
         cr_expect(asked(&world, SET("x", "v", VERIFIED, TS(WORLD_WALL_MS + 50000, 0, "c")),
                         OUTCOME_NOT_AUTHORIZED));
-        cr_expect_eq(world.engine->clock.last.wall_ms, clock_ms);
+        cr_expect_eq(engine_stats(world.engine).clock.wall_ms, clock_ms);
         world_deinit(&world);
         policy_free(policy);
 }
@@ -154,13 +154,13 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
                 cr_expect_not(world.effects.holds[i].is_held);
                 cr_expect(world.effects.holds[i].connection == 2 || world.effects.holds[i].connection == 4);
         }
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 2);
-        cr_expect_not_null(watch_find(&world.engine->watch, S("c"), S("r1")));
-        cr_expect_not_null(watch_find(&world.engine->watch, S("e"), S("u/me")));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
+        cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("r1")));
+        cr_expect_not_null(engine_find_registration(world.engine, S("e"), S("u/me")));
 
         /* a failed commit does not bring them back */
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 2);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
         world_deinit(&world);
         policy_free(policy);
 }
@@ -178,8 +178,8 @@ Test(engine_policy, brings_back_what_was_stopped_in_a_batch_that_fails_only_wher
         engine_set_policy(world.engine, policy);
         happen_in_batch(&world, policy_changed);
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-        cr_expect_not_null(watch_find(&world.engine->watch, S("c"), S("r1")));
-        cr_expect_null(watch_find(&world.engine->watch, S("c"), S("x1")));
+        cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("r1")));
+        cr_expect_null(engine_find_registration(world.engine, S("c"), S("x1")));
         world_deinit(&world);
         policy_free(policy);
 }
@@ -206,7 +206,7 @@ static unsigned int count_watched(const struct world *world, char letter) {
         unsigned int n = 0;
 
         for (unsigned int i = 0; i < N_MANY; i++)
-                n += watch_find(&world->engine->watch, S("c"), many_key(letter, i)) != NULL;
+                n += engine_find_registration(world->engine, S("c"), many_key(letter, i)) != NULL;
         return n;
 }
 
@@ -240,7 +240,7 @@ Test(engine_policy, ends_many_registrations_in_steps_and_tells_none_of_them_mean
         cr_expect_eq(count_watched(&world, 'r'), N_MANY);
         cr_assert_gt(count_watched(&world, 'x'), 100);
 
-        while (i < N_MANY && !watch_find(&world.engine->watch, S("c"), many_key('x', i)))
+        while (i < N_MANY && !engine_find_registration(world.engine, S("c"), many_key('x', i)))
                 i++;
         set.key = many_key('x', i);
         cr_expect(asked(&world, set, OUTCOME_DONE));
@@ -295,8 +295,8 @@ Test(engine_policy, counts_the_user_of_a_registration_as_memory) {
 
         world_init(&world, world_config());
         cr_expect(asked(&world, WATCH("c", "k", .connection = 1, .user = BYTES("me")), OUTCOME_DONE));
-        cr_expect_eq(world.engine->watch.n_bytes, watch_cost(S("c"), S("k")) + 2);
+        cr_expect_eq(engine_stats(world.engine).n_registration_bytes, watch_cost(S("c"), S("k")) + 2);
         cr_expect(asked(&world, UNWATCH("c", "k", .connection = 1, .user = BYTES("me")), OUTCOME_DONE));
-        cr_expect_eq(world.engine->watch.n_bytes, 0);
+        cr_expect_eq(engine_stats(world.engine).n_registration_bytes, 0);
         world_deinit(&world);
 }

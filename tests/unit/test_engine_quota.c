@@ -16,6 +16,13 @@ static void init_keys(uint64_t max_keys) {
         world_init(&world, config);
 }
 
+static void limit_bytes(struct engine *engine, uint64_t max_bytes) {
+        struct engine_config limits = *engine_config(engine);
+
+        limits.max_bytes = max_bytes;
+        engine_set_limits(engine, &limits);
+}
+
 static void init_bytes(uint64_t max_bytes) {
         struct engine_config config = world_config();
 
@@ -53,7 +60,7 @@ Test(quota, of_bytes_is_met_to_the_byte) {
 
         init_bytes(cost - 1);
         cr_expect(asked(&world, SET("a", "0123456789"), OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_eq(world.engine->store.n_bytes, 0);
+        cr_expect_eq(engine_stats(world.engine).n_entry_bytes, 0);
         cr_expect(asked(&world, SET("a", "012345678"), OUTCOME_DONE));
         world_deinit(&world);
 }
@@ -73,7 +80,7 @@ Test(quota, of_bytes_lets_through_what_does_not_grow_the_store) {
 Test(quota, of_bytes_lets_a_store_shrink_that_is_over_it) {
         init_bytes(1 << 20);
         ask(&world, SET("a", "0123456789"));
-        world.engine->config.max_bytes = 1;
+        limit_bytes(world.engine, 1);
         cr_expect(asked(&world, SET("a", "01234567"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("a", "012345678"), OUTCOME_QUOTA_EXCEEDED));
         cr_expect(asked(&world, DEL("a"), OUTCOME_DELETED));
@@ -136,7 +143,7 @@ Test(quota, gives_the_room_of_keys_that_have_expired) {
 Test(quota, gives_the_room_of_keys_that_have_expired_to_registrations_too) {
         init_bytes(entry_cost(1, 1000, NULL));
         cr_expect(asked(&world, SET("a", "v", PX(10)), OUTCOME_DONE));
-        world.engine->config.max_bytes = watch_cost(S("c"), S("k"));
+        limit_bytes(world.engine, watch_cost(S("c"), S("k")));
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_QUOTA_EXCEEDED));
         pass_ms(&world, 10);
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
@@ -155,10 +162,10 @@ Test(quota, does_not_make_one_request_expire_more_keys_than_a_tick_may) {
                 request.key = slice_from_string(key);
                 ask(&world, request);
         }
-        world.engine->config.max_bytes = entry_cost(3, 1, NULL);
+        limit_bytes(world.engine, entry_cost(3, 1, NULL));
         pass_ms(&world, 10);
         cr_expect(asked(&world, SET("new", "v"), OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_eq(store_n_keys(&world.engine->store), ENGINE_EXPIRED_MAX);
+        cr_expect_eq(engine_stats(world.engine).n_keys, ENGINE_EXPIRED_MAX);
         cr_expect(asked(&world, SET("new", "v"), OUTCOME_DONE));
         world_deinit(&world);
 }
@@ -166,7 +173,7 @@ Test(quota, does_not_make_one_request_expire_more_keys_than_a_tick_may) {
 Test(quota, is_looked_at_after_the_condition_and_the_fence) {
         init_keys(1);
         ask(&world, SET("a", "v", FENCE(50, 0, "m")));
-        world.engine->config.max_bytes = 1;
+        limit_bytes(world.engine, 1);
         cr_expect(asked(&world, SET("a", "a longer value"), OUTCOME_FENCE_REQUIRED));
         cr_expect(asked(&world, SET("a", "a longer value", FENCE(1, 0, "m")), OUTCOME_FENCE_TOO_OLD));
         cr_expect(
@@ -224,6 +231,7 @@ static const struct {
 
 Test(failure, changes_nothing) {
         for (size_t i = 0; i < N_ROWS(failures); i++) {
+                struct engine_config limits;
                 struct engine *engine;
                 struct hlc fence;
                 int64_t deadline_ns;
@@ -234,9 +242,11 @@ Test(failure, changes_nothing) {
                 ask(&world, WATCH("c", "k"));
                 version = version_number(ask(&world, SET("k", "v", PX(1000), FENCE(50, 0, "m")))->version);
                 deadline_ns = world.now.mono_ns + 1000 * INT64_C(1000000);
-                engine->config.max_keys = 1;
-                engine->config.max_registrations = 1;
-                engine->config.max_bytes = engine->store.n_bytes + engine->watch.n_bytes;
+                limits = *engine_config(engine);
+                limits.max_keys = 1;
+                limits.max_registrations = 1;
+                limits.max_bytes = engine_stats(engine).n_bytes;
+                engine_set_limits(engine, &limits);
                 pass_ms(&world, 5);
 
                 cr_expect_eq(ask(&world, failures[i].request)->outcome, failures[i].outcome,
@@ -245,13 +255,13 @@ Test(failure, changes_nothing) {
                 cr_expect_eq(world.effects.n_holds, 0, ROW(failures, i));
                 cr_expect_eq(version_number(ask(&world, GET("k"))->version), version, ROW(failures, i));
                 cr_expect(has(&world, S("k"), S("v")), ROW(failures, i));
-                cr_expect_eq(store_deadline(&engine->store, store_find(&engine->store, S("k"))), deadline_ns,
+                cr_expect_eq(engine_deadline(engine, engine_find_entry(engine, S("k"))), deadline_ns,
                              ROW(failures, i));
-                cr_assert(entry_fence(store_find(&engine->store, S("k")), &fence), ROW(failures, i));
+                cr_assert(entry_fence(engine_find_entry(engine, S("k")), &fence), ROW(failures, i));
                 cr_expect_eq(fence.wall_ms, 50, ROW(failures, i));
-                cr_expect_eq(store_n_keys(&engine->store), 1, ROW(failures, i));
-                cr_expect_eq(watch_n_registrations(&engine->watch), 1, ROW(failures, i));
-                cr_expect_eq(engine->store.n_bytes + engine->watch.n_bytes, engine->config.max_bytes,
+                cr_expect_eq(engine_stats(engine).n_keys, 1, ROW(failures, i));
+                cr_expect_eq(engine_stats(engine).n_registrations, 1, ROW(failures, i));
+                cr_expect_eq(engine_stats(engine).n_bytes, engine_config(engine)->max_bytes,
                              ROW(failures, i));
                 world_deinit(&world);
         }

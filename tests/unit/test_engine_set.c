@@ -32,7 +32,7 @@ Test(set, stores_an_empty_value_as_a_value) {
         ask(&world, SET("k", ""));
         reply = ask(&world, GET("k"));
         cr_assert_eq(reply->outcome, OUTCOME_VALUE);
-        cr_expect(slice_equal(entry_blob(reply->entry), S("$0\r\n\r\n")));
+        cr_expect(slice_equal(entry_value(reply->entry), S("")));
         cr_expect(reply->has_version);
         cr_expect(asked(&world, SET("k", "v", NX), OUTCOME_CONDITION_NOT_MET));
         cr_expect(asked(&world, VDEL("k", ""), OUTCOME_DELETED));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/engine_state.h"
 #include "unit/table.h"
 #include "unit/world.h"
 
@@ -68,17 +69,17 @@ static void keep(char **lines, size_t *n_lines, struct buf *line) {
 static char *describe(const struct engine *engine) {
         char *lines[N_LINES_MAX];
         size_t n_lines = 0;
-        struct table_cursor cursor = { 0 };
+        struct store_cursor cursor = { 0 };
+        struct watch_cursor registrations = { 0 };
         struct entry *entry;
         struct registration *registration;
         struct buf line = { 0 };
 
-        while ((entry = store_each(&engine->store, &cursor))) {
+        while ((entry = engine_each_entry(engine, &cursor))) {
                 append_entry(&line, &engine->store, entry);
                 keep(lines, &n_lines, &line);
         }
-        cursor = (struct table_cursor){ 0 };
-        while ((registration = watch_each(&engine->watch, &cursor))) {
+        while ((registration = watch_each(&engine->watch, &registrations))) {
                 append_registration(&line, registration);
                 keep(lines, &n_lines, &line);
         }
@@ -89,9 +90,9 @@ static char *describe(const struct engine *engine) {
                 buf_append_string(&line, "\n");
                 free(lines[i]);
         }
-        buf_append_uint(&line, engine->store.n_bytes);
+        buf_append_uint(&line, engine_stats(engine).n_entry_bytes);
         buf_append_string(&line, " bytes of keys, of registrations ");
-        buf_append_uint(&line, engine->watch.n_bytes);
+        buf_append_uint(&line, engine_stats(engine).n_registration_bytes);
         buf_append(&line, "", 1);
         return (char *)line.data;
 }
@@ -184,9 +185,9 @@ Test(engine, does_the_same_for_the_same_events_at_the_same_times) {
 
 Test(undo, forgets_the_answers_of_the_batch) {
         ask(&world, SET("k", "v", TS(1, 0, "c"), .timestamp_text = BYTES("1:0:c")));
-        cr_expect_eq(dedup_n_answers(&world.engine->dedup), 1);
+        cr_expect_eq(engine_stats(world.engine).n_remembered, 1);
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-        cr_expect_eq(dedup_n_answers(&world.engine->dedup), 0);
+        cr_expect_eq(engine_stats(world.engine).n_remembered, 0);
 }
 
 Test(undo, leaves_the_clock_where_it_is) {
@@ -204,7 +205,7 @@ Test(undo, puts_off_expiry_to_the_same_deadline) {
         cr_expect(has_none(&world, S("k"))); /* it is past its time all the same */
         cr_expect_eq(engine_next_deadline(world.engine), world.now.mono_ns);
         tick(&world);
-        cr_expect_eq(store_n_keys(&world.engine->store), 0);
+        cr_expect_eq(engine_stats(world.engine).n_keys, 0);
 }
 
 Test(failed_effects, say_the_same_of_every_request_and_tell_nobody, .init = setup, .fini = teardown) {

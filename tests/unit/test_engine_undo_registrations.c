@@ -38,9 +38,9 @@ Test(undo_registrations, brings_back_no_registration_whose_connection_has_ended)
                 event.request = &stop;
                 ask(&world, WATCH("c", "k", .connection = 7));
                 happen(&world, event);
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), 0, ROW(ends, i));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(ends, i));
                 cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), ends[i].is_back, ROW(ends, i));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, ends[i].is_back, ROW(ends, i));
         }
 }
 
@@ -52,7 +52,7 @@ Test(undo_registrations, brings_back_no_registration_that_was_stopped_before_its
                 ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
                 happen_in_batch(&world, ends[i].event);
                 cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), 0, ROW(ends, i));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(ends, i));
         }
 }
 
@@ -63,7 +63,7 @@ Test(undo_registrations, takes_back_a_registration_though_its_connection_has_end
         happen_in_batch(&world, left);
         ask_in_batch(&world, WATCH("c", "k", .connection = 8));
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-        cr_expect_eq(watch_n_registrations(&world.engine->watch), 0);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
 static const uint64_t others[] = { 6, 8 };
@@ -99,7 +99,7 @@ Test(undo_registrations, brings_back_what_was_stopped_unless_its_client_has_left
                 ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
                 happen_in_batch(&world, event);
                 cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-                cr_expect_eq(watch_n_registrations(&world.engine->watch), meanwhile[i].comes_back,
+                cr_expect_eq(engine_stats(world.engine).n_registrations, meanwhile[i].comes_back,
                              ROW(meanwhile, i));
         }
 }
@@ -114,10 +114,10 @@ Test(undo_registrations, brings_back_none_that_was_stopped_where_a_notification_
         ask_in_batch(&world, UNWATCH("c", "other", .connection = 7));
         ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
         ask_in_batch(&world, WATCH("c", "k", .connection = 7));
-        registration = registration_ref(watch_find(&world.engine->watch, S("c"), S("k")));
+        registration = registration_ref(engine_find_registration(world.engine, S("c"), S("k")));
         happen_in_batch(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
         registration_unref(registration);
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
-        cr_expect_null(watch_find(&world.engine->watch, S("c"), S("k")));
-        cr_expect_not_null(watch_find(&world.engine->watch, S("c"), S("other")));
+        cr_expect_null(engine_find_registration(world.engine, S("c"), S("k")));
+        cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("other")));
 }

@@ -31,7 +31,7 @@ static void add(struct message *message, struct slice name, struct slice value) 
 static enum invocation_result decode(const struct message *message, struct invocation *ret_invocation) {
         struct decoder decoder = { 0 };
 
-        return invocation_decode(&decoder, NULL, message, ret_invocation);
+        return invocation_decode(&decoder, message, ret_invocation);
 }
 
 static const struct {
@@ -286,7 +286,7 @@ Test(persistence, is_asked_for_by_a_user_property) {
 
                 add(&message, S("__ts"), S("5:6:n"));
                 add(&message, persistences[i].property, persistences[i].value);
-                cr_expect_eq(invocation_decode(&decoder, NULL, &message, &invocation), INVOCATION_REQUEST,
+                cr_expect_eq(invocation_decode(&decoder, &message, &invocation), INVOCATION_REQUEST,
                              ROW(persistences, i));
                 cr_expect_eq(invocation.request.wants_persistence, persistences[i].wants_persistence,
                              ROW(persistences, i));

@@ -104,7 +104,7 @@ Test(client, is_who_the_broker_vouches_for_or_who_the_message_claims) {
                 add(&message, S(STAMPED "seal"), clients[i].stamped_seal);
                 add(&message, S(STAMPED "client-id"), clients[i].stamped_client);
                 decoder.seal = clients[i].seal;
-                invocation_decode(&decoder, NULL, &message, &invocation);
+                invocation_decode(&decoder, &message, &invocation);
                 cr_expect(slice_equal(invocation.request.client, clients[i].client), ROW(clients, i));
                 cr_expect_eq(invocation.request.connection, clients[i].connection, ROW(clients, i));
         }

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "notified.h"
+#include "unit/secrets.h"
 
 #define S SLICE_LITERAL
 
@@ -14,7 +15,7 @@ static struct registration *add(const char *client) {
 }
 
 static void setup(void) {
-        cr_assert_eq(watch_init(&watch, 1), 0);
+        watch_init(&watch, HASH_KEY(1));
 }
 
 static void teardown(void) {

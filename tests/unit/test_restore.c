@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
+#include "core/engine_state.h"
 #include "restore.h"
 
 #define S SLICE_LITERAL
@@ -15,7 +16,7 @@ struct shelf {
         int fails_after;        /* below 0: never */
 };
 
-static const struct storage_header header = { .seed = 77,
+static const struct storage_header header = { .digest_key = { { 77 } },
                                               .instance_id = "0123456789abcdef0123456789abcdef",
                                               .clock = { 1000, 3 },
                                               .n_departures = 5 };
@@ -23,7 +24,7 @@ static const struct storage_header header = { .seed = 77,
 static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
         struct shelf *shelf = (struct shelf *)storage;
         struct slice part = S("request");
-        struct digest digest = dedup_digest(header.seed, &part, 1);
+        struct digest digest = hash_parts(&header.digest_key, &part, 1);
         struct hlc fence = { 50, 0, S("m") };
         int r;
 
@@ -50,7 +51,6 @@ static const struct storage_operations operations = { .load = load };
 static int restore(int fails_after, struct engine **ret_engine, struct storage_header *ret_header) {
         struct shelf shelf = { { &operations }, fails_after };
         struct engine_config config = { .node_id = S("StateStore"),
-                                        .seed = 1,
                                         .max_keys = 10,
                                         .max_bytes = 1 << 20,
                                         .max_registrations = 10,
@@ -61,8 +61,7 @@ static int restore(int fails_after, struct engine **ret_engine, struct storage_h
 
 Test(restore, makes_an_engine_of_all_that_was_kept) {
         struct slice part = S("request");
-        struct digest digest = dedup_digest(header.seed, &part, 1);
-        struct remembered_answer answer;
+        struct digest digest = hash_parts(&header.digest_key, &part, 1);
         struct storage_header found;
         struct engine *engine;
         struct entry *entry;
@@ -70,32 +69,34 @@ Test(restore, makes_an_engine_of_all_that_was_kept) {
 
         cr_assert_eq(restore(-1, &engine, &found), 0);
         cr_expect_str_eq(found.instance_id, header.instance_id);
-        cr_expect_eq(engine->config.seed, header.seed); /* what was hashed with it must be found */
-        cr_expect_eq(engine->clock.last.wall_ms, 1000);
-        cr_expect_eq(engine->clock.last.counter, 3);
-        cr_expect_eq(engine->n_departures, 5);
+        cr_expect_eq(
+                memcmp(&engine_config(engine)->digest_key, &header.digest_key, sizeof(header.digest_key)),
+                0);
+        cr_expect_eq(engine_stats(engine).clock.wall_ms, 1000);
+        cr_expect_eq(engine_stats(engine).clock.counter, 3);
+        cr_expect_eq(engine_stats(engine).n_departures, 5);
 
-        entry = store_find(&engine->store, S("k"));
+        entry = engine_find_entry(engine, S("k"));
         cr_assert_not_null(entry);
         cr_expect(slice_equal(entry_value(entry), S("v")));
         cr_expect_eq(entry_version(entry).wall_ms, 900);
-        cr_expect_eq(store_deadline(&engine->store, entry), 5010);
+        cr_expect_eq(engine_deadline(engine, entry), 5010);
         cr_expect(entry_fence(entry, &fence) && fence.wall_ms == 50);
         cr_expect(entry->is_persistent);
-        cr_assert_not_null(watch_find(&engine->watch, S("c"), S("k")));
-        cr_expect(slice_equal(watch_find(&engine->watch, S("c"), S("k"))->user, S("u")));
-        cr_expect_eq(watch_of_connection(&engine->watch, 7), watch_find(&engine->watch, S("c"), S("k")));
-        cr_expect(dedup_find(&engine->dedup, &digest, 5000, &answer));
+        cr_assert_not_null(engine_find_registration(engine, S("c"), S("k")));
+        cr_expect(slice_equal(engine_find_registration(engine, S("c"), S("k"))->user, S("u")));
+        cr_expect(engine_has_registrations(engine, 7));
+        cr_expect_not_null(dedup_find(&engine->dedup, &digest));
         cr_expect_eq(engine_next_deadline(engine), 5010);
         engine_free(engine);
 }
 
 Test(restore, makes_none_of_what_cannot_be_read) {
         struct engine *engine = NULL;
-        struct storage_header found = { .seed = 99 };
+        struct storage_header found = { .n_departures = 99 };
 
         cr_expect_eq(restore(0, &engine, &found), -EIO);
         cr_expect_eq(restore(1, &engine, &found), -EBADMSG);
         cr_expect_null(engine);
-        cr_expect_eq(found.seed, 99);
+        cr_expect_eq(found.n_departures, 99);
 }

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/parse.h"
 #include "core/scan.h"
+#include "unit/secrets.h"
 #include "unit/table.h"
 
 #define S      SLICE_LITERAL
@@ -17,7 +19,7 @@ static void put_slice(struct store *store, struct slice key, int64_t deadline_ns
         struct entry *entry;
 
         cr_assert_eq(entry_new(&entry, key, S(""), (struct version){ 1, 0 }, NULL), 0);
-        cr_assert_eq(store_put(store, entry, deadline_ns, NULL), 0);
+        cr_assert_eq(store_put(store, store_hash(store, entry_key(entry)), entry, deadline_ns, NULL), 0);
 }
 
 static void put(struct store *store, const char *prefix, int number) {
@@ -28,7 +30,7 @@ static void put(struct store *store, const char *prefix, int number) {
 }
 
 static void take_out(struct store *store, struct slice key) {
-        struct entry *entry = store_find(store, key);
+        struct entry *entry = store_find(store, store_hash(store, key), key);
 
         store_remove(store, entry);
         entry_unref(entry);
@@ -39,12 +41,23 @@ static struct slice token_of(const struct scan_page *page) {
                     : (struct slice){ 0 };
 }
 
+/* Behind the first letter of its key. */
+static int number_of(const struct entry *entry) {
+        struct slice key = entry_key(entry);
+        uint64_t number;
+
+        cr_assert_eq(parse_uint64((struct slice){ key.data + 1, key.length - 1 }, &number), 0);
+        return (int)number;
+}
+
 /* The page after this one, which is freed; NULL: the first. */
 static struct scan_page *next_page(struct scan_page *page, const struct store *store, struct slice pattern) {
         struct scan_page *next = NULL;
 
         cr_assert_eq(scan_page_new(&next, store,
-                                   &(struct scan_query){ .pattern = pattern, .token = token_of(page) }),
+                                   &(struct scan_query){ .token_key = TOKEN_KEY(1),
+                                                         .pattern = pattern,
+                                                         .token = token_of(page) }),
                      0);
         scan_page_free(page);
         return next;
@@ -60,7 +73,7 @@ static size_t list(const struct store *store, struct slice pattern, int *n_liste
                 page = next_page(page, store, pattern);
                 for (size_t i = 0; i < page->n_entries; i++)
                         if (n_listed && entry_key(page->entries[i]).data[0] == 'k')
-                                n_listed[atoi((const char *)entry_key(page->entries[i]).data + 1)]++;
+                                n_listed[number_of(page->entries[i])]++;
                 n += page->n_entries;
                 cr_assert_lt(n_pages++, 100, "the pages do not end");
         } while (page->has_next);
@@ -72,8 +85,10 @@ Test(scan, lists_nothing_of_an_empty_store_on_one_page) {
         struct store store;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
-        cr_assert_eq(scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*") }), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(scan_page_new(&page, &store,
+                                   &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") }),
+                     0);
         cr_expect_eq(page->n_entries, 0);
         cr_expect_not(page->has_next);
         scan_page_free(page);
@@ -84,7 +99,7 @@ Test(scan, lists_every_key_once_over_as_many_pages_as_it_takes) {
         static int n_listed[N_MANY];
         struct store store;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         for (int i = 0; i < N_MANY; i++)
                 put(&store, "k", i);
         cr_expect_eq(list(&store, S("*"), n_listed), N_MANY);
@@ -96,7 +111,7 @@ Test(scan, lists_every_key_once_over_as_many_pages_as_it_takes) {
 Test(scan, lists_what_matches_and_nothing_else) {
         struct store store;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         for (int i = 0; i < 100; i++)
                 put(&store, i % 2 ? "odd-" : "even-", i);
         cr_expect_eq(list(&store, S("odd-*"), NULL), 50);
@@ -111,7 +126,7 @@ Test(scan, looks_at_so_many_keys_a_page_whether_they_match_or_not) {
         struct scan_page *page = NULL;
         int n_pages = 0;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         for (int i = 0; i < 3 * SCAN_PAGE_KEYS_MAX; i++)
                 put(&store, "k", i);
         put(&store, "other", 1);
@@ -130,7 +145,7 @@ Test(scan, ends_at_the_last_page_though_it_be_full) {
         struct store store;
         struct scan_page *page = NULL;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         for (int i = 0; i < SCAN_PAGE_KEYS_MAX; i++)
                 put(&store, "k", i);
         page = next_page(NULL, &store, S("*"));
@@ -146,7 +161,7 @@ Test(scan, lists_at_least_once_what_is_there_throughout_whatever_comes_and_goes)
         struct scan_page *page = NULL;
         int n_added = 0;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         for (int i = 0; i < N_MANY; i++)
                 put(&store, "k", i);
         for (int i = 0; i < N_MANY; i++)
@@ -154,7 +169,7 @@ Test(scan, lists_at_least_once_what_is_there_throughout_whatever_comes_and_goes)
         do {
                 page = next_page(page, &store, S("k*"));
                 for (size_t i = 0; i < page->n_entries; i++)
-                        n_listed[atoi((const char *)entry_key(page->entries[i]).data + 1)]++;
+                        n_listed[number_of(page->entries[i])]++;
 
                 /* while the asker reads its page, the table grows by half and loses some */
                 for (int i = 0; i < 1000 && n_added < N_MANY; i++, n_added++) {
@@ -179,7 +194,7 @@ Test(scan, goes_on_after_the_key_it_stopped_at_has_gone) {
         struct scan_page *page;
         size_t n_listed;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         for (int i = 0; i < 2 * SCAN_PAGE_KEYS_MAX; i++)
                 put(&store, "k", i);
         page = next_page(NULL, &store, S("*"));
@@ -202,7 +217,7 @@ Test(scan, keeps_the_keys_of_a_page_that_have_gone_since) {
         struct store store;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         put_slice(&store, S("key"), STORE_NEVER);
         page = next_page(NULL, &store, S("*"));
         take_out(&store, S("key"));
@@ -219,7 +234,7 @@ Test(scan, bounds_a_page_in_bytes) {
         struct scan_page *page = NULL;
         size_t n_listed = 0;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         memset(key, 'a', sizeof(key));
         for (int i = 0; i < 100; i++) {
                 key[0] = (char)('A' + i / 10);
@@ -242,11 +257,13 @@ Test(scan, leaves_out_what_has_expired) {
         struct store store;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         put_slice(&store, S("past"), 9);
         put_slice(&store, S("now"), 10);
         put_slice(&store, S("future"), 11);
-        cr_assert_eq(scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*"), .now_ns = 10 }),
+        cr_assert_eq(scan_page_new(&page, &store,
+                                   &(struct scan_query){
+                                           .token_key = TOKEN_KEY(1), .pattern = S("*"), .now_ns = 10 }),
                      0);
         cr_assert_eq(page->n_entries, 1);
         cr_expect(slice_equal(entry_key(page->entries[0]), S("future")));
@@ -269,7 +286,7 @@ Test(scan, leaves_out_what_is_not_utf8) {
         for (size_t i = 0; i < N_ROWS(keys); i++) {
                 struct store store;
 
-                cr_assert_eq(store_init(&store, 1, 1000), 0);
+                cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
                 put_slice(&store, keys[i].key, STORE_NEVER);
                 cr_expect_eq(list(&store, S("*"), NULL), keys[i].is_listed, ROW(keys, i));
                 store_deinit(&store);

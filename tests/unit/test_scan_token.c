@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/scan.h"
+#include "unit/secrets.h"
 #include "unit/table.h"
 
 #define S    SLICE_LITERAL
@@ -17,32 +18,40 @@ static void put(struct store *store, struct slice key) {
         struct entry *entry;
 
         cr_assert_eq(entry_new(&entry, key, S(""), (struct version){ 1, 0 }, NULL), 0);
-        cr_assert_eq(store_put(store, entry, STORE_NEVER, NULL), 0);
+        cr_assert_eq(store_put(store, store_hash(store, entry_key(entry)), entry, STORE_NEVER, NULL), 0);
 }
 
-static void fill(struct store *store, uint64_t seed, int n) {
+static void fill(struct store *store, int n) {
         char key[32];
 
-        cr_assert_eq(store_init(store, seed, 1000), 0);
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
         for (int i = 0; i < n; i++) {
                 snprintf(key, sizeof(key), "k%d", i);
                 put(store, slice_from_string(key));
         }
 }
 
-static int result_of(const struct store *store, struct slice pattern, struct slice token) {
+static int result_with(const struct token_key *key, const struct store *store, struct slice pattern,
+                       struct slice token) {
         struct scan_page *page = NULL;
-        int r = scan_page_new(&page, store, &(struct scan_query){ .pattern = pattern, .token = token });
+        int r = scan_page_new(&page, store,
+                              &(struct scan_query){ .token_key = key, .pattern = pattern, .token = token });
 
         scan_page_free(page);
         return r;
+}
+
+static int result_of(const struct store *store, struct slice pattern, struct slice token) {
+        return result_with(TOKEN_KEY(1), store, pattern, token);
 }
 
 /* The token after the first page. */
 static struct slice make_token(const struct store *store, char text[SCAN_TOKEN_LENGTH]) {
         struct scan_page *page;
 
-        cr_assert_eq(scan_page_new(&page, store, &(struct scan_query){ .pattern = S("*") }), 0);
+        cr_assert_eq(scan_page_new(&page, store,
+                                   &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") }),
+                     0);
         cr_assert(page->has_next);
         memcpy(text, page->token, SCAN_TOKEN_LENGTH);
         scan_page_free(page);
@@ -54,7 +63,7 @@ Test(scan_token, is_good_for_any_pattern_and_as_often_as_one_likes) {
         struct store store;
         struct slice token;
 
-        fill(&store, SEED, 3000);
+        fill(&store, 3000);
         token = make_token(&store, text);
         cr_expect_eq(result_of(&store, S("*"), token), 0);
         cr_expect_eq(result_of(&store, S("*"), token), 0);
@@ -68,8 +77,12 @@ static const struct {
 } foreign[] = {
         { "empty", S("") },
         { "a word", S("token") },
-        { "the right length", S("000000000000000000000000") },
-        { "the right length, no digits", S("abcdefghijklmnopqrstuvwx") },
+        { "the right length", S("00000000000000000000000000000000"
+                                "00000000000000000000000000000000"
+                                "00000000000000000000000000000000") },
+        { "the right length, no digits", S("ghijklmnopqrstuvwxyzghijklmnopqr"
+                                           "ghijklmnopqrstuvwxyzghijklmnopqr"
+                                           "ghijklmnopqrstuvwxyzghijklmnopqr") },
         { "NUL", S("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") },
         { "too long", S("00000000000000000000000000") },
 };
@@ -77,21 +90,57 @@ static const struct {
 Test(scan_token, is_refused_where_we_did_not_make_it) {
         struct store store;
 
-        fill(&store, SEED, 1);
+        fill(&store, 1);
         for (size_t i = 0; i < N_ROWS(foreign); i++)
                 cr_expect_eq(result_of(&store, S("*"), foreign[i].token), -EINVAL, ROW(foreign, i));
         store_deinit(&store);
 }
 
-Test(scan_token, is_refused_by_another_store) {
+Test(scan_token, is_refused_with_another_key) {
         char text[SCAN_TOKEN_LENGTH];
-        struct store ours, another;
+        struct store store;
+        struct slice token;
 
-        fill(&ours, SEED, 3000);
-        fill(&another, SEED + 1, 3000);
-        cr_expect_eq(result_of(&another, S("*"), make_token(&ours, text)), -EINVAL);
-        store_deinit(&ours);
-        store_deinit(&another);
+        fill(&store, 3000);
+        token = make_token(&store, text);
+        cr_expect_eq(result_with(TOKEN_KEY(2), &store, S("*"), token), -EINVAL);
+        cr_expect_eq(result_with(&(struct token_key){ { 2 }, { 1 } }, &store, S("*"), token), 0);
+        cr_expect_eq(result_with(&(struct token_key){ { 1 }, { 2 } }, &store, S("*"), token), -EINVAL);
+        store_deinit(&store);
+}
+
+/* Without the key, each bit of a token is as likely to be 0 as 1, whatever the position. */
+Test(scan_token, says_nothing_about_the_position) {
+        enum { N_POSITIONS = 4000, N_BITS = 4 * SCAN_TOKEN_LENGTH };
+        static int n_ones[N_BITS];
+
+        for (uint64_t position = 0; position < N_POSITIONS; position++) {
+                char text[SCAN_TOKEN_LENGTH];
+
+                cr_assert_eq(scan_token_write(TOKEN_KEY(1), position, text), 0);
+                for (size_t i = 0; i < N_BITS; i++) {
+                        const char *digits = "0123456789ABCDEF";
+
+                        n_ones[i] += (strchr(digits, text[i / 4]) - digits) >> (i % 4) & 1;
+                }
+        }
+        for (size_t i = 0; i < N_BITS; i++) /* 6 standard deviations */
+                cr_expect(abs(n_ones[i] - N_POSITIONS / 2) < 190, "bit %zu: %d of %d", i, n_ones[i],
+                          N_POSITIONS);
+}
+
+Test(scan_token, is_read_as_it_was_written) {
+        static const uint64_t positions[] = { 0, 1, UINT32_MAX, UINT64_MAX };
+        char text[SCAN_TOKEN_LENGTH];
+        uint64_t position;
+
+        for (size_t i = 0; i < N_ROWS(positions); i++) {
+                cr_assert_eq(scan_token_write(TOKEN_KEY(1), positions[i], text), 0);
+                cr_assert_eq(scan_token_read(TOKEN_KEY(1), (struct slice){ (uint8_t *)text, sizeof(text) },
+                                             &position),
+                             0);
+                cr_expect_eq(position, positions[i]);
+        }
 }
 
 Test(scan_token, is_refused_with_any_character_changed_or_missing) {
@@ -99,7 +148,7 @@ Test(scan_token, is_refused_with_any_character_changed_or_missing) {
         struct store store;
         struct slice token;
 
-        fill(&store, SEED, 3000);
+        fill(&store, 3000);
         token = make_token(&store, text);
         for (size_t i = 0; i < SCAN_TOKEN_LENGTH; i++) {
                 char before = text[i];
@@ -118,7 +167,7 @@ Test(scan_token, is_refused_with_any_character_changed_or_missing) {
 Test(scan, refuses_an_empty_pattern) {
         struct store store;
 
-        fill(&store, SEED, 1);
+        fill(&store, 1);
         cr_expect_eq(result_of(&store, S(""), (struct slice){ 0 }), -EINVAL);
         cr_expect_eq(result_of(&store, (struct slice){ 0 }, (struct slice){ 0 }), -EINVAL);
         store_deinit(&store);
@@ -135,6 +184,11 @@ static int by_hash(const void *a, const void *b) {
         return (hash_a > hash_b) - (hash_a < hash_b);
 }
 
+/* The half of the hash that the tables keep. */
+static uint32_t value_of(struct slice key) {
+        return hash_value(hash_bytes(HASH_KEY(SEED), key));
+}
+
 #define N_TRIED 200000 /* some four pairs of 32 bits */
 
 static void write_number(char *text, size_t length, uint32_t number) {
@@ -148,8 +202,7 @@ static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32
 
         for (uint32_t i = 0; i < N_TRIED; i++) {
                 write_number(text, length, i);
-                tried[i] =
-                        (struct numbered){ table_hash(SEED, (struct slice){ (uint8_t *)text, length }), i };
+                tried[i] = (struct numbered){ value_of((struct slice){ (uint8_t *)text, length }), i };
         }
         qsort(tried, N_TRIED, sizeof(*tried), by_hash);
         for (uint32_t i = 1; i < N_TRIED; i++)
@@ -162,6 +215,35 @@ static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32
         cr_assert_fail("no two keys of equal hash");
 }
 
+/* Each is held to the limits of keys and bytes. */
+static size_t count_pages(const struct store *store, struct slice pattern) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct slice token = { 0 };
+        struct scan_page *page;
+        size_t n_pages = 0;
+        bool has_next;
+
+        do {
+                size_t n_bytes = 0;
+
+                cr_assert_eq(scan_page_new(&page, store,
+                                           &(struct scan_query){ .token_key = TOKEN_KEY(1),
+                                                                 .pattern = pattern,
+                                                                 .token = token }),
+                             0);
+                for (size_t i = 0; i < page->n_entries; i++)
+                        n_bytes += entry_key(page->entries[i]).length;
+                cr_expect_leq(page->n_entries, SCAN_PAGE_KEYS_MAX);
+                cr_expect_leq(n_bytes, SCAN_PAGE_BYTES_MAX);
+                n_pages++;
+                has_next = page->has_next;
+                memcpy(text, page->token, sizeof(text));
+                token = (struct slice){ (uint8_t *)text, sizeof(text) };
+                scan_page_free(page);
+        } while (has_next);
+        return n_pages;
+}
+
 /* How many of this pattern's keys are listed over all pages, each counted once a page. */
 static size_t count_listed(const struct store *store, struct slice pattern, int n_pages_max) {
         struct scan_page *page = NULL, *next;
@@ -170,7 +252,9 @@ static size_t count_listed(const struct store *store, struct slice pattern, int 
 
         for (int i = 0; i < n_pages_max; i++) {
                 cr_assert_eq(scan_page_new(&next, store,
-                                           &(struct scan_query){ .pattern = pattern, .token = token }),
+                                           &(struct scan_query){ .token_key = TOKEN_KEY(1),
+                                                                 .pattern = pattern,
+                                                                 .token = token }),
                              0);
                 scan_page_free(page);
                 page = next;
@@ -193,7 +277,7 @@ static uint32_t put_pair(struct store *store, char *text, size_t length, const u
                 write_number(text, length, numbers[i]);
                 put(store, key);
         }
-        return table_hash(SEED, key);
+        return value_of(key);
 }
 
 /* So many keys of this length, that are listed before those of this hash. */
@@ -204,7 +288,7 @@ static void put_before(struct store *store, size_t n, size_t length, uint32_t ha
         memset(text, 'o', sizeof(text));
         for (uint32_t i = 0; n > 0; i++) {
                 write_number(text, length, i);
-                if (table_hash(SEED, key) >= hash)
+                if (value_of(key) >= hash)
                         continue;
                 put(store, key);
                 n--;
@@ -217,7 +301,7 @@ Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
         uint32_t numbers[2];
 
         find_equal_hashes(text, 10, &numbers[0], &numbers[1]);
-        cr_assert_eq(store_init(&store, SEED, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
         /* one key less than a page before them, so that it is full between the two */
         put_before(&store, SCAN_PAGE_KEYS_MAX - 1, 10, put_pair(&store, text, 10, numbers));
         cr_expect_eq(count_listed(&store, S("*"), 10), SCAN_PAGE_KEYS_MAX + 1);
@@ -233,9 +317,26 @@ Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_bytes_left_for_one_of_
 
         memset(text, 'k', sizeof(text));
         find_equal_hashes(text, LONG, &numbers[0], &numbers[1]);
-        cr_assert_eq(store_init(&store, SEED, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
         put_before(&store, N_BEFORE, LONG, put_pair(&store, text, LONG, numbers));
         cr_expect_eq(count_listed(&store, S("*"), 2), N_BEFORE + 2);
+        store_deinit(&store);
+}
+
+/* As if all keys had one hash: every key is in one shard. */
+Test(scan, lists_the_keys_of_one_shard_in_pages) {
+        enum { N_KEYS = 2 * SCAN_PAGE_KEYS_MAX + 1 };
+        struct store store;
+        char text[16];
+
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
+        for (unsigned int i = 0; store_n_keys(&store) < N_KEYS; i++) {
+                snprintf(text, sizeof(text), "%u", i);
+                if (hash_shard(value_of(slice_from_string(text)), STORE_SHARD_BITS) == 1)
+                        put(&store, slice_from_string(text));
+        }
+        cr_expect_eq(count_pages(&store, S("*")), 3);
+        cr_expect_eq(count_listed(&store, S("*"), 3), N_KEYS);
         store_deinit(&store);
 }
 
@@ -252,7 +353,7 @@ static struct slice evil_pattern(struct buf *pattern) {
 }
 
 static void evil_keys_init(struct store *store, uint32_t a, uint32_t b) {
-        cr_assert_eq(store_init(store, SEED, 1000), 0);
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
         put_pair(store, evil_key, sizeof(evil_key), (uint32_t[]){ a, b });
 }
 
@@ -282,13 +383,13 @@ Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
 }
 
 /* Either takes less than a page has, both take more. */
-#define LESS_LENGTH 3200
+#define LESS_LENGTH 500
 
 /* Returns their hash. */
 static uint32_t less_evil_keys_init(struct store *store, uint32_t *ret_numbers) {
         memset(evil_key, 'a', sizeof(evil_key));
         find_equal_hashes(evil_key, LESS_LENGTH + NUMBER, &ret_numbers[0], &ret_numbers[1]);
-        cr_assert_eq(store_init(store, SEED, 1000), 0);
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
         return put_pair(store, evil_key, LESS_LENGTH + NUMBER, ret_numbers);
 }
 

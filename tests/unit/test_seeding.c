@@ -19,7 +19,6 @@ static const struct now now = { WALL_MS, MONO_NS };
 
 static void setup(void) {
         struct engine_config config = { .node_id = S("StateStore"),
-                                        .seed = 1,
                                         .max_keys = 2,
                                         .max_bytes = 1 << 20,
                                         .max_registrations = 10,
@@ -47,7 +46,7 @@ static enum outcome set(const char *line, enum set_condition condition) {
 }
 
 static bool has(const char *key, const char *value) {
-        struct entry *entry = store_find(&engine->store, slice_from_string(key));
+        struct entry *entry = engine_find_entry(engine, slice_from_string(key));
 
         return entry && slice_equal(entry_value(entry), slice_from_string(value));
 }
@@ -59,9 +58,9 @@ Test(seeding, sets_value_deadline_and_token_and_leaves_a_row_for_storage) {
                          SET_IF_ABSENT),
                      OUTCOME_DONE);
         cr_expect(has("k", "v"));
-        cr_expect_eq(store_deadline(&engine->store, store_find(&engine->store, S("k"))),
+        cr_expect_eq(engine_deadline(engine, engine_find_entry(engine, S("k"))),
                      MONO_NS + INT64_C(1000000000));
-        cr_expect(entry_fence(store_find(&engine->store, S("k")), &fence));
+        cr_expect(entry_fence(engine_find_entry(engine, S("k")), &fence));
         cr_expect_eq(fence.wall_ms, 7);
         cr_expect_eq(effects.n_rows, 1);
         cr_expect_eq(effects.rows[0].type, ROW_ENTRY);
@@ -89,7 +88,7 @@ Test(seeding, sets_a_key_that_is_there_where_it_is_asked_to) {
 Test(seeding, leaves_out_a_key_whose_deadline_has_passed) {
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"deadline\":1696374425000}", SET_ALWAYS),
                      OUTCOME_NOTHING);
-        cr_expect_null(store_find(&engine->store, S("k")));
+        cr_expect_null(engine_find_entry(engine, S("k")));
 }
 
 Test(seeding, is_refused_what_a_client_would_be_refused) {

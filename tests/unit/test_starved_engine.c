@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "core/engine_state.h"
 #include "unit/memory.h"
 #include "unit/table.h"
 #include "unit/world.h"
@@ -13,7 +14,7 @@
 
 Test(starved_engine, is_made_whole_or_not_at_all) {
         struct engine_config config = { .node_id = S("StateStore"),
-                                        .seed = 1,
+                                        .table_key = { { 1 } },
                                         .max_remembered_bytes = 1000 };
         struct engine *engine = NULL;
 
@@ -40,7 +41,7 @@ Test(starved_engine, restores_a_key_or_does_not) {
                 memory_starve(n, n % 2 ? 1 : FOR_EVER);
                 r = engine_restore_entry(engine, S("k"), S("v"), (struct version){ 1, 0 }, 10, NULL);
                 cr_assert_eq(r, memory_feed() > 0 ? -ENOMEM : 0, "allocation %lu", n);
-                cr_expect_eq(store_n_keys(&engine->store), r == 0, "allocation %lu", n);
+                cr_expect_eq(engine_stats(engine).n_keys, r == 0, "allocation %lu", n);
         }
         engine_free(engine);
 }
@@ -77,13 +78,13 @@ static struct engine *engine_of_requests(void) {
 
 /* All is as it was, but that what is past its time may have gone; then that is a row, and who watches it is told. */
 static void check_unchanged(const struct engine *engine, const struct effects *effects, const char *name) {
-        bool has_gone = !store_find(&engine->store, S("past"));
-        struct entry *entry = store_find(&engine->store, S("k"));
+        bool has_gone = !engine_find_entry(engine, S("past"));
+        struct entry *entry = engine_find_entry(engine, S("k"));
 
         cr_assert_not_null(entry, "%s", name);
         cr_expect(slice_equal(entry_value(entry), S("v")), "%s", name);
-        cr_expect_null(store_find(&engine->store, S("none")), "%s", name);
-        cr_expect_eq(watch_n_registrations(&engine->watch), 3, "%s", name);
+        cr_expect_null(engine_find_entry(engine, S("none")), "%s", name);
+        cr_expect_eq(engine_stats(engine).n_registrations, 3, "%s", name);
         cr_expect_eq(effects->n_rows, has_gone, "%s", name);
         cr_expect_eq(effects->n_notifications, has_gone, "%s", name);
         cr_expect_eq(effects->n_holds, 0, "%s", name);
@@ -125,11 +126,10 @@ Test(starved_engine, changes_nothing_where_it_says_that_memory_is_out) {
 static char together[N_TOGETHER][16];
 
 static void find_keys_of_one_shard(const struct engine *engine) {
-        uint32_t shift = 32 - engine->store.table.shard_bits;
-
         for (unsigned int i = 0, n = 0; n < N_TOGETHER; i++) {
                 snprintf(together[n], sizeof(together[n]), "%u", i);
-                n += table_hash(engine->config.seed, slice_from_string(together[n])) >> shift == 0;
+                n += store_hash(&engine->store, slice_from_string(together[n])) >> (64 - STORE_SHARD_BITS) ==
+                     0;
         }
 }
 
@@ -173,10 +173,10 @@ Test(starved_engine, takes_back_all_or_says_that_it_did_not) {
                 n_failed = memory_feed();
                 cr_assert_eq(r, n_failed > 0 ? -ENOMEM : 0, "allocation %lu", n);
                 if (r == 0) {
-                        cr_expect(slice_equal(entry_value(store_find(&engine->store, S("k"))), S("old")));
-                        cr_expect_eq(store_n_keys(&engine->store), N_TOGETHER + 1);
-                        cr_expect_not_null(watch_find(&engine->watch, S("c"), S("k")));
-                        cr_expect_null(watch_find(&engine->watch, S("d"), S("k")));
+                        cr_expect(slice_equal(entry_value(engine_find_entry(engine, S("k"))), S("old")));
+                        cr_expect_eq(engine_stats(engine).n_keys, N_TOGETHER + 1);
+                        cr_expect_not_null(engine_find_registration(engine, S("c"), S("k")));
+                        cr_expect_null(engine_find_registration(engine, S("d"), S("k")));
                         cr_expect_gt(n, 3, "only %lu allocations were tried", n);
                 }
                 effects_deinit(&effects);

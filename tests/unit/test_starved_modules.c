@@ -16,6 +16,7 @@
 #include "inbox.h"
 #include "proto/broker_messages.h"
 #include "unit/memory.h"
+#include "unit/secrets.h"
 
 #define S        SLICE_LITERAL
 #define FOR_EVER UINT64_MAX
@@ -46,66 +47,55 @@ Test(starved, heap_keeps_what_it_has) {
         heap_deinit(&heap);
 }
 
-struct named {
+/* In one shard, so that it grows often. Every addition is tried with each of its allocations failing. */
+Test(starved, store_is_unchanged_when_a_key_cannot_be_added) {
+        uint64_t n_failed = 0, n_keys = 0;
+        struct entry *entry;
+        struct store store;
         char key[16];
-};
 
-static struct slice key_of(const void *item) {
-        return slice_from_string(((const struct named *)item)->key);
-}
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        for (unsigned int i = 0; n_keys < 300; i++) {
+                uint64_t hash;
 
-/* One shard, so that it grows often. Every addition is tried with each of its allocations failing. */
-Test(starved, table_is_unchanged_when_nothing_can_be_added) {
-        static struct named items[2000];
-        struct table table;
-        uint64_t n_failed = 0;
-
-        memory_starve(1, 1);
-        cr_expect_eq(table_init(&table, 0, key_of), -ENOMEM);
-        memory_feed();
-        cr_assert_eq(table_init(&table, 0, key_of), 0);
-
-        for (uint32_t i = 0; i < 2000; i++) {
-                struct slice key;
-                int r;
-
-                snprintf(items[i].key, sizeof(items[i].key), "%u", i);
-                key = slice_from_string(items[i].key);
+                snprintf(key, sizeof(key), "%u", i);
+                hash = store_hash(&store, slice_from_string(key));
+                if (hash >> (64 - STORE_SHARD_BITS) != 0)
+                        continue;
+                cr_assert_eq(
+                        entry_new(&entry, slice_from_string(key), S(""), (struct version){ 1, 0 }, NULL), 0);
                 for (uint64_t n = 1;; n++) {
+                        int r;
+
                         memory_starve(n, 1);
-                        r = table_add(&table, table_hash(1, key), &items[i]);
+                        r = store_put(&store, hash, entry, STORE_NEVER, NULL);
                         if (memory_feed() == 0)
                                 break;
                         n_failed++;
-                        cr_assert_eq(r, -ENOMEM, "item %u, allocation %lu", i, n);
-                        cr_assert_null(table_find(&table, table_hash(1, key), key));
-                        cr_assert_eq(table.n_items, i);
+                        cr_assert_eq(r, -ENOMEM, "key %u, allocation %lu", i, n);
+                        cr_assert_null(store_find(&store, hash, slice_from_string(key)));
+                        cr_assert_eq(store_n_keys(&store), n_keys);
                 }
-                cr_assert_eq(r, 0);
-                for (uint32_t j = 0; j <= i; j += i % 50 == 0 ? 1 : 97) {
-                        struct slice other = slice_from_string(items[j].key);
-
-                        cr_assert_eq(table_find(&table, table_hash(1, other), other), &items[j]);
-                }
+                n_keys++;
+                cr_assert_eq(store_find(&store, hash, slice_from_string(key)), entry);
+                cr_assert_eq(store_n_keys(&store), n_keys);
         }
         cr_expect_gt(n_failed, 5);
-        for (uint32_t i = 0; i < 2000; i++)
-                table_remove(&table, table_hash(1, key_of(&items[i])), &items[i]);
-        table_deinit(&table);
+        store_deinit(&store);
 }
 
 Test(starved, store_keeps_what_a_key_has_when_it_cannot_be_replaced) {
         struct store store;
         struct entry *old, *new;
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         cr_assert_eq(entry_new(&old, S("k"), S("old"), (struct version){ 1, 0 }, NULL), 0);
         for (uint64_t n = 1;; n++) {
                 uint64_t n_failed;
                 int r;
 
                 memory_starve(n, 1);
-                r = store_put(&store, old, 10, NULL);
+                r = store_put(&store, store_hash(&store, entry_key(old)), old, 10, NULL);
                 n_failed = memory_feed();
                 if (n_failed == 0)
                         break;
@@ -118,7 +108,7 @@ Test(starved, store_keeps_what_a_key_has_when_it_cannot_be_replaced) {
         memory_starve(1, 1);
         cr_expect_eq(entry_new(&new, S("k"), S("new"), (struct version){ 2, 0 }, NULL), -ENOMEM);
         memory_feed();
-        cr_expect_eq(store_find(&store, S("k")), old);
+        cr_expect_eq(store_find(&store, store_hash(&store, S("k")), S("k")), old);
         cr_expect_eq(store_deadline(&store, old), 10);
         store_deinit(&store);
 }
@@ -126,17 +116,7 @@ Test(starved, store_keeps_what_a_key_has_when_it_cannot_be_replaced) {
 Test(starved, watch_is_unchanged_when_nothing_can_be_added) {
         struct watch watch;
 
-        for (uint64_t n = 1;; n++) {
-                int r;
-
-                memory_starve(n, 1);
-                r = watch_init(&watch, 1);
-                if (memory_feed() == 0)
-                        break;
-                cr_assert_eq(r, -ENOMEM);
-                watch_deinit(&watch);
-        }
-
+        watch_init(&watch, HASH_KEY(1));
         for (int i = 0; i < 200; i++) {
                 char client[16], key[16];
                 uint64_t before = watch.n_bytes;
@@ -167,18 +147,21 @@ Test(starved, scan_gives_a_page_or_none) {
         struct scan_page *page;
         char key[16];
 
-        cr_assert_eq(store_init(&store, 1, 1000), 0);
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
         for (int i = 0; i < 3000; i++) {
                 snprintf(key, sizeof(key), "k%d", i);
                 cr_assert_eq(
                         entry_new(&entry, slice_from_string(key), S(""), (struct version){ 1, 0 }, NULL), 0);
-                cr_assert_eq(store_put(&store, entry, STORE_NEVER, NULL), 0);
+                cr_assert_eq(
+                        store_put(&store, store_hash(&store, entry_key(entry)), entry, STORE_NEVER, NULL),
+                        0);
         }
         for (uint64_t n = 1;; n++) {
                 int r;
 
                 memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                r = scan_page_new(&page, &store, &(struct scan_query){ .pattern = S("*") });
+                r = scan_page_new(&page, &store,
+                                  &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") });
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);

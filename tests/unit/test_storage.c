@@ -38,24 +38,24 @@ static void check(void) {
         disk_check(&disk);
 }
 
-Test(storage, begins_empty_with_a_seed_and_an_instance_id_that_stay) {
+Test(storage, begins_empty_with_a_digest_key_and_an_instance_id_that_stay) {
         struct storage_header first = disk.header;
 
         cr_expect_eq(disk.loaded.n_lines, 0);
-        cr_expect_neq(first.seed, 0);
+        cr_expect_neq(memcmp(&first.digest_key, &(struct hash_key){ 0 }, sizeof(struct hash_key)), 0);
         cr_expect_eq(strlen(first.instance_id), sizeof(first.instance_id) - 1);
         cr_expect_eq(first.clock.wall_ms, 0);
         check();
-        cr_expect_eq(disk.header.seed, first.seed);
+        cr_expect_eq(memcmp(&disk.header.digest_key, &first.digest_key, sizeof(struct hash_key)), 0);
         cr_expect_str_eq(disk.header.instance_id, first.instance_id);
 }
 
-Test(storage, has_another_seed_and_instance_id_elsewhere) {
+Test(storage, has_another_digest_key_and_instance_id_elsewhere) {
         struct disk other;
 
         disk_init(&other);
         cr_assert_eq(disk_open(&other), 0);
-        cr_expect_neq(other.header.seed, disk.header.seed);
+        cr_expect_neq(memcmp(&other.header.digest_key, &disk.header.digest_key, sizeof(struct hash_key)), 0);
         cr_expect_str_neq(other.header.instance_id, disk.header.instance_id);
         disk_deinit(&other);
 }

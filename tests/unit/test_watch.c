@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/watch.h"
+#include "unit/secrets.h"
 #include "unit/table.h"
 
 #define S    SLICE_LITERAL
@@ -25,7 +26,7 @@ Test(watch, finds_a_registration_by_client_and_key) {
         struct watch watch;
         struct registration *registration;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         cr_expect_null(find(&watch, "c", "k"));
         registration = add(&watch, "c", "k");
         cr_assert_not_null(registration);
@@ -40,7 +41,7 @@ Test(watch, finds_a_registration_by_client_and_key) {
 Test(watch, finds_a_client_by_what_is_left_of_its_connections) {
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         cr_assert_eq(watch_add(&watch, S("c"), S("former"), 3), 0);
         cr_assert_eq(watch_add(&watch, S("c"), S("present"), 4), 0);
         watch_remove(&watch, find(&watch, "c", "former"));
@@ -55,7 +56,7 @@ Test(registration, is_of_one_client_also_when_it_has_ended) {
         struct registration *registration;
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         registration = registration_ref(add(&watch, "client", "k"));
         for (int has_ended = 0; has_ended < 2; has_ended++) {
                 cr_expect(registration_is_of(registration, S("client")));
@@ -73,7 +74,7 @@ Test(registration, is_of_one_client_also_when_it_has_ended) {
 Test(watch, tells_a_pair_from_others_of_its_client_and_key) {
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         add(&watch, "c1", "k1");
         add(&watch, "c2", "k2");
         cr_expect_null(find(&watch, "c1", "k2"));
@@ -87,7 +88,7 @@ Test(watch, spells_out_where_the_client_is_told) {
         struct registration *registration;
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         registration = add(&watch, "client-id1", "SOMEKEY");
         cr_expect_str_eq(registration->topic, topic);
         cr_expect_eq(registration->topic_length, sizeof(topic) - 1);
@@ -98,7 +99,7 @@ Test(watch, takes_names_of_any_bytes) {
         struct slice client = S("c\0\xFF"), key = S("\0"), other = S("\0\0");
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         cr_assert_eq(watch_add(&watch, client, key, 0), 0);
         cr_expect_not_null(watch_find(&watch, client, key));
         cr_expect_null(watch_find(&watch, client, other));
@@ -111,18 +112,19 @@ Test(watch, lists_the_registrations_of_a_key_oldest_first) {
         struct watch watch;
         size_t n = 0;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
-        cr_expect_null(watch_of_key(&watch, S("k")));
+        watch_init(&watch, HASH_KEY(SEED));
+        cr_expect_null(watch_of_key(&watch, hash_bytes(&watch.hash_key, S("k")), S("k")));
         for (size_t i = 0; i < 4; i++)
                 add(&watch, clients[i], "k");
         add(&watch, "c1", "other");
-        for (registration = watch_of_key(&watch, S("k")); registration;
+        for (registration = watch_of_key(&watch, hash_bytes(&watch.hash_key, S("k")), S("k")); registration;
              registration = registration->next_of_key)
                 cr_expect_eq(registration, find(&watch, clients[n++], "k"));
         cr_expect_eq(n, 4);
 
         watch_remove(&watch, find(&watch, "c1", "k"));
-        cr_expect_eq(watch_of_key(&watch, S("k")), find(&watch, "c2", "k"));
+        cr_expect_eq(watch_of_key(&watch, hash_bytes(&watch.hash_key, S("k")), S("k")),
+                     find(&watch, "c2", "k"));
         watch_remove(&watch, find(&watch, "c3", "k"));
         cr_expect_eq(find(&watch, "c2", "k")->next_of_key, find(&watch, "c4", "k"));
         watch_deinit(&watch);
@@ -134,7 +136,7 @@ Test(watch, lists_the_registrations_of_a_client_oldest_first) {
         struct watch watch;
         size_t n = 0;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         cr_expect_null(watch_of_client(&watch, S("c")));
         for (size_t i = 0; i < 3; i++)
                 add(&watch, "c", keys[i]);
@@ -149,7 +151,7 @@ Test(watch, lists_the_registrations_of_a_client_oldest_first) {
 Test(watch, ends_one_registration_and_no_other) {
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         add(&watch, "c1", "k");
         add(&watch, "c2", "k");
         add(&watch, "c1", "k2");
@@ -167,7 +169,7 @@ Test(watch, ends_one_registration_and_no_other) {
 Test(watch, finds_a_client_s_registrations_by_its_connection) {
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         cr_assert_eq(watch_add(&watch, S("c1"), S("k1"), 1), 0);
         cr_assert_eq(watch_add(&watch, S("c1"), S("k2"), 1), 0);
         cr_assert_eq(watch_add(&watch, S("c2"), S("k1"), UINT64_MAX), 0);
@@ -184,7 +186,7 @@ Test(watch, finds_a_client_s_registrations_by_its_connection) {
 Test(watch, finds_a_client_by_its_next_connection_after_its_last_one_has_ended) {
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         cr_assert_eq(watch_add(&watch, S("c"), S("k"), 1), 0);
         watch_remove(&watch, find(&watch, "c", "k"));
         cr_expect_null(watch_of_connection(&watch, 1));
@@ -195,12 +197,12 @@ Test(watch, finds_a_client_by_its_next_connection_after_its_last_one_has_ended) 
 }
 
 Test(watch, gives_every_registration_once_and_goes_on_where_the_last_was_removed) {
-        struct table_cursor cursor = { 0 };
+        struct watch_cursor cursor = { 0 };
         struct registration *registration;
         struct watch watch;
         int n_seen = 0;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         for (int i = 0; i < 1000; i++) {
                 char client[16], key[16];
 
@@ -238,7 +240,7 @@ Test(watch, can_tell_whose_a_registration_is_to_the_last_byte) {
         struct registration *registration;
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         registration = add(&watch, "client", "k");
         cr_expect(registration_is_of(registration, S("client")));
         cr_expect_not(registration_is_of(registration, S("clien")));
@@ -257,7 +259,7 @@ Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
                 struct registration *registration;
                 struct watch watch;
 
-                cr_assert_eq(watch_init(&watch, SEED), 0);
+                watch_init(&watch, HASH_KEY(SEED));
                 cr_assert_eq(watch_add(&watch, named[i].client, named[i].key, 0), 0);
                 registration = registration_ref(watch_find(&watch, named[i].client, named[i].key));
                 watch_deinit(&watch);
@@ -276,7 +278,7 @@ Test(watch, keeps_a_registration_that_has_ended_readable_for_those_who_hold_it) 
         struct registration *registration;
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         registration = registration_ref(add(&watch, "c", "k"));
         watch_deinit(&watch);
         cr_expect_null(registration->key);
@@ -290,7 +292,7 @@ Test(watch, counts_the_bytes_of_what_it_holds) {
         struct slice long_key = S("a key that is longer than the other one");
         struct watch watch;
 
-        cr_assert_eq(watch_init(&watch, SEED), 0);
+        watch_init(&watch, HASH_KEY(SEED));
         add(&watch, "c", "k");
         cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")));
         cr_assert_eq(watch_add(&watch, S("c"), long_key, 0), 0);

@@ -9,7 +9,7 @@
 struct engine_config world_config(void) {
         return (struct engine_config){
                 .node_id = S("StateStore"),
-                .seed = 1,
+                .table_key = { { 1 } },
                 .max_keys = 1000000,
                 .max_bytes = 1 << 30,
                 .max_registrations = 1000000,
