@@ -4,6 +4,7 @@
 import pytest
 
 from support.scan import page, pages, scan
+from support.site import kill_store
 
 SYNTAX = b"-ERR syntax error\r\n"
 
@@ -123,6 +124,32 @@ def test_all_other_keys_are(client, key, tail):
 ], ids=lambda token: repr(token[:9]))
 def test_a_token_that_we_did_not_make_is_a_syntax_error(client, token):
     assert client.request("SCAN", "*", token).payload == SYNTAX
+
+
+def test_a_token_ends_with_the_process(site, tmp_path):
+    """Whatever was stored: its secret is drawn at every start."""
+    site.start_store("--data-dir", tmp_path / "data")
+    client = site.connect()
+    store_all(client, {b"key-%d" % n for n in range(4000)})
+    _, token = page(client, "*")
+    assert token and client.request("SCAN", "*", token).payload != SYNTAX
+
+    kill_store(site)
+
+    assert client.request("SCAN", "*", token).payload == SYNTAX
+
+
+def test_a_pattern_that_is_expensive_to_match_ends_pages_early(site):
+    """Nine stars over keys of 2 KB: counted in pages, as each may do so much work and no more."""
+    site.start_store()
+    client = site.connect()
+    keys = {b"a" * 2000 + b"%03d" % n for n in range(30)}
+    store_all(client, keys)
+    expensive = b"*a" * 8 + b"*" + b"a" * 30 + b"b"
+
+    assert len(list(pages(client, "*"))) == 1
+    assert len(list(pages(client, expensive))) > 10
+    assert sorted(scan(client, b"*a" * 8 + b"*" + b"a" * 30 + b"0*")) == sorted(keys)
 
 
 def forgeries(token):

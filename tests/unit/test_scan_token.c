@@ -121,7 +121,7 @@ Test(scan_token, says_nothing_about_the_position) {
                 for (size_t i = 0; i < N_BITS; i++) {
                         const char *digits = "0123456789ABCDEF";
 
-                        n_ones[i] += (strchr(digits, text[i / 4]) - digits) >> (i % 4) & 1;
+                        n_ones[i] += (int)((strchr(digits, text[i / 4]) - digits) >> (i % 4) & 1);
                 }
         }
         for (size_t i = 0; i < N_BITS; i++) /* 6 standard deviations */
