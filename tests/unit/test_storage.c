@@ -3,12 +3,15 @@
 /* What was committed is what is loaded, whatever it consists of. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/outcome.h"
+#include "storage/checksum.h"
+#include "storage/meta.h"
 #include "unit/disk.h"
 #include "unit/table.h"
 
@@ -323,4 +326,64 @@ Test(memory, keeps_nothing_and_needs_no_thread) {
         cr_expect_not(storage_needs_commit(storage, (struct now){ INT64_MAX, 0 }));
         cr_expect_null(storage_close(storage));
         cr_expect_null(storage_close(NULL));
+}
+
+/* The checksum of meta as it was before there was a persistence to be stored. */
+static int64_t earlier_checksum(const struct kept_meta *meta) {
+        const uint64_t numbers[] = {
+                meta->header.seed,
+                (uint64_t)meta->header.clock.wall_ms,
+                meta->header.clock.counter,
+                meta->header.n_departures,
+                (uint64_t)meta->reading_ms,
+                (uint64_t)meta->shift_ms,
+                meta->n_commits,
+                meta->rows_checksum,
+        };
+        uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
+
+        checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
+        return (int64_t)checksum_add_numbers(checksum, numbers, N_ROWS(numbers));
+}
+
+Test(storage, of_an_earlier_version_is_loaded_and_may_have_lost_any_key) {
+        char path[96], sql[128];
+        struct kept_meta meta;
+        sqlite3 *db;
+
+        disk_put(&disk, "k", "v");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+        cr_expect_eq(disk.header.persistence, PERSISTENCE_ALL);
+        disk_close(&disk);
+
+        snprintf(path, sizeof(path), "%s/statestored.db", disk.directory);
+        cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+        cr_assert_eq(kept_meta_read(db, &meta), SQLITE_OK);
+        sqlite3_close(db);
+        snprintf(sql, sizeof(sql), "UPDATE meta SET value = %" PRId64 " WHERE name = 'checksum'",
+                 earlier_checksum(&meta));
+        disk_sql(&disk, "DELETE FROM meta WHERE name = 'persistence'");
+        disk_sql(&disk, sql);
+        disk_check(&disk);
+        cr_expect_eq(disk.header.persistence, PERSISTENCE_UNKNOWN);
+}
+
+Test(storage, that_lost_its_note_of_what_was_acknowledged_has_another_instance_id) {
+        char instance_id[sizeof(disk.header.instance_id)];
+
+        disk_put(&disk, "k", "v");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+        memcpy(instance_id, disk.header.instance_id, sizeof(instance_id));
+        disk_close(&disk);
+        disk_check(&disk);
+        cr_expect_str_eq(disk.header.instance_id, instance_id);
+
+        disk_close(&disk);
+        disk_unlink(&disk, "acknowledged");
+        disk_check(&disk);
+        cr_expect_str_neq(disk.header.instance_id, instance_id);
 }

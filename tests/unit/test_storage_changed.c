@@ -60,6 +60,8 @@ static const char *const changes[] = {
         "UPDATE meta SET value = value + 1 WHERE name = 'commits'",
         "UPDATE meta SET value = value + 1 WHERE name = 'rows_checksum'",
         "UPDATE meta SET value = value + 1 WHERE name = 'checksum'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'persistence'",
+        "DELETE FROM meta WHERE name = 'persistence'",
         "DELETE FROM meta WHERE name = 'departures'",
         "DELETE FROM meta",
 };
