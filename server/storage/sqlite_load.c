@@ -157,11 +157,9 @@ static int take_table(struct load *load, size_t table) {
 static int check_acknowledged(const struct load *load, struct kept_meta *meta) {
         struct acknowledged acknowledged;
 
-        if (meta->n_commits == 0)
-                return 0;
         if (acknowledged_read(load->directory->fd, &acknowledged) < 0 ||
             strcmp(acknowledged.instance_id, meta->header.instance_id) != 0)
-                return storage_header_renew_instance(&meta->header);
+                return meta->n_commits > 0 ? storage_header_renew_instance(&meta->header) : 0;
         if (acknowledged.n_commits <= meta->n_commits)
                 return 0;
         return database_refuse(
