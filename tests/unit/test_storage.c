@@ -328,10 +328,12 @@ Test(memory, keeps_nothing_and_needs_no_thread) {
         cr_expect_null(storage_close(NULL));
 }
 
-/* The checksum of meta as it was before there was a persistence to be stored. */
+#define EARLIER_SEED 0xab
+
+/* The checksum of meta when it had a seed, and neither a digest key nor a persistence. */
 static int64_t earlier_checksum(const struct kept_meta *meta) {
         const uint64_t numbers[] = {
-                meta->header.seed,
+                EARLIER_SEED,
                 (uint64_t)meta->header.clock.wall_ms,
                 meta->header.clock.counter,
                 meta->header.n_departures,
@@ -364,7 +366,8 @@ Test(storage, of_an_earlier_version_is_loaded_and_may_have_lost_any_key) {
         sqlite3_close(db);
         snprintf(sql, sizeof(sql), "UPDATE meta SET value = %" PRId64 " WHERE name = 'checksum'",
                  earlier_checksum(&meta));
-        disk_sql(&disk, "DELETE FROM meta WHERE name = 'persistence'");
+        disk_sql(&disk, "DELETE FROM meta WHERE name IN ('persistence', 'digest_key');"
+                        "INSERT INTO meta (name, value) VALUES ('seed', '00000000000000ab')");
         disk_sql(&disk, sql);
         disk_check(&disk);
         cr_expect_eq(disk.header.persistence, PERSISTENCE_UNKNOWN);
