@@ -2,8 +2,10 @@
 
 #include "ctl/url.h"
 
+#include <ctype.h>
+#include <curl/curl.h>
 #include <errno.h>
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/cleanup.h"
@@ -22,108 +24,104 @@ int port_parse(const char *text, uint16_t *ret_port) {
         return 0;
 }
 
-static int hex_digit(char digit) {
-        static const char digits[] = "0123456789abcdef";
-        const char *found = digit ? strchr(digits, digit | 0x20) : NULL;
-
-        return found ? (int)(found - digits) : -EINVAL;
-}
-
-/* In place: the text only gets shorter. */
-static int decode_percent(char *text) {
-        char *to = text;
-
-        for (; *text; text++) {
-                int high, low;
-
-                if (*text != '%') {
-                        *to++ = *text;
-                        continue;
-                }
-                high = hex_digit(text[1]);
-                low = high < 0 ? high : hex_digit(text[2]);
-                if (low < 0 || high + low == 0)
-                        return -EINVAL;
-                *to++ = (char)(high << 4 | low);
-                text += 2;
+/* libcurl leaves %zz as it is; a URL that has it is wrong. */
+static bool has_wrong_escape(const char *text) {
+        while ((text = strchr(text, '%'))) {
+                text++;
+                if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]))
+                        return true;
         }
-        *to = '\0';
-        return 0;
+        return false;
 }
 
-/* Ends the text at the separator and returns what follows it, or NULL where there is none. */
-static char *cut_at(char *separator) {
-        if (!separator)
-                return NULL;
-        *separator = '\0';
-        return separator + 1;
+static void cleanup_curl_url(CURLU **parts) {
+        curl_url_cleanup(*parts);
 }
 
-static int read_user(struct url *url, char *user) {
-        char *password = cut_at(strchr(user, ':'));
-
-        if (decode_percent(user) < 0 || (password && decode_percent(password) < 0) || !*user)
+/* *ret_text is left alone where the URL has no such part. */
+static int read_part(CURLU *parts, CURLUPart part, unsigned int flags, char **ret_text) {
+        switch (curl_url_get(parts, part, ret_text, flags)) {
+        case CURLUE_OK:
+        case CURLUE_NO_USER:
+        case CURLUE_NO_PASSWORD:
+        case CURLUE_NO_PORT:
+        case CURLUE_NO_QUERY:
+        case CURLUE_NO_FRAGMENT:
+                return 0;
+        case CURLUE_OUT_OF_MEMORY:
+                return -ENOMEM;
+        default:
                 return -EINVAL;
-
-        url->user = user;
-        url->password = password;
-        return 0;
-}
-
-static int read_host(struct url *url, char *host) {
-        char *port;
-
-        if (*host == '[') {
-                port = cut_at(strchr(host, ']'));
-                host++;
-                if (!port || (*port && *port != ':'))
-                        return -EINVAL;
-                port = *port ? port + 1 : NULL;
-        } else {
-                port = cut_at(strchr(host, ':'));
         }
-
-        url->host = host;
-        url->port = PORT_DEFAULT;
-        if (!*host)
-                return -EINVAL;
-        return port ? port_parse(port, &url->port) : 0;
 }
 
-int url_init(struct url *url, const char *text) {
-        CLEANUP(url_deinit) struct url read = { 0 };
-        char *user = NULL, *host, *path;
+static int read_port(CURLU *parts, uint16_t *ret_port) {
+        char *text = NULL;
+        int r = read_part(parts, CURLUPART_PORT, 0, &text);
+
+        *ret_port = PORT_DEFAULT;
+        if (r == 0 && text)
+                r = port_parse(text, ret_port);
+        curl_free(text);
+        return r;
+}
+
+/* The URL ends with its host and port, or with the slash behind them. */
+static int expect_no_path(CURLU *parts) {
+        static const CURLUPart rest[] = { CURLUPART_PATH, CURLUPART_QUERY, CURLUPART_FRAGMENT };
         int r = 0;
 
-        if (strncmp(text, SCHEME, strlen(SCHEME)) != 0)
-                return -EINVAL;
+        for (size_t i = 0; r == 0 && i < sizeof(rest) / sizeof(rest[0]); i++) {
+                char *text = NULL;
 
-        read.text = strdup(text + strlen(SCHEME));
-        if (!read.text)
+                r = read_part(parts, rest[i], 0, &text);
+                if (r == 0 && text && strcmp(text, "/") != 0)
+                        r = -EINVAL;
+                curl_free(text);
+        }
+        return r;
+}
+
+int url_init(struct url *ret_url, const char *text) {
+        CLEANUP(cleanup_curl_url) CURLU *parts = curl_url();
+        CLEANUP(url_deinit) struct url url = { 0 };
+        int r;
+
+        if (!parts)
                 return -ENOMEM;
-
-        host = cut_at(strrchr(read.text, '@'));
-        if (host)
-                user = read.text;
-        else
-                host = read.text;
-        path = cut_at(strchr(host, '/'));
-        if (path && *path)
+        if (strncmp(text, SCHEME, strlen(SCHEME)) != 0 || has_wrong_escape(text))
                 return -EINVAL;
 
-        if (user)
-                r = read_user(&read, user);
+        switch (curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME)) {
+        case CURLUE_OK:
+                break;
+        case CURLUE_OUT_OF_MEMORY:
+                return -ENOMEM;
+        default:
+                return -EINVAL;
+        }
+        r = read_part(parts, CURLUPART_HOST, 0, &url.host);
         if (r == 0)
-                r = read_host(&read, host);
+                r = read_part(parts, CURLUPART_USER, CURLU_URLDECODE, &url.user);
+        if (r == 0)
+                r = read_part(parts, CURLUPART_PASSWORD, CURLU_URLDECODE, &url.password);
+        if (r == 0)
+                r = read_port(parts, &url.port);
+        if (r == 0)
+                r = expect_no_path(parts);
+        if (r == 0 && url.user && !*url.user)
+                r = -EINVAL;
         if (r < 0)
                 return r;
 
-        *url = read;
-        read.text = NULL;
+        *ret_url = url;
+        url = (struct url){ 0 };
         return 0;
 }
 
 void url_deinit(struct url *url) {
-        free(url->text);
+        curl_free(url->host);
+        curl_free(url->user);
+        curl_free(url->password);
         *url = (struct url){ 0 };
 }
