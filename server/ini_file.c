@@ -121,8 +121,7 @@ void ini_file_read(const char *name, const struct ini_sink *sink) {
         size_t length;
 
         if (!stream) {
-                sink->fault(sink->userdata, *name ? name : "--config",
-                            *name ? strerror(errno) : "a file was expected");
+                sink->fault(sink->userdata, name, strerror(errno));
                 return;
         }
 

@@ -14,11 +14,8 @@ struct url {
         char *password; /* NULL: none */
 };
 
-/* Returns 0, -EINVAL for text that is not of the form, or -ENOMEM. *ret_url is written on success only. */
+/* Returns 0, or -EINVAL for text that is not of the form. *ret_url is written on success only. */
 int url_init(struct url *ret_url, const char *text);
 
 /* Accepts all zeros, and leaves them. */
 void url_deinit(struct url *url);
-
-/* A port from 1 to 65535. Returns 0 or -EINVAL. */
-int port_parse(const char *text, uint16_t *ret_port);
