@@ -12,18 +12,6 @@
 #include "common/parse.h"
 #include "common/topics.h"
 
-static int set_host(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
-        int r = endpoints_check(slice_from_string(value));
-
-        (void)option;
-        if (r < 0)
-                return r;
-
-        config->hosts = value;
-        return 0;
-}
-
 static int set_dev_listen(void *target, const struct option *option, const char *value) {
         struct config *config = target;
         struct in_addr address;
@@ -186,7 +174,7 @@ static int set_nothing(void *config, const struct option *option, const char *va
 const struct option options[] = {
         SETTING("broker", "host", "--host", "HOST[,HOST]", "127.0.0.1",
                 "names, addresses or socket paths, each with :PORT or without",
-                "the broker; several are tried in turn", set_host, 0, RESTART),
+                "the broker; several are tried in turn", option_set_hosts, FIELD(hosts), RESTART),
         SETTING("broker", "port", "--port", "PORT", "1883", "a port from 0 to 65535",
                 "the broker's port; 0, with --dev: one that is free", option_set_port, FIELD(port), RESTART),
         SETTING("broker", "dev", "--dev", NULL, "off", "on or off",

@@ -148,7 +148,7 @@ static void on_serving(void *userdata, enum broker_side side) {
 }
 
 void server_update(struct server *server) {
-        enum link_reading reading = LINK_READS;
+        enum mqtt_reading reading = MQTT_READS;
 
         recorder_flush(server->recorder);
         server_update_withheld(server);
@@ -156,7 +156,7 @@ void server_update(struct server *server) {
                 return;
 
         if (daemon_n_waiting_bytes(server->daemon) > DAEMON_INBOX_PAUSE)
-                reading = daemon_is_storing(server->daemon) ? LINK_READS_NOTHING : LINK_WRITES_FIRST;
+                reading = daemon_is_storing(server->daemon) ? MQTT_READS_NOTHING : MQTT_WRITES_FIRST;
         link_set_reading(server->link, reading);
         server_set_deadline_timer(server);
         if (server->is_stopping && daemon_is_idle(server->daemon) &&

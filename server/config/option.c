@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "common/endpoint.h"
 #include "common/log.h"
 #include "common/parse.h"
 
@@ -37,6 +38,14 @@ int option_set_port(void *config, const struct option *option, const char *value
                 return -EINVAL;
         *(uint16_t *)field_of(config, option) = (uint16_t)port;
         return 0;
+}
+
+int option_set_hosts(void *config, const struct option *option, const char *value) {
+        int r = endpoints_check(slice_from_string(value));
+
+        if (r == 0)
+                *(const char **)field_of(config, option) = value;
+        return r;
 }
 
 int option_set_switch(void *config, const struct option *option, const char *value) {

@@ -35,6 +35,8 @@ int option_set_text(void *config, const struct option *option,
 int option_set_number(void *config, const struct option *option, const char *value); /* uint64_t */
 int option_set_size(void *config, const struct option *option, const char *value); /* uint64_t, with units */
 int option_set_port(void *config, const struct option *option, const char *value); /* uint16_t */
+int option_set_hosts(void *config, const struct option *option,
+                     const char *value); /* const char *, as of common/endpoint.h */
 int option_set_switch(void *config, const struct option *option, const char *value); /* bool, on or off */
 
 struct option_fault {

@@ -46,18 +46,6 @@ static int set_url(void *target, const struct option *option, const char *value)
         return 0;
 }
 
-static int set_host(void *target, const struct option *option, const char *value) {
-        struct options *options = target;
-        int r = endpoints_check(slice_from_string(value));
-
-        (void)option;
-        if (r < 0)
-                return r;
-
-        options->hosts = value;
-        return 0;
-}
-
 static int set_port(void *target, const struct option *option, const char *value) {
         int r = option_set_port(target, option, value);
 
@@ -189,8 +177,8 @@ const struct option ctl_options[] = {
           .commands = OPTION_FOR_ALL,
           .set = set_url },
         VALUE("--host", "HOST[,HOST]", NULL, "names, addresses or socket paths, each with :PORT or without",
-              true, "the broker, in place of --url's; several are tried in turn", OPTION_FOR_ALL, set_host,
-              0),
+              true, "the broker, in place of --url's; several are tried in turn", OPTION_FOR_ALL,
+              option_set_hosts, FIELD(hosts)),
         VALUE("--port", "PORT", NULL, "a port from 1 to 65535", true, "its port, in place of --url's",
               OPTION_FOR_ALL, set_port, FIELD(port)),
         VALUE("--config", "FILE", NULL, "a file name", true,
