@@ -32,7 +32,8 @@ struct mqtt_client {
         size_t endpoint;     /* index */
         size_t address;      /* index of the next of the endpoint's addresses */
         size_t n_addresses;  /* when its name was last looked up */
-        bool is_socket_open; /* TCP's part: false until the socket was writable once */
+        bool is_socket_open; /* the socket was connected */
+        bool has_woken;      /* the socket has had an event, which starts TLS's handshake */
         enum mqtt_reading reading;
         uv_poll_t *poll; /* NULL while there is no socket */
         int watched;     /* the events that it waits for; 0: it is stopped */
@@ -206,6 +207,7 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         int r = MOSQ_ERR_SUCCESS;
 
         client->is_awake = true;
+        client->has_woken = true;
         client->is_socket_open = client->is_socket_open || mqtt_client_is_reached(client);
         if (status < 0)
                 client->watched = 0; /* libuv has stopped it */
@@ -257,8 +259,8 @@ static void update_poll(struct mqtt_client *client) {
         if (!client->poll)
                 return;
 
-        wants_write = mosquitto_want_write(client->library) &&
-                      !(is_shaking_hands(client) && client->is_socket_open);
+        wants_write =
+                mosquitto_want_write(client->library) && !(is_shaking_hands(client) && client->has_woken);
         if (wants_write)
                 events |= UV_WRITABLE;
         if (wants_read(client, wants_write))
@@ -302,8 +304,10 @@ static void connect_to(struct mqtt_client *client, const char *host, const char 
                                          client->config.keepalive_s, from);
         if (r == MOSQ_ERR_SUCCESS && watch_socket(client) < 0)
                 r = MOSQ_ERR_NOMEM;
-        if (r == MOSQ_ERR_SUCCESS)
+        if (r == MOSQ_ERR_SUCCESS) {
+                client->is_socket_open = mqtt_client_is_reached(client);
                 return;
+        }
 
         /* on a fast network TLS may have begun to shake hands already */
         client->is_socket_open = r == MOSQ_ERR_TLS || (r == MOSQ_ERR_ERRNO && errno == EPROTO);
@@ -374,6 +378,7 @@ static void resolve(struct mqtt_client *client) {
 void mqtt_client_connect(struct mqtt_client *client) {
         client->state = CLIENT_CONNECTING;
         client->is_socket_open = false;
+        client->has_woken = false;
         client->error[0] = '\0';
         mosquitto_log_callback_set(client->library, on_log);
 
