@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every fault is said, the first ends nothing; and each source is read whole, so no order matters within it. */
+/* All faults are reported, not only the first. Each source is read completely, so its order does not matter. */
 
 #include "config.h"
 
@@ -9,13 +9,32 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/topics.h"
-#include "config_arguments.h"
-#include "config_file.h"
-#include "config_reading.h"
+#include "ini_file.h"
+#include "option_table.h"
 #include "policy_file.h"
 
-void config_wrong(struct config_reading *reading, const char *where, const char *what) {
+#define HELP_COLUMN 32
+
+struct config_text {
+        struct config_text *next;
+        char text[];
+};
+
+struct config_reading {
+        struct config *config;
+        const char *hint; /* ends the message of a fault */
+        bool is_reload;   /* faults are logged, not printed */
+        bool is_wrong;
+        const char *file;                       /* its name */
+        unsigned int lines[CONFIG_OPTIONS_MAX]; /* of the file, in which each option was given; 0: none */
+};
+
+/* 1. The sources. */
+
+/* Reports a fault on a line of its own. */
+static void report(struct config_reading *reading, const char *where, const char *what) {
         if (reading->is_reload)
                 log_error("SIGHUP: %s: %s", where, what);
         else
@@ -23,51 +42,89 @@ void config_wrong(struct config_reading *reading, const char *where, const char 
         reading->is_wrong = true;
 }
 
-void config_set(struct config_reading *reading, const struct option *option, const char *value,
+static void take_fault(void *userdata, const char *where, const char *what) {
+        report(userdata, where, what);
+}
+
+static void set(struct config_reading *reading, const struct option *option, const char *value,
                 const char *where) {
-        char text[256];
+        struct option_fault fault;
 
-        if (value && option->set(reading->config, option, value) == 0) {
+        if (option_apply(option, reading->config, value, &fault))
                 reading->config->values[option - options] = value;
-                return;
-        }
-
-        snprintf(text, sizeof(text), "%s was expected%s%s%s", option->expected, value ? ", not \"" : "",
-                 value ? LOG_TEXT(slice_from_string(value)) : "", value ? "\"" : "");
-        config_wrong(reading, where, text);
+        else
+                report(reading, where, fault.text);
 }
 
 static void set_defaults(struct config_reading *reading) {
         for (size_t i = 0; i < n_config_options; i++)
                 if (options[i].initial)
-                        config_set(reading, &options[i], options[i].initial, options[i].flag);
+                        set(reading, &options[i], options[i].initial, options[i].flag);
 }
 
-static void take_line(void *userdata, const struct option *option, const char *value, const char *where) {
-        config_set(userdata, option, value, where);
+static const char *store_text(struct config_text **texts, const char *text) {
+        size_t size = strlen(text) + 1;
+        struct config_text *stored = malloc(sizeof(*stored) + size);
+
+        if (!stored)
+                return NULL;
+
+        memcpy(stored->text, text, size);
+        stored->next = *texts;
+        *texts = stored;
+        return stored->text;
 }
 
-static void take_fault(void *userdata, const char *where, const char *what) {
-        config_wrong(userdata, where, what);
+static const struct option *find_setting(const char *section, const char *name) {
+        for (size_t i = 0; i < n_config_options; i++)
+                if (strcmp(options[i].section, section) == 0 && strcmp(options[i].name, name) == 0)
+                        return &options[i];
+        return NULL;
+}
+
+static void take_line(void *userdata, const char *section, const char *name, const char *value,
+                      unsigned int line) {
+        struct config_reading *reading = userdata;
+        struct ini_place where = ini_place(reading->file, line);
+        const struct option *option = find_setting(section, name);
+        unsigned int *first = option ? &reading->lines[option - options] : NULL;
+        char text[300];
+
+        if (!option) {
+                snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
+                report(reading, where.text, text);
+                return;
+        }
+        if (*first > 0) {
+                snprintf(text, sizeof(text), "[%s] %s is given twice, first in line %u", section, name,
+                         *first);
+                report(reading, where.text, text);
+                return;
+        }
+
+        *first = line;
+        value = store_text(&reading->config->file_texts, value);
+        if (value)
+                set(reading, option, value, where.text);
+        else
+                report(reading, where.text, "out of memory");
 }
 
 static void read_file(struct config_reading *reading, const char *name) {
-        struct config_file_sink sink = { .option = take_line, .fault = take_fault, .userdata = reading };
+        struct ini_sink sink = { .value = take_line, .fault = take_fault, .userdata = reading };
 
-        if (!name)
-                name = getenv("STATESTORE_CONFIG");
-        if (name)
-                config_file_read(name, &reading->config->file_texts, &sink);
+        reading->file = name ? name : getenv("STATESTORE_CONFIG");
+        if (reading->file && *reading->file)
+                ini_file_read(reading->file, &sink);
 }
 
-static bool is_option(struct slice variable) {
+static bool is_setting(struct slice variable) {
         for (size_t i = 0; i < n_config_options; i++)
                 if (slice_equal(variable, slice_from_string(option_variable(&options[i]).name)))
                         return true;
         return false;
 }
 
-/* Whether it reads like an option of one of our sections; others may have variables of our name, too. */
 static bool is_of_a_section(struct slice variable) {
         for (size_t i = 0; i < n_config_options; i++) {
                 struct option_variable like = option_variable(&options[i]);
@@ -83,8 +140,8 @@ static void find_unknown_variables(struct config_reading *reading) {
         for (char *const *at = environ; at && *at; at++) {
                 struct slice value, variable = slice_split(slice_from_string(*at), '=', &value);
 
-                if (value.length > 0 && is_of_a_section(variable) && !is_option(variable))
-                        config_wrong(reading, LOG_TEXT(variable), "no such option");
+                if (value.length > 0 && is_of_a_section(variable) && !is_setting(variable))
+                        report(reading, LOG_TEXT(variable), "no such option");
         }
 }
 
@@ -95,9 +152,89 @@ static void read_environment(struct config_reading *reading) {
                 const char *value = getenv(variable.name);
 
                 if (value && *value)
-                        config_set(reading, &options[i], value, variable.name);
+                        set(reading, &options[i], value, variable.name);
         }
 }
+
+/* --explain CLIENT USER VERB KEY: the words behind the flag, never behind '='. */
+static void take_explain(struct config_reading *reading, const struct argument *argument) {
+        if (argument->value && argument->value == *argument->values)
+                reading->config->explain = (const char *const *)argument->values;
+        else
+                report(reading, "--explain", "CLIENT USER VERB KEY was expected");
+}
+
+static bool is_explain(const struct option *option) {
+        return strcmp(option->flag, "--explain") == 0;
+}
+
+/* An argument that is no option; the value that most likely follows it is passed over. */
+static void report_unknown(struct config_reading *reading, struct arguments *arguments, const char *text) {
+        report(reading, LOG_TEXT(slice_from_string(text)),
+               strncmp(text, "--", 2) == 0 ? "no such option" : "not an option");
+        if (text[0] == '-' && !strchr(text, '=') && arguments->at < arguments->end && **arguments->at != '-')
+                arguments->at++;
+}
+
+static struct arguments arguments_of(int n_arguments, char *const *argv) {
+        return (struct arguments){
+                .options = options,
+                .n_options = n_options,
+                .at = argv + (n_arguments > 0), /* past the program's name */
+                .end = argv + n_arguments,
+        };
+}
+
+static void read_arguments(struct config_reading *reading, int n_arguments, char *const *argv) {
+        struct arguments arguments = arguments_of(n_arguments, argv);
+        struct argument argument;
+        enum argument_kind kind;
+
+        while ((kind = arguments_next(&arguments, &argument)) != ARGUMENT_END) {
+                if (kind != ARGUMENT_OPTION)
+                        report_unknown(reading, &arguments, argument.text);
+                else if (is_explain(argument.option))
+                        take_explain(reading, &argument);
+                else
+                        set(reading, argument.option, argument.value,
+                            LOG_TEXT(slice_from_string(argument.text)));
+        }
+}
+
+/* --help, --version and --config, which decide what else is read. Faults are left to read_arguments(). */
+static void read_arguments_first(struct config_reading *reading, int n_arguments, char *const *argv) {
+        struct arguments arguments = arguments_of(n_arguments, argv);
+        struct argument argument;
+        struct option_fault fault;
+        enum argument_kind kind;
+
+        while ((kind = arguments_next(&arguments, &argument)) != ARGUMENT_END)
+                if (kind == ARGUMENT_OPTION && !argument.option->section)
+                        option_apply(argument.option, reading->config, argument.value, &fault);
+}
+
+static void print_help(void) {
+        CLEANUP(buf_deinit) struct buf help = { 0 };
+
+        for (size_t i = 0; i < n_options; i++)
+                help_append_option(&help, HELP_COLUMN, &options[i]);
+        printf("Usage: statestored [OPTION]...\n"
+               "A state store beside an MQTT 5 broker, for clients of the Azure IoT Operations state store\n"
+               "protocol: it keeps keys, values, locks and who wants to be notified.\n"
+               "\n"
+               "%.*s"
+               "\n"
+               "A flag beats its environment variable, that beats the file, and that the default in "
+               "parentheses.\n"
+               "See statestored.conf for the names in file and environment.\n"
+               "\n"
+               "It runs until SIGINT or SIGTERM, then answers what it has been asked and exits with 0. Exit "
+               "1: the\n"
+               "broker refuses it at start, or what is stored cannot be used; 2: a wrong option.\n",
+               (int)help.length, (const char *)help.data);
+}
+
+/* 2. What follows from several options. */
 
 static char *presence_filter(const char *presence_topic) {
         struct buf filter = { 0 };
@@ -132,23 +269,22 @@ static void check_dev(struct config_reading *reading) {
         const struct config *config = reading->config;
 
         if (!config->dev && config->port == 0)
-                config_wrong(reading, "--port", "0 is for --dev, which takes a port that is free");
+                report(reading, "--port", "0 is for --dev, which takes a port that is free");
         for (size_t i = 0; i < n_config_options; i++) {
                 if (is_same(config->values[i], options[i].initial))
                         continue;
                 if (config->dev && is_of_a_broker(&options[i]))
-                        config_wrong(reading, options[i].flag,
-                                     "--dev starts a broker of its own, which has none of this");
+                        report(reading, options[i].flag,
+                               "--dev starts a broker of its own, which has none of this");
                 if (!config->dev && strcmp(options[i].flag, "--dev-listen") == 0)
-                        config_wrong(reading, options[i].flag, "it is for the broker that --dev starts");
+                        report(reading, options[i].flag, "it is for the broker that --dev starts");
         }
         if (!config->dev)
                 return;
 
         for (const char *at = config->client_id; *at; at++)
                 if (iscntrl((unsigned char)*at)) {
-                        config_wrong(reading, "--client-id",
-                                     "with --dev it may not have control characters");
+                        report(reading, "--client-id", "with --dev it may not have control characters");
                         return;
                 }
 }
@@ -161,7 +297,7 @@ static void complete_broker(struct config_reading *reading) {
                 config->tls = true;
         if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
                                             &config->endpoints, &config->n_endpoints) < 0)
-                config_wrong(reading, "--host", "out of memory");
+                report(reading, "--host", "out of memory");
 }
 
 /* What several options say together. */
@@ -171,21 +307,20 @@ static void complete(struct config_reading *reading) {
         complete_broker(reading);
         check_dev(reading);
         if (config->control && config->data_dir)
-                config_wrong(reading, "--control",
-                             "not with --data-dir: whoever reaches the broker could wipe what is kept");
+                report(reading, "--control",
+                       "not with --data-dir: whoever reaches the broker could wipe what is kept");
         if (!config->tls_certificate != !config->tls_key)
-                config_wrong(reading, config->tls_key ? "--tls-key" : "--tls-certificate",
-                             "certificate and key belong together; the other one is missing");
+                report(reading, config->tls_key ? "--tls-key" : "--tls-certificate",
+                       "certificate and key belong together; the other one is missing");
         if (config->tls_certificate && !config->tls)
-                config_wrong(reading, "--tls-certificate",
-                             "without --tls on or --tls-ca-file it is not used");
+                report(reading, "--tls-certificate", "without --tls on or --tls-ca-file it is not used");
         if (config->password_file && !config->user)
-                config_wrong(reading, "--password-file", "a password needs a --user");
+                report(reading, "--password-file", "a password needs a --user");
 
         if (config->presence_topic) {
                 config->presence_filter = presence_filter(config->presence_topic);
                 if (!config->presence_filter)
-                        config_wrong(reading, "--presence-topic", "out of memory");
+                        report(reading, "--presence-topic", "out of memory");
         }
 }
 
@@ -201,37 +336,42 @@ static void read_policy(struct config_reading *reading) {
                 reading->is_wrong = true;
 }
 
-static enum config_result read_all(int n_arguments, char *const *arguments, bool is_reload,
+static enum config_result read_all(int n_arguments, char *const *argv, bool is_reload,
                                    struct config *ret_config) {
         struct config_reading reading = { .config = ret_config, .hint = "", .is_reload = is_reload };
 
         *ret_config = (struct config){ 0 };
-        if (config_arguments_print(n_arguments, arguments))
+        read_arguments_first(&reading, n_arguments, argv);
+        if (ret_config->help)
+                print_help();
+        else if (ret_config->version)
+                printf("statestored %s\n", STATESTORED_VERSION);
+        if (ret_config->help || ret_config->version)
                 return CONFIG_DONE;
 
         set_defaults(&reading);
-        read_file(&reading, config_arguments_file(n_arguments, arguments));
+        read_file(&reading, ret_config->file);
         read_environment(&reading);
         reading.hint = "; see --help";
-        config_arguments_read(&reading, n_arguments, arguments);
+        read_arguments(&reading, n_arguments, argv);
         if (!reading.is_wrong)
                 complete(&reading);
         read_policy(&reading);
 
         if (reading.is_wrong)
                 return CONFIG_WRONG;
-        if (!reading.check_only)
+        if (!ret_config->check_only)
                 return CONFIG_RUN;
         printf("the configuration can be used\n");
         return CONFIG_DONE;
 }
 
-enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config) {
-        return read_all(n_arguments, arguments, false, ret_config);
+enum config_result config_read(int n_arguments, char *const *argv, struct config *ret_config) {
+        return read_all(n_arguments, argv, false, ret_config);
 }
 
-enum config_result config_read_again(int n_arguments, char *const *arguments, struct config *ret_config) {
-        return read_all(n_arguments, arguments, true, ret_config);
+enum config_result config_read_again(int n_arguments, char *const *argv, struct config *ret_config) {
+        return read_all(n_arguments, argv, true, ret_config);
 }
 
 enum config_result config_read_places(const char *file, struct config *ret_config) {
@@ -246,13 +386,22 @@ enum config_result config_read_places(const char *file, struct config *ret_confi
         return reading.is_wrong ? CONFIG_WRONG : CONFIG_RUN;
 }
 
+static void free_texts(struct config_text *texts) {
+        while (texts) {
+                struct config_text *next = texts->next;
+
+                free(texts);
+                texts = next;
+        }
+}
+
 void config_deinit(struct config *config) {
         endpoints_free(config->endpoints, config->n_endpoints);
         endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
         free(config->presence_filter);
         free(config->persist_property);
         policy_free(config->policy);
-        config_file_texts_free(config->file_texts);
+        free_texts(config->file_texts);
         *config = (struct config){ 0 };
 }
 

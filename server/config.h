@@ -10,7 +10,7 @@
 
 /* What statestored is told to do, by its command line, its environment and a file. */
 
-struct config_file_text;
+struct config_text;
 
 /* What we exit with where an option, or a file that it names, cannot be used. */
 #define EXIT_WRONG 2
@@ -47,7 +47,7 @@ struct config {
         char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
         const char *persist_property_value;
         const char *values[CONFIG_OPTIONS_MAX]; /* as they were given, by the option's place in the table */
-        struct config_file_text *file_texts;    /* owned */
+        struct config_text *file_texts;         /* owned: the file's values */
         const char *policy_file;                /* NULL: none, and everything is allowed */
         bool allow_unverified;
         struct policy *policy;        /* owned: what the file says */
@@ -58,6 +58,10 @@ struct config {
         const char *ready_file;
         bool exit_with_parent;
         bool control;
+        const char *file; /* --config; NULL: none */
+        bool check_only;
+        bool version;
+        bool help;
         enum log_level log_level;
         enum log_format log_format;
 };
@@ -73,9 +77,9 @@ enum config_result {
  * --config or STATESTORE_CONFIG names: the first that gives one counts. Texts are borrowed from all of these.
  * *ret_config is to be given back with config_deinit(), whatever is returned.
  */
-enum config_result config_read(int n_arguments, char *const *arguments, struct config *ret_config);
+enum config_result config_read(int n_arguments, char *const *argv, struct config *ret_config);
 /* The same while we run: what is wrong is events of the log. */
-enum config_result config_read_again(int n_arguments, char *const *arguments, struct config *ret_config);
+enum config_result config_read_again(int n_arguments, char *const *argv, struct config *ret_config);
 
 /*
  * Of all that only what others than the store want to know, where its broker and its pages are: endpoints, TLS and

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * inih asks for lines and hands us names and values. It tells of its first fault alone, cuts long names and takes an
- * indented line for more of the one before: so what a line is we see as it passes.
- */
-
 #include "ini_file.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +11,14 @@
 #include "common/bytes.h"
 #include "common/cleanup.h"
 
-/* What inih keeps of a section's name. */
-#define SECTION_LENGTH_MAX 49
+#define LINE_SIZE           200
+#define SECTION_LENGTH_MAX  49
+#define NO_LINE_OF_THE_FORM "neither [section] nor name = value nor a comment"
 
-struct file {
+struct ini_file {
         const char *name;
-        FILE *stream;
         unsigned int line;
-        bool is_value_due; /* the line is name = value, unless inih does not say so */
+        char section[SECTION_LENGTH_MAX + 1];
         const struct ini_sink *sink;
 };
 
@@ -35,36 +29,49 @@ struct ini_place ini_place(const char *name, unsigned int line) {
         return place;
 }
 
-static void fault(struct file *file, const char *what) {
+static void fault(struct ini_file *file, const char *what) {
         file->sink->fault(file->sink->userdata, ini_place(file->name, file->line).text, what);
 }
 
-static void end_line(struct file *file) {
-        if (file->is_value_due)
-                fault(file, "neither [section] nor name = value nor a comment");
-        file->is_value_due = false;
+/* Returns the text without the blanks around it; cuts it in place. */
+static char *trim(char *text) {
+        size_t length;
+
+        while (isspace((unsigned char)*text))
+                text++;
+        for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]); length--)
+                text[length - 1] = '\0';
+        return text;
 }
 
-/* False: the line is not for inih. */
-static bool take_section(struct file *file, const char *line) {
+static void take_section(struct ini_file *file, const char *line) {
         size_t length = strlen(line);
-        char name[SECTION_LENGTH_MAX + 1];
 
-        if (length < 3 || line[length - 1] != ']' || strcspn(line, "]") != length - 1) {
-                fault(file, "neither [section] nor name = value nor a comment");
-                return false;
+        if (length < 3 || strcspn(line, "]") != length - 1) {
+                fault(file, NO_LINE_OF_THE_FORM);
+                return;
         }
         if (length - 2 > SECTION_LENGTH_MAX) {
                 fault(file, "the section's name is too long: fewer than 50 bytes were expected");
-                return false;
+                return;
         }
-        snprintf(name, sizeof(name), "%.*s", (int)length - 2, line + 1);
+        snprintf(file->section, sizeof(file->section), "%.*s", (int)length - 2, line + 1);
         if (file->sink->section)
-                file->sink->section(file->sink->userdata, name, file->line);
-        return true;
+                file->sink->section(file->sink->userdata, file->section, file->line);
 }
 
-/* inih would take it for a comment and, unsaid, leave it out. */
+static void take_value(struct ini_file *file, char *line) {
+        char *separator = strpbrk(line, "=:");
+
+        if (!separator) {
+                fault(file, NO_LINE_OF_THE_FORM);
+                return;
+        }
+        *separator = '\0';
+        file->sink->value(file->sink->userdata, file->section, trim(line), trim(separator + 1), file->line);
+}
+
+/* Other programs end a line at such a comment, so its text is unlikely to be meant as part of the value. */
 static bool has_comment(const char *line) {
         for (; *line; line++)
                 if (isspace((unsigned char)line[0]) && line[1] == ';')
@@ -72,74 +79,34 @@ static bool has_comment(const char *line) {
         return false;
 }
 
-static bool take_line(struct file *file, char *line) {
-        size_t length = strlen(line), indentation = 0;
-
+static void take_line(struct ini_file *file, char *line) {
         if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
-                indentation = 3;
-        while (isspace((unsigned char)line[indentation]))
-                indentation++;
-        memmove(line, line + indentation, length - indentation + 1);
-        for (length -= indentation; length > 0 && isspace((unsigned char)line[length - 1]); length--)
-                line[length - 1] = '\0';
-
-        if (length == 0 || line[0] == '#' || line[0] == ';')
-                return true;
-        if (!slice_is_utf8(slice_from_string(line))) {
+                line += 3; /* a byte order mark */
+        line = trim(line);
+        if (line[0] == '\0' || line[0] == '#' || line[0] == ';')
+                return;
+        if (!slice_is_utf8(slice_from_string(line)))
                 fault(file, "UTF-8 was expected");
-                return false;
-        }
-        if (has_comment(line)) {
+        else if (has_comment(line))
                 fault(file,
                       "comments are lines of their own; in a pattern [;] stands for a ';' behind a blank");
-                return false;
-        }
-        if (line[0] == '[')
-                return take_section(file, line);
-        file->is_value_due = true;
-        return true;
+        else if (line[0] == '[')
+                take_section(file, line);
+        else
+                take_value(file, line);
 }
 
-/* All of a line, of which as much is kept as there is room for. False: the file has ended. */
-static bool take_bytes(FILE *stream, char *line, size_t size, size_t *ret_length) {
+/* Reads a whole line and stores what fits of it. False: the file has ended. */
+static bool read_line(FILE *stream, char line[LINE_SIZE], size_t *ret_length) {
         size_t length = 0;
         int c;
 
         while ((c = fgetc(stream)) != EOF && c != '\n')
-                if (length++ < size - 1)
+                if (length++ < LINE_SIZE - 1)
                         line[length - 1] = (char)c;
-        line[length < size ? length : size - 1] = '\0';
+        line[length < LINE_SIZE ? length : LINE_SIZE - 1] = '\0';
         *ret_length = length;
         return c != EOF || length > 0;
-}
-
-static char *read_line(char *line, int size, void *userdata) {
-        struct file *file = userdata;
-        const char *wrong = NULL;
-        size_t length;
-
-        end_line(file);
-        if (!take_bytes(file->stream, line, (size_t)size, &length))
-                return NULL;
-
-        file->line++;
-        if (length >= (size_t)size)
-                wrong = "the line is too long: fewer than 200 bytes were expected";
-        else if (strlen(line) < length)
-                wrong = "there is a NUL in the line";
-        if (wrong)
-                fault(file, wrong);
-        if (wrong || !take_line(file, line))
-                snprintf(line, (size_t)size, "#");
-        return line;
-}
-
-static int take_value(void *userdata, const char *section, const char *name, const char *value) {
-        struct file *file = userdata;
-
-        file->is_value_due = false;
-        file->sink->value(file->sink->userdata, section, name, value, file->line);
-        return 1;
 }
 
 static void close_stream(FILE **stream) {
@@ -149,15 +116,24 @@ static void close_stream(FILE **stream) {
 
 void ini_file_read(const char *name, const struct ini_sink *sink) {
         CLEANUP(close_stream) FILE *stream = fopen(name, "re");
-        struct file file = { .name = name, .stream = stream, .sink = sink };
+        struct ini_file file = { .name = name, .sink = sink };
+        char line[LINE_SIZE];
+        size_t length;
 
         if (!stream) {
-                sink->fault(sink->userdata, *name ? name : "--config",
-                            *name ? strerror(errno) : "a file was expected");
+                sink->fault(sink->userdata, name, strerror(errno));
                 return;
         }
 
-        ini_parse_stream(read_line, &file, take_value, &file);
+        while (read_line(stream, line, &length)) {
+                file.line++;
+                if (length >= LINE_SIZE)
+                        fault(&file, "the line is too long: fewer than 200 bytes were expected");
+                else if (strlen(line) < length)
+                        fault(&file, "there is a NUL in the line");
+                else
+                        take_line(&file, line);
+        }
         if (ferror(stream))
                 sink->fault(sink->userdata, name, strerror(errno));
 }

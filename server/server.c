@@ -12,8 +12,8 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/system_clock.h"
+#include "http_pages.h"
 #include "io/service.h"
-#include "pages.h"
 #include "ready_file.h"
 #include "seeding.h"
 #include "server_state.h"
@@ -161,7 +161,7 @@ static void on_serving(void *userdata, enum broker_side side) {
 
 void server_update(struct server *server) {
         size_t n_waiting_bytes = daemon_n_waiting_bytes(server->daemon);
-        enum link_reading reading = LINK_READS;
+        enum mqtt_reading reading = MQTT_READS;
 
         recorder_flush(server->recorder);
         server_update_withheld(server);
@@ -170,10 +170,10 @@ void server_update(struct server *server) {
 
         daemon_end_wakeup(server->daemon);
         if (n_waiting_bytes > DAEMON_INBOX_PAUSE)
-                reading = daemon_is_commit_stalled(server->daemon, server_now(server)) ? LINK_READS_NOTHING
-                                                                                       : LINK_WRITES_FIRST;
+                reading = daemon_is_commit_stalled(server->daemon, server_now(server)) ? MQTT_READS_NOTHING
+                                                                                       : MQTT_WRITES_FIRST;
         else if (n_waiting_bytes > 0)
-                reading = LINK_READS_AHEAD;
+                reading = MQTT_READS_AHEAD;
         link_set_reading(server->link, reading);
         server_set_deadline_timer(server);
         if (server->is_stopping && daemon_is_idle(server->daemon) &&

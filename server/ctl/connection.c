@@ -1,28 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * libmosquitto works within turn() only, which polls its socket. Its callbacks leave what they are told in the
- * connection, where whoever turns looks for it.
- */
+/* Callbacks leave what they are told in the connection, where the call that runs the loop looks for it. */
 
-#include "ctl/connection_state.h"
+#include "ctl/connection.h"
 
 #include <errno.h>
 #include <mqtt_protocol.h>
-#include <netdb.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/time.h>
 
-#include "common/cleanup.h"
 #include "common/system_clock.h"
+#include "io/mqtt_client.h"
 
-#define KEEPALIVE_S     20
-#define TURN_MS         1000 /* the library's own timers count in seconds */
-#define TEND_MS         100
-#define RECEIVE_MAXIMUM 65535
+#define KEEPALIVE_S 20
+#define TEND_MS     100
+
+struct connection {
+        struct connection_config config;
+        uv_loop_t loop;
+        struct mqtt_client *client; /* NULL: not connected */
+        size_t at;                  /* the endpoint */
+        size_t n_passed_over;
+        bool is_ready; /* connected and subscribed */
+        bool is_lost;  /* while opening: the attempt has failed */
+        bool has_failed;
+        struct connection_limits limits;
+        char problem[512];
+};
+
+#define BROKER                "the broker at %s"
+#define BROKER_OF(connection) endpoint_text(connection_endpoint(connection)).text
+
+#define LOCATION_ADVICE "; is it running there? --host and --port say where it is"
 
 int64_t monotonic_ms(void) {
         return system_clock_mono_ns() / 1000000;
@@ -53,7 +64,128 @@ const char *connection_problem(const struct connection *connection) {
         return connection->problem;
 }
 
-/* 1. Waiting. */
+/* 1. What the client tells. */
+
+static const char *refusal_advice(int reason) {
+        switch (reason) {
+        case MQTT_RC_BAD_USERNAME_OR_PASSWORD:
+        case MQTT_RC_NOT_AUTHORIZED:
+                return "; it wants --user and --password-file, or other ones";
+        case MQTT_RC_CLIENTID_NOT_VALID:
+                return "; choose another --client-id";
+        default:
+                return "";
+        }
+}
+
+static void read_limits(struct connection_limits *limits, bool is_session_kept,
+                        const mosquitto_property *properties) {
+        *limits = (struct connection_limits){
+                .is_session_kept = is_session_kept,
+                .receive_maximum = UINT16_MAX,
+                .packet_size_max = UINT32_MAX,
+        };
+        mosquitto_property_read_int16(properties, MQTT_PROP_RECEIVE_MAXIMUM, &limits->receive_maximum,
+                                      false);
+        mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, &limits->packet_size_max,
+                                      false);
+}
+
+static void on_connected(void *userdata, int reason, bool session_kept,
+                         const mosquitto_property *properties) {
+        struct connection *connection = userdata;
+        const char *const *topics = connection->config.topics;
+        int n_topics = 0;
+
+        read_limits(&connection->limits, session_kept, properties);
+        /* below 0x80 it is MQTT 3's, which has five of them */
+        if (reason == CONNACK_REFUSED_PROTOCOL_VERSION || reason == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION) {
+                connection_fail(connection, BROKER " does not speak MQTT 5", BROKER_OF(connection));
+                return;
+        }
+        if (reason != 0) {
+                connection_fail(connection, BROKER " refuses us: %s%s", BROKER_OF(connection),
+                                reason < 0x80 ? mosquitto_connack_string(reason)
+                                              : mosquitto_reason_string(reason),
+                                refusal_advice(reason));
+                return;
+        }
+
+        while (topics[n_topics])
+                n_topics++;
+        mqtt_client_subscribe(connection->client, topics, n_topics, 1,
+                              connection->config.wants_retained ? MQTT_SUB_OPT_SEND_RETAIN_ALWAYS
+                                                                : MQTT_SUB_OPT_SEND_RETAIN_NEVER);
+}
+
+static void on_subscribed(void *userdata, int n_granted, const int *granted) {
+        struct connection *connection = userdata;
+
+        for (int i = 0; i < n_granted && connection->config.topics[i]; i++)
+                if (granted[i] != 1)
+                        connection_fail(connection,
+                                        BROKER
+                                        " refuses the subscription to %s at QoS 1; let this client read it",
+                                        BROKER_OF(connection), connection->config.topics[i]);
+        connection->is_ready = true;
+        mqtt_client_set_up(connection->client);
+}
+
+/* What may be wrong with a connection that TLS has not let come about; "" for another one. */
+static const char *tls_advice(const struct connection *connection) {
+        return connection->config.credentials.tls && !connection->is_ready
+                       ? "; is its certificate trusted, and ours accepted? See --tls-ca-file and "
+                         "--tls-certificate"
+                       : "";
+}
+
+static void on_lost(void *userdata, enum mqtt_loss loss, int reason, const char *text) {
+        struct connection *connection = userdata;
+
+        connection->is_lost = true;
+        if (loss != MQTT_LOST_CONNECTION && mqtt_client_has_address(connection->client))
+                return; /* the next address is tried */
+        if (loss == MQTT_LOST_NAME)
+                connection_fail(connection, "cannot connect to " BROKER ": %s; --host says where it is",
+                                BROKER_OF(connection), text);
+        else if (loss == MQTT_LOST_CONNECT || reason == MOSQ_ERR_TLS)
+                connection_fail(connection, "cannot connect to " BROKER ": %s%s", BROKER_OF(connection),
+                                text, reason == MOSQ_ERR_TLS ? tls_advice(connection) : LOCATION_ADVICE);
+        else if (reason >= 0x80)
+                connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
+                                mosquitto_reason_string(reason));
+        else if (reason == MOSQ_ERR_CONN_LOST)
+                connection_fail(connection, "lost the connection to " BROKER "%s", BROKER_OF(connection),
+                                tls_advice(connection));
+        else
+                connection_fail(connection, "lost the connection to " BROKER ": %s%s", BROKER_OF(connection),
+                                text, tls_advice(connection));
+}
+
+static void on_message(void *userdata, const struct message *message) {
+        struct connection *connection = userdata;
+
+        connection->config.message(connection->config.userdata, message);
+}
+
+static void on_dropped(void *userdata) {
+        connection_fail(userdata, "%s", strerror(ENOMEM));
+}
+
+static void on_acknowledged(void *userdata, int id, int reason) {
+        struct connection *connection = userdata;
+
+        if (reason >= 0x80 && !connection->config.wants_refusals)
+                connection_fail(connection, BROKER " refuses the request: %s%s", BROKER_OF(connection),
+                                mosquitto_reason_string(reason),
+                                reason == MQTT_RC_NOT_AUTHORIZED
+                                        ? "; it must let this client write statestore/# and read clients/#"
+                                        : "");
+        else
+                connection->config.acknowledged(connection->config.userdata, id, reason);
+}
+
+/* 2. Waiting. */
 
 static bool is_interrupted(const struct connection *connection) {
         return connection->config.interrupted && *connection->config.interrupted;
@@ -81,34 +213,30 @@ static int poll_unless_interrupted(const struct connection *connection, struct p
         return r;
 }
 
-/* Waits for the broker once and lets the library do what is to be done. */
+/* The failure of a connection that was closed does not end a pause before the next one. */
+static bool is_broken(const struct connection *connection) {
+        return connection->client && connection->has_failed;
+}
+
+/* Lets the loop do what is to be done, then waits until there is more. */
 static enum connection_result turn(struct connection *connection, int64_t duration_ms) {
-        struct mosquitto *client = connection->client;
         struct pollfd fds[] = {
-                { .fd = client ? mosquitto_socket(client) : -1, .events = POLLIN },
+                { .fd = uv_backend_fd(&connection->loop), .events = POLLIN },
                 { .fd = connection->config.hangup_fd },
         };
-        int r = MOSQ_ERR_SUCCESS;
+        int timeout_ms;
 
-        /* TLS shakes hands inside the library's reading; until then CONNECT waits, and must not keep us awake */
-        if (client && mosquitto_want_write(client) && (connection->is_ready || !connection->config.tls.tls))
-                fds[0].events |= POLLOUT;
-        poll_unless_interrupted(connection, fds, 2, duration_ms < TURN_MS ? duration_ms : TURN_MS);
+        uv_run(&connection->loop, UV_RUN_NOWAIT);
+        if (is_broken(connection))
+                return CONNECTION_FAILED;
+        timeout_ms = uv_loop_alive(&connection->loop) ? uv_backend_timeout(&connection->loop) : -1;
+        if (timeout_ms >= 0 && timeout_ms < duration_ms)
+                duration_ms = timeout_ms;
+        poll_unless_interrupted(connection, fds, 2, duration_ms);
         if (is_interrupted(connection) || fds[1].revents)
                 return CONNECTION_INTERRUPTED;
-        if (!client)
-                return CONNECTION_OK;
-
-        errno = 0;
-        if (fds[0].revents & ~POLLOUT)
-                r = mosquitto_loop_read(client, 1);
-        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client))
-                r = mosquitto_loop_write(client, 1);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_loop_misc(client);
-        if (r != MOSQ_ERR_SUCCESS)
-                connection_lose(connection, r); /* on_disconnect has mostly said it already */
-        return connection->has_failed ? CONNECTION_FAILED : CONNECTION_OK;
+        uv_run(&connection->loop, UV_RUN_NOWAIT);
+        return is_broken(connection) ? CONNECTION_FAILED : CONNECTION_OK;
 }
 
 enum connection_result connection_wait(struct connection *connection, const bool *done,
@@ -128,8 +256,7 @@ enum connection_result connection_wait(struct connection *connection, const bool
 }
 
 static bool has_more(const struct connection *connection) {
-        struct pollfd fd = { .fd = connection->client ? mosquitto_socket(connection->client) : -1,
-                             .events = POLLIN };
+        struct pollfd fd = { .fd = uv_backend_fd(&connection->loop), .events = POLLIN };
 
         return poll(&fd, 1, 0) > 0;
 }
@@ -144,7 +271,7 @@ enum connection_result connection_tend(struct connection *connection) {
         return result;
 }
 
-/* 2. Connecting. */
+/* 3. Connecting. */
 
 const struct endpoint *connection_endpoint(const struct connection *connection) {
         return &connection->config.endpoints[connection->at];
@@ -157,87 +284,51 @@ static int64_t endpoint_timeout_ms(const struct connection *connection) {
         return timeout_ms > 0 ? timeout_ms : 1;
 }
 
-static void on_alarm(int number) {
-        (void)number;
-}
-
-/*
- * Blocks, so that the library tries each of a host's addresses. An alarm gets it out of connect(2), and again,
- * soon after, out of the next address's.
- */
-static int connect_in_time(struct connection *connection) {
-        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
-        const struct connection_config *config = &connection->config;
-        struct itimerval never = { 0 }, timer = { .it_interval.tv_usec = 50000 };
-        struct sigaction action = { .sa_handler = on_alarm }, before;
-        const struct endpoint *endpoint = connection_endpoint(connection);
-        int64_t timeout_ms = endpoint_timeout_ms(connection);
-        int r;
-
-        if (config->session_expiry_s > 0) {
-                r = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL,
-                                                 config->session_expiry_s);
-                if (r != MOSQ_ERR_SUCCESS)
-                        return r;
-        }
-
-        timer.it_value.tv_sec = timeout_ms / 1000;
-        timer.it_value.tv_usec = timeout_ms % 1000 * 1000;
-        sigaction(SIGALRM, &action, &before);
-        setitimer(ITIMER_REAL, &timer, NULL);
-        r = mosquitto_connect_bind_v5(connection->client, endpoint->host, endpoint->port, KEEPALIVE_S, NULL,
-                                      properties);
-        setitimer(ITIMER_REAL, &never, NULL);
-        sigaction(SIGALRM, &before, NULL);
-        return r;
-}
-
-static enum connection_result fail_to_connect(struct connection *connection, int result, int error) {
-        const char *advice = "; is it running there? --host and --port say where it is";
-        struct duration_text timeout = duration_text(endpoint_timeout_ms(connection));
-
-        if (result == MOSQ_ERR_TLS || (result == MOSQ_ERR_ERRNO && error == EPROTO))
-                advice = connection_tls_advice(connection);
-        if (result == MOSQ_ERR_EAI)
-                return connection_fail(connection, "cannot connect to " BROKER ": %s%s",
-                                       BROKER_OF(connection), gai_strerror(error),
-                                       "; --host says where it is");
-        if (result == MOSQ_ERR_ERRNO && error == EINTR)
-                return connection_fail(connection, "cannot connect to " BROKER " within %s%s",
-                                       BROKER_OF(connection), timeout.text, advice);
-        return connection_fail(connection, "cannot connect to " BROKER ": %s%s", BROKER_OF(connection),
-                               result == MOSQ_ERR_ERRNO ? strerror(error) : mosquitto_strerror(result),
-                               advice);
-}
-
 static int make_client(struct connection *connection) {
         const struct connection_config *config = &connection->config;
-        struct mosquitto *client;
-        int r;
+        struct mqtt_client_config client_config = {
+                .endpoints = connection_endpoint(connection),
+                .n_endpoints = 1,
+                .client_id = config->client_id,
+                .keepalive_s = KEEPALIVE_S,
+                .receive_maximum = config->receive_maximum ? config->receive_maximum : UINT16_MAX,
+                .session_expiry_s = config->session_expiry_s,
+                .credentials = config->credentials,
+                .user_properties = config->user_properties,
+                .callbacks = { .connected = on_connected,
+                               .subscribed = on_subscribed,
+                               .lost = on_lost,
+                               .message = on_message,
+                               .dropped = on_dropped,
+                               .acknowledged = on_acknowledged },
+                .userdata = connection,
+        };
 
-        client = connection->client =
-                mosquitto_new(config->client_id, config->session_expiry_s == 0, connection);
-        if (!client)
-                return MOSQ_ERR_NOMEM;
+        return mqtt_client_new(&connection->client, &connection->loop, &client_config);
+}
 
-        r = mosquitto_int_option(client, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_int_option(client, MOSQ_OPT_TCP_NODELAY, 1);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_int_option(client, MOSQ_OPT_RECEIVE_MAXIMUM,
-                                         config->receive_maximum ? config->receive_maximum
-                                                                 : RECEIVE_MAXIMUM);
-        if (r == MOSQ_ERR_SUCCESS && config->user)
-                r = mosquitto_username_pw_set(client, config->user, config->password);
-        if (r == MOSQ_ERR_SUCCESS && credentials_set_tls(&config->tls, client) < 0)
-                r = MOSQ_ERR_TLS;
-        connection_listen(client);
-        return r;
+/* Tries the addresses of the endpoint until the connection serves or the endpoint's time is over. */
+static enum connection_result serve_until(struct connection *connection, int64_t until_ms) {
+        enum connection_result result = CONNECTION_OK;
+
+        connection->is_lost = true; /* not connected yet */
+        while (!connection->is_ready && result == CONNECTION_OK) {
+                int64_t left_ms = until_ms - monotonic_ms();
+
+                if (left_ms <= 0)
+                        return CONNECTION_TIME_OVER;
+                if (connection->is_lost) {
+                        connection->is_lost = false;
+                        mqtt_client_connect(connection->client);
+                }
+                result = turn(connection, left_ms);
+        }
+        return result;
 }
 
 static enum connection_result try_endpoint(struct connection *connection) {
         struct duration_text timeout = duration_text(endpoint_timeout_ms(connection));
-        int64_t began_ms = monotonic_ms();
+        int64_t until_ms = monotonic_ms() + endpoint_timeout_ms(connection);
         enum connection_result result;
         int r;
 
@@ -246,20 +337,19 @@ static enum connection_result try_endpoint(struct connection *connection) {
         connection->is_ready = false;
 
         r = make_client(connection);
-        if (r == MOSQ_ERR_SUCCESS)
-                r = connect_in_time(connection);
-        if (is_interrupted(connection))
-                return CONNECTION_INTERRUPTED;
-        if (r != MOSQ_ERR_SUCCESS)
-                return fail_to_connect(connection, r, errno);
+        if (r < 0)
+                return connection_fail(connection, "cannot connect to " BROKER ": %s%s",
+                                       BROKER_OF(connection), strerror(-r), tls_advice(connection));
 
-        result = connection_wait(connection, &connection->is_ready,
-                                 endpoint_timeout_ms(connection) - (monotonic_ms() - began_ms));
-        if (result == CONNECTION_TIME_OVER)
+        result = serve_until(connection, until_ms);
+        if (result != CONNECTION_TIME_OVER)
+                return result;
+        if (mqtt_client_is_reached(connection->client))
                 return connection_fail(connection,
                                        BROKER " does not answer within %s; is it an MQTT broker?",
                                        BROKER_OF(connection), timeout.text);
-        return connection->has_failed ? CONNECTION_FAILED : result;
+        return connection_fail(connection, "cannot connect to " BROKER " within %s" LOCATION_ADVICE,
+                               BROKER_OF(connection), timeout.text);
 }
 
 enum connection_result connection_open(struct connection *connection) {
@@ -281,22 +371,27 @@ bool connection_pass_over(struct connection *connection) {
         return connection->n_passed_over < connection->config.n_endpoints;
 }
 
-void connection_close(struct connection *connection) {
-        CLEANUP(mosquitto_property_free_all) mosquitto_property *properties = NULL;
+static void client_closed(void *userdata) {
+        struct connection *connection = userdata;
 
+        connection->client = NULL;
+}
+
+static void close_client(struct connection *connection, bool ends_session) {
         if (!connection->client)
                 return;
-        if (connection->ends_session)
-                mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL, 0);
         if (!connection->has_failed)
-                mosquitto_disconnect_v5(connection->client, 0, properties);
-        mosquitto_destroy(take_ptr(&connection->client));
+                mqtt_client_disconnect(connection->client, ends_session);
+        mqtt_client_close(connection->client, client_closed);
+        uv_run(&connection->loop, UV_RUN_DEFAULT);
+}
+
+void connection_close(struct connection *connection) {
+        close_client(connection, false);
 }
 
 void connection_end(struct connection *connection) {
-        connection->ends_session = connection->config.session_expiry_s > 0;
-        connection_close(connection);
-        connection->ends_session = false;
+        close_client(connection, connection->config.session_expiry_s > 0);
 }
 
 struct connection_limits connection_limits(const struct connection *connection) {
@@ -309,7 +404,10 @@ int connection_new(struct connection **ret_connection, const struct connection_c
         if (!connection)
                 return -ENOMEM;
 
-        mosquitto_lib_init();
+        if (uv_loop_init(&connection->loop) < 0) {
+                free(connection);
+                return -ENOMEM;
+        }
         connection->config = *config;
         *ret_connection = connection;
         return 0;
@@ -320,19 +418,18 @@ struct connection *connection_free(struct connection *connection) {
                 return NULL;
 
         connection_close(connection);
+        uv_loop_close(&connection->loop);
         free(connection);
-        mosquitto_lib_cleanup();
         return NULL;
 }
 
 enum connection_result connection_publish(struct connection *connection, const char *topic,
                                           struct slice payload, mosquitto_property *properties,
                                           int *ret_packet_id) {
-        int r = MOSQ_ERR_PAYLOAD_SIZE;
+        int r = MOSQ_ERR_NO_CONN;
 
-        if (payload.length <= MQTT_MAX_PAYLOAD)
-                r = mosquitto_publish_v5(connection->client, ret_packet_id, topic, (int)payload.length,
-                                         payload.data, 1, false, properties);
+        if (connection->client)
+                r = mqtt_client_publish(connection->client, topic, payload, properties, ret_packet_id);
         mosquitto_property_free_all(&properties);
 
         switch (r) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <mosquitto.h>
 #include <signal.h>
 #include <stdint.h>
 
@@ -10,8 +9,9 @@
 #include "io/credentials.h"
 
 /*
- * A connection to the broker for somebody who does one thing at a time. Nothing happens but within its calls,
- * and each of them ends in time; only looking up a host's name takes as long as the system's resolver lets it.
+ * A connection to the broker for a program that does one thing at a time: an MQTT client (io/mqtt_client.h) on an event
+ * loop of its own, which runs within the calls below and at no other time. Each call ends in time; only the end of a
+ * connection waits for a name that is being looked up.
  */
 struct connection;
 
@@ -25,9 +25,7 @@ enum connection_result {
 struct connection_config {
         const struct endpoint *endpoints; /* tried in turn */
         size_t n_endpoints;
-        const char *user;       /* NULL: none */
-        const char *password;   /* NULL: none */
-        struct credentials tls; /* what of it is about TLS */
+        struct credentials credentials;
         const char *client_id;
         int64_t timeout_ms; /* for connection_open(), all endpoints together */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Defaults, environment, command line, each over what the one before has left. Only then is it known which
- * command this is, and what of all that goes with it.
+ * Reads defaults, environment and command line, each of which overrides the one before. Only then is the command known,
+ * and with it which of the options it takes.
  */
 
 #include "ctl/options.h"
@@ -17,7 +17,6 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "config.h"
-#include "ctl/help.h"
 #include "ctl/input.h"
 #include "ctl/option_table.h"
 #include "ctl/output.h"
@@ -27,9 +26,9 @@
 
 struct parser {
         struct options *options;
-        char *const *arguments; /* those that are left, NULL-terminated */
-        uint64_t seen;          /* rows of the table that the command line has used, a bit each */
-        bool has_nex_word;      /* the word at nex_word stands behind --nex: its VALUE, or KEY, or VALUE */
+        struct arguments arguments;
+        uint64_t seen;     /* options that the command line has given, a bit for each row of the table */
+        bool has_nex_word; /* the word at nex_word follows --nex: it may be its VALUE, or KEY or VALUE */
         size_t nex_word;
 };
 
@@ -43,37 +42,22 @@ static enum options_result wrong(const struct options *options, const char *argu
 
 static enum options_result set(struct options *options, const struct option *option, const char *name,
                                const char *value) {
-        char text[512];
+        struct option_fault fault;
 
-        if (option->set(options, value) == 0)
-                return OPTIONS_RUN;
-
-        /* a URL may have a password in it */
-        snprintf(text, sizeof(text), "%s was expected%s%s%s",
-                 option->expected ? option->expected : "mqtt://[USER[:PASSWORD]@]HOST[:PORT]",
-                 option->expected ? ", not \"" : "",
-                 option->expected ? LOG_TEXT(slice_from_string(value)) : "", option->expected ? "\"" : "");
-        return wrong(options, name, text);
+        return option_apply(option, options, value, &fault) ? OPTIONS_RUN : wrong(options, name, fault.text);
 }
 
 static enum options_result read_environment(struct options *options) {
         enum options_result result = OPTIONS_RUN;
 
-        for (size_t i = 0; i < n_options && result == OPTIONS_RUN; i++) {
-                const char *name = option_table[i].environment;
-                const char *value = name ? getenv(name) : NULL;
+        for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++) {
+                struct option_variable variable = option_variable(&ctl_options[i]);
+                const char *value = *variable.name ? getenv(variable.name) : NULL;
 
                 if (value && *value)
-                        result = set(options, &option_table[i], name, value);
+                        result = set(options, &ctl_options[i], variable.name, value);
         }
         return result;
-}
-
-/* The command line. */
-
-/* No option begins with a digit: -90s is a duration, -5 a value. */
-static bool is_word(const char *argument) {
-        return argument[0] != '-' || argument[1] == '\0' || (argument[1] >= '0' && argument[1] <= '9');
 }
 
 static void add_word(struct parser *parser, const char *word) {
@@ -87,59 +71,43 @@ static void add_word(struct parser *parser, const char *word) {
         options->words[options->n_words++] = word;
 }
 
-/* argument begins with one dash or two; value is what stands behind its '=', or NULL. */
-static enum options_result read_option(struct parser *parser, struct slice name, const char *value,
-                                       const struct option *option) {
+static enum options_result take_option(struct parser *parser, const struct argument *argument) {
+        const struct arguments *rest = &parser->arguments;
         struct options *options = parser->options;
-        char shown[64];
+        char name[64];
 
-        snprintf(shown, sizeof(shown), "%.*s", (int)(name.length < 60 ? name.length : 60),
-                 (const char *)name.data);
-        if (!option)
-                return wrong(options, shown, "no such option");
+        /* without the value, which may be a URL with a password */
+        snprintf(name, sizeof(name), "%.*s", (int)(argument->name.length < 60 ? argument->name.length : 60),
+                 (const char *)argument->name.data);
+        if (!argument->option)
+                return wrong(options, name, "no such option");
 
-        parser->seen |= UINT64_C(1) << (option - option_table);
-        if (!option->argument && value)
-                return wrong(options, shown, "takes no value");
-
-        if (option->argument && option->argument[0] == '[') {
+        parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
+        if (!argument->value) {
                 parser->has_nex_word =
-                        !value && options->command && *parser->arguments && is_word(*parser->arguments);
+                        options->command && rest->at < rest->end && argument_is_word(*rest->at);
                 parser->nex_word = options->n_words;
-        } else if (option->argument && !value) {
-                value = *parser->arguments;
-                if (!value) {
-                        char text[128];
-
-                        snprintf(text, sizeof(text), "%s was expected behind it",
-                                 option->expected ? option->expected : "a URL");
-                        return wrong(options, shown, text);
-                }
-                parser->arguments++;
         }
-        return set(options, option, shown, value);
+        return set(options, argument->option, name, argument->value);
 }
 
-static enum options_result read_argument(struct parser *parser) {
-        const char *argument = *parser->arguments++;
-        struct slice text = slice_from_string(argument), name, value;
+static enum options_result read_arguments(struct parser *parser) {
+        enum options_result result = OPTIONS_RUN;
 
-        if (is_word(argument)) {
-                add_word(parser, argument);
-                return OPTIONS_RUN;
-        }
-        if (strcmp(argument, "--") == 0) {
-                while (*parser->arguments)
-                        add_word(parser, *parser->arguments++);
-                return OPTIONS_RUN;
-        }
+        while (result == OPTIONS_RUN) {
+                struct argument argument;
 
-        name = slice_split(text, '=', &value);
-        if (argument[1] == '-')
-                return read_option(parser, name, (const char *)value.data,
-                                   option_find((struct slice){ name.data + 2, name.length - 2 }));
-        return read_option(parser, name, (const char *)value.data,
-                           name.length == 2 ? option_find_letter(argument[1]) : NULL);
+                switch (arguments_next(&parser->arguments, &argument)) {
+                case ARGUMENT_END:
+                        return OPTIONS_RUN;
+                case ARGUMENT_WORD:
+                        add_word(parser, argument.text);
+                        break;
+                default:
+                        result = take_option(parser, &argument);
+                }
+        }
+        return result;
 }
 
 /* What goes with what. */
@@ -157,9 +125,11 @@ bool options_ask_directory(const struct options *options) {
 static enum options_result check_url(const struct parser *parser) {
         const struct options *options = parser->options;
         bool is_for_pages = asks_pages(options);
-        bool is_on_command_line =
-                parser->seen & UINT64_C(1) << (option_find(SLICE_LITERAL("url")) - option_table);
+        bool is_on_command_line = false;
 
+        for (size_t i = 0; i < n_ctl_options; i++)
+                if (parser->seen & UINT64_C(1) << i && strcmp(ctl_options[i].flag, "--url") == 0)
+                        is_on_command_line = true;
         if (!is_on_command_line || is_for_pages == options->is_http_url_given)
                 return OPTIONS_RUN;
         return wrong(options, "--url",
@@ -173,14 +143,9 @@ static enum options_result check_options(const struct parser *parser) {
         const struct options *options = parser->options;
         uint32_t command = OPTION_FOR(options->command - commands);
 
-        for (size_t i = 0; i < n_options; i++) {
-                char name[64];
-
-                if (!(parser->seen & UINT64_C(1) << i) || option_table[i].commands & command)
-                        continue;
-                snprintf(name, sizeof(name), "--%s", option_table[i].name);
-                return wrong(options, name, "not an option of this command");
-        }
+        for (size_t i = 0; i < n_ctl_options; i++)
+                if (parser->seen & UINT64_C(1) << i && !(ctl_options[i].commands & command))
+                        return wrong(options, ctl_options[i].flag, "not an option of this command");
         if (options->nx && options->nex)
                 return wrong(options, "--nx", "does not go with --nex");
         return OPTIONS_RUN;
@@ -340,7 +305,7 @@ static enum options_result print_help(const struct options *options) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
 
         if (options->help)
-                help_append(&text, options->command);
+                command_append_help(&text, options->command);
         else
                 buf_append_string(&text, "statestorectl " STATESTORED_VERSION "\n");
         output_write(&text);
@@ -348,23 +313,31 @@ static enum options_result print_help(const struct options *options) {
 }
 
 enum options_result options_init(struct options *options, int n_arguments, char *const *arguments) {
-        struct parser parser = { .options = options, .arguments = arguments + (n_arguments > 0) };
-        enum options_result result;
+        struct parser parser = {
+                .options = options,
+                .arguments = { .options = ctl_options,
+                               .n_options = n_ctl_options,
+                               .at = arguments + (n_arguments > 0), /* past the program's name */
+                               .end = arguments + n_arguments,
+                               .has_words = true },
+        };
+        enum options_result result = OPTIONS_RUN;
 
         *options = (struct options){ 0 };
         options->words = calloc((size_t)n_arguments + 1, sizeof(*options->words));
         if (!options->words)
                 return wrong(options, "memory", "out of it");
 
-        for (size_t i = 0; i < n_options; i++)
-                if (option_table[i].initial)
-                        option_table[i].set(options, option_table[i].initial);
+        for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++)
+                if (ctl_options[i].initial)
+                        result = set(options, &ctl_options[i], ctl_options[i].flag, ctl_options[i].initial);
         options->is_url_given = false;
         options->is_tls_given = false;
 
-        result = read_environment(options);
-        while (result == OPTIONS_RUN && *parser.arguments)
-                result = read_argument(&parser);
+        if (result == OPTIONS_RUN)
+                result = read_environment(options);
+        if (result == OPTIONS_RUN)
+                result = read_arguments(&parser);
         if (result != OPTIONS_RUN)
                 return result;
         return options->help || options->version ? print_help(options) : settle(&parser);

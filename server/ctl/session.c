@@ -292,16 +292,18 @@ static int make_topics(struct session *session) {
 }
 
 struct connection_config connection_config_of(const struct options *options) {
-        return (struct connection_config){
+        struct connection_config config = {
                 .endpoints = options->endpoints,
                 .n_endpoints = options->n_endpoints,
-                .user = options->user,
-                .password = options->password,
-                .tls = options->tls,
+                .credentials = options->tls,
                 .client_id = options->client_id,
                 .timeout_ms = options->timeout_ms,
                 .hangup_fd = -1,
         };
+
+        config.credentials.user = options->user;
+        config.credentials.password = options->password;
+        return config;
 }
 
 int session_new(struct session **ret_session, const struct session_config *config) {

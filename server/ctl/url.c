@@ -2,128 +2,74 @@
 
 #include "ctl/url.h"
 
+#include <ctype.h>
+#include <curl/curl.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "common/parse.h"
 
 #define SCHEME       "mqtt://"
 #define PORT_DEFAULT 1883
 
-int port_parse(const char *text, uint16_t *ret_port) {
-        uint64_t port;
-
-        if (parse_uint64(slice_from_string(text), &port) < 0 || port < 1 || port > UINT16_MAX)
-                return -EINVAL;
-
-        *ret_port = (uint16_t)port;
-        return 0;
-}
-
-static int hex_digit(char digit) {
-        static const char digits[] = "0123456789abcdef";
-        const char *found = digit ? strchr(digits, digit | 0x20) : NULL;
-
-        return found ? (int)(found - digits) : -EINVAL;
-}
-
-/* In place: the text only gets shorter. */
-static int decode_percent(char *text) {
-        char *to = text;
-
-        for (; *text; text++) {
-                int high, low;
-
-                if (*text != '%') {
-                        *to++ = *text;
-                        continue;
-                }
-                high = hex_digit(text[1]);
-                low = high < 0 ? high : hex_digit(text[2]);
-                if (low < 0 || high + low == 0)
-                        return -EINVAL;
-                *to++ = (char)(high << 4 | low);
-                text += 2;
+/* libcurl leaves %zz as it is; a URL that has it is wrong. */
+static bool has_wrong_escape(const char *text) {
+        while ((text = strchr(text, '%'))) {
+                text++;
+                if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]))
+                        return true;
         }
-        *to = '\0';
-        return 0;
+        return false;
 }
 
-/* Ends the text at the separator and returns what follows it, or NULL where there is none. */
-static char *cut_at(char *separator) {
-        if (!separator)
-                return NULL;
-        *separator = '\0';
-        return separator + 1;
+static void cleanup_parts(CURLU **parts) {
+        curl_url_cleanup(*parts);
 }
 
-static int read_user(struct url *url, char *user) {
-        char *password = cut_at(strchr(user, ':'));
-
-        if (decode_percent(user) < 0 || (password && decode_percent(password) < 0) || !*user)
-                return -EINVAL;
-
-        url->user = user;
-        url->password = password;
-        return 0;
+static void cleanup_text(char **text) {
+        curl_free(*text);
 }
 
-static int read_host(struct url *url, char *host) {
-        char *port;
+/* Reads a part, which may be absent. False: it cannot be decoded, or there is no memory. */
+static bool read_part(CURLU *parts, CURLUPart part, char **ret_text) {
+        CURLUcode code = curl_url_get(parts, part, ret_text, CURLU_URLDECODE);
 
-        if (*host == '[') {
-                port = cut_at(strchr(host, ']'));
-                host++;
-                if (!port || (*port && *port != ':'))
-                        return -EINVAL;
-                port = *port ? port + 1 : NULL;
-        } else {
-                port = cut_at(strchr(host, ':'));
-        }
-
-        url->host = host;
-        url->port = PORT_DEFAULT;
-        if (!*host)
-                return -EINVAL;
-        return port ? port_parse(port, &url->port) : 0;
+        return code == CURLUE_OK || (code >= CURLUE_NO_SCHEME && code <= CURLUE_NO_ZONEID);
 }
 
-int url_init(struct url *url, const char *text) {
-        CLEANUP(url_deinit) struct url read = { 0 };
-        char *user = NULL, *host, *path;
-        int r = 0;
+int url_init(struct url *ret_url, const char *text) {
+        CLEANUP(cleanup_parts) CURLU *parts = curl_url();
+        CLEANUP(cleanup_text) char *port = NULL;
+        CLEANUP(cleanup_text) char *zone = NULL; /* of an IPv6 address; --host takes one */
+        CLEANUP(url_deinit) struct url url = { .port = PORT_DEFAULT };
+        const char *path;
 
-        if (strncmp(text, SCHEME, strlen(SCHEME)) != 0)
+        if (strncmp(text, SCHEME, strlen(SCHEME)) != 0 || has_wrong_escape(text))
+                return -EINVAL;
+        path = strpbrk(text + strlen(SCHEME), "/?#");
+        if (path && strcmp(path, "/") != 0)
                 return -EINVAL;
 
-        read.text = strdup(text + strlen(SCHEME));
-        if (!read.text)
-                return -ENOMEM;
-
-        host = cut_at(strrchr(read.text, '@'));
-        if (host)
-                user = read.text;
-        else
-                host = read.text;
-        path = cut_at(strchr(host, '/'));
-        if (path && *path)
+        if (curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
+            !read_part(parts, CURLUPART_HOST, &url.host) || !read_part(parts, CURLUPART_ZONEID, &zone) ||
+            !read_part(parts, CURLUPART_PORT, &port) || !read_part(parts, CURLUPART_USER, &url.user) ||
+            !read_part(parts, CURLUPART_PASSWORD, &url.password))
+                return -EINVAL;
+        if (port)
+                url.port = (uint16_t)strtoul(port, NULL, 10); /* libcurl has seen that it fits */
+        if (zone || url.port == 0 || (url.user && !*url.user))
                 return -EINVAL;
 
-        if (user)
-                r = read_user(&read, user);
-        if (r == 0)
-                r = read_host(&read, host);
-        if (r < 0)
-                return r;
-
-        *url = read;
-        read.text = NULL;
+        *ret_url = url;
+        url = (struct url){ 0 };
         return 0;
 }
 
 void url_deinit(struct url *url) {
-        free(url->text);
+        curl_free(url->host);
+        curl_free(url->user);
+        curl_free(url->password);
         *url = (struct url){ 0 };
 }

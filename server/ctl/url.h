@@ -4,22 +4,18 @@
 #include <stdint.h>
 
 /*
- * mqtt://[user[:password]@]host[:port][/]: user and password may be %-encoded, an IPv6 address stands in
- * brackets, the port is 1883 unless given.
+ * The parts of mqtt://[user[:password]@]host[:port][/]. User and password may be %-encoded. An IPv6 address stands in
+ * brackets, in the URL and in host. The texts are libcurl's; url_deinit() frees them.
  */
 struct url {
-        char *text; /* owned; what the others point into */
-        const char *host;
-        uint16_t port;
-        const char *user;     /* NULL: none */
-        const char *password; /* NULL: none */
+        char *host;
+        uint16_t port;  /* 1883 where the URL has none */
+        char *user;     /* NULL: none */
+        char *password; /* NULL: none */
 };
 
-/* Returns 0, -EINVAL for text that is not of the form, or -ENOMEM. */
-int url_init(struct url *url, const char *text);
+/* Returns 0, or -EINVAL for text that is not of the form. *ret_url is written on success only. */
+int url_init(struct url *ret_url, const char *text);
 
-/* All zeros may be given too, and is what is left. */
+/* Accepts all zeros, and leaves them. */
 void url_deinit(struct url *url);
-
-/* A port from 1 to 65535. Returns 0 or -EINVAL. */
-int port_parse(const char *text, uint16_t *ret_port);

@@ -43,8 +43,9 @@ static void close_file(FILE **file) {
 }
 
 int credentials_set_password(const struct credentials *credentials, struct mosquitto *client) {
-        CLEANUP(cleanup_free) char *password = NULL;
+        CLEANUP(cleanup_free) char *line = NULL;
         CLEANUP(close_file) FILE *file = NULL;
+        const char *password = credentials->password;
         size_t capacity = 0;
 
         if (credentials->password_file) {
@@ -53,9 +54,10 @@ int credentials_set_password(const struct credentials *credentials, struct mosqu
                         return -errno;
 
                 errno = 0;
-                if (getline(&password, &capacity, file) < 0)
+                if (getline(&line, &capacity, file) < 0)
                         return errno ? -errno : -ENODATA;
-                password[strcspn(password, "\r\n")] = '\0';
+                line[strcspn(line, "\r\n")] = '\0';
+                password = line;
         }
 
         return mqtt_error(mosquitto_username_pw_set(client, credentials->user, password));

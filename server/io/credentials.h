@@ -3,11 +3,10 @@
 
 #include <mosquitto.h>
 
-/*
- * How we prove to the broker who we are, and it to us. All texts are borrowed; NULL is "none".
- */
+/* How we prove to the broker who we are, and it to us. All texts are borrowed; NULL is "none". */
 struct credentials {
         const char *user;
+        const char *password;        /* where there is no file */
         const char *password_file;   /* its first line; read anew for every connection, for tokens change */
         const char *tls_ca_file;     /* whom to trust */
         const char *tls_certificate; /* ours, with its key */

@@ -7,13 +7,12 @@
 
 #include "common/endpoint.h"
 #include "common/message.h"
-#include "io/credentials.h"
+#include "io/mqtt_client.h"
 #include "io/refusal.h"
 
 /*
- * The connection to the broker: libmosquitto on a libuv loop. It connects, comes back by itself after growing,
- * jittered pauses for as long as it lives, and keeps its MQTT session meanwhile: so what is sent to us
- * while we are away waits at the broker.
+ * The daemon's connection to the broker. It connects, comes back by itself after growing, jittered pauses for as long as
+ * it lives, and keeps its MQTT session meanwhile: so what is sent to us while we are away waits at the broker.
  *
  * Callbacks come from the loop, never from within a call to the link. Not thread-safe.
  */
@@ -102,15 +101,8 @@ bool link_has_room(const struct link *link);
 /* The broker's maximum packet size, as of the present or the last connection; before the first that of MQTT. */
 uint32_t link_max_packet_bytes(const struct link *link);
 
-enum link_reading {
-        LINK_READS,       /* once per wake-up, what the socket gives at once */
-        LINK_READS_AHEAD, /* several times: the user has a backlog, and what comes may be due before it */
-        LINK_WRITES_FIRST, /* as LINK_READS_AHEAD, when nothing is left to write: acknowledgements come the way requests do */
-        LINK_READS_NOTHING, /* once it is up */
-};
-
-/* LINK_READS at start. */
-void link_set_reading(struct link *link, enum link_reading reading);
+/* MQTT_READS at start. */
+void link_set_reading(struct link *link, enum mqtt_reading reading);
 
 /* The endpoint that is, or was last, tried. */
 const struct endpoint *link_endpoint(const struct link *link);

@@ -118,8 +118,7 @@ int mqtt_properties_new(mosquitto_property **ret_properties, const struct messag
 
         r = mosquitto_property_add_byte(&properties, MQTT_PROP_PAYLOAD_FORMAT_INDICATOR, 0);
         if (r == MOSQ_ERR_SUCCESS)
-                r = mosquitto_property_add_string(&properties, MQTT_PROP_CONTENT_TYPE,
-                                                  MESSAGE_CONTENT_TYPE);
+                r = mosquitto_property_add_string(&properties, MQTT_PROP_CONTENT_TYPE, MESSAGE_CONTENT_TYPE);
         if (r == MOSQ_ERR_SUCCESS && message->correlation_data.data)
                 r = mosquitto_property_add_binary(&properties, MQTT_PROP_CORRELATION_DATA,
                                                   message->correlation_data.data,

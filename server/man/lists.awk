@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fills the lists of a manual page: reads a table of tab-parted lines, as print_options and print_commands write it,
-# then a page for scdoc, in which a line @name@ stands for a list.
+# Fills the lists of a manual page: reads a table, as print_options and print_commands write it, of lines of fields
+# separated by tabs, then a page for scdoc, in which a line @name@ stands for a list.
 #
 # usage: awk -v version=VERSION -f lists.awk TABLE PAGE
 
@@ -13,8 +13,7 @@ FILENAME == ARGV[1] && $1 == "help"    { help[$2] = help[$2] $3 "\n"; next }
 FILENAME == ARGV[1]                    { rows[++n_rows] = $0; next }
 
 # What the page is.
-/^@flags@$/        { each_row("flag"); next }
-/^@settings@$/     { each_row("setting"); next }
+/^@settings@$/     { each_setting(); next }
 /^@commands@$/     { for (i = 1; i <= n_commands; i++) command(commands[i]); next }
 /^@options@$/      { options_of(""); next }
 /^@[a-z-]*@$/      { print "lists.awk: no such list: " $0 >"/dev/stderr"; exit 1 }
@@ -33,35 +32,27 @@ function underlined(text) { return text == "" ? "" : "_" literal(text) "_" }
 # Not where it begins with a value that it explains.
 function sentence(text) { return text ~ /^[^ ]*:/ ? text : toupper(substr(text, 1, 1)) substr(text, 2) }
 
-function each_row(what,   i, fields) {
+function each_setting(   i, fields) {
         section = ""
         for (i = 1; i <= n_rows; i++) {
                 split(rows[i], fields, FS)
-                if (what == "flag")
-                        flag(fields)
-                else
+                if (fields[9] != "")
                         setting(fields)
         }
 }
 
-# print_options: section, name, flag, argument, variable, default, what is expected, live or restart, help.
-function flag(fields) {
-        print bold(fields[3]) (fields[4] == "" ? "" : " " underlined(fields[4]))
-        print "\t" literal(sentence(fields[9])) "." (fields[6] == "" ? "" : " Default: " bold(fields[6]) ".")
-        print ""
-}
-
+# Fields as option_print() writes them.
 function setting(fields) {
-        if (fields[1] != section)
-                print "## [" literal(fields[1]) "]\n"
-        section = fields[1]
+        if (fields[9] != section)
+                print "## [" literal(fields[9]) "]\n"
+        section = fields[9]
 
-        print bold(fields[2]) " = " underlined(fields[4] == "" ? "on|off" : fields[4])
-        print "\t" literal(sentence(fields[9])) "."
-        printf "\tExpected: %s. %s. %s. ", literal(trimmed(fields[7])),
+        print bold(fields[10]) " = " underlined(fields[4] == "" ? "on|off" : fields[4])
+        print "\t" literal(sentence(fields[7])) "."
+        printf "\tExpected: %s. %s. %s. ", literal(trimmed(fields[11])),
                fields[6] == "" ? "No default" : "Default: " bold(fields[6]),
-               fields[8] == "live" ? "SIGHUP changes it" : "A change needs a restart"
-        print "Flag " bold(fields[3]) ", variable " bold(fields[5]) "."
+               fields[12] == "live" ? "SIGHUP changes it" : "A change needs a restart"
+        print "Flag " bold("--" fields[2]) ", variable " bold(fields[5]) "."
         print ""
 }
 
@@ -70,7 +61,7 @@ function trimmed(text) {
         return text
 }
 
-# print_commands: "option", name, letter, argument, variable, default, help, and the commands that take it; none: all.
+# The options of a command; "": those of all commands, or of a program without any.
 function options_of(name,   i, fields) {
         for (i = 1; i <= n_rows; i++) {
                 split(rows[i], fields, FS)

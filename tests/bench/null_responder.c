@@ -17,7 +17,7 @@
 #include "bench/ready_file.h"
 #include "common/cleanup.h"
 #include "common/topics.h"
-#include "io/client.h"
+#include "io/mqtt_client.h"
 
 #define KEEPALIVE_S      20
 #define MISC_INTERVAL_MS 1000
@@ -130,9 +130,13 @@ static void misc(uv_timer_t *timer) {
 
 static void open_responder(struct responder *responder, uv_loop_t *loop, const char *client_id,
                            uint64_t port) {
+        struct mqtt_client_config config = { .client_id = client_id,
+                                             .receive_maximum = UINT16_MAX,
+                                             .session_expiry_s = 3600 };
+
         answer_fill(&responder->answer);
         mosquitto_lib_init();
-        if (client_new(&responder->client, client_id, &(struct credentials){ 0 }, responder) < 0)
+        if (mqtt_library_new(&responder->client, &config, responder) < 0)
                 fail("no client");
         mosquitto_connect_v5_callback_set(responder->client, on_connect);
         mosquitto_subscribe_callback_set(responder->client, on_subscribe);

@@ -66,7 +66,7 @@ def test_volumes_are_there_and_the_password_is_the_secrets(pod, container):
 
 
 def test_probes_ask_pages_that_are_served(container):
-    pages = set(re.findall(r'\{ "(/\w+)"', (REPOSITORY / "server" / "pages.c").read_text()))
+    pages = set(re.findall(r'\{ "(/\w+)"', (REPOSITORY / "server" / "http_pages.c").read_text()))
     [port] = container["ports"]
 
     assert environment(container)["STATESTORE_HTTP_LISTEN"].endswith(f":{port['containerPort']}")

@@ -2,6 +2,7 @@
 """statestorectl under TLS: the same options as the store's, trusting as the store does."""
 
 import os
+import socket
 import subprocess
 
 import pytest
@@ -62,6 +63,16 @@ def test_without_tls_such_a_broker_is_not_understood(site):
     result = ctl(site, "ping")
 
     assert result.returncode == 3 and result.stderr
+
+
+def test_a_refused_connection_is_an_error_before_the_timeout():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        result = subprocess.run([CTL, "--tls", "on", "--port", str(closed.getsockname()[1]), "--timeout", "1h", "ping"],
+                                capture_output=True, text=True, timeout=30)
+
+    assert result.returncode == 3
+    assert "Connection refused" in result.stderr
 
 
 @pytest.mark.parametrize("site", [("require_certificate true",)], indirect=True)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/pages.h"
+#include "ctl/scan_pages.h"
 
 #include <stdlib.h>
 

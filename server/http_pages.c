@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pages.h"
+#include "http_pages.h"
 
 #include "common/system_clock.h"
 #include "metrics.h"

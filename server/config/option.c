@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "config/option.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "common/endpoint.h"
+#include "common/log.h"
+#include "common/parse.h"
+
+/* 1. Values. */
+
+static void *field_of(void *config, const struct option *option) {
+        return (char *)config + option->field;
+}
+
+int option_set_text(void *config, const struct option *option, const char *value) {
+        if (!*value)
+                return -EINVAL;
+        *(const char **)field_of(config, option) = value;
+        return 0;
+}
+
+int option_set_number(void *config, const struct option *option, const char *value) {
+        return parse_uint64(slice_from_string(value), field_of(config, option));
+}
+
+int option_set_size(void *config, const struct option *option, const char *value) {
+        return parse_size(slice_from_string(value), field_of(config, option));
+}
+
+int option_set_port(void *config, const struct option *option, const char *value) {
+        uint64_t port;
+
+        if (parse_uint64(slice_from_string(value), &port) < 0 || port > UINT16_MAX)
+                return -EINVAL;
+        *(uint16_t *)field_of(config, option) = (uint16_t)port;
+        return 0;
+}
+
+int option_set_hosts(void *config, const struct option *option, const char *value) {
+        int r = endpoints_check(slice_from_string(value));
+
+        if (r == 0)
+                *(const char **)field_of(config, option) = value;
+        return r;
+}
+
+int option_set_switch(void *config, const struct option *option, const char *value) {
+        if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+                return -EINVAL;
+        *(bool *)field_of(config, option) = strcmp(value, "on") == 0;
+        return 0;
+}
+
+static bool may_lack_value(const struct option *option) {
+        size_t length = option->argument ? strlen(option->argument) : 0;
+
+        return length > 0 && option->argument[0] == '[' && option->argument[length - 1] == ']';
+}
+
+bool option_apply(const struct option *option, void *config, const char *value,
+                  struct option_fault *ret_fault) {
+        bool is_shown = value && !option->is_secret;
+
+        if ((value || may_lack_value(option)) && option->set(config, option, value) == 0)
+                return true;
+
+        snprintf(ret_fault->text, sizeof(ret_fault->text), "%s was expected%s%s%s", option->expected,
+                 is_shown ? ", not \"" : "", is_shown ? LOG_TEXT(slice_from_string(value)) : "",
+                 is_shown ? "\"" : "");
+        return false;
+}
+
+struct option_variable option_variable(const struct option *option) {
+        struct option_variable variable = { "" };
+
+        if (option->section)
+                snprintf(variable.name, sizeof(variable.name), "STATESTORE_%s_%s", option->section,
+                         option->name);
+        else if (option->has_variable)
+                snprintf(variable.name, sizeof(variable.name), "STATESTORE_%s", option->flag + 2);
+        for (char *at = variable.name; *at; at++)
+                *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+        return variable;
+}
+
+/* 2. Arguments. */
+
+/* No option begins with a digit: -90s is a duration, -5 a value. */
+bool argument_is_word(const char *text) {
+        return text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9');
+}
+
+static const struct option *find_option(const struct arguments *arguments, struct slice name) {
+        for (size_t i = 0; i < arguments->n_options; i++) {
+                const struct option *option = &arguments->options[i];
+                const uint8_t letter[] = { '-', (uint8_t)option->letter };
+
+                if (slice_equal(name, slice_from_string(option->flag)) ||
+                    (option->letter && slice_equal(name, (struct slice){ letter, 2 })))
+                        return option;
+        }
+        return NULL;
+}
+
+/* Returns the first of the values that follow the option; NULL: some of them are missing. */
+static const char *take_values(struct arguments *arguments, const struct option *option) {
+        char *const *first = arguments->at;
+
+        if (!option->argument)
+                return "on";
+        if (may_lack_value(option))
+                return NULL;
+        for (const char *word = option->argument; word; word = strchr(word + 1, ' ')) {
+                if (arguments->at == arguments->end)
+                        return NULL;
+                arguments->at++;
+        }
+        return *first;
+}
+
+enum argument_kind arguments_next(struct arguments *arguments, struct argument *ret_argument) {
+        const char *text;
+        struct slice value;
+
+        if (arguments->at == arguments->end)
+                return ARGUMENT_END;
+        text = *arguments->at++;
+        if (arguments->has_words && !arguments->is_past_options && strcmp(text, "--") == 0) {
+                arguments->is_past_options = true;
+                return arguments_next(arguments, ret_argument);
+        }
+
+        *ret_argument = (struct argument){ .text = text, .values = arguments->at };
+        if (arguments->is_past_options || argument_is_word(text))
+                return ARGUMENT_WORD;
+        ret_argument->name = slice_split(slice_from_string(text), '=', &value);
+        ret_argument->option = find_option(arguments, ret_argument->name);
+        if (!ret_argument->option)
+                return ARGUMENT_UNKNOWN;
+        ret_argument->value =
+                value.data ? (const char *)value.data : take_values(arguments, ret_argument->option);
+        return ARGUMENT_OPTION;
+}
+
+/* 3. Help, and the tables for the build. */
+
+void help_append_row(struct buf *help, size_t column, const char *left, const char *right) {
+        size_t length = strlen(left);
+
+        buf_append_string(help, "  ");
+        buf_append_string(help, left);
+        do
+                buf_append_string(help, " ");
+        while (++length < column);
+        buf_append_string(help, right);
+}
+
+/* Where else its value comes from. The variable of an option of the file follows from its section and name. */
+static void append_origin(struct buf *help, size_t column, const struct option *option) {
+        char origin[128] = "";
+
+        if (option->has_variable)
+                snprintf(origin, sizeof(origin), " [%s]", option_variable(option).name);
+        if (option->initial && option->argument)
+                snprintf(origin + strlen(origin), sizeof(origin) - strlen(origin), " (%s)", option->initial);
+
+        if (option->has_variable && column + strlen(option->help) + strlen(origin) > HELP_LINE_LENGTH_MAX) {
+                buf_append_string(help, "\n");
+                help_append_row(help, column, "", origin + 1);
+        } else {
+                buf_append_string(help, origin);
+        }
+        buf_append_string(help, "\n");
+}
+
+void help_append_option(struct buf *help, size_t column, const struct option *option) {
+        char left[64] = "";
+
+        if (option->letter)
+                snprintf(left, sizeof(left), "-%c, ", option->letter);
+        snprintf(left + strlen(left), sizeof(left) - strlen(left), option->argument ? "%s %s" : "%s",
+                 option->flag, option->argument);
+        help_append_row(help, column, left, option->help);
+        append_origin(help, column, option);
+}
+
+static const char *or_nothing(const char *text) {
+        return text ? text : "";
+}
+
+void option_print(const struct option *option, const char *commands) {
+        printf("option\t%s\t%.*s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", option->flag + 2,
+               option->letter != 0, &option->letter, or_nothing(option->argument),
+               option_variable(option).name, or_nothing(option->initial), option->help, commands,
+               or_nothing(option->section), or_nothing(option->name), option->expected,
+               option->is_live ? "live" : "restart");
+}
