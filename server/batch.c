@@ -223,10 +223,9 @@ void publisher_send_connection(struct publisher *publisher, struct slice topic, 
 }
 
 static void publish_hold(struct publisher *publisher, const struct hold *hold) {
-        publisher_send_connection(publisher,
-                                  hold->is_held ? SLICE_LITERAL(BROKER_SIDE_HOLD)
-                                                : SLICE_LITERAL(BROKER_SIDE_RELEASE),
-                                  hold->connection);
+        publisher_send_connection(
+                publisher, hold->is_held ? SLICE_LITERAL(COMPANION_TRACK) : SLICE_LITERAL(COMPANION_UNTRACK),
+                hold->connection);
 }
 
 static void publish_reply(const struct batch *batch, size_t i, struct publisher *publisher, struct now now) {
@@ -245,13 +244,13 @@ static void publish_reply(const struct batch *batch, size_t i, struct publisher 
 static void publish_notification(struct publisher *publisher, struct registration *registration, bool is_set,
                                  struct message message) {
         struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
-        struct broker_side_pair correlation;
+        struct companion_pair correlation;
         uint16_t id;
 
         message.topic = topic;
         if (publisher->direct) {
-                correlation = broker_side_pair(registration->connection, ++publisher->last_sequence);
-                message.topic = SLICE_LITERAL(BROKER_SIDE_DELIVER);
+                correlation = companion_pair(registration->connection, ++publisher->last_sequence);
+                message.topic = SLICE_LITERAL(COMPANION_DELIVER);
                 message.response_topic = topic;
                 message.correlation_data =
                         (struct slice){ (const uint8_t *)correlation.text, correlation.length };

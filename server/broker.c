@@ -31,7 +31,7 @@ static void remember_notified(void *userdata, struct registration *registration,
 void broker_execute_departure(struct daemon *daemon, const struct message *message, struct now now) {
         struct event left = { .type = EVENT_CONNECTION_LEFT };
 
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_LEFT))) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DISCONNECTED))) {
                 if (parse_uint64(message->payload, &left.connection) == 0)
                         daemon_step(daemon, &left, now);
                 return;
@@ -85,7 +85,7 @@ void broker_wait_on(struct daemon *daemon, struct now now) {
 }
 
 void broker_receive_sign(struct daemon *daemon, const struct message *message) {
-        daemon->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(BROKER_SIDE_VERSION));
+        daemon->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!daemon->is_plugin_seen)
                 log_warning("the plugin in the broker is of another version than this: going on without it");
 }
@@ -108,7 +108,7 @@ static struct slice greeting(const struct daemon *daemon) {
 static void dismiss_losers(struct daemon *daemon, const struct event *kept) {
         for (size_t i = 0; i < kept->n_connections; i++)
                 if (!watch_of_connection(&daemon->engine->watch, kept->connections[i]))
-                        publisher_send_connection(&daemon->publisher, SLICE_LITERAL(BROKER_SIDE_KICK),
+                        publisher_send_connection(&daemon->publisher, SLICE_LITERAL(COMPANION_KICK),
                                                   kept->connections[i]);
 }
 
@@ -138,7 +138,7 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
  * to be said would end what it has registered.
  */
 void broker_greet(struct daemon *daemon, struct now now) {
-        struct message hello = { .topic = SLICE_LITERAL(BROKER_SIDE_HELLO),
+        struct message hello = { .topic = SLICE_LITERAL(COMPANION_HELLO),
                                  .payload = slice_from_string(daemon->instance_id),
                                  .qos = 1 };
 
@@ -146,7 +146,7 @@ void broker_greet(struct daemon *daemon, struct now now) {
                 return;
 
         daemon->is_greeting_due = false;
-        daemon->greeting = broker_side_pair(daemon->run, ++daemon->publisher.last_sequence);
+        daemon->greeting = companion_pair(daemon->run, ++daemon->publisher.last_sequence);
         hello.correlation_data = greeting(daemon);
         if (daemon->is_plugin_seen &&
             publisher_send(&daemon->publisher, &hello, &daemon->greeting_id) == 0) {

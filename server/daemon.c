@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/broker_side.h"
 #include "common/cleanup.h"
+#include "common/companion.h"
 #include "common/topics.h"
 #include "restore.h"
 
@@ -123,15 +123,15 @@ static void execute(struct daemon *daemon, const struct message *message, int64_
 void daemon_receive(struct daemon *daemon, const struct message *message, struct now now) {
         int r;
 
-        if (is_topic(message, BROKER_SIDE_PLUGIN)) {
+        if (is_topic(message, COMPANION_BANNER)) {
                 broker_receive_sign(daemon, message);
                 return;
         }
-        if (is_topic(message, BROKER_SIDE_WELCOME)) {
+        if (is_topic(message, COMPANION_WELCOME)) {
                 broker_receive_welcome(daemon, message, now);
                 return;
         }
-        if (is_topic(message, BROKER_SIDE_RIVAL)) {
+        if (is_topic(message, COMPANION_TAKEOVER)) {
                 broker_receive_rival(daemon);
                 return;
         }

@@ -23,7 +23,7 @@ struct daemon_config {
         struct engine_config engine;
         enum dialect dialect;
         const char *node_id; /* borrowed; the same as the engine's */
-        uint64_t run;        /* random, new with each start of the process: see common/broker_side.h */
+        uint64_t run;        /* random, new with each start of the process: see common/companion.h */
 
         /*
          * A topic filter on which a broker without our plugin says who has left, with {client} in the place of the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "daemon.h"
 #include "inbox.h"
 #include "notified.h"
@@ -42,13 +42,13 @@ struct daemon {
         bool is_connected;
         bool is_plugin_seen;
         uint64_t run;
-        struct broker_side_pair greeting; /* the Correlation Data of the latest hello */
-        uint16_t greeting_id;             /* its message's */
-        bool is_greeting_taken;           /* the broker has acknowledged it */
-        int64_t welcome_until_ns;         /* INT64_MAX: not asked */
+        struct companion_pair greeting; /* the Correlation Data of the latest hello */
+        uint16_t greeting_id;           /* its message's */
+        bool is_greeting_taken;         /* the broker has acknowledged it */
+        int64_t welcome_until_ns;       /* INT64_MAX: not asked */
         int64_t welcome_latest_ns;
-        char seal[BROKER_SIDE_SEAL_LENGTH];
-        char instance_id[BROKER_SIDE_INSTANCE_MAX + 1];
+        char seal[COMPANION_SEAL_LENGTH];
+        char instance_id[COMPANION_INSTANCE_MAX + 1];
         const char *presence_topic;
 
         bool is_greeting_due,

@@ -17,7 +17,7 @@
 #define FIRST_NUMBER_BITS 62
 
 int connections_init(struct connections *connections) {
-        uint8_t seal[BROKER_SIDE_SEAL_LENGTH / 2];
+        uint8_t seal[COMPANION_SEAL_LENGTH / 2];
         uint64_t number;
 
         if (getrandom(seal, sizeof(seal), 0) < 0 || getrandom(&number, sizeof(number), 0) < 0)
@@ -104,5 +104,5 @@ struct connection *connections_find_number(const struct connections *connections
 }
 
 struct slice connection_number(const struct connection *connection) {
-        return slice_from_string(connection->stamp + BROKER_SIDE_SEAL_LENGTH + 1);
+        return slice_from_string(connection->stamp + COMPANION_SEAL_LENGTH + 1);
 }

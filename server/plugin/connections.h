@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "common/parse.h"
 
 #define HASH_NONFATAL_OOM 1
@@ -18,7 +18,7 @@
 struct mosquitto;
 
 /* The stamp: seal ":" number. */
-#define CONNECTION_STAMP_SIZE (BROKER_SIDE_SEAL_LENGTH + 1 + PARSE_UINT64_DIGITS_MAX + 1)
+#define CONNECTION_STAMP_SIZE (COMPANION_SEAL_LENGTH + 1 + PARSE_UINT64_DIGITS_MAX + 1)
 
 struct connection {
         UT_hash_handle by_client, by_id, by_number;
@@ -32,7 +32,7 @@ struct connection {
 struct connections {
         struct connection *by_client, *by_id, *by_number;
         uint64_t last_number;
-        char seal[BROKER_SIDE_SEAL_LENGTH + 1];
+        char seal[COMPANION_SEAL_LENGTH + 1];
 };
 
 /* Draws the seal and where to count from. Returns 0 or what getrandom() failed with. */

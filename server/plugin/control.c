@@ -58,7 +58,7 @@ static int hello(struct plugin *plugin, const struct mosquitto_evt_control *mess
         char *peer_id;
         int r;
 
-        if (instance.length == 0 || instance.length > BROKER_SIDE_INSTANCE_MAX)
+        if (instance.length == 0 || instance.length > COMPANION_INSTANCE_MAX)
                 return -EINVAL;
         r = property_pair(message->properties, &run, &sequence);
         if (r < 0)
@@ -78,7 +78,7 @@ static int hello(struct plugin *plugin, const struct mosquitto_evt_control *mess
                 plugin->instance_length = instance.length;
         }
         r = take_up_run(plugin, run, sequence);
-        return r < 0 ? r : tell_welcome(plugin, broker_side_pair(run, sequence));
+        return r < 0 ? r : tell_welcome(plugin, companion_pair(run, sequence));
 }
 
 /* *ret_connection becomes NULL where none has this number. -EINVAL for what is no number. */
@@ -139,9 +139,9 @@ static const struct control {
         int (*handle)(struct plugin *plugin, const struct mosquitto_evt_control *message);
         bool is_first; /* may be said by another one than who spoke last */
 } controls[] = {
-        { BROKER_SIDE_HELLO, hello, true },      { BROKER_SIDE_HOLD, hold, false },
-        { BROKER_SIDE_RELEASE, release, false }, { BROKER_SIDE_DELIVER, deliver_take, false },
-        { BROKER_SIDE_KICK, kick, false },
+        { COMPANION_HELLO, hello, true },      { COMPANION_TRACK, hold, false },
+        { COMPANION_UNTRACK, release, false }, { COMPANION_DELIVER, deliver_take, false },
+        { COMPANION_KICK, kick, false },
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))

@@ -5,7 +5,7 @@
 #include "plugin/connections.h"
 
 /*
- * The companion plugin, from within. What it does for statestored is in common/broker_side.h.
+ * The companion plugin, from within. What it does for statestored is in common/companion.h.
  *
  * The broker has one thread and calls us back on it. Its callbacks give results of mosquitto's (MOSQ_ERR_...),
  * everything below them 0 or -errno. Where memory runs out, what was asked is refused: its sender is
@@ -23,7 +23,7 @@ struct plugin {
 
         /* statestored: the client that said hello last, and how it called itself. NULL before the first. */
         char *peer_id;
-        uint8_t instance[BROKER_SIDE_INSTANCE_MAX];
+        uint8_t instance[COMPANION_INSTANCE_MAX];
         size_t instance_length;
         uint64_t run, former_run; /* of the process that said hello last, and of another one before it */
         uint64_t last_sequence;   /* that was taken in this run */
@@ -88,7 +88,7 @@ void control_stop(struct guard *guard);
 int tell_plugin(void);
 int tell_rival(const struct plugin *plugin);
 
-int tell_welcome(const struct plugin *plugin, struct broker_side_pair hello);
+int tell_welcome(const struct plugin *plugin, struct companion_pair hello);
 int tell_left(const struct plugin *plugin, struct slice number);
 
 /* deliver.c: notifications, straight to their client */

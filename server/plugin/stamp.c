@@ -28,7 +28,7 @@ static int is_no_stamp(const mosquitto_property *property) {
         r = property_name(property, &name);
         if (r < 0)
                 return r;
-        return !slice_starts_with(slice_from_string(name), SLICE_LITERAL(BROKER_SIDE_STAMP));
+        return !slice_starts_with(slice_from_string(name), SLICE_LITERAL(COMPANION_PROPERTY));
 }
 
 static int is_valid_response(const mosquitto_property *property) {
@@ -71,13 +71,13 @@ static int add_stamp(mosquitto_property **properties, const struct connection *c
         const char *username = mosquitto_client_username(connection->client);
         int r;
 
-        r = add(properties, BROKER_SIDE_STAMP_SEAL, connection->stamp);
+        r = add(properties, COMPANION_PROPERTY_SEAL, connection->stamp);
         if (r < 0)
                 return r;
-        r = add(properties, BROKER_SIDE_STAMP_CLIENT_ID, connection->client_id);
+        r = add(properties, COMPANION_PROPERTY_CLIENT_ID, connection->client_id);
         if (r < 0)
                 return r;
-        return username ? add(properties, BROKER_SIDE_STAMP_USERNAME, username) : 0;
+        return username ? add(properties, COMPANION_PROPERTY_USERNAME, username) : 0;
 }
 
 static int replace_stamp(mosquitto_property *properties, const struct connection *connection) {

@@ -17,18 +17,18 @@ static int tell(const char *client_id, const char *topic, struct slice payload, 
 }
 
 int tell_plugin(void) {
-        return tell(NULL, BROKER_SIDE_PLUGIN, SLICE_LITERAL(BROKER_SIDE_VERSION), true, NULL);
+        return tell(NULL, COMPANION_BANNER, SLICE_LITERAL(COMPANION_VERSION), true, NULL);
 }
 
 int tell_left(const struct plugin *plugin, struct slice number) {
-        return plugin->peer_id ? tell(plugin->peer_id, BROKER_SIDE_LEFT, number, false, NULL) : 0;
+        return plugin->peer_id ? tell(plugin->peer_id, COMPANION_DISCONNECTED, number, false, NULL) : 0;
 }
 
 int tell_rival(const struct plugin *plugin) {
-        return tell(plugin->peer_id, BROKER_SIDE_RIVAL, SLICE_LITERAL(""), false, NULL);
+        return tell(plugin->peer_id, COMPANION_TAKEOVER, SLICE_LITERAL(""), false, NULL);
 }
 
-int tell_welcome(const struct plugin *plugin, struct broker_side_pair hello) {
+int tell_welcome(const struct plugin *plugin, struct companion_pair hello) {
         CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
         CLEANUP(buf_deinit) struct buf payload = { 0 };
         int r;
@@ -49,7 +49,7 @@ int tell_welcome(const struct plugin *plugin, struct broker_side_pair hello) {
         if (buf_failed(&payload))
                 return -ENOMEM;
 
-        r = tell(plugin->peer_id, BROKER_SIDE_WELCOME, buf_slice(&payload), false, properties);
+        r = tell(plugin->peer_id, COMPANION_WELCOME, buf_slice(&payload), false, properties);
         if (r == 0)
                 properties = NULL; /* the broker's now */
         return r;

@@ -16,9 +16,9 @@ bool stamp_read(const struct message *message, struct slice seal, struct stamp *
         if (!seal.data)
                 return false;
 
-        stamped_seal = slice_split(message_property(message, BROKER_SIDE_STAMP_SEAL), ':', &number);
-        stamp.client_id = message_property(message, BROKER_SIDE_STAMP_CLIENT_ID);
-        stamp.username = message_property(message, BROKER_SIDE_STAMP_USERNAME);
+        stamped_seal = slice_split(message_property(message, COMPANION_PROPERTY_SEAL), ':', &number);
+        stamp.client_id = message_property(message, COMPANION_PROPERTY_CLIENT_ID);
+        stamp.username = message_property(message, COMPANION_PROPERTY_USERNAME);
         if (!slice_equal(stamped_seal, seal) || parse_uint64(number, &stamp.connection) < 0 ||
             stamp.connection == 0 || stamp.client_id.length == 0)
                 return false;
@@ -35,7 +35,7 @@ int welcome_read(struct slice payload, struct slice *ret_seal, uint64_t **ret_co
         int r;
 
         seal = slice_split(payload, '\n', &rest);
-        if (seal.length != BROKER_SIDE_SEAL_LENGTH)
+        if (seal.length != COMPANION_SEAL_LENGTH)
                 return -EBADMSG;
 
         while (rest.length > 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "common/message.h"
 
-/* The messages of common/broker_side.h, read and written. Pure. */
+/* The messages of common/companion.h, read and written. Pure. */
 
 /* A stamp whose seal is the broker's. Slices point into the message. */
 struct stamp {

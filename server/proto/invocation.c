@@ -32,10 +32,10 @@ static const struct command commands[] = {
 void invocation_properties(const struct decoder *decoder,
                            struct slice ret_names[INVOCATION_PROPERTIES_MAX]) {
         const struct slice names[INVOCATION_PROPERTIES_MAX] = {
-                SLICE_LITERAL(PROPERTY_TIMESTAMP),         SLICE_LITERAL(PROPERTY_FENCE),
-                SLICE_LITERAL(PROPERTY_SOURCE_ID),         SLICE_LITERAL(PROPERTY_VERSION),
-                SLICE_LITERAL(BROKER_SIDE_STAMP_SEAL),     SLICE_LITERAL(BROKER_SIDE_STAMP_CLIENT_ID),
-                SLICE_LITERAL(BROKER_SIDE_STAMP_USERNAME), slice_from_string(decoder->persistence_name),
+                SLICE_LITERAL(PROPERTY_TIMESTAMP),          SLICE_LITERAL(PROPERTY_FENCE),
+                SLICE_LITERAL(PROPERTY_SOURCE_ID),          SLICE_LITERAL(PROPERTY_VERSION),
+                SLICE_LITERAL(COMPANION_PROPERTY_SEAL),     SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
+                SLICE_LITERAL(COMPANION_PROPERTY_USERNAME), slice_from_string(decoder->persistence_name),
         };
 
         memcpy(ret_names, names, sizeof(names));

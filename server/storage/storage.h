@@ -20,7 +20,7 @@ struct storage;
 struct storage_header {
         char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
         uint64_t seed;                         /* of the engine's hashes: digests of answers depend on it */
-        char instance_id[33];  /* text; made anew with an empty storage: see common/broker_side.h */
+        char instance_id[33];  /* text; made anew with an empty storage: see common/companion.h */
         struct version clock;  /* at or above every version that was given */
         uint64_t n_departures; /* as the engine counted them */
 };

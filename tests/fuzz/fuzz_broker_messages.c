@@ -23,7 +23,7 @@ static bool reference(struct slice payload, struct buf *numbers) {
         struct slice rest, line = slice_split(payload, '\n', &rest);
         uint64_t number;
 
-        if (line.length != BROKER_SIDE_SEAL_LENGTH)
+        if (line.length != COMPANION_SEAL_LENGTH)
                 return false;
         while (rest.length > 0) {
                 line = slice_split(rest, '\n', &rest);
@@ -47,7 +47,7 @@ static void welcome(struct slice payload) {
         ASSERT(r == (is_welcome ? 0 : -EBADMSG));
         if (r < 0)
                 return;
-        ASSERT(seal.data == payload.data && seal.length == BROKER_SIDE_SEAL_LENGTH);
+        ASSERT(seal.data == payload.data && seal.length == COMPANION_SEAL_LENGTH);
         ASSERT(slice_equal((struct slice){ (uint8_t *)connections, n * sizeof(*connections) },
                            buf_slice(&expected)));
         for (size_t i = 0; i < n; i++) {
@@ -62,8 +62,8 @@ static void welcome(struct slice payload) {
 
 /* A message whose user properties are lines: the first byte chooses the name, the rest is the value. */
 static void stamp(struct slice input, struct slice seal) {
-        static const char *const names[] = { BROKER_SIDE_STAMP_SEAL, BROKER_SIDE_STAMP_CLIENT_ID,
-                                             BROKER_SIDE_STAMP_USERNAME, "__srcId" };
+        static const char *const names[] = { COMPANION_PROPERTY_SEAL, COMPANION_PROPERTY_CLIENT_ID,
+                                             COMPANION_PROPERTY_USERNAME, "__srcId" };
         struct message message = { 0 };
         struct slice sealed, number_text;
         struct stamp stamp = { 0 };
@@ -79,15 +79,15 @@ static void stamp(struct slice input, struct slice seal) {
         }
 
         is_valid = stamp_read(&message, seal, &stamp);
-        sealed = slice_split(message_property(&message, BROKER_SIDE_STAMP_SEAL), ':', &number_text);
+        sealed = slice_split(message_property(&message, COMPANION_PROPERTY_SEAL), ':', &number_text);
         ASSERT(is_valid ==
                (seal.data && slice_equal(sealed, seal) && parse_uint64(number_text, &number) == 0 &&
-                number > 0 && message_property(&message, BROKER_SIDE_STAMP_CLIENT_ID).length > 0));
+                number > 0 && message_property(&message, COMPANION_PROPERTY_CLIENT_ID).length > 0));
         if (is_valid) {
                 ASSERT(stamp.connection == number);
                 ASSERT(slice_equal(stamp.client_id,
-                                   message_property(&message, BROKER_SIDE_STAMP_CLIENT_ID)));
-                ASSERT(slice_equal(stamp.username, message_property(&message, BROKER_SIDE_STAMP_USERNAME)));
+                                   message_property(&message, COMPANION_PROPERTY_CLIENT_ID)));
+                ASSERT(slice_equal(stamp.username, message_property(&message, COMPANION_PROPERTY_USERNAME)));
         }
 }
 

@@ -41,10 +41,10 @@ static const char *const dictionary[] = { "SET",
                                           "9223372036854775808" };
 #define N_DICTIONARY (sizeof(dictionary) / sizeof(dictionary[0]))
 
-static const char *const names[] = { PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
-                                     PROPERTY_SOURCE_ID,         PROPERTY_VERSION,
-                                     BROKER_SIDE_STAMP_SEAL,     BROKER_SIDE_STAMP_CLIENT_ID,
-                                     BROKER_SIDE_STAMP_USERNAME, "aio-persistence" };
+static const char *const names[] = { PROPERTY_TIMESTAMP,          PROPERTY_FENCE,
+                                     PROPERTY_SOURCE_ID,          PROPERTY_VERSION,
+                                     COMPANION_PROPERTY_SEAL,     COMPANION_PROPERTY_CLIENT_ID,
+                                     COMPANION_PROPERTY_USERNAME, "aio-persistence" };
 
 static const char *const usual[] = { "1696374425000:0:Client1",
                                      "1696374400000:7:Client2",

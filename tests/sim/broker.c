@@ -11,7 +11,7 @@
 
 #include "common/array.h"
 #include "common/assert.h"
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "common/topics.h"
 #include "daemon_state.h"
 #include "sim/check.h"
@@ -89,7 +89,7 @@ static void deliver(struct world *world, size_t n) {
                                 asked->delivered_ns = world->now.mono_ns;
                 }
                 if (IS_PLANTED(PLANTED_OLD_WELCOME) &&
-                    slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_WELCOME)))
+                    slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                         message->correlation_data = slice_from_string(world->daemon->greeting.text);
                 trace(world, ">", message);
                 daemon_receive(world->daemon, message, world_daemon_now(world));
@@ -191,9 +191,9 @@ static void check_leaving(struct world *world, const struct message *message) {
                 truth_answer(&world->truth, message, world->now);
                 return;
         }
-        if (slice_equal(topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
+        if (slice_equal(topic, SLICE_LITERAL(COMPANION_DELIVER)))
                 topic = message->response_topic;
-        else if (slice_starts_with(topic, SLICE_LITERAL(BROKER_SIDE_CONTROL)))
+        else if (slice_starts_with(topic, SLICE_LITERAL(COMPANION_CONTROL)))
                 return;
 
         if (IS_PLANTED(PLANTED_LOST_NOTIFIED) && random_chance(&world->random, 5))
@@ -246,8 +246,8 @@ bool broker_has_room(void *userdata) {
 
 void broker_connect_daemon(struct world *world) {
         struct sim_broker *broker = &world->broker;
-        struct message sign = { .topic = SLICE_LITERAL(BROKER_SIDE_PLUGIN),
-                                .payload = SLICE_LITERAL(BROKER_SIDE_VERSION),
+        struct message sign = { .topic = SLICE_LITERAL(COMPANION_BANNER),
+                                .payload = SLICE_LITERAL(COMPANION_VERSION),
                                 .qos = 1 };
 
         if (broker->is_up || !world->daemon)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "common/assert.h"
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "common/parse.h"
 #include "sim/check.h"
 #include "sim/world.h"
@@ -45,13 +45,13 @@ static void welcome(struct world *world, struct slice hello) {
                 if (world->clients[i].connection != 0 && world->clients[i].is_held)
                         length += snprintf(payload + length, sizeof(payload) - (size_t)length, "%s\n",
                                            number_text(world->clients[i].connection, number));
-        tell(world, BROKER_SIDE_WELCOME, payload, hello);
+        tell(world, COMPANION_WELCOME, payload, hello);
 }
 
 static void take_up_run(struct sim_broker *broker, struct slice hello) {
         uint64_t run, sequence;
 
-        ASSERT(broker_side_pair_read(hello, &run, &sequence) == 0);
+        ASSERT(companion_pair_read(hello, &run, &sequence) == 0);
         if (run == broker->run)
                 return;
         broker->run = run;
@@ -73,18 +73,18 @@ static void control(struct world *world, const struct message *message) {
 
         snprintf(number, sizeof(number), "%.*s", (int)message->payload.length,
                  (const char *)message->payload.data);
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HELLO))) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO))) {
                 take_up_run(&world->broker, message->correlation_data);
                 welcome(world, message->correlation_data);
                 return;
         }
         client = find_connection(world, message->payload);
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HOLD))) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_TRACK))) {
                 if (client)
                         client->is_held = true;
                 else
-                        tell(world, BROKER_SIDE_LEFT, number, NOTHING);
-        } else if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_KICK))) {
+                        tell(world, COMPANION_DISCONNECTED, number, NOTHING);
+        } else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_KICK))) {
                 if (client)
                         kick(world, client);
         } else if (client) {
@@ -101,7 +101,7 @@ static bool hand_over(struct world *world, const struct message *message) {
 
         number = slice_split(message->correlation_data, ':', &rest);
         client = find_connection(world, number);
-        ASSERT(broker_side_pair_read(message->correlation_data, &connection, &sequence) == 0);
+        ASSERT(companion_pair_read(message->correlation_data, &connection, &sequence) == 0);
         if (sequence <= broker->last_sequence && !IS_PLANTED(PLANTED_REPEATED))
                 return true;
 
@@ -134,9 +134,9 @@ static bool answer(struct world *world, const struct message *message) {
 
 /* What a notification says was checked as it left: see broker_publish(). */
 bool broker_route(struct world *world, const struct message *message) {
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER)))
                 return hand_over(world, message);
-        if (slice_starts_with(message->topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
+        if (slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL))) {
                 control(world, message);
                 return true;
         }
@@ -154,7 +154,7 @@ void broker_left(struct world *world, size_t client) {
         char text[24];
 
         if (world->broker.has_plugin && left->is_held)
-                tell(world, BROKER_SIDE_LEFT, number_text(left->connection, text), NOTHING);
+                tell(world, COMPANION_DISCONNECTED, number_text(left->connection, text), NOTHING);
         if (!world->broker.has_plugin && world->config.presence_topic) {
                 snprintf(text, sizeof(text), "gone/%s", truth_client(client));
                 tell(world, text, "", NOTHING);

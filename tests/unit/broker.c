@@ -24,7 +24,7 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
                      0);
         broker->sent[broker->n_sent] = message_copy(message);
         cr_assert_not_null(broker->sent[broker->n_sent++]);
-        if (slice_equal(message->topic, S(BROKER_SIDE_HELLO))) {
+        if (slice_equal(message->topic, S(COMPANION_HELLO))) {
                 free(broker->hello);
                 broker->hello = message_copy(message);
         }
@@ -201,7 +201,7 @@ void broker_say(struct broker *broker, const char *topic, const char *payload) {
                                    .payload = slice_from_string(payload),
                                    .qos = 1 };
 
-        if (broker->hello && slice_equal(message.topic, S(BROKER_SIDE_WELCOME)))
+        if (broker->hello && slice_equal(message.topic, S(COMPANION_WELCOME)))
                 message.correlation_data = broker->hello->correlation_data;
         daemon_receive(broker->daemon, &message, broker->now);
 }

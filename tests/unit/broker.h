@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "daemon.h"
 #include "unit/words.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the broker's plugin says: common/broker_side.h. */
+/* What the broker's plugin says: common/companion.h. */
 
 #include <criterion/criterion.h>
 #include <errno.h>

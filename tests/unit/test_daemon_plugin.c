@@ -7,8 +7,8 @@
 
 #define SEAL       "0123456789abcdef0123456789abcdef"
 #define OTHER_SEAL "ffffffffffffffffffffffffffffffff"
-#define CONTROL    BROKER_SIDE_CONTROL
-#define SYS        BROKER_SIDE_SYS
+#define CONTROL    COMPANION_CONTROL
+#define SYS        COMPANION_SYS
 
 #define ANSWER "x:+OK "
 
@@ -20,7 +20,7 @@ static void teardown(void) {
 
 /* Up to hello, which the broker has taken. */
 static void meet_plugin(bool session_kept) {
-        broker_say(&broker, SYS "plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, SYS "plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, session_kept, broker.now);
         daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
 }
@@ -88,7 +88,7 @@ Test(hello, that_is_not_answered_in_time_is_answered_by_none) {
 /* It stands still: the plugin has not been asked, and those who register meanwhile must not be taken for its. */
 Test(hello, is_waited_for_until_the_broker_has_taken_it) {
         broker_init_down(&broker, broker_config());
-        broker_say(&broker, SYS "plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, SYS "plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, false, broker.now);
         for (int i = 0; i < 20; i++) {
                 broker_pass_deadline(&broker);
@@ -276,7 +276,7 @@ static const struct {
 /* It was on its way when the link broke, and comes late: what was registered since is not in it. */
 Test(proven, takes_no_welcome_but_the_answer_to_its_latest_hello) {
         for (size_t i = 0; i < N_ROWS(other_welcomes); i++) {
-                struct message welcome = { .topic = S(BROKER_SIDE_WELCOME),
+                struct message welcome = { .topic = S(COMPANION_WELCOME),
                                            .payload = S(SEAL "\n"),
                                            .correlation_data = other_welcomes[i].correlation,
                                            .qos = 1 };

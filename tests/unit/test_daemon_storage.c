@@ -224,7 +224,7 @@ Test(storage, gets_a_batch_without_rows_where_it_asks_for_one) {
 
 static void meet_plugin(void) {
         daemon_down(broker.daemon);
-        broker_say(&broker, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, false, broker.now);
         broker_say(&broker, "$SYS/statestore/v1/welcome", SEAL "\n");
         cr_assert_eq(broker.side, BROKER_SIDE_PROVEN);
@@ -277,7 +277,7 @@ Test(deferral, of_hello_is_until_registrations_are_safe_and_held) {
         broker_forget(&broker);
 
         daemon_down(broker.daemon);
-        broker_say(&broker, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, true, broker.now);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
@@ -309,7 +309,7 @@ Test(deferral, of_hello_ends_with_the_connection) {
         setup();
         begin_to_store();
         daemon_down(broker.daemon);
-        broker_say(&broker, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, true, broker.now);
         daemon_down(broker.daemon);
         broker.commit_result = 0;
@@ -323,7 +323,7 @@ Test(deferral, of_hello_is_no_reason_to_give_the_plugin_up) {
         setup();
         begin_to_store();
         daemon_down(broker.daemon);
-        broker_say(&broker, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, true, broker.now);
         broker_pass_ms(&broker, 10000);
         broker_tick(&broker);

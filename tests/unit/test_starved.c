@@ -69,7 +69,7 @@ static void forget(struct side *side) {
 }
 
 static void say(struct side *side, const char *topic, const char *payload, struct now now) {
-        struct broker_side_pair hello = broker_side_pair(BROKER_RUN, 1);
+        struct companion_pair hello = companion_pair(BROKER_RUN, 1);
         struct message message = { .topic = slice_from_string(topic),
                                    .payload = slice_from_string(payload),
                                    .correlation_data = slice_from_string(hello.text),
@@ -89,7 +89,7 @@ static void side_init(struct side *side, const struct script *script, bool is_pr
         config.engine.max_keys = script->max_keys;
         cr_assert_eq(daemon_new(&side->daemon, &config, &outlet, &callbacks, broker_storage(), now), 0);
         if (is_proven)
-                say(side, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION, now);
+                say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
         daemon_up(side->daemon, false, now);
         if (is_proven)
                 say(side, "$SYS/statestore/v1/welcome", SEAL "\n", now);

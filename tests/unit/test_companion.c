@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "unit/table.h"
 
 #define S SLICE_LITERAL
@@ -19,12 +19,12 @@ static const struct {
 
 Test(pair, is_read_as_it_was_written) {
         for (size_t i = 0; i < N_ROWS(written); i++) {
-                struct broker_side_pair pair = broker_side_pair(written[i].first, written[i].second);
+                struct companion_pair pair = companion_pair(written[i].first, written[i].second);
                 uint64_t first, second;
 
                 cr_expect_str_eq(pair.text, written[i].text);
                 cr_expect_eq(pair.length, strlen(written[i].text));
-                cr_expect_eq(broker_side_pair_read(slice_from_string(pair.text), &first, &second), 0);
+                cr_expect_eq(companion_pair_read(slice_from_string(pair.text), &first, &second), 0);
                 cr_expect_eq(first, written[i].first);
                 cr_expect_eq(second, written[i].second);
         }
@@ -49,7 +49,7 @@ Test(pair, is_refused_whole_where_either_is_no_number) {
         for (size_t i = 0; i < N_ROWS(unreadable); i++) {
                 uint64_t first = 7, second = 8;
 
-                cr_expect_eq(broker_side_pair_read(unreadable[i], &first, &second), -EINVAL, "row %zu", i);
+                cr_expect_eq(companion_pair_read(unreadable[i], &first, &second), -EINVAL, "row %zu", i);
                 cr_expect_eq(first, 7);
                 cr_expect_eq(second, 8);
         }

@@ -24,14 +24,14 @@
  */
 
 /* The plugin speaks this version of what follows. Where statestored reads another one it goes without. */
-#define BROKER_SIDE_VERSION "2"
+#define COMPANION_VERSION "2"
 
 /* From statestored to the plugin */
 
-#define BROKER_SIDE_CONTROL "$CONTROL/statestore/v1/"
+#define COMPANION_CONTROL "$CONTROL/statestore/v1/"
 
 /*
- * Payload: an instance id, 1 to BROKER_SIDE_INSTANCE_MAX bytes, whatever they are. statestored makes a new one
+ * Payload: an instance id, 1 to COMPANION_INSTANCE_MAX bytes, whatever they are. statestored makes a new one
  * whenever it starts without the registrations that it had given, and keeps it as long as it has them.
  * Correlation Data: run ":" sequence.
  *
@@ -40,8 +40,8 @@
  * registrations are lost, and their libraries connect and register anew. The answer is welcome; where none comes
  * in time, for want of memory, say it again.
  */
-#define BROKER_SIDE_HELLO        BROKER_SIDE_CONTROL "hello"
-#define BROKER_SIDE_INSTANCE_MAX 64
+#define COMPANION_HELLO        COMPANION_CONTROL "hello"
+#define COMPANION_INSTANCE_MAX 64
 
 /*
  * Payload: the number of a connection that now has registrations: it is *held*, once however often this is
@@ -49,10 +49,10 @@
  * not have this client disconnected although it believes to be registered. Answered with left where the
  * connection has ended already.
  */
-#define BROKER_SIDE_HOLD BROKER_SIDE_CONTROL "hold"
+#define COMPANION_TRACK COMPANION_CONTROL "hold"
 
 /* Payload: the number of a connection that has no registrations any more. Its end is not told. */
-#define BROKER_SIDE_RELEASE BROKER_SIDE_CONTROL "release"
+#define COMPANION_UNTRACK COMPANION_CONTROL "release"
 
 /*
  * A notification. Response Topic: the notify topic to deliver on, which names the client; Correlation Data:
@@ -65,28 +65,28 @@
  * client is not connected, or over another connection; then nothing is queued for it either. A client that has sent
  * no request over its present connection counts as not connected: it can have no registrations.
  */
-#define BROKER_SIDE_DELIVER BROKER_SIDE_CONTROL "deliver"
+#define COMPANION_DELIVER COMPANION_CONTROL "deliver"
 
 /*
  * Payload: the number of a connection that is to end, with its client's will. So are those that welcome lists although
  * they have no registrations any more: what they had ended while another broker was served. A test double misbehaves so.
  */
-#define BROKER_SIDE_KICK BROKER_SIDE_CONTROL "kick"
+#define COMPANION_KICK COMPANION_CONTROL "kick"
 
 /* From the plugin to statestored */
 
-#define BROKER_SIDE_SYS "$SYS/statestore/v1/"
+#define COMPANION_SYS "$SYS/statestore/v1/"
 
 /*
- * Payload: BROKER_SIDE_VERSION. Retained, for everyone: that the plugin is there. The only one of these topics
+ * Payload: COMPANION_VERSION. Retained, for everyone: that the plugin is there. The only one of these topics
  * to subscribe to; the others arrive unasked, and a subscription to them would also show what a bridge brings.
  */
-#define BROKER_SIDE_PLUGIN BROKER_SIDE_SYS "plugin"
+#define COMPANION_BANNER COMPANION_SYS "plugin"
 
 /*
  * The answer to hello. Correlation Data: that of the hello, as it is. Payload, lines that end with \n: the seal, then
  * the number of each connection that is alive and held under this instance id, in no order. The seal is
- * BROKER_SIDE_SEAL_LENGTH digits, new with each run of the broker: when it changes, every connection has ended.
+ * COMPANION_SEAL_LENGTH digits, new with each run of the broker: when it changes, every connection has ended.
  *
  * Only the answer to the latest hello is true: one to an earlier hello, which waited in the session, does not list what
  * was held since. What else was told meanwhile, and waited there too, may come before welcome, and is true all the same.
@@ -94,39 +94,39 @@
  * A connection that is not listed has ended, or its hold was lost with the process that was about to say it. That
  * process had not answered KEYNOTIFY then: the client asks again, and must not be given an answer that was remembered.
  */
-#define BROKER_SIDE_WELCOME     BROKER_SIDE_SYS "welcome"
-#define BROKER_SIDE_SEAL_LENGTH 32
+#define COMPANION_WELCOME     COMPANION_SYS "welcome"
+#define COMPANION_SEAL_LENGTH 32
 
 /*
  * Payload: the number of a held connection that has ended. It comes after every request that came over it;
  * requests over the client's next connection may come before it.
  */
-#define BROKER_SIDE_LEFT BROKER_SIDE_SYS "left"
+#define COMPANION_DISCONNECTED COMPANION_SYS "left"
 
 /*
  * No payload. Said before welcome to a run that was away and finds that another one has said hello meanwhile: two of
  * them throw each other out.
  */
-#define BROKER_SIDE_RIVAL BROKER_SIDE_SYS "rival"
+#define COMPANION_TAKEOVER COMPANION_SYS "rival"
 
 /*
  * The stamp: user properties that the plugin adds to every PUBLISH that a client sends to TOPIC_INVOKE, after it
- * has taken out all whose names begin with BROKER_SIDE_STAMP. A message whose seal is not the one that welcome
+ * has taken out all whose names begin with COMPANION_PROPERTY. A message whose seal is not the one that welcome
  * gave was not seen by the plugin (a will, a message that another run retained) or is forged: whatever else is
  * stamped on it means nothing. Whoever may read requests learns the seal: do not bridge TOPIC_INVOKE to a broker
  * that is not to be trusted. What a bridge brings in bears the bridge's own name.
  */
-#define BROKER_SIDE_STAMP           "statestore-"
-#define BROKER_SIDE_STAMP_SEAL      BROKER_SIDE_STAMP "seal" /* seal ":" connection number */
-#define BROKER_SIDE_STAMP_CLIENT_ID BROKER_SIDE_STAMP "client-id"
-#define BROKER_SIDE_STAMP_USERNAME  BROKER_SIDE_STAMP "username" /* absent where the broker knows none */
+#define COMPANION_PROPERTY           "statestore-"
+#define COMPANION_PROPERTY_SEAL      COMPANION_PROPERTY "seal" /* seal ":" connection number */
+#define COMPANION_PROPERTY_CLIENT_ID COMPANION_PROPERTY "client-id"
+#define COMPANION_PROPERTY_USERNAME  COMPANION_PROPERTY "username" /* absent where the broker knows none */
 
 /* Two numbers with ":" between them, as Correlation Data bears them, and a NUL behind. */
-struct broker_side_pair {
+struct companion_pair {
         char text[2 * PARSE_UINT64_DIGITS_MAX + 2];
         size_t length;
 };
-struct broker_side_pair broker_side_pair(uint64_t first, uint64_t second);
+struct companion_pair companion_pair(uint64_t first, uint64_t second);
 
 /* Returns 0, or -EINVAL. */
-int broker_side_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);
+int companion_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 
 #include <errno.h>
 
-struct broker_side_pair broker_side_pair(uint64_t first, uint64_t second) {
-        struct broker_side_pair pair = { 0 };
+struct companion_pair companion_pair(uint64_t first, uint64_t second) {
+        struct companion_pair pair = { 0 };
 
         pair.length = format_uint64(pair.text, first, 1);
         pair.text[pair.length++] = ':';
@@ -13,7 +13,7 @@ struct broker_side_pair broker_side_pair(uint64_t first, uint64_t second) {
         return pair;
 }
 
-int broker_side_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second) {
+int companion_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second) {
         struct slice rest, first = slice_split(text, ':', &rest);
         uint64_t first_number, second_number;
 
