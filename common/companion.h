@@ -5,121 +5,217 @@
 #include "common/topics.h"
 
 /*
- * What statestored and its companion plugin in the broker (mosquitto_statestore.so) say to each other.
+ * The companion protocol: what statestored (the store) and mosquitto_statestore.so (the plugin in the broker) say to
+ * each other. Both are written against this file alone; its cryptography is in common/companion_mac.h.
  *
- * Both are written against this file alone. Everything travels as MQTT 5 PUBLISH at QoS 1, never retained
- * unless said so; numbers are decimal text without sign or padding.
+ * All messages are MQTT 5 PUBLISH packets at QoS 1, and none but the banner is retained. Numbers are decimal text
+ * without sign or padding, unless a message says otherwise.
  *
- * Why it can be trusted. What statestored says, it says under $CONTROL, which the broker hands to the plugin
- * and to nobody else; the plugin refuses it from anyone but statestored's own client. What the plugin says, it
- * says under $SYS, where no client can publish, and to statestored's client alone.
+ * Terms
  *
- * A *connection* is one connection of one client, from CONNECT to its end, whatever ends it and whatever
- * becomes of its session. Its number is above 0 and below 2^63, and is never given twice: within one run of the
- * broker they grow, each run begins at a random one. The plugin gives it with the first request that comes over
- * the connection.
+ * A *connection* is one connection of one client, from CONNECT to its end, whatever ends it and whatever becomes of its
+ * session. Its number is above 0 and below 2^63. The plugin gives it with the first request that comes over the
+ * connection, and never gives it twice: numbers grow within one run of the broker, and each run begins at a random one.
  *
- * The *run* of a statestored is a random number below 2^64, drawn anew whenever its process starts. Within a run
- * the *sequence* numbers what must be done once: they grow from 1 on, hello and deliver share them.
+ * A *tracked* connection has registrations (KEYNOTIFY) at the store. The plugin tells the store when it ends.
+ *
+ * The *run* of a store is a random number below 2^64, drawn when its process starts. Within a run the *sequence* numbers
+ * messages that must take effect once. Sequences grow from 1 on; hello and deliver share them.
+ *
+ * The *MAC key* is drawn by the plugin when the broker loads it. It proves to the store that the plugin has seen a
+ * request. It leaves the plugin in welcome only, encrypted. The store keeps the last two MAC keys with its data, so
+ * that requests which wait in its session can be verified after a restart of the broker, of the store, or of both.
+ *
+ * What the protocol defends against
+ *
+ * Every client has read this file, can publish any bytes that the broker's rules let it publish, can leave a will, and
+ * can try to take over the store's MQTT session by connecting with the store's client id. mosquitto gives the session,
+ * with all messages that wait in it, to the new connection, whatever its user name. A will, and a message that comes
+ * through a listener without the plugin, reach the store without the plugin having seen them. Therefore:
+ *
+ * - Messages of the store to the plugin are published under $CONTROL, which the broker hands to the plugin and to nobody
+ *   else. The plugin ignores them unless they come from the store's own client (plugin_opt_statestored_username,
+ *   plugin_opt_statestored_client_id).
+ * - Messages of the plugin to the store are published under $SYS, where no client can publish. Whoever reads them in
+ *   the store's session learns connection numbers; welcome is encrypted under a key that only its hello has carried.
+ * - Each request that the store trusts bears a MAC over the sender's identity and over all that has meaning in the
+ *   request, and a sequence number that the store accepts once. A will, a forgery and a copy are not executed.
+ * - Where the broker authenticates by user name and password, the plugin refuses a CONNECT with the store's client id by
+ *   another user.
+ *
+ * Who can do what
+ *
+ * The broker authenticates, the plugin is loaded on every listener, plugin_opt_statestored_username names the store's
+ * user, and only the store has that user's password. Tests are in tests/integration; (A) is test_companion_attacks.py,
+ * (G) test_plugin_guard.py, (I) test_plugin_identity.py, (B) test_broker_side_identity.py.
+ *
+ * anonymous client
+ *   cannot connect where the broker refuses anonymous clients           (A) an_anonymous_client_...
+ *   is a client without user name where the broker accepts them         (A) an_anonymous_client_...
+ * authenticated client
+ *   sends requests as itself, by client id and user name                (B) it_cannot_register_another
+ *   cannot bear another's user name or connection                       (I) forged_identity_properties_...
+ *   can choose any free client id, the store's excepted: policies that
+ *     grant by {client} trust the broker to assign client ids           (A) no_other_user_connects_with_...
+ *   cannot learn the MAC key from the store's session                   (A) a_thief_of_the_stores_session_...
+ *   cannot have a will executed, forged or copied                       (A) a_will_..., a_copied_request_...
+ *   cannot read requests or another's notifications, by wildcard,
+ *     shared subscription, or subscription to the topic itself          (B) nobody_else_sees_a_request_...
+ *   cannot publish notifications, or as the plugin                      (G) a_stranger_cannot_publish_to
+ *   can name any response topic: the answer goes there with the
+ *     store's permissions. Restrict them (README, acl_file)             (A) an_answer_goes_where_the_store_...
+ * client that the broker's rules do not let publish requests
+ *   has none executed, by PUBLISH or by will                            (A) rules_that_forbid_requests_...
+ * bridge
+ *   sends requests under its own name; it cannot bring notifications,
+ *     or anything that the plugin says                                  (G) a_bridge_brings_no_..., what_a_bridge_...
+ * listener without the plugin (per_listener_settings)
+ *   requests that come through it are not executed                      (A) a_request_through_a_listener_...
+ *   its clients can read requests that other clients send: the broker
+ *     asks the plugin of the reader's listener                          documented in README, "Your own broker"
+ * operator
+ *   reads and changes everything at the broker; is trusted
+ * another local user
+ *   cannot read the store's data or its password                        test_durable_start.py, test_link_credentials.py
+ * reader of the disk
+ *   reads all values, and the MAC keys: can forge requests by wills
+ *     until the broker restarts. The data directory is readable by its owner only
+ * reader of the HTTP port
+ *   sees counters; never keys, values, client ids or secrets            (A) the_http_port_shows_no_secret
+ *
+ * Where the broker does not authenticate, any client can pose as any other, as the store too: it chooses its user name
+ * and its client id. Where authentication skips the plugin (use_identity_as_username, use_subject_as_username, enhanced
+ * authentication, another plugin that accepts first), the store's client id must not be guessable: welcome says so.
  */
 
-/* The plugin speaks this version of what follows. Where statestored reads another one it goes without. */
-#define COMPANION_VERSION "2"
+/* The version of this protocol, in the banner. A store that reads another version goes without the plugin. */
+#define COMPANION_VERSION "3"
 
-/* From statestored to the plugin */
+/* From the store to the plugin */
 
 #define COMPANION_CONTROL "$CONTROL/statestore/v1/"
 
 /*
- * Payload: an instance id, 1 to COMPANION_INSTANCE_MAX bytes, whatever they are. statestored makes a new one
- * whenever it starts without the registrations that it had given, and keeps it as long as it has them.
- * Correlation Data: run ":" sequence.
+ * The first message on each connection of the store to the broker. From then on the plugin speaks to, and listens to,
+ * the client (by its id) that sent the last hello. Correlation Data: run ":" sequence.
  *
- * Said first, and again on every new connection to the broker: from here on the plugin speaks to, and listens
- * to, the client (by its id) that said it last. Connections held under another instance id are closed: their
- * registrations are lost, and their libraries connect and register anew. The answer is welcome; where none comes
- * in time, for want of memory, say it again.
+ * Payload: COMPANION_HELLO_KEY_SIZE random bytes, then the instance id, 1 to COMPANION_INSTANCE_MAX bytes. The random
+ * bytes are the key of the welcome that answers; each hello has other ones. The store makes a new instance id whenever
+ * it starts without the registrations that it had given, and keeps it as long as it has them.
+ *
+ * The plugin disconnects clients that were tracked under another instance id: their registrations are lost, and their
+ * libraries register again. It answers with welcome. Where no answer comes in time (the plugin has no memory), send
+ * hello again.
  */
-#define COMPANION_HELLO        COMPANION_CONTROL "hello"
-#define COMPANION_INSTANCE_MAX 64
+#define COMPANION_HELLO          COMPANION_CONTROL "hello"
+#define COMPANION_HELLO_KEY_SIZE 32
+#define COMPANION_INSTANCE_MAX   64
 
 /*
- * Payload: the number of a connection that now has registrations: it is *held*, once however often this is
- * said. Say it before the answer to KEYNOTIFY goes out: after a crash between the two, the next instance would
- * not have this client disconnected although it believes to be registered. Answered with left where the
- * connection has ended already.
+ * Payload: the number of a connection that now has registrations; repeating it changes nothing. The store sends it
+ * before it answers KEYNOTIFY: after a crash between the two, the next instance would not have this client disconnected
+ * although the client believes that it is registered. The plugin answers with disconnected if the connection has ended.
  */
-#define COMPANION_TRACK COMPANION_CONTROL "hold"
+#define COMPANION_TRACK COMPANION_CONTROL "track"
 
-/* Payload: the number of a connection that has no registrations any more. Its end is not told. */
-#define COMPANION_UNTRACK COMPANION_CONTROL "release"
+/* Payload: the number of a connection that has no registrations any more. The plugin does not tell its end. */
+#define COMPANION_UNTRACK COMPANION_CONTROL "untrack"
 
 /*
- * A notification. Response Topic: the notify topic to deliver on, which names the client; Correlation Data:
- * the number of the connection ":" sequence. Payload, Payload Format Indicator, Content Type and user properties
- * are delivered as they are. Not the Message Expiry Interval, which mosquitto 2.0 does not show to plugins.
+ * A notification. Response Topic: the notify topic, which names the client. Correlation Data: the number of the
+ * connection ":" sequence. The plugin passes on payload, Payload Format Indicator, Content Type and user properties, but
+ * not the Message Expiry Interval, which mosquitto 2.0 does not show to plugins.
  *
- * It goes to this client alone, at QoS 1, subscribed or not, and once: what an MQTT library has no acknowledgement
- * for when a connection breaks it sends again, in the same order, before anything new; of that the plugin drops
- * whatever is not above the highest sequence that it has taken in this run. It is dropped in silence too where the
- * client is not connected, or over another connection; then nothing is queued for it either. A client that has sent
- * no request over its present connection counts as not connected: it can have no registrations.
+ * The plugin publishes it to this client alone, at QoS 1, whether the client has subscribed or not, and once: an MQTT
+ * library sends unacknowledged messages again when it reconnects, in the same order and before new ones, and the plugin
+ * drops those whose sequence is not above the highest of this run. It also drops the notification if the client is not
+ * connected, or over another connection. Notify topics below the store's prefix are all that the plugin publishes on.
  */
 #define COMPANION_DELIVER COMPANION_CONTROL "deliver"
 
 /*
- * Payload: the number of a connection that is to end, with its client's will. So are those that welcome lists although
- * they have no registrations any more: what they had ended while another broker was served. A test double misbehaves so.
+ * Payload: the number of a connection that the plugin is to end, with its client's will. The store disconnects the
+ * connections that welcome lists and that have no registrations: those ended while another broker was served.
  */
 #define COMPANION_KICK COMPANION_CONTROL "kick"
 
-/* From the plugin to statestored */
+/* From the plugin to the store */
 
 #define COMPANION_SYS "$SYS/statestore/v1/"
 
 /*
- * Payload: COMPANION_VERSION. Retained, for everyone: that the plugin is there. The only one of these topics
- * to subscribe to; the others arrive unasked, and a subscription to them would also show what a bridge brings.
+ * The banner. Payload: COMPANION_VERSION. Retained, readable by every client: the plugin is loaded. It is the only topic
+ * of the plugin to subscribe to. The others arrive without a subscription, and a subscription would also bring what a
+ * bridge publishes there.
  */
 #define COMPANION_BANNER COMPANION_SYS "plugin"
 
 /*
- * The answer to hello. Correlation Data: that of the hello, as it is. Payload, lines that end with \n: the seal, then
- * the number of each connection that is alive and held under this instance id, in no order. The seal is
- * COMPANION_SEAL_LENGTH digits, new with each run of the broker: when it changes, every connection has ended.
+ * The answer to hello. Correlation Data: that of the hello. Payload: a box (companion_box_seal()) under the hello's key,
+ * with this text:
  *
- * Only the answer to the latest hello is true: one to an earlier hello, which waited in the session, does not list what
- * was held since. What else was told meanwhile, and waited there too, may come before welcome, and is true all the same.
+ *   the MAC key, COMPANION_MAC_KEY_SIZE bytes
+ *   the sequence of the last request that the plugin gave a MAC "\n"
+ *   COMPANION_GUARDED or COMPANION_UNGUARDED "\n"
+ *   the number of each tracked connection that is alive "\n", in any order
  *
- * A connection that is not listed has ended, or its hold was lost with the process that was about to say it. That
- * process had not answered KEYNOTIFY then: the client asks again, and must not be given an answer that was remembered.
+ * COMPANION_GUARDED: the store's own CONNECT was checked by the plugin, so that a CONNECT with its client id by another
+ * user would be refused on this listener. A new MAC key means that the broker was restarted and every connection ended.
+ *
+ * Only the answer to the last hello counts. Every request with this MAC key that arrives behind welcome has a sequence
+ * above the one in welcome, because the broker keeps the order of QoS 1 messages; requests in front of welcome waited in
+ * the store's session. A copy of an older request, published as a will, is therefore refused.
+ *
+ * A connection that is not listed has ended, or its track was lost with the process that was about to send it. That
+ * process had not answered KEYNOTIFY then: the client asks again, and must not be given a remembered answer.
  */
-#define COMPANION_WELCOME     COMPANION_SYS "welcome"
-#define COMPANION_SEAL_LENGTH 32
+#define COMPANION_WELCOME      COMPANION_SYS "welcome"
+#define COMPANION_MAC_KEY_SIZE 32
+#define COMPANION_GUARDED      "guarded"
+#define COMPANION_UNGUARDED    "unguarded"
 
 /*
- * Payload: the number of a held connection that has ended. It comes after every request that came over it;
- * requests over the client's next connection may come before it.
+ * Payload: the number of a tracked connection that has ended. It comes behind every request of that connection;
+ * requests of the client's next connection may come before it.
  */
-#define COMPANION_DISCONNECTED COMPANION_SYS "left"
+#define COMPANION_DISCONNECTED COMPANION_SYS "disconnected"
 
 /*
- * No payload. Said before welcome to a run that was away and finds that another one has said hello meanwhile: two of
- * them throw each other out.
+ * No payload. Sent before welcome to a run that was here before and finds that another run has sent hello meanwhile: two
+ * stores take over each other's session again and again.
  */
-#define COMPANION_TAKEOVER COMPANION_SYS "rival"
+#define COMPANION_TAKEOVER COMPANION_SYS "takeover"
 
 /*
- * The stamp: user properties that the plugin adds to every PUBLISH that a client sends to TOPIC_INVOKE, after it
- * has taken out all whose names begin with COMPANION_PROPERTY. A message whose seal is not the one that welcome
- * gave was not seen by the plugin (a will, a message that another run retained) or is forged: whatever else is
- * stamped on it means nothing. Whoever may read requests learns the seal: do not bridge TOPIC_INVOKE to a broker
- * that is not to be trusted. What a bridge brings in bears the bridge's own name.
+ * The identity properties: user properties that the plugin appends to a PUBLISH at QoS 1 to TOPIC_INVOKE. It removes all
+ * user properties whose names begin with COMPANION_PROPERTY from every PUBLISH there, and the retain flag. A request at
+ * QoS 0 or 2 gets no identity properties: the store refuses it.
+ *
+ * The MAC (companion_proof()) covers the identity, the connection, a sequence number that grows with each request of the
+ * plugin's run, Response Topic, Correlation Data, payload, and all other user properties in their order. It does not
+ * cover the Message Expiry Interval, which plugins do not see, nor properties that the store ignores.
+ *
+ * The store executes no request at QoS 1 whose MAC is not right, or whose sequence it has accepted before, as long as it
+ * serves a broker with the plugin. The last accepted sequence is stored with the data. A store without data has none
+ * after a restart: a request that was copied out of its session before, and is published as a will while the store is
+ * down, is executed a second time. So is one that was accepted in the instant before a crash, if that was not stored.
  */
 #define COMPANION_PROPERTY           "statestore-"
-#define COMPANION_PROPERTY_SEAL      COMPANION_PROPERTY "seal" /* seal ":" connection number */
+#define COMPANION_PROPERTY_MAC       COMPANION_PROPERTY "mac" /* connection ":" sequence ":" MAC in hexadecimal */
 #define COMPANION_PROPERTY_CLIENT_ID COMPANION_PROPERTY "client-id"
-#define COMPANION_PROPERTY_USERNAME  COMPANION_PROPERTY "username" /* absent where the broker knows none */
+#define COMPANION_PROPERTY_USERNAME  COMPANION_PROPERTY "username" /* absent: the client gave none */
+
+/* How far the store has got with the requests of one MAC key: the last sequence that it accepted. */
+struct companion_position {
+        bool is_known; /* false: there is no such key */
+        uint8_t key[COMPANION_MAC_KEY_SIZE];
+        uint64_t sequence;
+};
+
+/* The MAC key of the last welcome, and the one before it. */
+struct companion_positions {
+        struct companion_position present, former;
+};
 
 /* Two numbers with ":" between them, as Correlation Data bears them, and a NUL behind. */
 struct companion_pair {

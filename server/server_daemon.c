@@ -61,9 +61,11 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
         };
         int r;
 
-        r = uv_random(NULL, NULL, &daemon_config.run, sizeof(daemon_config.run), 0, NULL);
+        r = companion_mac_init();
         if (r < 0)
                 return r;
+        randombytes_buf(&daemon_config.run, sizeof(daemon_config.run));
+        randombytes_buf(daemon_config.companion_secret, sizeof(daemon_config.companion_secret));
 
         /* either says itself why it cannot be used */
         r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)

@@ -18,12 +18,13 @@ PLUGIN = {"mosquitto_plugin.h", "mosquitto_broker.h"}
 TABLES = {"uthash.h", "utlist.h", "utarray.h", "utstring.h"}
 HASHES = {"xxhash.h"}
 STORAGE = {"sqlite3.h"}
+CRYPTOGRAPHY = {"sodium.h"}
 INI = {"ini.h"}
 HTTP = {"microhttpd.h"}
 JSON = {"jansson.h"}
 WEB = {"curl/curl.h"}
 SERVICE = {"systemd/sd-daemon.h"}
-LIBRARIES = WEB | INI | HTTP | JSON | SERVICE | EVENT_LOOP | MQTT | PLUGIN | TABLES | HASHES | STORAGE
+LIBRARIES = WEB | INI | HTTP | JSON | SERVICE | EVENT_LOOP | MQTT | PLUGIN | TABLES | HASHES | STORAGE | CRYPTOGRAPHY
 
 # What is in neither set is no header that anybody here may use.
 LIBC = {
@@ -37,14 +38,14 @@ LIBC = {
 
 # folder: the folders of ours, and the libraries, whose headers its files may include. "" is server/ itself.
 RULES = {
-    "common": ({"common"}, set()),
+    "common": ({"common"}, CRYPTOGRAPHY),
     "server/core": ({"common", "core"}, TABLES | HASHES),
     "server/proto": ({"common", "core", "proto"}, set()),
     "server/control": ({"common", "core", "proto", "control"}, set()),
     "server/records": ({"common", "records"}, JSON),
     "server/storage": ({"common", "core", "storage"}, STORAGE | HASHES),
     "server/io": ({"common", "io"}, EVENT_LOOP | MQTT | HTTP | SERVICE),
-    "server/plugin": ({"common", "plugin"}, MQTT | PLUGIN | TABLES),
+    "server/plugin": ({"common", "plugin"}, MQTT | PLUGIN | TABLES | CRYPTOGRAPHY),
     "server/ctl": ({"common", "ctl", "records"}, MQTT | WEB),
     "server": ({"common", "control", "core", "proto", "records", "storage", ""}, set()),
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Reads which libraries the unit tests load: the test framework, the hash and the C library, and, where it is
+# Reads which libraries the unit tests load: the test framework, the hash, the cryptography and the C library, and, where it is
 # tested, what reads the configuration file or JSON, or stores the database; nothing else. So what they test needs no
 # event loop and no MQTT library. Exits with 1 where one loads another.
 #
@@ -27,7 +27,7 @@ for program in "$@"; do
                 test_control/libjansson.so.* | test_starved_control/libjansson.so.*) continue ;;
                 esac
                 case $library in
-                libcriterion.so.* | libxxhash.so.* | libc.so.* | libm.so.* | ld-linux*) ;;
+                libcriterion.so.* | libxxhash.so.* | libsodium.so.* | libc.so.* | libm.so.* | ld-linux*) ;;
                 libasan.so.* | libubsan.so.* | libgcc_s.so.*) ;; # the sanitizers
                 *)
                         echo "$program: loads $library"

@@ -5,7 +5,7 @@
 #include "common/parse.h"
 #include "common/resp3.h"
 #include "common/topics.h"
-#include "proto/broker_messages.h"
+#include "proto/identity.h"
 #include "proto/properties.h"
 
 /* SET key value NEX value PX ms */
@@ -34,7 +34,7 @@ void invocation_properties(const struct decoder *decoder,
         const struct slice names[INVOCATION_PROPERTIES_MAX] = {
                 SLICE_LITERAL(PROPERTY_TIMESTAMP),          SLICE_LITERAL(PROPERTY_FENCE),
                 SLICE_LITERAL(PROPERTY_SOURCE_ID),          SLICE_LITERAL(PROPERTY_VERSION),
-                SLICE_LITERAL(COMPANION_PROPERTY_SEAL),     SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
+                SLICE_LITERAL(COMPANION_PROPERTY_MAC),      SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
                 SLICE_LITERAL(COMPANION_PROPERTY_USERNAME), slice_from_string(decoder->persistence_name),
         };
 
@@ -211,20 +211,17 @@ static enum envelope_fault check_envelope(const struct message *message, struct 
         return ENVELOPE_OK;
 }
 
-/* Protocol section 2: which client is asking. */
-static void find_client(const struct message *message, struct slice seal, struct request *request) {
-        struct stamp stamp;
+/* Protocol section 2: which client sends the request. */
+static void find_client(const struct message *message, bool is_proven, struct request *request) {
+        if (is_proven && message->is_verified) {
+                struct identity identity = identity_read(message);
 
-        if (stamp_read(message, seal, &stamp)) {
-                request->client = stamp.client_id;
-                request->connection = stamp.connection;
-                request->user = stamp.username;
+                request->client = identity.client_id;
+                request->connection = identity.connection;
+                request->user = identity.username;
                 return;
         }
 
-        /* where a plugin vouches for senders, one for whom it does not has no registrations to make or stop */
-        if (seal.data && request->verb == VERB_KEYNOTIFY)
-                return;
         request->client = message_property(message, PROPERTY_SOURCE_ID);
         if (request->client.length == 0)
                 request->client = topic_response_client(message->response_topic);
@@ -250,7 +247,7 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         if (is_sound && engine)
                 engine_expect_key(engine, request->key);
 
-        find_client(message, decoder->seal, request);
+        find_client(message, decoder->is_proven, request);
         request->wants_persistence = decoder->persistence_name &&
                                      slice_equal(message_property(message, decoder->persistence_name),
                                                  decoder->persistence_value);

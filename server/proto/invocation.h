@@ -36,8 +36,7 @@ struct invocation {
 
 /* What decoding depends on beside the message. Borrowed. */
 struct decoder {
-        struct slice
-                seal; /* of the broker's plugin; absent: none, and who sends is what the message claims */
+        bool is_proven; /* the broker has the plugin: identities of verified messages count */
 
         /* the user property by which a SET asks to be kept on disk; NULL: none does */
         const char *persistence_name;

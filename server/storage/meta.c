@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/cleanup.h"
 #include "storage/checksum.h"
@@ -12,7 +13,9 @@ const char kept_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
                                    " ('seed', ?1), ('instance_id', ?2), ('node_id', ?3),"
                                    " ('clock_wall_ms', ?4), ('clock_counter', ?5), ('departures', ?6),"
                                    " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
-                                   " ('rows_checksum', ?10), ('checksum', ?11)";
+                                   " ('rows_checksum', ?10), ('checksum', ?11),"
+                                   " ('mac_key', ?12), ('mac_sequence', ?13),"
+                                   " ('former_mac_key', ?14), ('former_mac_sequence', ?15)";
 
 static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'seed'),"
                                " (SELECT value FROM meta WHERE name = 'instance_id'),"
@@ -24,9 +27,22 @@ static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'see
                                " (SELECT value FROM meta WHERE name = 'wall_shift_ms'),"
                                " (SELECT value FROM meta WHERE name = 'commits'),"
                                " (SELECT value FROM meta WHERE name = 'rows_checksum'),"
-                               " (SELECT value FROM meta WHERE name = 'checksum')";
+                               " (SELECT value FROM meta WHERE name = 'checksum'),"
+                               " (SELECT value FROM meta WHERE name = 'mac_key'),"
+                               " (SELECT value FROM meta WHERE name = 'mac_sequence'),"
+                               " (SELECT value FROM meta WHERE name = 'former_mac_key'),"
+                               " (SELECT value FROM meta WHERE name = 'former_mac_sequence')";
 
 #define SEED_LENGTH 16
+
+/* The first parameter of the positions, and their first column. */
+#define POSITIONS_PARAMETER 12
+#define POSITIONS_COLUMN    11
+
+/* An empty key where there is none. */
+static struct slice key_of(const struct companion_position *position) {
+        return (struct slice){ position->key, position->is_known ? sizeof(position->key) : 0 };
+}
 
 static uint64_t meta_checksum(const struct kept_meta *meta) {
         const uint64_t numbers[] = {
@@ -39,11 +55,44 @@ static uint64_t meta_checksum(const struct kept_meta *meta) {
                 meta->n_commits,
                 meta->rows_checksum,
         };
-
+        const uint64_t sequences[] = {
+                meta->header.positions.present.sequence,
+                meta->header.positions.former.sequence,
+        };
         uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
 
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
+        if (meta->header.positions.present.is_known) { /* a database of an earlier version has none */
+                checksum = checksum_add_bytes(checksum, key_of(&meta->header.positions.present));
+                checksum = checksum_add_bytes(checksum, key_of(&meta->header.positions.former));
+                checksum = checksum_add_numbers(checksum, sequences,
+                                                sizeof(sequences) / sizeof(sequences[0]));
+        }
         return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+}
+
+static int bind_position(sqlite3_stmt *statement, int parameter, const struct companion_position *position) {
+        struct slice key = key_of(position);
+        int code;
+
+        code = sqlite3_bind_blob(statement, parameter, key.data, (int)key.length, SQLITE_TRANSIENT);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_int64(statement, parameter + 1, (int64_t)position->sequence);
+        return code;
+}
+
+static int read_position(sqlite3_stmt *statement, int column, struct companion_position *position) {
+        const void *key = sqlite3_column_blob(statement, column);
+        int length = sqlite3_column_bytes(statement, column);
+
+        if (length != 0 && (!key || length != sizeof(position->key)))
+                return SQLITE_CORRUPT;
+
+        position->is_known = length > 0;
+        if (position->is_known)
+                memcpy(position->key, key, sizeof(position->key));
+        position->sequence = (uint64_t)sqlite3_column_int64(statement, column + 1);
+        return SQLITE_OK;
 }
 
 int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
@@ -68,6 +117,10 @@ int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
                 code = sqlite3_bind_text(statement, 3, meta->header.node_id, -1, SQLITE_STATIC);
         for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && code == SQLITE_OK; i++)
                 code = sqlite3_bind_int64(statement, (int)i + 4, numbers[i]);
+        if (code == SQLITE_OK)
+                code = bind_position(statement, POSITIONS_PARAMETER, &meta->header.positions.present);
+        if (code == SQLITE_OK)
+                code = bind_position(statement, POSITIONS_PARAMETER + 2, &meta->header.positions.former);
         return code;
 }
 
@@ -100,6 +153,9 @@ int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         meta.shift_ms = sqlite3_column_int64(statement, 7);
         meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 8);
         meta.rows_checksum = (uint64_t)sqlite3_column_int64(statement, 9);
+        if (read_position(statement, POSITIONS_COLUMN, &meta.header.positions.present) != SQLITE_OK ||
+            read_position(statement, POSITIONS_COLUMN + 2, &meta.header.positions.former) != SQLITE_OK)
+                return SQLITE_CORRUPT;
         if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta))
                 return SQLITE_CORRUPT;
 

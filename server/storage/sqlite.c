@@ -178,6 +178,7 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
                  (const char *)batch->node_id.data);
         meta.header.clock = batch->clock;
         meta.header.n_departures = batch->n_departures;
+        meta.header.positions = batch->positions;
         meta.reading_ms = timescale_read(storage->writer.timescale, batch->now);
         meta.shift_ms = timescale_shift(storage->writer.timescale, batch->now);
         meta.n_commits++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/companion.h"
 #include "core/engine.h"
 #include "core/row.h"
 
@@ -23,6 +24,7 @@ struct storage_header {
         char instance_id[33];  /* text; made anew with an empty storage: see common/companion.h */
         struct version clock;  /* at or above every version that was given */
         uint64_t n_departures; /* as the engine counted them */
+        struct companion_positions positions; /* of requests that the plugin in the broker vouches for */
 };
 
 /* Takes what was kept. Each returns 0 or -ENOMEM, which ends the loading. Arguments are borrowed for the call. */
@@ -54,6 +56,7 @@ struct storage_batch {
         size_t n_rows;
         struct version clock;
         uint64_t n_departures;
+        struct companion_positions positions;
         struct now now; /* of the batch: deadlines are put on the wall clock by it */
 };
 

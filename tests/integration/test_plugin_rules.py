@@ -153,12 +153,12 @@ def test_rules_by_listener_hold(site_with, rules):
         site.broker.reload()
     for client in (here, there):
         number = peer.number_of(client)
-        peer.hold(number)
+        peer.track(number)
         assert client.subscribe(INVOKE) == NOT_AUTHORIZED
         peer.deliver(client.id, "key", connection=number)
         assert len(client.messages()) == 1
         client.cut()
-        assert peer.next_told("left") == number
+        assert peer.next_told("disconnected") == number
 
 
 # Other plugins

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "common/assert.h"
-#include "common/companion.h"
+#include "common/companion_mac.h"
 #include "common/parse.h"
 #include "sim/check.h"
 #include "sim/world.h"
@@ -37,15 +37,34 @@ static struct sim_client *find_connection(struct world *world, struct slice text
         return NULL;
 }
 
-static void welcome(struct world *world, struct slice hello) {
-        char payload[256], number[24];
-        int length = snprintf(payload, sizeof(payload), "%s\n", world->broker.seal);
+static void append_connections(const struct world *world, struct buf *text) {
+        for (size_t i = 0; i < world->n_clients; i++) {
+                if (world->clients[i].connection == 0 || !world->clients[i].is_held)
+                        continue;
+                buf_append_uint(text, world->clients[i].connection);
+                buf_append_string(text, "\n");
+        }
+}
 
-        for (size_t i = 0; i < world->n_clients; i++)
-                if (world->clients[i].connection != 0 && world->clients[i].is_held)
-                        length += snprintf(payload + length, sizeof(payload) - (size_t)length, "%s\n",
-                                           number_text(world->clients[i].connection, number));
-        tell(world, COMPANION_WELCOME, payload, hello);
+static void welcome(struct world *world, const struct message *hello) {
+        struct sim_broker *broker = &world->broker;
+        struct message message = { .topic = SLICE_LITERAL(COMPANION_WELCOME),
+                                   .correlation_data = hello->correlation_data,
+                                   .qos = 1 };
+        uint8_t box[512];
+        struct buf text = { 0 };
+
+        buf_append(&text, broker->mac_key, sizeof(broker->mac_key));
+        buf_append_uint(&text, broker->last_request);
+        buf_append_string(&text, "\n" COMPANION_GUARDED "\n");
+        append_connections(world, &text);
+        ASSERT(!buf_failed(&text) && text.length + COMPANION_BOX_EXTRA <= sizeof(box));
+        companion_box_seal(buf_slice(&text), hello->payload.data, box);
+        message.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
+        if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* where it is sealed anew, for another hello */
+                message.response_topic = buf_slice(&text);
+        broker_tell(world, &message);
+        buf_deinit(&text);
 }
 
 static void take_up_run(struct sim_broker *broker, struct slice hello) {
@@ -75,7 +94,7 @@ static void control(struct world *world, const struct message *message) {
                  (const char *)message->payload.data);
         if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO))) {
                 take_up_run(&world->broker, message->correlation_data);
-                welcome(world, message->correlation_data);
+                welcome(world, message);
                 return;
         }
         client = find_connection(world, message->payload);
