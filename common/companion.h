@@ -196,9 +196,11 @@
  * cover the Message Expiry Interval, which plugins do not see, nor properties that the store ignores.
  *
  * The store executes no request at QoS 1 whose MAC is not right, or whose sequence it has accepted before, as long as it
- * serves a broker with the plugin. The last accepted sequence is stored with the data. A store without data has none
- * after a restart: a request that was copied out of its session before, and is published as a will while the store is
- * down, is executed a second time. So is one that was accepted in the instant before a crash, if that was not stored.
+ * serves a broker with the plugin. With each commit it stores the last sequence whose answer the broker has acknowledged:
+ * requests behind it may be delivered again, because the broker may not have read their PUBACK. So two things remain.
+ * A request that was copied out of the store's session in the moments before a crash, and is published as a will before
+ * the store is back, goes the way of a redelivery: the remembered answers keep it from being executed twice. A store
+ * without data has no sequence after a restart, and executes a copy that was published while the store was down.
  */
 #define COMPANION_PROPERTY           "statestore-"
 #define COMPANION_PROPERTY_MAC       COMPANION_PROPERTY "mac" /* connection ":" sequence ":" MAC in hexadecimal */

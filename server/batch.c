@@ -157,6 +157,8 @@ static const char *drop_reason(int error) {
 int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id) {
         int r = publisher->outlet->publish(publisher->outlet->userdata, message, ret_id);
 
+        if (r == 0)
+                publisher->n_sent++;
         if (r < 0) {
                 publisher->counters->n_drops[drop_of(r)]++;
                 log_limited_fields(

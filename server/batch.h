@@ -45,6 +45,7 @@ struct publisher {
         struct log_limit publish_limit, memory_limit;
         bool direct;               /* the broker's plugin hands notifications to their clients itself */
         uint64_t last_sequence;    /* as common/companion.h has it */
+        uint64_t n_sent;           /* messages that were published, in all */
         const struct hooks *hooks; /* NULL: none */
 
         /* Called for each notification that was published with its message id; NULL: not wanted. */

@@ -220,6 +220,7 @@ static void note_greeting(struct daemon *daemon, uint16_t id, struct now now) {
 void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now) {
         struct event not_delivered = { .type = EVENT_NOT_DELIVERED };
 
+        daemon->n_acknowledged++;
         note_greeting(daemon, id, now);
         not_delivered.registration = notified_take(&daemon->notified, id);
         if (not_delivered.registration && no_subscriber && daemon->side == BROKER_SIDE_PLAIN &&

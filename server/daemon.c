@@ -60,7 +60,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, c
                 return r;
 
         memcpy(daemon->instance_id, header.instance_id, sizeof(header.instance_id));
-        daemon->positions = daemon->settled = header.positions;
+        daemon->positions = daemon->settled = daemon->candidate = header.positions;
         *ret_daemon = take_ptr(&daemon);
         return 0;
 }
@@ -249,13 +249,28 @@ static void settle(struct daemon *daemon, int result, struct now now) {
         daemon->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
 }
 
+static void settle_positions(struct daemon *daemon) {
+        if (daemon->n_acknowledged >= daemon->candidate_n_sent)
+                daemon->settled = daemon->candidate;
+}
+
+/* All answers are published: once the broker has acknowledged them, it delivers none of their requests again. */
+static void take_positions(struct daemon *daemon) {
+        settle_positions(daemon);
+        if (daemon->n_acknowledged < daemon->candidate_n_sent || !inbox_is_empty(&daemon->inbox) ||
+            daemon->arrivals.first)
+                return;
+
+        daemon->candidate = daemon->positions;
+        daemon->candidate_n_sent = daemon->publisher.n_sent;
+}
+
 /* False: it is not known yet. */
 static bool store(struct daemon *daemon, struct now now) {
         const struct effects *effects = &daemon->batch.effects;
         int r = 0;
 
-        if (inbox_is_empty(&daemon->inbox) && !daemon->arrivals.first)
-                daemon->settled = daemon->positions;
+        settle_positions(daemon);
         if (effects->n_rows > 0 || daemon->is_commit_due) {
                 daemon->is_commit_due = false;
                 daemon->stored = (struct storage_batch){
@@ -313,6 +328,7 @@ void daemon_flush(struct daemon *daemon, struct now now) {
                 if (daemon->is_publishing)
                         return;
 
+                take_positions(daemon);
                 daemon_apply_policy(daemon, now);
                 broker_greet(daemon, now);
                 if (!has_executed)

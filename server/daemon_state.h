@@ -54,7 +54,13 @@ struct daemon {
         uint8_t greeting_key[COMPANION_HELLO_KEY_SIZE]; /* of the latest hello */
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         struct companion_positions positions; /* of requests that have arrived */
-        struct companion_positions settled;   /* the same, when no request waited to be executed */
+        /*
+         * The broker may deliver requests behind `settled` again: it has not acknowledged their answers, and so perhaps
+         * not read their PUBACK, which went out before. `candidate` is settled next, when the broker has
+         * acknowledged so many messages as were published by then.
+         */
+        struct companion_positions settled, candidate;
+        uint64_t candidate_n_sent, n_acknowledged;
         char instance_id[COMPANION_INSTANCE_MAX + 1];
         const char *presence_topic;
 

@@ -98,6 +98,18 @@ void server_warn_of_unverified(const struct server *server, enum broker_side sid
                         "plugin, or see --allow-unverified");
 }
 
+void server_warn_of_unguarded(const struct server *server) {
+        struct gauges gauges;
+
+        daemon_read_gauges(server->daemon, 0, &gauges);
+        if (gauges.side == BROKER_SIDE_PROVEN && !gauges.is_guarded && !server->dev)
+                log_warning(
+                        "the client id \"%s\" is not guarded at this broker: another user who connects with "
+                        "it interrupts the service; have the broker ask for passwords, set "
+                        "plugin_opt_statestored_username, or choose a --client-id that cannot be guessed",
+                        LOG_TEXT(slice_from_string(server->config.client_id)));
+}
+
 void server_reload(struct server *server) {
         struct engine_config limits;
         struct gauges gauges;

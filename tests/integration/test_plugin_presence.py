@@ -3,6 +3,7 @@
 
 import pytest
 
+from support.broker import passwords
 from support.client import INVOKE
 from support.connection import KICKED, NOT_AUTHORIZED, SUCCESS
 from support.plugin import CONTROL, SYS, VERSION, peer, site, site_with  # noqa: F401 fixtures
@@ -212,7 +213,7 @@ def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
     assert peer.hello("instance-2") == set()
 
 
-@pytest.mark.parametrize("instance", ["", "x" * 65], ids=["empty", "too long"])
+@pytest.mark.parametrize("instance", ["", "x" * 31, "x" * 32, "x" * 97], ids=["empty", "no key", "empty behind the key", "too long"])
 def test_a_hello_that_names_no_instance_is_passed_over(site, peer, instance):
     client = site.connect()
     number = peer.number_of(client)
@@ -238,7 +239,7 @@ def test_a_hello_that_bears_no_run_and_sequence_is_passed_over(site, peer, corre
 
 def test_each_hello_has_its_own_welcome(peer):
     for sequence in (1, 1, 7, 3):
-        peer.send(peer.encode_publish(CONTROL + "hello", b"instance-1", CorrelationData=b"5:%d" % sequence))
+        peer.send(peer.encode_publish(CONTROL + "hello", b"k" * 32 + b"instance-1", CorrelationData=b"5:%d" % sequence))
 
     assert [message.correlation for message in peer.messages() if message.topic == SYS + "welcome"] == [
         b"5:1", b"5:1", b"5:7", b"5:3"]
@@ -275,12 +276,13 @@ def test_nothing_is_heeded_before_hello(site):
     assert peer.messages() == []
 
 
-def test_another_client_of_statestoreds_name_is_heeded_after_it_said_hello(site_with):
-    site = site_with("plugin_opt_statestored_username store")
-    first = site.served("first", username="store")
+def test_another_client_of_statestoreds_name_is_heeded_after_it_said_hello(site_with, tmp_path):
+    site = site_with("plugin_opt_statestored_username store", "allow_anonymous true",
+                     f"password_file {passwords(tmp_path, store='secret')}")
+    first = site.served("first", username="store", password="secret")
     client = site.connect()
     number = first.number_of(client)
-    second = site.peer("second", username="store")
+    second = site.peer("second", username="store", password="secret")
 
     second.track(number)
     assert first.hello() == set()
