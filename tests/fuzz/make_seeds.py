@@ -174,6 +174,15 @@ CONTROL = numbered(
     bytes(range(1, 120, 2)), bytes(range(250, 5, -3)), bytes([0, 20]) + b"*1\r\n$5\r\nreset\r\n" + bytes(20),
 )
 
+# An event is a client, a kind, and what the kind takes: a topic, properties, a payload, QoS, the retain flag.
+HELLO = bytes([0, 5, 2, 1]) + bytes([0, 1]) + bytes([0, 1]) + bytes([0, 7, 1, 2]) + bytes([40]) + bytes(range(40))
+REQUEST = bytes([2, 6, 0, 3]) + bytes([0, 0, 0, 1, 0, 1, 1, 4]) * 3 + bytes([3]) + b"abc" + bytes([1, 0])
+PLUGIN = numbered(
+    HELLO, REQUEST, HELLO + REQUEST, HELLO + REQUEST * 3 + bytes([2, 1]) + REQUEST, bytes([0, 0, 1, 0, 2, 0, 3, 0]),
+    bytes([0, 4, 0, 0, 1, 4, 0, 0, 2, 4, 5, 1]), bytes([0, 2, 0, 3]) + HELLO, bytes([1]) + HELLO[1:] + REQUEST,
+    HELLO + bytes([0, 5, 3, 0, 1, 55]) + bytes([0, 5, 5, 2]) + bytes(12) + bytes([0, 2]), bytes(range(0, 250, 3)), bytes(range(250, 0, -3)),
+)
+
 TARGETS = {
     "broker_messages": BROKER_MESSAGES,
     "config": CONFIG,
@@ -185,6 +194,7 @@ TARGETS = {
     "seed": SEED,
     "invocation": INVOCATION,
     "parse": PARSE,
+    "plugin": PLUGIN,
     "policy": POLICY,
     "resp3": RESP3,
     "rows": ROWS,
