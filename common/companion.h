@@ -45,43 +45,56 @@
  *
  * Who can do what
  *
- * The broker authenticates, the plugin is loaded on every listener, plugin_opt_statestored_username names the store's
- * user, and only the store has that user's password. Tests are in tests/integration; (A) is test_companion_attacks.py,
- * (G) test_plugin_guard.py, (I) test_plugin_identity.py, (B) test_broker_side_identity.py.
+ * The broker authenticates by a password file, the plugin is loaded on every listener, plugin_opt_statestored_username
+ * names the store's user, and only the store has that user's password. Each line names the test that shows it, in
+ * tests/integration: (A) test_companion_attacks.py, (B) test_broker_side_identity.py, (G) test_plugin_guard.py,
+ * (I) test_plugin_identity.py.
  *
- * anonymous client
- *   cannot connect where the broker refuses anonymous clients           (A) an_anonymous_client_...
- *   is a client without user name where the broker accepts them         (A) an_anonymous_client_...
- * authenticated client
- *   sends requests as itself, by client id and user name                (B) it_cannot_register_another
- *   cannot bear another's user name or connection                       (I) forged_identity_properties_...
- *   can choose any free client id, the store's excepted: policies that
- *     grant by {client} trust the broker to assign client ids           (A) no_other_user_connects_with_...
- *   cannot learn the MAC key from the store's session                   (A) a_thief_of_the_stores_session_...
- *   cannot have a will executed, forged or copied                       (A) a_will_..., a_copied_request_...
- *   cannot read requests or another's notifications, by wildcard,
- *     shared subscription, or subscription to the topic itself          (B) nobody_else_sees_a_request_...
- *   cannot publish notifications, or as the plugin                      (G) a_stranger_cannot_publish_to
- *   can name any response topic: the answer goes there with the
- *     store's permissions. Restrict them (README, acl_file)             (A) an_answer_goes_where_the_store_...
- * client that the broker's rules do not let publish requests
- *   has none executed, by PUBLISH or by will                            (A) rules_that_forbid_requests_...
- * bridge
- *   sends requests under its own name; it cannot bring notifications,
- *     or anything that the plugin says                                  (G) a_bridge_brings_no_..., what_a_bridge_...
- * listener without the plugin (per_listener_settings)
- *   requests that come through it are not executed                      (A) a_request_through_a_listener_...
- *   its clients can read requests that other clients send: the broker
- *     asks the plugin of the reader's listener                          documented in README, "Your own broker"
- * operator
- *   reads and changes everything at the broker; is trusted
- * another local user
- *   cannot read the store's data or its password                        test_durable_start.py, test_link_credentials.py
- * reader of the disk
- *   reads all values, and the MAC keys: can forge requests by wills
- *     until the broker restarts. The data directory is readable by its owner only
- * reader of the HTTP port
- *   sees counters; never keys, values, client ids or secrets            (A) the_http_port_shows_no_secret
+ * An anonymous client
+ * - cannot connect if the broker refuses anonymous clients
+ *   (A) an_anonymous_client_cannot_connect_where_the_broker_refuses_it
+ * - has no user name if the broker accepts it
+ *   (A) an_anonymous_client_is_nobody_where_the_broker_accepts_it
+ *
+ * An authenticated client
+ * - sends requests as itself; it may choose any client id but the store's, so rules with {client} trust the broker to
+ *   assign client ids
+ *   (B) it_cannot_register_another, (I) client_ids_and_user_names_of_any_text_are_vouched_for
+ * - cannot send identity properties of its own
+ *   (I) forged_identity_properties_are_taken_out_and_nothing_else_is, requests_of_another_qos_bear_no_identity
+ * - cannot connect with the store's client id
+ *   (A) no_other_user_connects_with_the_stores_client_id
+ * - learns no key from the store's session, where it can take that over
+ *   (A) a_thief_of_the_stores_session_learns_no_key_and_forges_nobody
+ * - cannot have a will, a changed request or a copy executed
+ *   (A) a_will_is_not_executed, a_retained_will_and_one_with_a_delay_are_not_executed, a_changed_request_is_not_executed,
+ *   a_copied_request_is_not_executed_again, a_copy_that_waits_for_a_store_with_data_is_not_executed_again
+ * - cannot read requests, or another's notifications, by wildcard, shared subscription or the topic itself
+ *   (B) nobody_else_sees_a_request_or_anothers_notification, nobody_else_may_ask_to
+ * - cannot publish notifications, or what the plugin or the store says
+ *   (G) a_stranger_cannot_publish_to, a_stranger_s_will_is_not_published_there_either
+ * - can name any Response Topic that is not the store's own: the broker decides whether the store may publish there
+ *   (A) an_answer_goes_where_the_store_may_publish_and_nowhere_else
+ * - of MQTT 3 has no properties, and so no answer
+ *   (A) a_client_of_mqtt_3_sends_nothing_that_could_be_answered
+ *
+ * A client that the broker's rules do not let publish requests
+ * - has none executed, by PUBLISH or by will
+ *   (A) rules_that_forbid_requests_hold_for_wills_too
+ *
+ * A bridge
+ * - sends requests under its own name, and brings no notification and nothing that the plugin says
+ *   (G) what_a_bridge_asks_for_bears_the_bridge_s_name, a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says
+ *
+ * A client of a listener without the plugin (per_listener_settings)
+ * - has no request executed, and can read requests: the broker asks the plugins of the reader's listener
+ *   (A) a_request_through_a_listener_without_the_plugin_is_not_executed
+ *
+ * The operator of the broker reads and changes everything there, and is trusted. Another local user can read neither
+ * the store's data nor its password file, which are for their owner alone. A reader of the disk has all values, and the
+ * MAC keys: it can forge requests by wills until the broker is restarted. A reader of the HTTP port sees counters
+ * - and no key, value, client id or secret
+ *   (A) the_http_port_shows_no_secret
  *
  * Where the broker does not authenticate, any client can pose as any other, as the store too: it chooses its user name
  * and its client id. Where authentication skips the plugin (use_identity_as_username, use_subject_as_username, enhanced
