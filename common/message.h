@@ -28,6 +28,8 @@ struct message {
         uint8_t qos;
         bool has_expiry;
         uint32_t expiry_s; /* Message Expiry Interval, what is left of it */
+        bool is_verified; /* the plugin in the broker vouches for its identity properties: see common/companion.h */
+        uint8_t properties_digest[32]; /* of all user properties that arrived: struct companion_digest */
         size_t n_user_properties;
         struct user_property user_properties[MESSAGE_USER_PROPERTIES_MAX];
 };

@@ -165,6 +165,8 @@ static const char *drop_reason(int error) {
 int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id) {
         int r = publisher->outlet->publish(publisher->outlet->userdata, message, ret_id);
 
+        if (r == 0)
+                publisher->n_sent++;
         if (r < 0) {
                 publisher->counters->n_drops[drop_of(r)]++;
                 log_limited_fields(
@@ -231,12 +233,12 @@ void publisher_send_connection(struct publisher *publisher, struct slice topic, 
 }
 
 static void publish_hold(struct publisher *publisher, const struct hold *hold) {
-        struct slice topic = SLICE_LITERAL(BROKER_SIDE_RELEASE);
+        struct slice topic = SLICE_LITERAL(COMPANION_UNTRACK);
 
         if (hold->is_disconnected)
-                topic = SLICE_LITERAL(BROKER_SIDE_KICK);
+                topic = SLICE_LITERAL(COMPANION_KICK);
         else if (hold->is_held)
-                topic = SLICE_LITERAL(BROKER_SIDE_HOLD);
+                topic = SLICE_LITERAL(COMPANION_TRACK);
         publisher_send_connection(publisher, topic, hold->connection);
 }
 
@@ -254,8 +256,8 @@ static void publish_reply(const struct batch *batch, size_t i, struct publisher 
 
 /* Makes it one that the plugin delivers. correlation is borrowed as the topic is. */
 static void address_delivery(struct message *message, struct slice topic,
-                             const struct broker_side_pair *correlation) {
-        message->topic = SLICE_LITERAL(BROKER_SIDE_DELIVER);
+                             const struct companion_pair *correlation) {
+        message->topic = SLICE_LITERAL(COMPANION_DELIVER);
         message->response_topic = topic;
         message->correlation_data =
                 (struct slice){ (const uint8_t *)correlation->text, correlation->length };
@@ -268,19 +270,19 @@ static void address_delivery(struct message *message, struct slice topic,
 static void publish_notification(struct publisher *publisher, struct registration *registration, bool is_set,
                                  struct message message) {
         struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
-        struct broker_side_pair correlation;
+        struct companion_pair correlation;
         uint16_t id;
         int r;
 
         message.topic = topic;
         if (publisher->direct) {
-                correlation = broker_side_pair(registration->connection, ++publisher->last_sequence);
+                correlation = companion_pair(registration->connection, ++publisher->last_sequence);
                 address_delivery(&message, topic, &correlation);
         }
 
         r = publisher_send(publisher, &message, &id);
         if (r == -EMSGSIZE && publisher->direct)
-                publisher_send_connection(publisher, SLICE_LITERAL(BROKER_SIDE_KICK),
+                publisher_send_connection(publisher, SLICE_LITERAL(COMPANION_KICK),
                                           registration->connection);
         if (r < 0)
                 return;
@@ -299,7 +301,7 @@ static uint64_t size_without_parts(const struct message *message) {
 
 static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) {
         static const struct version longest = { INT64_MAX, INT32_MAX };
-        const struct broker_side_pair correlation = broker_side_pair(UINT64_MAX, UINT64_MAX);
+        const struct companion_pair correlation = companion_pair(UINT64_MAX, UINT64_MAX);
         CLEANUP(cleanup_entry) struct entry *entry = NULL;
         struct change change = { .version = longest };
         struct message message;

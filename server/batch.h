@@ -44,7 +44,8 @@ struct publisher {
         struct counters *counters;
         struct log_limit publish_limit, memory_limit;
         bool direct;               /* the broker's plugin hands notifications to their clients itself */
-        uint64_t last_sequence;    /* as common/broker_side.h has it */
+        uint64_t last_sequence;    /* as common/companion.h has it */
+        uint64_t n_sent;           /* messages that were published, in all */
         const struct hooks *hooks; /* NULL: none */
 
         /* Called for each notification that was published with its message id; NULL: not wanted. */

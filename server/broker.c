@@ -5,7 +5,9 @@
  * has gone. Any other is served at once, on what messages claim and acknowledgements hint.
  */
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cleanup.h"
 #include "common/parse.h"
@@ -13,6 +15,7 @@
 #include "core/persistence.h"
 #include "daemon_state.h"
 #include "proto/broker_messages.h"
+#include "proto/identity.h"
 
 /*
  * How long the plugin may take to welcome us, once the broker has taken hello, after the last thing that we heard, for what
@@ -28,11 +31,11 @@ static void remember_notified(void *userdata, struct registration *registration,
         notified_remember(&daemon->notified, registration, id);
 }
 
-/* Who has left, as the plugin says it or a presence topic. */
-void broker_execute_departure(struct daemon *daemon, const struct message *message, struct now now) {
+/* A disconnect, as the plugin or a presence topic tells it. */
+void broker_execute_disconnect(struct daemon *daemon, const struct message *message, struct now now) {
         struct event left = { .type = EVENT_CONNECTION_LEFT };
 
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_LEFT))) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DISCONNECTED))) {
                 if (parse_uint64(message->payload, &left.connection) == 0)
                         daemon_step(daemon, &left, now);
                 return;
@@ -50,11 +53,10 @@ static void serve(struct daemon *daemon, enum broker_side side, struct now now) 
         daemon->side = side;
         daemon->last_side = side;
         daemon->welcome_until_ns = INT64_MAX;
-        daemon->decoder.seal =
-                is_proven ? (struct slice){ (const uint8_t *)daemon->seal, sizeof(daemon->seal) }
-                          : (struct slice){ 0 };
+        daemon->decoder.is_proven = is_proven;
         daemon->publisher.direct = is_proven;
         daemon->publisher.notified = is_proven ? NULL : remember_notified;
+        daemon_admit_arrivals(daemon);
         daemon_apply_policy(daemon, now);
         daemon->callbacks.serving(daemon->callbacks.userdata, side);
 }
@@ -90,17 +92,17 @@ void broker_wait_on(struct daemon *daemon, struct now now) {
                         until_ns < daemon->welcome_latest_ns ? until_ns : daemon->welcome_latest_ns;
 }
 
-void broker_receive_sign(struct daemon *daemon, const struct message *message) {
-        daemon->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(BROKER_SIDE_VERSION));
+void broker_receive_banner(struct daemon *daemon, const struct message *message) {
+        daemon->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!daemon->is_plugin_seen)
                 log_warning("the plugin in the broker is of another version than this: going on without it");
 }
 
-void broker_receive_rival(struct daemon *daemon) {
-        log_limited(
-                &daemon->rival_limit, LOG_ERROR,
-                "another statestored has taken our place at this broker, and we have taken it back: two of "
-                "them throw each other out; stop one");
+void broker_receive_takeover(struct daemon *daemon) {
+        log_limited(&daemon->takeover_limit, LOG_ERROR,
+                    "another statestored with this client id has taken over the session at this broker, and "
+                    "this one has "
+                    "taken it back: two of them throw each other out; stop one");
 }
 
 static struct slice greeting(const struct daemon *daemon) {
@@ -108,14 +110,15 @@ static struct slice greeting(const struct daemon *daemon) {
 }
 
 /*
- * Disconnects the clients that must register again, and removes their connections from the list of those that are kept:
- * clients that the plugin tracks but for which the store has no registrations, since these ended while another broker
- * was served or while the plugin did not answer; and clients that watch a key which the last restart may have lost.
+ * Disconnect the clients that must register again, and remove their connections from the list. Returns its new length. Two
+ * kinds must: clients that the plugin tracks but for which the store has no registrations, since these ended while
+ * another broker was served or while the plugin did not answer; and clients that watch a key which the last restart may
+ * have lost.
  */
-static void disconnect_losers(struct daemon *daemon, uint64_t *connections, size_t *n_connections) {
+static size_t disconnect_losers(struct daemon *daemon, uint64_t *connections, size_t n_connections) {
         size_t n_kept = 0;
 
-        for (size_t i = 0; i < *n_connections; i++) {
+        for (size_t i = 0; i < n_connections; i++) {
                 if (engine_has_registrations(daemon->engine, connections[i]) &&
                     !persistence_lost_watched_key(daemon->engine, daemon->lost_persistence, connections[i]))
                         connections[n_kept++] = connections[i];
@@ -124,29 +127,51 @@ static void disconnect_losers(struct daemon *daemon, uint64_t *connections, size
                 else
                         publisher_lost(&daemon->publisher);
         }
-        *n_connections = n_kept;
         daemon->lost_persistence = PERSISTENCE_ALL;
+        return n_kept;
+}
+
+static int open_welcome(const struct daemon *daemon, struct slice box, struct welcome *ret_welcome) {
+        CLEANUP(cleanup_free) uint8_t *text = malloc(box.length + 1);
+        size_t length;
+        int r;
+
+        if (!text)
+                return -ENOMEM;
+        r = companion_box_open(box, daemon->greeting_key, text, &length);
+        if (r < 0)
+                return r;
+
+        r = welcome_read((struct slice){ text, length }, ret_welcome);
+        sodium_memzero(text, box.length);
+        return r;
+}
+
+static void take_welcome(struct daemon *daemon, struct welcome *welcome, struct now now) {
+        struct event kept = { .type = EVENT_CONNECTIONS_KEPT, .connections = welcome->connections };
+
+        /* requests that wait in the session may need the key after a restart of the broker */
+        if (identity_take_key(&daemon->positions, welcome->key))
+                daemon->is_commit_due = true;
+        daemon->is_guarded = welcome->is_guarded;
+        kept.n_connections = disconnect_losers(daemon, welcome->connections, welcome->n_connections);
+        daemon_step(daemon, &kept, now);
+        serve(daemon, BROKER_SIDE_PROVEN, now);
+        identity_end_wait(&daemon->positions, welcome->sequence);
 }
 
 void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now) {
-        CLEANUP(cleanup_free) uint64_t *connections = NULL;
-        struct event kept = { .type = EVENT_CONNECTIONS_KEPT };
-        struct slice seal;
+        CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
 
         if (!daemon->is_plugin_seen || daemon->is_greeting_due || !daemon_is_open(daemon))
                 return; /* not asked; or so late that others have gone on, and it can be left */
         if (!slice_equal(message->correlation_data, greeting(daemon)))
                 return; /* the answer to an earlier hello */
-        if (welcome_read(message->payload, &seal, &connections, &kept.n_connections) < 0) {
-                log_error("the plugin in the broker says what we cannot read: is it of another version?");
+        if (open_welcome(daemon, message->payload, &welcome) < 0) {
+                log_error("cannot read the welcome of the plugin in the broker: is it of another version?");
                 return;
         }
-
-        memcpy(daemon->seal, seal.data, sizeof(daemon->seal));
-        disconnect_losers(daemon, connections, &kept.n_connections);
-        kept.connections = connections;
-        daemon_step(daemon, &kept, now);
-        serve(daemon, BROKER_SIDE_PROVEN, now);
+        take_welcome(daemon, &welcome, now);
 }
 
 /*
@@ -154,16 +179,21 @@ void broker_receive_welcome(struct daemon *daemon, const struct message *message
  * to be said would end what it has registered.
  */
 void broker_greet(struct daemon *daemon, struct now now) {
-        struct message hello = { .topic = SLICE_LITERAL(BROKER_SIDE_HELLO),
-                                 .payload = slice_from_string(daemon->instance_id),
+        uint8_t payload[sizeof(daemon->greeting_key) + sizeof(daemon->instance_id)];
+        size_t instance_length = strlen(daemon->instance_id);
+        struct message hello = { .topic = SLICE_LITERAL(COMPANION_HELLO),
+                                 .payload = { payload, sizeof(daemon->greeting_key) + instance_length },
                                  .qos = 1 };
 
         if (!daemon->is_greeting_due)
                 return;
 
         daemon->is_greeting_due = false;
-        daemon->greeting = broker_side_pair(daemon->run, ++daemon->publisher.last_sequence);
+        daemon->greeting = companion_pair(daemon->run, ++daemon->publisher.last_sequence);
         hello.correlation_data = greeting(daemon);
+        companion_hello_key(daemon->companion_secret, hello.correlation_data, daemon->greeting_key);
+        memcpy(payload, daemon->greeting_key, sizeof(daemon->greeting_key));
+        memcpy(payload + sizeof(daemon->greeting_key), daemon->instance_id, instance_length);
         if (daemon->is_plugin_seen &&
             publisher_send(&daemon->publisher, &hello, &daemon->greeting_id) == 0) {
                 daemon->is_greeting_taken = false;
@@ -205,6 +235,7 @@ static void note_greeting(struct daemon *daemon, uint16_t id, struct now now) {
 void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now) {
         struct event not_delivered = { .type = EVENT_NOT_DELIVERED };
 
+        daemon->n_acknowledged++;
         note_greeting(daemon, id, now);
         not_delivered.registration = notified_take(&daemon->notified, id);
         if (not_delivered.registration && no_subscriber && daemon->side == BROKER_SIDE_PLAIN &&

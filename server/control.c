@@ -212,7 +212,7 @@ static void send_wrongly(struct control *control, const struct struck *struck, c
                 send_cut(control, *answer);
                 break;
         case FAULT_DISCONNECT:
-                publisher_send_connection(&control->daemon->publisher, SLICE_LITERAL(BROKER_SIDE_KICK),
+                publisher_send_connection(&control->daemon->publisher, SLICE_LITERAL(COMPANION_KICK),
                                           struck->connection);
                 break;
         default:

@@ -26,6 +26,8 @@ enum drop {
         DROP_CONNECTION_FULL,  /* the broker has not acknowledged what was sent before */
         DROP_TOO_LARGE,        /* for the broker */
         DROP_NOT_SENDABLE,     /* text that MQTT cannot carry */
+        DROP_UNVERIFIED,       /* requests that the plugin in the broker does not vouch for */
+        DROP_REPEATED,         /* requests that the broker delivered, or a client published, once more */
         N_DROPS,
 };
 

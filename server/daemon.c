@@ -11,10 +11,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/broker_side.h"
 #include "common/cleanup.h"
+#include "common/companion.h"
 #include "common/topics.h"
 #include "core/persistence.h"
+#include "proto/identity.h"
 #include "restore.h"
 
 /* A batch that has grown to this is published before anything is added. */
@@ -75,6 +76,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, c
         };
         daemon->welcome_until_ns = INT64_MAX;
         daemon->run = config->run;
+        memcpy(daemon->companion_secret, config->companion_secret, sizeof(config->companion_secret));
         daemon->presence_topic = config->presence_topic;
 
         r = restore_engine(&daemon->engine, &header, storage, &config->engine, now);
@@ -88,6 +90,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, c
         memcpy(daemon->instance_id, header.instance_id, sizeof(header.instance_id));
         daemon->stored_clock = header.clock;
         daemon->lost_persistence = header.persistence;
+        daemon->positions = daemon->settled = daemon->candidate = header.positions;
         *ret_daemon = take_ptr(&daemon);
         return 0;
 }
@@ -97,6 +100,7 @@ struct daemon *daemon_free(struct daemon *daemon) {
                 return NULL;
 
         notified_deinit(&daemon->notified);
+        arrivals_deinit(&daemon->arrivals);
         inbox_deinit(&daemon->inbox);
         batch_deinit(&daemon->batch);
         engine_free(daemon->engine);
@@ -179,7 +183,43 @@ static void execute(struct daemon *daemon, const struct message *message, int64_
         else if (is_topic(message, TOPIC_INVOKE))
                 request_execute(daemon, message, arrived_ns, now);
         else
-                broker_execute_departure(daemon, message, now);
+                broker_execute_disconnect(daemon, message, now);
+}
+
+static void drop_waiting(struct daemon *daemon, const struct message *message, int error) {
+        if (error != -ENOBUFS) {
+                publisher_lost(&daemon->publisher);
+                return;
+        }
+        daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
+        log_limited_fields(
+                &daemon->waiting_limit, LOG_ERROR,
+                "a request was dropped: too many of its client wait already",
+                (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", message->payload.length),
+                                      LOG_FIELD_NUMBER("waiting_bytes", daemon_n_waiting_bytes(daemon)),
+                                      LOG_FIELD_NUMBER("max_waiting_bytes", DAEMON_INBOX_MAX),
+                                      { 0 } });
+}
+
+/* Whether the plugin, where there is one, lets this message pass; *ret_is_verified: it vouches for its sender. */
+static bool passes_plugin(struct daemon *daemon, const struct message *message, bool has_waited,
+                          bool *ret_is_verified) {
+        *ret_is_verified = false;
+        if (daemon->side != BROKER_SIDE_PROVEN || message->qos != 1 || !is_topic(message, TOPIC_INVOKE))
+                return true; /* a request at another QoS is refused, whoever sends it */
+
+        switch (identity_check(&daemon->positions, message, has_waited)) {
+        case IDENTITY_VERIFIED:
+                *ret_is_verified = true;
+                return true;
+        case IDENTITY_REPEATED:
+                daemon->counters.n_drops[DROP_REPEATED]++;
+                return false;
+        case IDENTITY_UNVERIFIED:
+                break;
+        }
+        request_drop_unverified(daemon);
+        return false;
 }
 
 /* The client in whose queue the message waits. What the plugin says waits in a queue of its own. */
@@ -187,8 +227,7 @@ static struct slice queue_of(const struct daemon *daemon, const struct message *
         struct slice client;
 
         if (is_topic(message, TOPIC_INVOKE))
-                return invocation_sender(daemon->side == BROKER_SIDE_UNKNOWN ? NULL : &daemon->decoder,
-                                         message);
+                return invocation_sender(&daemon->decoder, message);
         /* the end of a client's connection comes after the requests that came over it */
         if (daemon->presence_topic &&
             topic_match_client(message->topic, slice_from_string(daemon->presence_topic), &client))
@@ -196,44 +235,67 @@ static struct slice queue_of(const struct daemon *daemon, const struct message *
         return message->topic;
 }
 
-static void add_waiting(struct daemon *daemon, const struct message *message, struct now now) {
-        int r = inbox_add(&daemon->inbox, queue_of(daemon, message), message, now.mono_ns, DAEMON_INBOX_MAX);
+static int admit(struct daemon *daemon, const struct message *message, struct now now) {
+        struct message copy;
+        bool is_verified;
 
-        if (r == -ENOBUFS) {
-                daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
-                log_limited_fields(
-                        &daemon->waiting_limit, LOG_ERROR,
-                        "a request was dropped: too many of its client wait already",
-                        (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", message->payload.length),
-                                              LOG_FIELD_NUMBER("waiting_bytes", daemon->inbox.n_bytes),
-                                              LOG_FIELD_NUMBER("max_waiting_bytes", DAEMON_INBOX_MAX),
-                                              { 0 } });
-        } else if (r < 0) {
-                publisher_lost(&daemon->publisher);
+        if (!passes_plugin(daemon, message, false, &is_verified))
+                return 0;
+        if (is_verified) {
+                copy = *message;
+                copy.is_verified = true;
+                message = &copy;
+        }
+        if (!inbox_is_empty(&daemon->inbox) || is_slice_over(daemon) || !has_turn(daemon, message))
+                return inbox_add(&daemon->inbox, queue_of(daemon, message), message, now.mono_ns,
+                                 DAEMON_INBOX_MAX);
+
+        daemon->turn_from_ns = now.mono_ns;
+        execute(daemon, message, now.mono_ns, now);
+        return 0;
+}
+
+void daemon_admit_arrivals(struct daemon *daemon) {
+        const struct message *message;
+        int64_t arrived_ns;
+
+        while ((message = arrivals_first(&daemon->arrivals, &arrived_ns))) {
+                struct message copy = *message;
+
+                if (passes_plugin(daemon, message, true, &copy.is_verified)) {
+                        int r = inbox_add(&daemon->inbox, queue_of(daemon, &copy), &copy, arrived_ns,
+                                          DAEMON_INBOX_MAX);
+
+                        if (r < 0)
+                                drop_waiting(daemon, message, r);
+                }
+                arrivals_drop(&daemon->arrivals);
         }
 }
 
 void daemon_receive(struct daemon *daemon, const struct message *message, struct now now) {
+        int r;
 
-        if (is_topic(message, BROKER_SIDE_PLUGIN)) {
-                broker_receive_sign(daemon, message);
+        if (is_topic(message, COMPANION_BANNER)) {
+                broker_receive_banner(daemon, message);
                 return;
         }
-        if (is_topic(message, BROKER_SIDE_WELCOME)) {
+        if (is_topic(message, COMPANION_WELCOME)) {
                 broker_receive_welcome(daemon, message, now);
                 return;
         }
-        if (is_topic(message, BROKER_SIDE_RIVAL)) {
-                broker_receive_rival(daemon);
+        if (is_topic(message, COMPANION_TAKEOVER)) {
+                broker_receive_takeover(daemon);
                 return;
         }
         broker_wait_on(daemon, now);
-        if (!inbox_is_empty(&daemon->inbox) || is_slice_over(daemon) || !has_turn(daemon, message)) {
-                add_waiting(daemon, message, now);
-                return;
-        }
-        daemon->turn_from_ns = now.mono_ns;
-        execute(daemon, message, now.mono_ns, now);
+        if (daemon->side == BROKER_SIDE_UNKNOWN)
+                r = arrivals_add(&daemon->arrivals, message, now.mono_ns,
+                                 DAEMON_INBOX_MAX - daemon->inbox.n_bytes);
+        else
+                r = admit(daemon, message, now);
+        if (r < 0)
+                drop_waiting(daemon, message, r);
 }
 
 void daemon_dropped(struct daemon *daemon) {
@@ -284,11 +346,28 @@ static bool has_uncovered_version(const struct daemon *daemon) {
         return false;
 }
 
+static void settle_positions(struct daemon *daemon) {
+        if (daemon->n_acknowledged >= daemon->candidate_n_sent)
+                daemon->settled = daemon->candidate;
+}
+
+/* All answers are published: once the broker has acknowledged them, it delivers none of their requests again. */
+static void take_positions(struct daemon *daemon) {
+        settle_positions(daemon);
+        if (daemon->n_acknowledged < daemon->candidate_n_sent || !inbox_is_empty(&daemon->inbox) ||
+            daemon->arrivals.first)
+                return;
+
+        daemon->candidate = daemon->positions;
+        daemon->candidate_n_sent = daemon->publisher.n_sent;
+}
+
 /* False: it is not known yet. */
 static bool store(struct daemon *daemon, struct now now) {
         const struct effects *effects = &daemon->batch.effects;
         int r = 0;
 
+        settle_positions(daemon);
         if (effects->n_rows > 0 || daemon->is_commit_due || has_uncovered_version(daemon)) {
                 daemon->is_commit_due = false;
                 daemon->stored = (struct storage_batch){
@@ -298,6 +377,7 @@ static bool store(struct daemon *daemon, struct now now) {
                         .clock = engine_stats(daemon->engine).clock,
                         .n_departures = engine_stats(daemon->engine).n_departures,
                         .persistence = daemon_persistence(daemon),
+                        .positions = daemon->settled,
                         .now = now,
                 };
                 daemon->commit_from_ns = now.mono_ns;
@@ -341,7 +421,7 @@ void daemon_end_wakeup(struct daemon *daemon) {
 
 /* What else may be due waits for a batch that is not open: one that is not empty, or whose commit's end flushes. */
 bool daemon_has_work(const struct daemon *daemon) {
-        return !batch_is_empty(&daemon->batch) || !inbox_is_empty(&daemon->inbox);
+        return !batch_is_empty(&daemon->batch) || !inbox_is_empty(&daemon->inbox) || daemon->is_commit_due;
 }
 
 void daemon_flush(struct daemon *daemon, struct now now) {
@@ -358,6 +438,7 @@ void daemon_flush(struct daemon *daemon, struct now now) {
                         return;
                 daemon->n_batch_bytes = 0;
 
+                take_positions(daemon);
                 daemon_apply_policy(daemon, now);
                 broker_greet(daemon, now);
                 if (!has_executed)
@@ -428,11 +509,11 @@ int64_t daemon_next_deadline(const struct daemon *daemon) {
 }
 
 bool daemon_is_idle(const struct daemon *daemon) {
-        return inbox_is_empty(&daemon->inbox) && daemon_is_open(daemon);
+        return inbox_is_empty(&daemon->inbox) && !daemon->arrivals.first && daemon_is_open(daemon);
 }
 
 size_t daemon_n_waiting_bytes(const struct daemon *daemon) {
-        return daemon->inbox.n_bytes;
+        return daemon->inbox.n_bytes + daemon->arrivals.n_bytes;
 }
 
 bool daemon_is_commit_stalled(const struct daemon *daemon, struct now now) {
@@ -453,7 +534,7 @@ void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gau
                 .n_registrations = engine_stats(engine).n_registrations,
                 .n_remembered_answers = engine_stats(engine).n_remembered,
                 .n_answers_dropped_early = engine_stats(engine).n_dropped_early,
-                .n_waiting_bytes = daemon->inbox.n_bytes,
+                .n_waiting_bytes = daemon_n_waiting_bytes(daemon),
                 .max_keys = engine_config(engine)->max_keys,
                 .max_bytes = engine_config(engine)->max_bytes,
                 .max_registrations = engine_config(engine)->max_registrations,
@@ -461,6 +542,7 @@ void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gau
                 .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
                 .side = daemon->side,
                 .is_connected = daemon->is_connected,
+                .is_guarded = daemon->side == BROKER_SIDE_PROVEN && daemon->is_guarded,
                 .is_storage_failing = daemon->is_storage_failing,
         };
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "batch.h"
+#include "common/companion_mac.h"
 #include "common/message.h"
 #include "core/engine.h"
 #include "proto/encoder.h"
@@ -23,7 +24,8 @@ struct daemon_config {
         struct engine_config engine;
         enum dialect dialect;
         const char *node_id; /* borrowed; the same as the engine's */
-        uint64_t run;        /* random, new with each start of the process: see common/broker_side.h */
+        uint64_t run;        /* random, new with each start of the process: see common/companion.h */
+        uint8_t companion_secret[COMPANION_KEY_SIZE]; /* likewise: keys of hellos are derived from it */
 
         /*
          * A topic filter on which a broker without our plugin says who has left, with {client} in the place of the
@@ -147,6 +149,7 @@ struct gauges {
         uint64_t clock_ahead_ms; /* of the versions that are given, against the wall clock */
         enum broker_side side;
         bool is_connected;
+        bool is_guarded;         /* the plugin keeps other users from the store's client id */
         bool is_storage_failing; /* the last commit had to be taken back */
 };
 void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gauges *ret_gauges);

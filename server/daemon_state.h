@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/broker_side.h"
+#include "arrivals.h"
+#include "common/companion.h"
+#include "common/companion_mac.h"
 #include "daemon.h"
 #include "inbox.h"
 #include "notified.h"
@@ -20,8 +22,9 @@ struct daemon {
         struct publisher publisher;
         struct notified notified; /* plain brokers */
         struct refusal_log refusal_log;
-        struct log_limit waiting_limit, storage_limit, rival_limit;
+        struct log_limit waiting_limit, storage_limit, takeover_limit, unverified_limit;
 
+        struct arrivals arrivals; /* while the side is unknown */
         struct inbox inbox;
         struct batch batch;
         struct storage_batch stored; /* the batch as storage sees it */
@@ -47,13 +50,23 @@ struct daemon {
         bool is_connected;
         bool is_plugin_seen;
         uint64_t run;
-        struct broker_side_pair greeting; /* the Correlation Data of the latest hello */
-        uint16_t greeting_id;             /* its message's */
-        bool is_greeting_taken;           /* the broker has acknowledged it */
-        int64_t welcome_until_ns;         /* INT64_MAX: not asked */
+        struct companion_pair greeting; /* the Correlation Data of the latest hello */
+        uint16_t greeting_id;           /* its message's */
+        bool is_greeting_taken;         /* the broker has acknowledged it */
+        int64_t welcome_until_ns;       /* INT64_MAX: not asked */
         int64_t welcome_latest_ns;
-        char seal[BROKER_SIDE_SEAL_LENGTH];
-        char instance_id[BROKER_SIDE_INSTANCE_MAX + 1];
+        uint8_t companion_secret[COMPANION_KEY_SIZE];
+        uint8_t greeting_key[COMPANION_HELLO_KEY_SIZE]; /* of the latest hello */
+        bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
+        struct companion_positions positions; /* of requests that have arrived */
+        /*
+         * The broker may deliver requests behind `settled` again: it has not acknowledged their answers, and so perhaps
+         * not read their PUBACK, which went out before. `candidate` is settled next, when the broker has
+         * acknowledged so many messages as were published by then.
+         */
+        struct companion_positions settled, candidate;
+        uint64_t candidate_n_sent, n_acknowledged;
+        char instance_id[COMPANION_INSTANCE_MAX + 1];
         const char *presence_topic;
 
         bool is_greeting_due,
@@ -71,8 +84,16 @@ int daemon_step(struct daemon *daemon, const struct event *event, struct now now
 
 /* What storage is to note of what the next restart may lose. */
 uint64_t daemon_persistence(const struct daemon *daemon);
+/*
+ * daemon.c: verify the requests that arrived while the side was unknown, and have all that arrived wait for its
+ * execution.
+ */
+void daemon_admit_arrivals(struct daemon *daemon);
 
 /* requests.c */
+
+/* Count and log a request that the plugin does not vouch for, and that is not executed. */
+void request_drop_unverified(struct daemon *daemon);
 
 /* Executes a request, or refuses it; the batch is open. */
 void request_execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
@@ -83,14 +104,14 @@ void daemon_apply_policy(struct daemon *daemon, struct now now);
 
 /* broker.c: what the broker's side says. */
 
-/* A message that says who has left; the batch is open. */
-void broker_execute_departure(struct daemon *daemon, const struct message *message, struct now now);
+/* A message that tells of a disconnect; the batch is open. */
+void broker_execute_disconnect(struct daemon *daemon, const struct message *message, struct now now);
 
-/* The plugin is there. */
-void broker_receive_sign(struct daemon *daemon, const struct message *message);
+/* The plugin is loaded. */
+void broker_receive_banner(struct daemon *daemon, const struct message *message);
 
-/* Another process of ours has been there meanwhile. */
-void broker_receive_rival(struct daemon *daemon);
+/* Another process with this client id has sent hello meanwhile. */
+void broker_receive_takeover(struct daemon *daemon);
 
 void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now);
 

@@ -9,9 +9,13 @@
 #include <stdio.h>
 
 static const char *const drops[N_DROPS] = {
-        [DROP_OUT_OF_MEMORY] = "out_of_memory",     [DROP_TOO_MANY_WAITING] = "too_many_waiting",
-        [DROP_CONNECTION_FULL] = "connection_full", [DROP_TOO_LARGE] = "too_large",
+        [DROP_OUT_OF_MEMORY] = "out_of_memory",
+        [DROP_TOO_MANY_WAITING] = "too_many_waiting",
+        [DROP_CONNECTION_FULL] = "connection_full",
+        [DROP_TOO_LARGE] = "too_large",
         [DROP_NOT_SENDABLE] = "not_sendable",
+        [DROP_UNVERIFIED] = "unverified",
+        [DROP_REPEATED] = "repeated",
 };
 
 struct metric {

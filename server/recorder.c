@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "common/log.h"
 #include "common/system_clock.h"
 #include "common/topics.h"
@@ -173,14 +173,14 @@ void recorder_sent(struct recorder *recorder, const struct message *message) {
         if (!recorder)
                 return;
         notification = *message;
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_DELIVER))) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER))) {
                 notification.topic = message->response_topic;
                 notification.response_topic = (struct slice){ 0 };
                 notification.correlation_data = (struct slice){ 0 };
                 gather(recorder, RECORDED_NOTIFICATION, &notification);
         } else if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
                 gather(recorder, RECORDED_NOTIFICATION, message);
-        } else if (!slice_starts_with(message->topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
+        } else if (!slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL))) {
                 gather(recorder, RECORDED_ANSWER, message);
         }
 }

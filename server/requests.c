@@ -28,6 +28,14 @@ static void end_turn(struct daemon *daemon, int64_t arrived_ns) {
         histogram_add(&latencies[STAGE_ENGINE], daemon->turn_from_ns - from_ns);
 }
 
+void request_drop_unverified(struct daemon *daemon) {
+        daemon->counters.n_drops[DROP_UNVERIFIED]++;
+        log_limited(
+                &daemon->unverified_limit, LOG_WARNING,
+                "a request was dropped that the plugin in the broker does not vouch for: a will, a message "
+                "changed or repeated by somebody, or a client of a listener without the plugin");
+}
+
 /* number: as batch_number_reply(). */
 static void execute_answerable(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
                                const struct invocation *invocation, uint64_t number, struct now now) {
@@ -80,6 +88,11 @@ void request_execute(struct daemon *daemon, const struct message *message, int64
         enum invocation_result result = invocation_decode(&daemon->decoder, message, &invocation);
         uint64_t number = 0;
 
+        /* it arrived while another broker, without the plugin, was served */
+        if (daemon->side == BROKER_SIDE_PROVEN && message->qos == 1 && !message->is_verified) {
+                request_drop_unverified(daemon);
+                return;
+        }
         if (hooks)
                 number = hooks->request(hooks->userdata, &invocation,
                                         result == INVOCATION_REQUEST || result == INVOCATION_REFUSED, now);

@@ -152,6 +152,7 @@ static void on_serving(void *userdata, enum broker_side side) {
         service_say_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
                            abilities[side]);
         server_warn_of_unverified(server, side);
+        server_warn_of_unguarded(server);
         server->is_down_logged = false;
         server->is_refusal_logged = false;
         if (!server->has_served)

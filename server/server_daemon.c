@@ -62,11 +62,13 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
         };
         int r;
 
-        r = secrets_draw(&daemon_config.engine);
+        r = companion_mac_init();
         if (r == 0)
-                r = uv_random(NULL, NULL, &daemon_config.run, sizeof(daemon_config.run), 0, NULL);
+                r = secrets_draw(&daemon_config.engine);
         if (r < 0)
                 return r;
+        randombytes_buf(&daemon_config.run, sizeof(daemon_config.run));
+        randombytes_buf(daemon_config.companion_secret, sizeof(daemon_config.companion_secret));
 
         /* either says itself why it cannot be used */
         r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
@@ -97,6 +99,18 @@ void server_warn_of_unverified(const struct server *server, enum broker_side sid
                 log_warning(
                         "this broker does not say who sends: the policy grants nothing to anybody; load our "
                         "plugin, or see --allow-unverified");
+}
+
+void server_warn_of_unguarded(const struct server *server) {
+        struct gauges gauges;
+
+        daemon_read_gauges(server->daemon, 0, &gauges);
+        if (gauges.side == BROKER_SIDE_PROVEN && !gauges.is_guarded && !server->dev)
+                log_warning(
+                        "the client id \"%s\" is not guarded at this broker: another user who connects with "
+                        "it interrupts the service; have the broker ask for passwords, set "
+                        "plugin_opt_statestored_username, or choose a --client-id that cannot be guessed",
+                        LOG_TEXT(slice_from_string(server->config.client_id)));
 }
 
 void server_reload(struct server *server) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "common/log.h"
 #include "common/topics.h"
 #include "io/service.h"
@@ -101,7 +101,7 @@ int server_open_link(struct server *server) {
         const struct config *config = &server->config;
         /* the plugin's sign comes first: whether it is there is known when requests may come */
         struct link_subscription subscriptions[] = {
-                { .filter = BROKER_SIDE_PLUGIN, .qos = 1, .retained = true },
+                { .filter = COMPANION_BANNER, .qos = 1, .retained = true },
                 { .filter = config->presence_filter, .qos = 1 },
                 /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },

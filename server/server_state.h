@@ -73,8 +73,11 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
 /* Reads the configuration again: all that can be changed is, or nothing. */
 void server_reload(struct server *server);
 
-/* Where this broker and the policy together let nobody do anything. */
+/* Warn if this broker and the policy together let no client do anything. */
 void server_warn_of_unverified(const struct server *server, enum broker_side side);
+
+/* Warn if another user could take over the store's session by connecting with its client id. */
+void server_warn_of_unguarded(const struct server *server);
 
 /* server_link.c: what the link tells, and is told. */
 

@@ -37,7 +37,7 @@ LIBC = {
 
 # folder: the folders of ours, and the libraries, whose headers its files may include. "" is server/ itself.
 RULES = {
-    "common": ({"common"}, set()),
+    "common": ({"common"}, CRYPTO),
     "server/core": ({"common", "core"}, TABLES | CRYPTO),
     "server/proto": ({"common", "core", "proto"}, set()),
     "server/control": ({"common", "core", "proto", "control"}, set()),
@@ -45,7 +45,7 @@ RULES = {
     "server/records": ({"common", "records"}, JSON),
     "server/storage": ({"common", "core", "storage"}, STORAGE | HASHES),
     "server/io": ({"common", "io"}, EVENT_LOOP | MQTT | HTTP | SERVICE),
-    "server/plugin": ({"common", "plugin"}, MQTT | PLUGIN | TABLES),
+    "server/plugin": ({"common", "plugin"}, MQTT | PLUGIN | TABLES | CRYPTO),
     "server/ctl": ({"common", "config", "ctl", "records"}, MQTT | WEB | EVENT_LOOP),
     "server": ({"common", "config", "control", "core", "proto", "records", "storage", ""}, TABLES),
 }

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/broker_side.h"
 #include "common/cleanup.h"
+#include "common/companion.h"
 #include "ctl/doctor_state.h"
 
 #define OUTSTANDING_FEW 100
@@ -49,7 +49,7 @@ void doctor_check_plugin(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
         struct connection_config config;
 
-        if (doctor_peer_init(&peer, doctor, "-plugin", BROKER_SIDE_PLUGIN, &config) < 0)
+        if (doctor_peer_init(&peer, doctor, "-plugin", COMPANION_BANNER, &config) < 0)
                 return;
         config.wants_retained = true;
         if (connection_new(&peer.connection, &config) < 0)
@@ -60,16 +60,16 @@ void doctor_check_plugin(struct doctor *doctor) {
         if (!peer.is_done)
                 doctor_say(doctor, SEVERITY_WARN, "plugin",
                            "load mosquitto_statestore.so, where the broker is mosquitto; if it is loaded, "
-                           "in the acl_file: topic read " BROKER_SIDE_PLUGIN,
+                           "in the acl_file: topic read " COMPANION_BANNER,
                            "no plugin says to this client that it is there; without one who asks is who "
                            "they say, "
                            "and only clients that subscribe are notified");
-        else if (!slice_equal(buf_slice(&peer.payload), SLICE_LITERAL(BROKER_SIDE_VERSION)))
+        else if (!slice_equal(buf_slice(&peer.payload), SLICE_LITERAL(COMPANION_VERSION)))
                 doctor_say(doctor, SEVERITY_WARN, "plugin", "install plugin and store of one version",
                            "the plugin is of another version");
         else
                 doctor_say(doctor, SEVERITY_OK, "plugin", NULL, "it is there, version %s",
-                           BROKER_SIDE_VERSION);
+                           COMPANION_VERSION);
 }
 
 bool doctor_publish(struct doctor *doctor, unsigned n, size_t length) {

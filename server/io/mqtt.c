@@ -8,6 +8,7 @@
 
 #include "common/assert.h"
 #include "common/cleanup.h"
+#include "common/companion_mac.h"
 
 static struct slice own(struct mqtt_incoming *incoming, void *data, size_t length) {
         ASSERT(incoming->n_owned < sizeof(incoming->owned) / sizeof(incoming->owned[0]));
@@ -27,7 +28,7 @@ static bool is_wanted(const struct message *message, struct slice name, const st
 }
 
 static int read_user_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
-                              const struct slice *wanted) {
+                              const struct slice *wanted, struct companion_digest *digest) {
         struct message *message = &incoming->message;
         char *name_text = NULL, *value = NULL;
         struct slice name;
@@ -37,6 +38,7 @@ static int read_user_property(struct mqtt_incoming *incoming, const mosquitto_pr
                 return -ENOMEM;
 
         name = slice_from_string(name_text);
+        companion_digest_add(digest, name, slice_from_string(value));
         if (message->n_user_properties == MESSAGE_USER_PROPERTIES_MAX || !is_wanted(message, name, wanted)) {
                 free(name_text);
                 free(value);
@@ -51,7 +53,7 @@ static int read_user_property(struct mqtt_incoming *incoming, const mosquitto_pr
 }
 
 static int read_property(struct mqtt_incoming *incoming, const mosquitto_property *property,
-                         const struct slice *wanted) {
+                         const struct slice *wanted, struct companion_digest *digest) {
         struct message *message = &incoming->message;
         int identifier = mosquitto_property_identifier(property);
         uint16_t length;
@@ -78,7 +80,7 @@ static int read_property(struct mqtt_incoming *incoming, const mosquitto_propert
                 message->has_expiry = true;
                 return 0;
         case MQTT_PROP_USER_PROPERTY:
-                return read_user_property(incoming, property, wanted);
+                return read_user_property(incoming, property, wanted, digest);
         default:
                 return 0;
         }
@@ -86,6 +88,7 @@ static int read_property(struct mqtt_incoming *incoming, const mosquitto_propert
 
 int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_message *message,
                        const mosquitto_property *properties, const struct slice *wanted) {
+        struct companion_digest digest;
         int r;
 
         incoming->n_owned = 0;
@@ -95,11 +98,13 @@ int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_me
                 .qos = (uint8_t)message->qos,
         };
 
+        companion_digest_init(&digest);
         for (; properties; properties = mosquitto_property_next(properties)) {
-                r = read_property(incoming, properties, wanted);
+                r = read_property(incoming, properties, wanted, &digest);
                 if (r < 0)
                         return r;
         }
+        companion_digest_finish(&digest, incoming->message.properties_digest);
         return 0;
 }
 

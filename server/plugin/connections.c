@@ -9,24 +9,18 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 /* Leaves room to count, below what fits a signed number. */
 #define FIRST_NUMBER_BITS 62
 
-int connections_init(struct connections *connections) {
-        uint8_t seal[BROKER_SIDE_SEAL_LENGTH / 2];
+void connections_init(struct connections *connections) {
         uint64_t number;
 
-        if (getrandom(seal, sizeof(seal), 0) < 0 || getrandom(&number, sizeof(number), 0) < 0)
-                return -errno;
-
+        randombytes_buf(&number, sizeof(number));
         *connections = (struct connections){ .last_number = number >> (64 - FIRST_NUMBER_BITS) };
-        for (size_t i = 0; i < sizeof(seal); i++)
-                snprintf(connections->seal + 2 * i, 3, "%02x", seal[i]);
-        return 0;
 }
 
 void connections_deinit(struct connections *connections) {
@@ -66,8 +60,7 @@ int connections_add(struct connections *connections, const struct mosquitto *cli
         connection->client = client;
         connection->number = ++connections->last_number;
         memcpy(connection->client_id, client_id, id_size);
-        snprintf(connection->stamp, sizeof(connection->stamp), "%s:%" PRIu64, connections->seal,
-                 connection->number);
+        snprintf(connection->number_text, sizeof(connection->number_text), "%" PRIu64, connection->number);
 
         HASH_ADD(by_client, connections->by_client, client, sizeof(connection->client), connection);
         HASH_ADD(by_number, connections->by_number, number, sizeof(connection->number), connection);
@@ -101,8 +94,4 @@ struct connection *connections_find_number(const struct connections *connections
 
         HASH_FIND(by_number, connections->by_number, &number, sizeof(number), connection);
         return connection;
-}
-
-struct slice connection_number(const struct connection *connection) {
-        return slice_from_string(connection->stamp + BROKER_SIDE_SEAL_LENGTH + 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "common/parse.h"
 
 #define HASH_NONFATAL_OOM 1
@@ -10,33 +10,29 @@
 /*
  * The connections over which requests came, from the first request to the connection's end.
  *
- * mosquitto 2.0 neither tells of a client that connects nor lists those that are there, so this knows the
- * others only when they first send a request. That is enough: a client that never asked for anything has no
- * registrations. There are never more of them than the broker has clients.
+ * mosquitto 2.0 neither tells plugins of a client that connects nor lists its clients, so a connection is known from its
+ * first request on. That is enough: a client that never sent a request has no registrations. There are never more
+ * connections than the broker has clients.
  */
 
 struct mosquitto;
-
-/* The stamp: seal ":" number. */
-#define CONNECTION_STAMP_SIZE (BROKER_SIDE_SEAL_LENGTH + 1 + PARSE_UINT64_DIGITS_MAX + 1)
 
 struct connection {
         UT_hash_handle by_client, by_id, by_number;
         const struct mosquitto *client; /* the broker's, to recognize it by */
         uint64_t number;
-        bool held; /* under the present instance id */
-        char stamp[CONNECTION_STAMP_SIZE];
+        bool is_tracked; /* under the present instance id */
+        char number_text[PARSE_UINT64_DIGITS_MAX + 1];
         char client_id[];
 };
 
 struct connections {
         struct connection *by_client, *by_id, *by_number;
         uint64_t last_number;
-        char seal[BROKER_SIDE_SEAL_LENGTH + 1];
 };
 
-/* Draws the seal and where to count from. Returns 0 or what getrandom() failed with. */
-int connections_init(struct connections *connections);
+/* Draw the number to count from. companion_mac_init() comes first. */
+void connections_init(struct connections *connections);
 void connections_deinit(struct connections *connections);
 
 /*
@@ -54,6 +50,3 @@ struct connection *connections_find_client(const struct connections *connections
                                            const struct mosquitto *client);
 struct connection *connections_find_id(const struct connections *connections, struct slice client_id);
 struct connection *connections_find_number(const struct connections *connections, uint64_t number);
-
-/* The number as text. */
-struct slice connection_number(const struct connection *connection);

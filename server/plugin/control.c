@@ -10,18 +10,18 @@
  * Closes the connections that an earlier instance held: what it knew of them is lost. Their ends are not told,
  * the present instance does not know them. The speaker is spared: it is in the middle of a packet.
  */
-static int dismiss_holders(struct plugin *plugin, const struct mosquitto *speaker) {
+static int disconnect_tracked(struct plugin *plugin, const struct mosquitto *speaker) {
         CLEANUP(buf_deinit) struct buf numbers = { 0 };
         const uint64_t *number;
 
         for (struct connection *c = plugin->connections.by_client; c; c = c->by_client.next)
-                if (c->held && c->client != speaker)
+                if (c->is_tracked && c->client != speaker)
                         buf_append(&numbers, &c->number, sizeof(c->number));
         if (buf_failed(&numbers))
                 return -ENOMEM;
 
         for (struct connection *c = plugin->connections.by_client; c; c = c->by_client.next)
-                c->held = false;
+                c->is_tracked = false;
 
         number = (const uint64_t *)numbers.data;
         for (size_t i = 0; i < numbers.length / sizeof(*number); i++) {
@@ -35,7 +35,7 @@ static int dismiss_holders(struct plugin *plugin, const struct mosquitto *speake
         return 0;
 }
 
-/* A hello that is sent again is of the run that we know, and changes nothing. */
+/* A hello that is sent again is of the present run, and changes nothing. */
 static int take_up_run(struct plugin *plugin, uint64_t run, uint64_t sequence) {
         bool is_back = run == plugin->former_run;
 
@@ -47,38 +47,67 @@ static int take_up_run(struct plugin *plugin, uint64_t run, uint64_t sequence) {
         plugin->last_sequence = sequence;
         if (!is_back)
                 return 0;
-        mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: two statestored throw each other out");
-        return tell_rival(plugin);
+        mosquitto_log_printf(MOSQ_LOG_WARNING, "statestore: two statestored take over each other's session");
+        return tell_takeover(plugin);
 }
 
-static int hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
-        struct slice instance = { message->payload, message->payloadlen };
-        struct slice present = { plugin->instance, plugin->instance_length };
-        uint64_t run, sequence;
-        char *peer_id;
-        int r;
+static int hello_read(struct hello *hello, const struct plugin *plugin,
+                      const struct mosquitto_evt_control *message) {
+        const uint8_t *payload = message->payload;
 
-        if (instance.length == 0 || instance.length > BROKER_SIDE_INSTANCE_MAX)
+        if (message->payloadlen <= COMPANION_HELLO_KEY_SIZE ||
+            message->payloadlen > COMPANION_HELLO_KEY_SIZE + COMPANION_INSTANCE_MAX)
                 return -EINVAL;
-        r = property_pair(message->properties, &run, &sequence);
-        if (r < 0)
-                return r;
 
-        peer_id = strdup(mosquitto_client_id(message->client));
+        memcpy(hello->key, payload, sizeof(hello->key));
+        hello->instance =
+                (struct slice){ payload + sizeof(hello->key), message->payloadlen - sizeof(hello->key) };
+        hello->is_guarded = message->client == plugin->guarded_client;
+        return property_pair(message->properties, &hello->run, &hello->sequence);
+}
+
+static int set_peer(struct plugin *plugin, const struct mosquitto *client) {
+        char *peer_id = strdup(mosquitto_client_id(client));
+
         if (!peer_id)
                 return -ENOMEM;
         free(plugin->peer_id);
         plugin->peer_id = peer_id;
+        return 0;
+}
 
-        if (!slice_equal(instance, present)) {
-                r = dismiss_holders(plugin, message->client);
-                if (r < 0)
-                        return r;
-                memcpy(plugin->instance, instance.data, instance.length);
-                plugin->instance_length = instance.length;
-        }
-        r = take_up_run(plugin, run, sequence);
-        return r < 0 ? r : tell_welcome(plugin, broker_side_pair(run, sequence));
+static int take_up_instance(struct plugin *plugin, struct slice instance, const struct mosquitto *speaker) {
+        int r;
+
+        if (slice_equal(instance, (struct slice){ plugin->instance, plugin->instance_length }))
+                return 0;
+        r = disconnect_tracked(plugin, speaker);
+        if (r < 0)
+                return r;
+
+        memcpy(plugin->instance, instance.data, instance.length);
+        plugin->instance_length = instance.length;
+        return 0;
+}
+
+static int take_hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
+        struct hello hello;
+        int r;
+
+        r = hello_read(&hello, plugin, message);
+        if (r < 0)
+                return r;
+        r = set_peer(plugin, message->client);
+        if (r < 0)
+                return r;
+        r = take_up_instance(plugin, hello.instance, message->client);
+        if (r < 0)
+                return r;
+        r = take_up_run(plugin, hello.run, hello.sequence);
+        if (r == 0)
+                r = tell_welcome(plugin, &hello);
+        sodium_memzero(hello.key, sizeof(hello.key));
+        return r;
 }
 
 /* *ret_connection becomes NULL where none has this number. -EINVAL for what is no number. */
@@ -96,7 +125,7 @@ static int find(const struct plugin *plugin, const struct mosquitto_evt_control 
         return 0;
 }
 
-static int hold(struct plugin *plugin, const struct mosquitto_evt_control *message) {
+static int track(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct connection *connection;
         int r;
 
@@ -104,13 +133,13 @@ static int hold(struct plugin *plugin, const struct mosquitto_evt_control *messa
         if (r < 0)
                 return r;
         if (!connection)
-                return tell_left(plugin, (struct slice){ message->payload, message->payloadlen });
+                return tell_disconnected(plugin, (struct slice){ message->payload, message->payloadlen });
 
-        connection->held = true;
+        connection->is_tracked = true;
         return 0;
 }
 
-static int release(struct plugin *plugin, const struct mosquitto_evt_control *message) {
+static int untrack(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct connection *connection;
         int r;
 
@@ -118,7 +147,7 @@ static int release(struct plugin *plugin, const struct mosquitto_evt_control *me
         if (r < 0)
                 return r;
         if (connection)
-                connection->held = false;
+                connection->is_tracked = false;
         return 0;
 }
 
@@ -139,9 +168,9 @@ static const struct control {
         int (*handle)(struct plugin *plugin, const struct mosquitto_evt_control *message);
         bool is_first; /* may be said by another one than who spoke last */
 } controls[] = {
-        { BROKER_SIDE_HELLO, hello, true },      { BROKER_SIDE_HOLD, hold, false },
-        { BROKER_SIDE_RELEASE, release, false }, { BROKER_SIDE_DELIVER, deliver_take, false },
-        { BROKER_SIDE_KICK, kick, false },
+        { COMPANION_HELLO, take_hello, true }, { COMPANION_TRACK, track, false },
+        { COMPANION_UNTRACK, untrack, false }, { COMPANION_DELIVER, deliver_take, false },
+        { COMPANION_KICK, kick, false },
 };
 
 #define N_CONTROLS (sizeof(controls) / sizeof(controls[0]))

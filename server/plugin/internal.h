@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/companion_mac.h"
 #include "plugin/broker.h"
 #include "plugin/connections.h"
 
 /*
- * The companion plugin, from within. What it does for statestored is in common/broker_side.h.
+ * The companion plugin, from within. What it does for statestored is in common/companion.h.
  *
  * The broker has one thread and calls us back on it. Its callbacks give results of mosquitto's (MOSQ_ERR_...),
  * everything below them 0 or -errno. Where memory runs out, what was asked is refused: its sender is
@@ -15,6 +16,9 @@
  * per_listener_settings loads us once a listener.
  */
 
+/* The store's client id, if the operator gives neither id nor user name. */
+#define CLIENT_ID_DEFAULT "statestored"
+
 struct delivery;
 
 struct plugin {
@@ -23,13 +27,27 @@ struct plugin {
 
         /* statestored: the client that said hello last, and how it called itself. NULL before the first. */
         char *peer_id;
-        uint8_t instance[BROKER_SIDE_INSTANCE_MAX];
+        uint8_t instance[COMPANION_INSTANCE_MAX];
         size_t instance_length;
         uint64_t run, former_run; /* of the process that said hello last, and of another one before it */
         uint64_t last_sequence;   /* that was taken in this run */
 
+        uint8_t mac_key[COMPANION_MAC_KEY_SIZE];
+        uint64_t last_request; /* the sequence of the last request that was given a MAC */
+
+        /* the last connection with the store's user name whose CONNECT was checked, to recognize it by */
+        const struct mosquitto *guarded_client;
+
         struct delivery *first_delivery, **end_of_deliveries;
         bool ticks;
+};
+
+/* What a hello says. */
+struct hello {
+        uint64_t run, sequence;
+        uint8_t key[COMPANION_HELLO_KEY_SIZE];
+        struct slice instance;
+        bool is_guarded; /* the plugin checked the CONNECT of its sender */
 };
 
 /* Whom the topics are guarded for, and how an access check ends. */
@@ -72,10 +90,16 @@ int presence_enter(struct plugin *plugin, const struct mosquitto *client, const 
 /* It has ended. NULL is nobody we know. */
 void presence_end(struct plugin *plugin, struct connection *connection);
 
-/* stamp.c: who sent a request, said so that it can only come from here */
+/* identity.c: the identity properties */
 
-/* A client's PUBLISH to the invoke topic, before anybody sees it. Returns MOSQ_ERR_... */
-int stamp_request(struct plugin *plugin, struct mosquitto_evt_message *request);
+/* Process a client's PUBLISH to the invoke topic, before the broker hands it on. Returns MOSQ_ERR_... */
+int identity_add(struct plugin *plugin, struct mosquitto_evt_message *request);
+
+/* authentication.c: the store's client id is for the store's user */
+
+/* Registers for CONNECT where the guard knows the store's user name. Returns 0 or -ENOMEM. */
+int authentication_start(struct guard *guard);
+void authentication_stop(struct guard *guard);
 
 /* control.c: what statestored says */
 
@@ -85,11 +109,10 @@ void control_stop(struct guard *guard);
 
 /* tell.c: what statestored is told. Each returns 0 or -ENOMEM, and does nothing where nobody said hello. */
 
-int tell_plugin(void);
-int tell_rival(const struct plugin *plugin);
-
-int tell_welcome(const struct plugin *plugin, struct broker_side_pair hello);
-int tell_left(const struct plugin *plugin, struct slice number);
+int tell_banner(void);
+int tell_takeover(const struct plugin *plugin);
+int tell_welcome(const struct plugin *plugin, const struct hello *hello);
+int tell_disconnected(const struct plugin *plugin, struct slice number);
 
 /* deliver.c: notifications, straight to their client */
 

@@ -7,8 +7,6 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define CLIENT_ID_DEFAULT "statestored"
-
 /* All that the broker loads us for work on the same connections. */
 static struct plugin the_plugin;
 
@@ -18,7 +16,7 @@ static int on_message(int event, void *event_data, void *userdata) {
 
         (void)event;
         if (strcmp(message->topic, TOPIC_INVOKE) == 0)
-                return stamp_request(guard->plugin, message);
+                return identity_add(guard->plugin, message);
         return guard_may_publish(guard, message->client, message->topic) ? MOSQ_ERR_SUCCESS
                                                                          : MOSQ_ERR_ACL_DENIED;
 }
@@ -30,6 +28,8 @@ static int on_end(int event, void *event_data, void *userdata) {
         struct plugin *plugin = guard->plugin;
 
         (void)event;
+        if (end->client == plugin->guarded_client)
+                plugin->guarded_client = NULL; /* its memory may become another client's */
         presence_end(plugin, connections_find_client(&plugin->connections, end->client));
         return MOSQ_ERR_SUCCESS;
 }
@@ -77,11 +77,15 @@ static int start(struct guard *guard) {
         }
 
         r = guard_start(guard);
+        if (r < 0)
+                return r;
+        r = authentication_start(guard);
         return r < 0 ? r : control_start(guard);
 }
 
 static void stop(struct guard *guard) {
         control_stop(guard);
+        authentication_stop(guard);
         guard_stop(guard);
         for (size_t i = 0; i < N_EVENTS; i++)
                 mosquitto_callback_unregister(guard->id, events[i].event, events[i].callback, NULL);
@@ -89,15 +93,23 @@ static void stop(struct guard *guard) {
 }
 
 static int plugin_init(struct plugin *plugin) {
+        int r;
+
+        r = companion_mac_init();
+        if (r < 0)
+                return r;
+
         *plugin = (struct plugin){ .end_of_deliveries = &plugin->first_delivery };
-        return connections_init(&plugin->connections);
+        randombytes_buf(plugin->mac_key, sizeof(plugin->mac_key));
+        connections_init(&plugin->connections);
+        return 0;
 }
 
 static void plugin_deinit(struct plugin *plugin) {
         deliver_drop_all(plugin);
         connections_deinit(&plugin->connections);
         free(plugin->peer_id);
-        *plugin = (struct plugin){ 0 };
+        sodium_memzero(plugin, sizeof(*plugin));
 }
 
 static struct guard *guard_free(struct guard *guard) {
@@ -211,7 +223,7 @@ static int load(struct guard **ret_guard, mosquitto_plugin_id_t *id, const struc
         r = start(guard);
         if (r < 0)
                 return r;
-        r = tell_plugin();
+        r = tell_banner();
         if (r < 0)
                 return r;
 

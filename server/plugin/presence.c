@@ -13,7 +13,7 @@ int presence_enter(struct plugin *plugin, const struct mosquitto *client, const 
                 return 0;
         }
 
-        /* Over websockets the end of a connection that was taken over is told later. For us it has come. */
+        /* Over websockets the broker tells the end of a connection that was taken over later: it has ended. */
         presence_end(plugin, connections_find_id(connections, slice_from_string(client_id)));
         return connections_add(connections, client, client_id, ret_connection);
 }
@@ -22,8 +22,8 @@ void presence_end(struct plugin *plugin, struct connection *connection) {
         if (!connection)
                 return;
 
-        /* Where the news is lost for lack of memory its notifications still are not delivered. */
-        if (connection->held)
-                (void)tell_left(plugin, connection_number(connection));
+        /* If this fails for lack of memory, the connection's notifications are dropped all the same. */
+        if (connection->is_tracked)
+                (void)tell_disconnected(plugin, slice_from_string(connection->number_text));
         connections_remove(&plugin->connections, connection);
 }

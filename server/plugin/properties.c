@@ -34,7 +34,7 @@ int property_pair(const mosquitto_property *properties, uint64_t *ret_first, uin
 
         if (!mosquitto_property_read_binary(properties, MQTT_PROP_CORRELATION_DATA, &data, &length, false))
                 return -ENOMEM;
-        return broker_side_pair_read((struct slice){ data, length }, ret_first, ret_second);
+        return companion_pair_read((struct slice){ data, length }, ret_first, ret_second);
 }
 
 static int copy_text(mosquitto_property **list, const mosquitto_property *property, int kind) {

@@ -9,51 +9,57 @@
 #include "common/cleanup.h"
 #include "common/parse.h"
 
-bool stamp_read(const struct message *message, struct slice seal, struct stamp *ret_stamp) {
-        struct slice stamped_seal, number;
-        struct stamp stamp = { 0 };
-
-        if (!seal.data)
-                return false;
-
-        stamped_seal = slice_split(message_property(message, BROKER_SIDE_STAMP_SEAL), ':', &number);
-        stamp.client_id = message_property(message, BROKER_SIDE_STAMP_CLIENT_ID);
-        stamp.username = message_property(message, BROKER_SIDE_STAMP_USERNAME);
-        if (!slice_equal(stamped_seal, seal) || parse_uint64(number, &stamp.connection) < 0 ||
-            stamp.connection == 0 || stamp.client_id.length == 0)
-                return false;
-
-        *ret_stamp = stamp;
-        return true;
+void welcome_deinit(struct welcome *welcome) {
+        free(welcome->connections);
 }
 
-int welcome_read(struct slice payload, struct slice *ret_seal, uint64_t **ret_connections,
-                 size_t *ret_n_connections) {
-        CLEANUP(cleanup_free) uint64_t *connections = NULL;
-        size_t n_connections = 0, capacity = 0;
-        struct slice rest, seal;
+/* Each line ends with \n. */
+static int read_connections(struct slice lines, struct welcome *welcome) {
+        size_t capacity = 0;
         int r;
 
-        seal = slice_split(payload, '\n', &rest);
-        if (seal.length != BROKER_SIDE_SEAL_LENGTH)
-                return -EBADMSG;
+        while (lines.length > 0) {
+                struct slice line = slice_split(lines, '\n', &lines);
 
-        while (rest.length > 0) {
-                struct slice line = slice_split(rest, '\n', &rest);
-
-                r = array_reserve((void **)&connections, &capacity, n_connections + 1, sizeof(*connections));
+                if (!lines.data)
+                        return -EBADMSG;
+                r = array_reserve((void **)&welcome->connections, &capacity, welcome->n_connections + 1,
+                                  sizeof(*welcome->connections));
                 if (r < 0)
                         return r;
-                if (parse_uint64(line, &connections[n_connections]) < 0)
+                if (parse_uint64(line, &welcome->connections[welcome->n_connections]) < 0)
                         return -EBADMSG;
-                n_connections++;
+                welcome->n_connections++;
         }
-        if (n_connections > 1)
-                qsort(connections, n_connections, sizeof(*connections), compare_uint64);
+        if (welcome->n_connections > 1)
+                qsort(welcome->connections, welcome->n_connections, sizeof(*welcome->connections),
+                      compare_uint64);
+        return 0;
+}
 
-        *ret_seal = seal;
-        *ret_connections = take_ptr(&connections);
-        *ret_n_connections = n_connections;
+int welcome_read(struct slice text, struct welcome *ret_welcome) {
+        CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
+        struct slice guard;
+        int r;
+
+        if (text.length < sizeof(welcome.key))
+                return -EBADMSG;
+        memcpy(welcome.key, text.data, sizeof(welcome.key));
+        text.data += sizeof(welcome.key);
+        text.length -= sizeof(welcome.key);
+
+        if (parse_uint64(slice_split(text, '\n', &text), &welcome.sequence) < 0)
+                return -EBADMSG;
+        guard = slice_split(text, '\n', &text);
+        welcome.is_guarded = slice_equal(guard, SLICE_LITERAL(COMPANION_GUARDED));
+        if (!text.data || (!welcome.is_guarded && !slice_equal(guard, SLICE_LITERAL(COMPANION_UNGUARDED))))
+                return -EBADMSG;
+        r = read_connections(text, &welcome);
+        if (r < 0)
+                return r;
+
+        *ret_welcome = welcome;
+        welcome.connections = NULL;
         return 0;
 }
 

@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/broker_side.h"
-#include "common/message.h"
+#include "common/companion.h"
 
-/* The messages of common/broker_side.h, read and written. Pure. */
+/* The messages of common/companion.h, read and written. Pure. */
 
-/* A stamp whose seal is the broker's. Slices point into the message. */
-struct stamp {
-        struct slice client_id;
-        struct slice username; /* absent: none */
-        uint64_t connection;
+/* What welcome says. */
+struct welcome {
+        uint8_t key[COMPANION_MAC_KEY_SIZE];
+        uint64_t sequence;
+        bool is_guarded;
+        uint64_t *connections; /* in ascending order; owned */
+        size_t n_connections;
 };
 
-/* seal: absent where no plugin has proven to be there; then no stamp counts. False where there is no valid one. */
-bool stamp_read(const struct message *message, struct slice seal, struct stamp *ret_stamp);
+/* Read welcome's text. Returns 0, -EBADMSG or -ENOMEM. */
+int welcome_read(struct slice text, struct welcome *ret_welcome);
+void welcome_deinit(struct welcome *welcome);
 
-/*
- * Reads welcome. *ret_seal points into the payload; the caller frees *ret_connections, which is in ascending
- * order. Returns 0, -EBADMSG or -ENOMEM.
- */
-int welcome_read(struct slice payload, struct slice *ret_seal, uint64_t **ret_connections,
-                 size_t *ret_n_connections);
-
-/* A connection's number with a NUL behind it, as hold and release bear it. */
+/* A connection's number and a NUL, as track and untrack bear it. */
 struct connection_text {
         char text[24];
         size_t length;

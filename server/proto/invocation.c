@@ -5,7 +5,7 @@
 #include "common/parse.h"
 #include "common/resp3.h"
 #include "common/topics.h"
-#include "proto/broker_messages.h"
+#include "proto/identity.h"
 #include "proto/properties.h"
 
 /* SET key value NEX value PX ms */
@@ -24,10 +24,10 @@ const char *envelope_fault_label(enum envelope_fault fault) {
 void invocation_properties(const struct decoder *decoder,
                            struct slice ret_names[INVOCATION_PROPERTIES_MAX]) {
         const struct slice names[INVOCATION_PROPERTIES_MAX] = {
-                SLICE_LITERAL(PROPERTY_TIMESTAMP),         SLICE_LITERAL(PROPERTY_FENCE),
-                SLICE_LITERAL(PROPERTY_SOURCE_ID),         SLICE_LITERAL(PROPERTY_VERSION),
-                SLICE_LITERAL(BROKER_SIDE_STAMP_SEAL),     SLICE_LITERAL(BROKER_SIDE_STAMP_CLIENT_ID),
-                SLICE_LITERAL(BROKER_SIDE_STAMP_USERNAME), slice_from_string(decoder->persistence_name),
+                SLICE_LITERAL(PROPERTY_TIMESTAMP),          SLICE_LITERAL(PROPERTY_FENCE),
+                SLICE_LITERAL(PROPERTY_SOURCE_ID),          SLICE_LITERAL(PROPERTY_VERSION),
+                SLICE_LITERAL(COMPANION_PROPERTY_MAC),      SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
+                SLICE_LITERAL(COMPANION_PROPERTY_USERNAME), slice_from_string(decoder->persistence_name),
         };
 
         memcpy(ret_names, names, sizeof(names));
@@ -184,30 +184,22 @@ static struct slice claimed_client(const struct message *message) {
 }
 
 struct slice invocation_sender(const struct decoder *decoder, const struct message *message) {
-        struct slice stamped = message_property(message, BROKER_SIDE_STAMP_CLIENT_ID);
-        struct stamp stamp;
-
-        if (!decoder)
-                return stamped.data ? stamped : claimed_client(message);
-        if (stamp_read(message, decoder->seal, &stamp))
-                return stamp.client_id;
-        return decoder->seal.data ? (struct slice){ 0 } : claimed_client(message);
+        if (!decoder->is_proven)
+                return claimed_client(message);
+        return message->is_verified ? identity_read(message).client_id : (struct slice){ 0 };
 }
 
-/* Protocol section 2: which client is asking. */
-static void find_client(const struct message *message, struct slice seal, struct request *request) {
-        struct stamp stamp;
+/* Protocol section 2: which client sends the request. */
+static void find_client(const struct message *message, bool is_proven, struct request *request) {
+        if (is_proven && message->is_verified) {
+                struct identity identity = identity_read(message);
 
-        if (stamp_read(message, seal, &stamp)) {
-                request->client = stamp.client_id;
-                request->connection = stamp.connection;
-                request->user = stamp.username;
+                request->client = identity.client_id;
+                request->connection = identity.connection;
+                request->user = identity.username;
                 return;
         }
 
-        /* where a plugin vouches for senders, one for whom it does not has no registrations to make or stop */
-        if (seal.data && request->verb == VERB_KEYNOTIFY)
-                return;
         request->client = claimed_client(message);
 }
 
@@ -227,7 +219,7 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         if (invocation->fault == ENVELOPE_OK)
                 invocation->outcome = decode_payload(message->payload, request);
 
-        find_client(message, decoder->seal, request);
+        find_client(message, decoder->is_proven, request);
         request->wants_persistence = decoder->persistence_name &&
                                      slice_equal(message_property(message, decoder->persistence_name),
                                                  decoder->persistence_value);

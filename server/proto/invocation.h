@@ -51,8 +51,7 @@ struct invocation {
 
 /* What decoding depends on beside the message. Borrowed. */
 struct decoder {
-        struct slice
-                seal; /* of the broker's plugin; absent: none, and who sends is what the message claims */
+        bool is_proven; /* the broker has the plugin: identities of verified messages count */
 
         /* the user property by which a SET asks to be kept on disk; NULL: none does */
         const char *persistence_name;
@@ -63,11 +62,9 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
                                          struct invocation *ret_invocation);
 
 /*
- * The client in whose queue the message waits before it is decoded. If the decoder has the plugin's seal, this is the
- * verified sender, and absent for all messages that the plugin does not vouch for. Otherwise it is the sender that the
- * message claims, and absent if it claims none. decoder is NULL while it is not known whether the broker has the plugin:
- * then the claim of the stamp comes first, so that the messages of one client have one queue before and after
- * verification. Points into the message.
+ * The client in whose queue the message waits before it is decoded. With the plugin this is the verified sender, and absent
+ * for a message that the plugin does not vouch for. Without it this is the sender that the message claims, and absent if
+ * it claims none. Points into the message.
  */
 struct slice invocation_sender(const struct decoder *decoder, const struct message *message);
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "common/base64.h"
-#include "common/broker_side.h"
 #include "common/cleanup.h"
+#include "common/companion.h"
 #include "common/json.h"
 #include "common/resp3.h"
 #include "proto/properties.h"
@@ -56,7 +56,7 @@ static void add_properties(struct buf *line, const struct message *message) {
         for (size_t i = 0; i < message->n_user_properties; i++) {
                 const struct user_property *property = &message->user_properties[i];
 
-                if (slice_starts_with(property->name, SLICE_LITERAL(BROKER_SIDE_STAMP)))
+                if (slice_starts_with(property->name, SLICE_LITERAL(COMPANION_PROPERTY)))
                         continue;
                 buf_append_string(&list, list.length > 0 ? ",{" : "[{");
                 json_add_bytes(&list, "name", property->name, false);
@@ -72,7 +72,7 @@ static void add_properties(struct buf *line, const struct message *message) {
 
 /* Who the broker says that it is, or else who it says itself. */
 static struct slice client_of(const struct message *message) {
-        struct slice client = message_property(message, BROKER_SIDE_STAMP_CLIENT_ID);
+        struct slice client = message_property(message, COMPANION_PROPERTY_CLIENT_ID);
 
         if (!client.data)
                 client = message_property(message, PROPERTY_SOURCE_ID);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/cleanup.h"
 #include "storage/checksum.h"
@@ -13,7 +14,9 @@ const char kept_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
                                    " ('digest_key', ?1), ('instance_id', ?2), ('node_id', ?3),"
                                    " ('clock_wall_ms', ?4), ('clock_counter', ?5), ('departures', ?6),"
                                    " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
-                                   " ('rows_checksum', ?10), ('checksum', ?11), ('persistence', ?12)";
+                                   " ('rows_checksum', ?10), ('checksum', ?11), ('persistence', ?12),"
+                                   " ('mac_key', ?13), ('mac_sequence', ?14),"
+                                   " ('former_mac_key', ?15), ('former_mac_sequence', ?16)";
 
 static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'digest_key'),"
                                " (SELECT value FROM meta WHERE name = 'instance_id'),"
@@ -27,11 +30,24 @@ static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'dig
                                " (SELECT value FROM meta WHERE name = 'rows_checksum'),"
                                " (SELECT value FROM meta WHERE name = 'checksum'),"
                                " (SELECT value FROM meta WHERE name = 'seed'),"
-                               " (SELECT value FROM meta WHERE name = 'persistence')";
+                               " (SELECT value FROM meta WHERE name = 'persistence'),"
+                               " (SELECT value FROM meta WHERE name = 'mac_key'),"
+                               " (SELECT value FROM meta WHERE name = 'mac_sequence'),"
+                               " (SELECT value FROM meta WHERE name = 'former_mac_key'),"
+                               " (SELECT value FROM meta WHERE name = 'former_mac_sequence')";
 
 #define KEY_LENGTH sizeof(struct hash_key)
 
-/* old_seed: of an older version, which stored a seed in place of the digest key, and no persistence; else NULL. */
+/* The first parameter of the positions, and their first column. */
+#define POSITIONS_PARAMETER 13
+#define POSITIONS_COLUMN    13
+
+/* An empty key where there is none. */
+static struct slice key_of(const struct companion_position *position) {
+        return (struct slice){ position->key, position->is_known ? sizeof(position->key) : 0 };
+}
+
+/* old_seed: of an older version, which stored a seed in place of all the keys, and no persistence; else NULL. */
 static uint64_t meta_checksum(const struct kept_meta *meta, const uint64_t *old_seed) {
         const uint64_t numbers[] = {
                 old_seed ? *old_seed : 0,
@@ -44,14 +60,47 @@ static uint64_t meta_checksum(const struct kept_meta *meta, const uint64_t *old_
                 meta->rows_checksum,
                 meta->header.persistence,
         };
+        const uint64_t sequences[] = {
+                meta->header.positions.present.sequence,
+                meta->header.positions.former.sequence,
+        };
         size_t n_numbers = sizeof(numbers) / sizeof(numbers[0]) - (old_seed ? 1 : 0);
         uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
 
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
-        if (!old_seed)
+        if (!old_seed) {
                 checksum = checksum_add_bytes(checksum,
                                               (struct slice){ meta->header.digest_key.bytes, KEY_LENGTH });
+                checksum = checksum_add_bytes(checksum, key_of(&meta->header.positions.present));
+                checksum = checksum_add_bytes(checksum, key_of(&meta->header.positions.former));
+                checksum =
+                        checksum_add_numbers(checksum, sequences, sizeof(sequences) / sizeof(sequences[0]));
+        }
         return checksum_add_numbers(checksum, numbers, n_numbers);
+}
+
+static int bind_position(sqlite3_stmt *statement, int parameter, const struct companion_position *position) {
+        struct slice key = key_of(position);
+        int code;
+
+        code = sqlite3_bind_blob(statement, parameter, key.data, (int)key.length, SQLITE_TRANSIENT);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_int64(statement, parameter + 1, (int64_t)position->sequence);
+        return code;
+}
+
+static int read_position(sqlite3_stmt *statement, int column, struct companion_position *position) {
+        const void *key = sqlite3_column_blob(statement, column);
+        int length = sqlite3_column_bytes(statement, column);
+
+        if (length != 0 && (!key || length != sizeof(position->key)))
+                return SQLITE_CORRUPT;
+
+        position->is_known = length > 0;
+        if (position->is_known)
+                memcpy(position->key, key, sizeof(position->key));
+        position->sequence = (uint64_t)sqlite3_column_int64(statement, column + 1);
+        return SQLITE_OK;
 }
 
 int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
@@ -75,6 +124,10 @@ int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
                 code = sqlite3_bind_text(statement, 3, meta->header.node_id, -1, SQLITE_STATIC);
         for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && code == SQLITE_OK; i++)
                 code = sqlite3_bind_int64(statement, (int)i + 4, numbers[i]);
+        if (code == SQLITE_OK)
+                code = bind_position(statement, POSITIONS_PARAMETER, &meta->header.positions.present);
+        if (code == SQLITE_OK)
+                code = bind_position(statement, POSITIONS_PARAMETER + 2, &meta->header.positions.former);
         return code;
 }
 
@@ -132,7 +185,13 @@ int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         meta.shift_ms = sqlite3_column_int64(statement, 7);
         meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 8);
         meta.rows_checksum = (uint64_t)sqlite3_column_int64(statement, 9);
-        meta.header.persistence = is_old ? PERSISTENCE_UNKNOWN : (uint64_t)sqlite3_column_int64(statement, 12);
+        if (!is_old && sqlite3_column_type(statement, 12) == SQLITE_NULL)
+                return SQLITE_CORRUPT;
+        meta.header.persistence =
+                is_old ? PERSISTENCE_UNKNOWN : (uint64_t)sqlite3_column_int64(statement, 12);
+        if (read_position(statement, POSITIONS_COLUMN, &meta.header.positions.present) != SQLITE_OK ||
+            read_position(statement, POSITIONS_COLUMN + 2, &meta.header.positions.former) != SQLITE_OK)
+                return SQLITE_CORRUPT;
         if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta, is_old ? &old_seed : NULL))
                 return SQLITE_CORRUPT;
 

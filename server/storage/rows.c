@@ -6,8 +6,8 @@
 #include <limits.h>
 
 #include "common/hlc.h"
-#include "storage/checksum.h"
 #include "core/outcome.h"
+#include "storage/checksum.h"
 
 /* Which table a checksum belongs to: no row can stand for another table's. */
 enum { CHECKSUM_ENTRY = 1, CHECKSUM_REGISTRATION, CHECKSUM_ANSWER };

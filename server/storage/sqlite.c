@@ -179,6 +179,7 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
         meta.header.clock = batch->clock;
         meta.header.n_departures = batch->n_departures;
         meta.header.persistence = batch->persistence;
+        meta.header.positions = batch->positions;
         meta.reading_ms = timescale_read(storage->writer.timescale, batch->now);
         meta.shift_ms = timescale_shift(storage->writer.timescale, batch->now);
         meta.n_commits++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/companion.h"
 #include "core/engine.h"
 #include "core/row.h"
 
@@ -20,10 +21,11 @@ struct storage;
 struct storage_header {
         char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
         struct hash_key digest_key;            /* the engine's: the digests of answers depend on it */
-        char instance_id[33];  /* text; made anew with an empty storage: see common/broker_side.h */
+        char instance_id[33];  /* text; made anew with an empty storage: see common/companion.h */
         struct version clock;  /* at or above every version that was given */
         uint64_t n_departures; /* as the engine counted them */
         uint64_t persistence;  /* of the last batch: which keys a restart may lose, see core/persistence.h */
+        struct companion_positions positions; /* of requests that the plugin in the broker vouches for */
 };
 
 /* Takes what was kept. Each returns 0 or -ENOMEM, which ends the loading. Arguments are borrowed for the call. */
@@ -56,6 +58,7 @@ struct storage_batch {
         struct version clock;
         uint64_t n_departures;
         uint64_t persistence;
+        struct companion_positions positions;
         struct now now; /* of the batch: deadlines are put on the wall clock by it */
 };
 

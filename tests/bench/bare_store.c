@@ -8,11 +8,12 @@
 #include "bench/fail.h"
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
+#include "common/companion.h"
 #include "common/resp3.h"
 #include "common/topics.h"
 
 #define NODE_ID "StateStore"
-#define SEAL    "01234567890123456789012345678901"
+#define PROOF   "1:1:01234567890123456789012345678901"
 
 /* The payloads are written once; of each request its key, and where it has one its PX, is put in. */
 #define KEY_IN_GET (sizeof("*2\r\n$3\r\nGET\r\n$20\r\n") - 1)
@@ -47,6 +48,7 @@ static struct message new_request(const struct bare_store *store, struct slice p
                         SLICE_LITERAL("clients/bench-1/services/statestore/_any_/command/invoke/response"),
                 .correlation_data = { (const uint8_t *)store->correlation, sizeof(store->correlation) },
                 .qos = 1,
+                .is_verified = true,
                 .has_expiry = true,
                 .expiry_s = 10,
                 .n_user_properties = 5,
@@ -54,8 +56,8 @@ static struct message new_request(const struct bare_store *store, struct slice p
                         { SLICE_LITERAL("__ts"), SLICE_LITERAL("001696374425000:00000:Client1") },
                         { SLICE_LITERAL("__srcId"), SLICE_LITERAL("bench-1") },
                         { SLICE_LITERAL("__protVer"), SLICE_LITERAL("1.0") },
-                        { SLICE_LITERAL("statestore-seal"), SLICE_LITERAL(SEAL ":1") },
-                        { SLICE_LITERAL("statestore-client-id"), SLICE_LITERAL("bench-1") },
+                        { SLICE_LITERAL(COMPANION_PROPERTY_MAC), SLICE_LITERAL(PROOF) },
+                        { SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID), SLICE_LITERAL("bench-1") },
                 },
         };
 }
@@ -70,7 +72,7 @@ void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes) {
         };
 
         *store = (struct bare_store){
-                .decoder = { .seal = SLICE_LITERAL(SEAL) },
+                .decoder = { .is_proven = true },
                 .encoder = { .node_id = NODE_ID },
         };
         if (engine_new(&store->engine, &config) < 0)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the plugin in the broker says: the stamp on a request, and its welcome. */
+/* What the plugin in the broker says: its welcome, and the identity properties of a request. */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "common/companion_mac.h"
 #include "common/parse.h"
 #include "fuzz/fuzz.h"
 #include "proto/broker_messages.h"
-
-#define SEAL "0123456789abcdef0123456789abcdef"
+#include "proto/identity.h"
 
 static int compare(const void *a, const void *b) {
         const uint64_t *x = a, *y = b;
@@ -18,57 +18,61 @@ static int compare(const void *a, const void *b) {
         return *x < *y ? -1 : *x > *y;
 }
 
-/* The rule for one line after the other. Returns whether all are numbers; they are added to the buffer. */
-static bool reference(struct slice payload, struct buf *numbers) {
-        struct slice rest, line = slice_split(payload, '\n', &rest);
+/* The rule for one line after the other. Returns whether all can be read; the connections are added to the buffer. */
+static bool reference(struct slice text, struct buf *numbers) {
+        struct slice line;
         uint64_t number;
 
-        if (line.length != BROKER_SIDE_SEAL_LENGTH)
+        if (text.length < COMPANION_MAC_KEY_SIZE || text.data[text.length - 1] != '\n')
                 return false;
-        while (rest.length > 0) {
-                line = slice_split(rest, '\n', &rest);
-                if (parse_uint64(line, &number) < 0)
+        text.data += COMPANION_MAC_KEY_SIZE;
+        text.length -= COMPANION_MAC_KEY_SIZE;
+        for (size_t i = 0; text.length > 0; i++) {
+                line = slice_split(text, '\n', &text);
+                if (i == 1 && !slice_equal(line, SLICE_LITERAL(COMPANION_GUARDED)) &&
+                    !slice_equal(line, SLICE_LITERAL(COMPANION_UNGUARDED)))
                         return false;
-                buf_append(numbers, &number, sizeof(number));
+                if (i != 1 && parse_uint64(line, &number) < 0)
+                        return false;
+                if (i > 1)
+                        buf_append(numbers, &number, sizeof(number));
+                if (i == 0 && text.length == 0)
+                        return false;
         }
         if (numbers->length > 0)
                 qsort(numbers->data, numbers->length / sizeof(number), sizeof(number), compare);
-        return true;
+        return text.data;
 }
 
-static void welcome(struct slice payload) {
-        CLEANUP(cleanup_free) uint64_t *connections = NULL;
+static void read_welcome(struct slice text) {
         CLEANUP(buf_deinit) struct buf expected = { 0 };
-        bool is_welcome = reference(payload, &expected);
-        struct slice seal;
-        size_t n;
-        int r = welcome_read(payload, &seal, &connections, &n);
+        CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
+        bool is_welcome = reference(text, &expected);
 
-        ASSERT(r == (is_welcome ? 0 : -EBADMSG));
-        if (r < 0)
-                return;
-        ASSERT(seal.data == payload.data && seal.length == BROKER_SIDE_SEAL_LENGTH);
-        ASSERT(slice_equal((struct slice){ (uint8_t *)connections, n * sizeof(*connections) },
+        ASSERT(welcome_read(text, &welcome) == (is_welcome ? 0 : -EBADMSG));
+        ASSERT(!is_welcome ||
+               slice_equal((struct slice){ (uint8_t *)welcome.connections,
+                                           welcome.n_connections * sizeof(*welcome.connections) },
                            buf_slice(&expected)));
-        for (size_t i = 0; i < n; i++) {
-                struct connection_text text = connection_text(connections[i]);
+        for (size_t i = 0; i < welcome.n_connections; i++) {
+                struct connection_text number = connection_text(welcome.connections[i]);
                 uint64_t again;
 
-                ASSERT(text.text[text.length] == '\0');
-                ASSERT(parse_uint64((struct slice){ (uint8_t *)text.text, text.length }, &again) == 0 &&
-                       again == connections[i]);
+                ASSERT(number.text[number.length] == '\0');
+                ASSERT(parse_uint64((struct slice){ (uint8_t *)number.text, number.length }, &again) == 0 &&
+                       again == welcome.connections[i]);
         }
 }
 
 /* A message whose user properties are lines: the first byte chooses the name, the rest is the value. */
-static void stamp(struct slice input, struct slice seal) {
-        static const char *const names[] = { BROKER_SIDE_STAMP_SEAL, BROKER_SIDE_STAMP_CLIENT_ID,
-                                             BROKER_SIDE_STAMP_USERNAME, "__srcId" };
-        struct message message = { 0 };
-        struct slice sealed, number_text;
-        struct stamp stamp = { 0 };
-        uint64_t number = 0;
-        bool is_valid;
+static void check_identity(struct slice input) {
+        static const char *const names[] = { COMPANION_PROPERTY_MAC, COMPANION_PROPERTY_CLIENT_ID,
+                                             COMPANION_PROPERTY_USERNAME, "__srcId" };
+        struct companion_positions positions = { .present = { .is_known = true } };
+        struct message message = { .payload = input };
+        struct companion_request request = { 0 };
+        struct companion_proof proof;
+        bool is_readable;
 
         while (input.data && message.n_user_properties < MESSAGE_USER_PROPERTIES_MAX) {
                 struct slice line = slice_split(input, '\n', &input);
@@ -77,25 +81,28 @@ static void stamp(struct slice input, struct slice seal) {
                 message.user_properties[message.n_user_properties++] =
                         (struct user_property){ slice_from_string(names[name]), line };
         }
+        ASSERT(identity_check(&positions, &message, true) == IDENTITY_UNVERIFIED); /* nobody guesses a MAC */
 
-        is_valid = stamp_read(&message, seal, &stamp);
-        sealed = slice_split(message_property(&message, BROKER_SIDE_STAMP_SEAL), ':', &number_text);
-        ASSERT(is_valid ==
-               (seal.data && slice_equal(sealed, seal) && parse_uint64(number_text, &number) == 0 &&
-                number > 0 && message_property(&message, BROKER_SIDE_STAMP_CLIENT_ID).length > 0));
-        if (is_valid) {
-                ASSERT(stamp.connection == number);
-                ASSERT(slice_equal(stamp.client_id,
-                                   message_property(&message, BROKER_SIDE_STAMP_CLIENT_ID)));
-                ASSERT(slice_equal(stamp.username, message_property(&message, BROKER_SIDE_STAMP_USERNAME)));
-        }
+        is_readable =
+                companion_proof_read(message_property(&message, COMPANION_PROPERTY_MAC), &request) == 0;
+        request.client_id = message_property(&message, COMPANION_PROPERTY_CLIENT_ID);
+        request.username = message_property(&message, COMPANION_PROPERTY_USERNAME);
+        request.payload = message.payload;
+        request.properties = message.properties_digest;
+        proof = companion_proof(&request, positions.present.key);
+        for (size_t i = 0; i < message.n_user_properties; i++)
+                if (slice_equal(message.user_properties[i].name, SLICE_LITERAL(COMPANION_PROPERTY_MAC)))
+                        message.user_properties[i].value =
+                                (struct slice){ (const uint8_t *)proof.text, proof.length };
+        if (is_readable && request.connection > 0 && request.client_id.length > 0)
+                ASSERT(identity_check(&positions, &message, true) ==
+                       (request.sequence > 0 ? IDENTITY_VERIFIED : IDENTITY_REPEATED));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
 
-        welcome(input);
-        stamp(input, SLICE_LITERAL(SEAL));
-        stamp(input, (struct slice){ 0 });
+        read_welcome(input);
+        check_identity(input);
         return 0;
 }

@@ -8,15 +8,16 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "common/companion_mac.h"
 #include "common/parse.h"
 #include "common/resp3.h"
 #include "common/topics.h"
 #include "fuzz/fuzz.h"
-#include "proto/broker_messages.h"
+#include "proto/identity.h"
 #include "proto/invocation.h"
 #include "proto/properties.h"
 
-#define SEAL        "0123456789abcdef0123456789abcdef"
+#define MAC         "0123456789abcdef0123456789abcdef"
 #define N_WORDS_MAX 9
 
 /* Words that mean something, for the input to choose from. */
@@ -41,16 +42,16 @@ static const char *const dictionary[] = { "SET",
                                           "9223372036854775808" };
 #define N_DICTIONARY (sizeof(dictionary) / sizeof(dictionary[0]))
 
-static const char *const names[] = { PROPERTY_TIMESTAMP,         PROPERTY_FENCE,
-                                     PROPERTY_SOURCE_ID,         PROPERTY_VERSION,
-                                     BROKER_SIDE_STAMP_SEAL,     BROKER_SIDE_STAMP_CLIENT_ID,
-                                     BROKER_SIDE_STAMP_USERNAME, "aio-persistence" };
+static const char *const names[] = { PROPERTY_TIMESTAMP,          PROPERTY_FENCE,
+                                     PROPERTY_SOURCE_ID,          PROPERTY_VERSION,
+                                     COMPANION_PROPERTY_MAC,      COMPANION_PROPERTY_CLIENT_ID,
+                                     COMPANION_PROPERTY_USERNAME, "aio-persistence" };
 
 static const char *const usual[] = { "1696374425000:0:Client1",
                                      "1696374400000:7:Client2",
                                      "client-1",
                                      "1.0",
-                                     SEAL ":7",
+                                     "7:1:" MAC,
                                      "client-2",
                                      "somebody",
                                      "true" };
@@ -194,7 +195,6 @@ static void check_request(const struct decoder *decoder, const struct message *m
                           const struct request *request) {
         struct slice timestamp = message_property(message, PROPERTY_TIMESTAMP);
         struct slice fence = message_property(message, PROPERTY_FENCE);
-        struct stamp stamp;
         struct hlc hlc;
 
         ASSERT(request->has_timestamp == (timestamp.data != NULL));
@@ -204,13 +204,14 @@ static void check_request(const struct decoder *decoder, const struct message *m
         ASSERT(!request->has_fence || hlc_parse(fence, &hlc) == 0);
         ASSERT(request->expiry_s == (message->has_expiry ? message->expiry_s : 0));
 
-        if (stamp_read(message, decoder->seal, &stamp))
-                ASSERT(request->connection == stamp.connection &&
-                       slice_equal(request->client, stamp.client_id));
-        else
+        if (decoder->is_proven && message->is_verified) {
+                struct identity identity = identity_read(message);
+
+                ASSERT(request->connection == identity.connection &&
+                       slice_equal(request->client, identity.client_id));
+        } else {
                 ASSERT(request->connection == 0);
-        if (decoder->seal.data && request->connection == 0)
-                ASSERT(request->verb != VERB_KEYNOTIFY || request->client.length == 0);
+        }
 }
 
 static void decode(const struct decoder *decoder, const struct message *message) {
@@ -236,13 +237,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         CLEANUP(buf_deinit) struct buf payload = { 0 };
         CLEANUP(cleanup_free) struct message *copy = NULL;
+        struct companion_request proven;
         struct message message = { 0 };
         struct decoder decoder = { .persistence_name = "aio-persistence",
                                    .persistence_value = SLICE_LITERAL("true") };
 
         if (input_chance(&input, 50))
-                decoder.seal = SLICE_LITERAL(SEAL);
+                decoder.is_proven = true;
         take_message(&input, &payload, &message);
+        /* what was verified can be read */
+        message.is_verified =
+                companion_proof_read(message_property(&message, COMPANION_PROPERTY_MAC), &proven) == 0;
         copy = message_copy(&message);
         ASSERT(copy && message_size(copy) == message_size(&message));
         decode(&decoder, copy);

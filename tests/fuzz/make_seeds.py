@@ -8,7 +8,7 @@ Names that it does not know are left alone: inputs that once made a target fail 
 import pathlib
 import sys
 
-SEAL = b"0123456789abcdef0123456789abcdef"
+KEY = b"0123456789abcdef0123456789abcdef"
 SERVICE = b"statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 
 
@@ -61,7 +61,7 @@ RECORDING = numbered(
     b'{"type":"notification","time":7,' + PROPERTIES + b'"payload":""}',
     b'{"type":"answer","time":7,' + PROPERTIES + b'"payload":7}', b'{"type":"answer","time":-7}', b'{"type":"x"}', b"[]",
     b'{"type":"answer","time":7,"topic":"t","qos":3,"properties":[7],"payload":""}',
-    b'{"type":"request","time":7,"topic":"t","qos":0,"properties":[{"name":"statestore-seal","value":"s"}],"payload":""}',
+    b'{"type":"request","time":7,"topic":"t","qos":0,"properties":[{"name":"statestore-mac","value":"s"}],"payload":""}',
 )
 
 PARSE = numbered(
@@ -136,20 +136,23 @@ POLICY = numbered(
 )
 
 INVOCATION = numbered(*(
-    # odd: a seal is expected or not; the words; QoS, response topic, correlation, expiry; the properties
-    bytes([seal]) + payload + bytes([0]) + bytes(rest)
-    for seal in (0, 255)
+    # odd: the broker has the plugin or not; the words; QoS, response topic, correlation, expiry; the properties
+    bytes([plugin]) + payload + bytes([0]) + bytes(rest)
+    for plugin in (0, 255)
     for payload in (bytes([3, 0, 10, 11]), bytes([5, 0, 10, 11, 7, 8]), bytes([7, 0, 10, 11, 7, 11, 8, 15]),
                     bytes([2, 1, 10]), bytes([3, 3, 10, 11]), bytes([3, 4, 10, 9]), bytes([2, 5, 10]), bytes([1, 16]),
                     bytes([6, 0, 10, 11, 8, 12, 6]), bytes([0, 4]) + b"*0\r\n")
     for rest in ([2, 2, 0, 0, 9] + [2] * 8, [2, 2, 0, 0, 0, 2, 1, 1, 1, 1, 1, 1, 1])
 ))
 
+MAC = b"1:1:" + KEY
+
 BROKER_MESSAGES = numbered(
-    SEAL + b"\n", SEAL + b"\n1\n3\n2\n", SEAL + b"\n18446744073709551615\n", SEAL + b"\n18446744073709551616\n", SEAL + b"\nx\n",
-    SEAL + b"\n1", SEAL, SEAL[1:] + b"\n1\n", b"\0" + SEAL + b":7\n\1client\n\2user", b"\0" + SEAL + b":0\n\1client",
-    b"\0" + SEAL + b":7\n\1", b"\0" + SEAL + b"7\n\1client", b"\1client\n\0" + SEAL[1:] + b"x:7",
-    b"\0x:1\n\0" + SEAL + b":7\n\1client",
+    *(KEY + rest for rest in (
+        b"0\nguarded\n", b"7\nunguarded\n1\n3\n2\n", b"1\nguarded\n18446744073709551615\n", b"1\nguarded\n18446744073709551616\n",
+        b"1\nguarded\nx\n", b"1\nguarded\n1", b"1\nguarded", b"1\nother\n", b"", b"1\n")),
+    KEY[1:] + b"\n1\n", b"\0" + MAC + b"\n\1client\n\2user", b"\0" + MAC + b"\n\1", b"\0" + MAC[1:] + b"\n\1client",
+    b"\1client\n\0" + MAC + b"x", b"\0x:1\n\0" + MAC + b"\n\1client",
 )
 
 ROWS = numbered(
@@ -171,6 +174,15 @@ CONTROL = numbered(
     bytes(range(1, 120, 2)), bytes(range(250, 5, -3)), bytes([0, 20]) + b"*1\r\n$5\r\nreset\r\n" + bytes(20),
 )
 
+# An event is a client, a kind, and what the kind takes: a topic, properties, a payload, QoS, the retain flag.
+HELLO = bytes([0, 5, 2, 1]) + bytes([0, 1]) + bytes([0, 1]) + bytes([0, 7, 1, 2]) + bytes([40]) + bytes(range(40))
+REQUEST = bytes([2, 6, 0, 3]) + bytes([0, 0, 0, 1, 0, 1, 1, 4]) * 3 + bytes([3]) + b"abc" + bytes([1, 0])
+PLUGIN = numbered(
+    HELLO, REQUEST, HELLO + REQUEST, HELLO + REQUEST * 3 + bytes([2, 1]) + REQUEST, bytes([0, 0, 1, 0, 2, 0, 3, 0]),
+    bytes([0, 4, 0, 0, 1, 4, 0, 0, 2, 4, 5, 1]), bytes([0, 2, 0, 3]) + HELLO, bytes([1]) + HELLO[1:] + REQUEST,
+    HELLO + bytes([0, 5, 3, 0, 1, 55]) + bytes([0, 5, 5, 2]) + bytes(12) + bytes([0, 2]), bytes(range(0, 250, 3)), bytes(range(250, 0, -3)),
+)
+
 TARGETS = {
     "broker_messages": BROKER_MESSAGES,
     "config": CONFIG,
@@ -182,6 +194,7 @@ TARGETS = {
     "seed": SEED,
     "invocation": INVOCATION,
     "parse": PARSE,
+    "plugin": PLUGIN,
     "policy": POLICY,
     "resp3": RESP3,
     "rows": ROWS,

@@ -103,7 +103,7 @@ def test_while_the_store_sees_nothing_of_it_too(site, tmp_path):
 
 
 def test_a_request_of_the_former_run_registers_nobody(make_site, tmp_path):
-    """The broker kept it for the store, over its own restart, with the stamp of a connection that is no more."""
+    """The broker kept it for the store, over its own restart, with the identity properties of a connection that has ended."""
     site = make_site("persistence true", f"persistence_location {tmp_path}/")
     store = site.start_store()
     client = site.connect(kind=WireClient)

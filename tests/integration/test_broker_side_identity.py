@@ -26,8 +26,8 @@ def victim(proven_shared, key):
     return victim
 
 
-def forged_stamp(victim):
-    return {"user": [("statestore-client-id", victim.id), ("statestore-seal", "0" * 32 + ":1"),
+def forged_identity(victim):
+    return {"user": [("statestore-client-id", victim.id), ("statestore-mac", "1:1:" + "0" * 32),
                      ("statestore-username", "root")]}
 
 
@@ -40,10 +40,10 @@ def so_often_that_nothing_else_is_seen(victim):
 
 
 def all_of_them(victim):
-    return {**forged_stamp(victim), **anothers_source_id(victim)}
+    return {**forged_identity(victim), **anothers_source_id(victim)}
 
 
-@pytest.fixture(params=[forged_stamp, anothers_source_id, so_often_that_nothing_else_is_seen, all_of_them],
+@pytest.fixture(params=[forged_identity, anothers_source_id, so_often_that_nothing_else_is_seen, all_of_them],
                 ids=lambda pretend: pretend.__name__)
 def pretend(request):
     return request.param
@@ -84,21 +84,23 @@ def test_its_notifications_come_to_its_own_topic(client, victim, key):
     assert victim.notification().topic == notify_topic(victim.id, key)
 
 
-@pytest.mark.parametrize("words", [["KEYNOTIFY", "{key}", "STOP"], ["KEYNOTIFY", "{key}-2"]], ids=" ".join)
-def test_a_will_which_no_plugin_sees_registers_and_stops_nobody(proven_shared, client, victim, key, words):
+@pytest.mark.parametrize("words", [["KEYNOTIFY", "{key}", "STOP"], ["KEYNOTIFY", "{key}-2"], ["SET", "{key}", "x"]],
+                         ids=" ".join)
+def test_a_will_which_no_plugin_sees_is_not_executed(proven_shared, client, victim, key, words):
     """The broker publishes it in the name of a client that is no more."""
     properties = Properties(PacketTypes.WILLMESSAGE)
-    properties.UserProperty = [("__srcId", victim.id), *forged_stamp(victim)["user"]]
+    properties.UserProperty = [("__ts", str(client.clock.now())), ("__srcId", victim.id),
+                               *forged_identity(victim)["user"]]
     properties.ResponseTopic, properties.CorrelationData = victim.response_topic, b"of the will"
     will = INVOKE, resp.request(*(word.format(key=key) for word in words))
 
     ghost = proven_shared.connect(None, WireClient, will=will, will_properties=properties.pack())
     leaving.by_cut(proven_shared, ghost)
-    assert victim.answer_to(b"of the will")
 
     client.ask("SET", key, "value")
     client.ask("SET", key + "-2", "value")
     assert victim.changes() == [was_set("value")]
+    assert b"of the will" not in {message.correlation for message in victim.messages()}
 
 
 # Where an answer may not go

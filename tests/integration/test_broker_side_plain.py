@@ -84,10 +84,10 @@ def test_it_ends_nothing_that_has_been_registered_anew(shared, key):
     assert was_set("another") in holder.changes()
 
 
-def test_stamps_are_a_forgery_where_no_plugin_makes_them(shared, key):
+def test_identity_properties_are_a_forgery_where_no_plugin_makes_them(shared, key):
     client, victim = shared.connect(kind=WireClient), subscribed_holder(shared, key)
     client.subscribe_to_notifications()
-    forged = [("statestore-seal", "0" * 32 + ":1"), ("statestore-client-id", victim.id)]
+    forged = [("statestore-mac", "1:1:" + "0" * 32), ("statestore-client-id", victim.id)]
 
     assert client.ask("KEYNOTIFY", key, "STOP", user=forged) == NOT_REGISTERED
     assert client.ask("KEYNOTIFY", key, user=forged) == b"+OK\r\n"

@@ -28,8 +28,8 @@ def test_mosquitto_that_says_nothing(make_site, store_of):
     second = store_of(site.broker.port).launch()
 
     for store in (first, second):
-        store.wait_for_log("level=error msg=\"another statestored has taken our place at this broker")
-    site.broker.wait_for_log("two statestored throw each other out")
+        store.wait_for_log("level=error msg=\"another statestored with this client id has taken over the session")
+    site.broker.wait_for_log("two statestored take over each other's session")
     second.kill()
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
 

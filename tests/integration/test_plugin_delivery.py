@@ -16,7 +16,7 @@ def client(site, peer):
     """One that has registered: it sent a request, and its connection is held."""
     client = site.connect(session_expiry=1000)
     client.number = peer.number_of(client)
-    peer.hold(client.number)
+    peer.track(client.number)
     return client
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_queued_for_a_client_that_is_gone(site, peer, client, leave, 
     if subscribed:
         client.subscribe(NOTIFY_PREFIX + "#")
     client.disconnect(session_expiry=1000) if leave == "disconnect" else client.cut()
-    assert peer.next_told("left") == client.number
+    assert peer.next_told("disconnected") == client.number
 
     peer.deliver(client.id, "key", connection=client.number)
     peer.ping()
@@ -145,7 +145,7 @@ def test_a_client_of_an_older_protocol_version_is_served_as_well(site, peer, cli
     try:
         connected.get(timeout=PATIENCE)
         old.publish(INVOKE, b"a request", 1)
-        number = peer.next_request().prop("statestore-seal").split(":")[1]
+        number = peer.next_request().prop("statestore-mac").split(":")[0]
         peer.deliver("old", "key", b"payload", connection=number)
         assert arrived.get(timeout=PATIENCE).payload == b"payload"
     finally:
@@ -179,7 +179,7 @@ def again(site, peer):
     """The same run over its next connection."""
     peer.cut()
     returned = site.peer(peer.id)
-    returned.seal, returned.run, returned.sequence = peer.seal, peer.run, peer.sequence
+    returned.mac_key, returned.run, returned.sequence = peer.mac_key, peer.run, peer.sequence
     return returned
 
 
@@ -257,6 +257,6 @@ def test_a_client_that_is_closed_while_it_is_owed_something_leaves_no_trace(site
     peer.deliver(client.id, "key", b"x" * 1000000, connection=client.number)
     client.cut()
 
-    assert peer.next_told("left") == client.number
+    assert peer.next_told("disconnected") == client.number
     with pytest.raises((Disconnected, OSError)):
         client.ping()

@@ -13,7 +13,7 @@ from support.process import wait_until
 
 
 @pytest.mark.parametrize("topic", [notify_topic("a", "b"), f"clients/{SERVICE}", f"clients/{SERVICE}/x",
-                                   f"clients/{SERVICE}x", CONTROL + "hello", CONTROL + "hold", CONTROL + "release",
+                                   f"clients/{SERVICE}x", CONTROL + "hello", CONTROL + "track", CONTROL + "untrack",
                                    CONTROL + "deliver", CONTROL + "kick", CONTROL + "other", "$CONTROL/statestore/v2/x", SYS + "plugin",
                                    SYS + "welcome"])
 def test_a_stranger_cannot_publish_to(site, peer, topic):
@@ -35,12 +35,12 @@ def test_not_at_any_qos_nor_retained(site, peer, qos):
     assert peer.messages() == []
 
 
-@pytest.mark.parametrize("topic", [notify_topic("a", "b"), SYS + "left", SYS + "welcome", CONTROL + "release",
+@pytest.mark.parametrize("topic", [notify_topic("a", "b"), SYS + "disconnected", SYS + "welcome", CONTROL + "untrack",
                                    CONTROL + "hello", CONTROL + "kick"])
 def test_a_stranger_s_will_is_not_published_there_either(site, peer, topic):
     client, listener = site.connect(), site.connect()
     connection = peer.number_of(client)
-    peer.hold(connection)
+    peer.track(connection)
     for one, everything in ((listener, "#"), (peer, SYS + "#")):
         one.subscribe(everything)
         one.messages()
@@ -134,18 +134,21 @@ def test_where_the_broker_authenticates_the_username_decides(site_with, tmp_path
 
     assert request.prop("statestore-username") == "someone"
     assert request.prop("statestore-client-id") == client.id
-    for stranger in (site.connect("statestored"), site.connect(username="someone", password="else")):
+    for stranger in (site.connect("stranger"), site.connect(username="someone", password="else")):
         assert stranger.subscribe(INVOKE) == NOT_AUTHORIZED
         assert stranger.publish(CONTROL + "hello", b"x") == NOT_AUTHORIZED
 
 
-def test_where_both_are_given_both_decide(site_with):
-    site = site_with("plugin_opt_statestored_username store", "plugin_opt_statestored_client_id the-store")
+def test_where_both_are_given_both_decide(site_with, tmp_path):
+    site = site_with("plugin_opt_statestored_username store", "plugin_opt_statestored_client_id the-store",
+                     "allow_anonymous true", f"password_file {passwords(tmp_path, store='s', other='o')}")
 
-    assert site.peer("the-store", username="store").subscribe(INVOKE) == 1
-    assert site.peer("the-store", username="other").subscribe(INVOKE) == NOT_AUTHORIZED
-    assert site.peer("the-store").subscribe(INVOKE) == NOT_AUTHORIZED
-    assert site.peer("other", username="store").subscribe(INVOKE) == NOT_AUTHORIZED
+    assert site.peer("the-store", username="store", password="s").subscribe(INVOKE) == 1
+    assert site.peer("other", username="store", password="s").subscribe(INVOKE) == NOT_AUTHORIZED
+    assert site.peer("another", username="other", password="o").subscribe(INVOKE) == NOT_AUTHORIZED
+    for stranger in ({"username": "other", "password": "o"}, {}):
+        with pytest.raises(AssertionError, match="refused: 0x87"):
+            site.peer("the-store", **stranger)
 
 
 def test_a_client_that_a_reload_forbids_is_told_as_left(site_with, tmp_path):
@@ -154,12 +157,12 @@ def test_a_client_that_a_reload_forbids_is_told_as_left(site_with, tmp_path):
     peer = site.served(username="store", password="secret")
     anonymous = site.connect()
     number = peer.number_of(anonymous)
-    peer.hold(number)
+    peer.track(number)
 
     site.broker.lines[2] = "allow_anonymous false"
     site.broker.reload()
 
-    assert peer.next_told("left") == number
+    assert peer.next_told("disconnected") == number
     anonymous.wait_until_closed()
 
 
@@ -197,9 +200,9 @@ def test_a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says(bridg
     listener.messages()
 
     connection = peer.number_of(local.connect())
-    peer.hold(connection)
+    peer.track(connection)
 
-    for topic in (notify_topic("a", "b"), "far-sys/welcome", "far-control/hello", "far-control/release", "last"):
+    for topic in (notify_topic("a", "b"), "far-sys/welcome", "far-control/hello", "far-control/untrack", "last"):
         far.publish(topic, connection.encode())
 
     assert listener.message().topic == "last"

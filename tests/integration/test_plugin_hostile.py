@@ -30,9 +30,9 @@ def watched_with(site_with):
 
 def hostile_publishes(rng):
     """Bytes of PUBLISH packets: right in form, wrong in every other way."""
-    topics = [INVOKE, INVOKE, CONTROL + "hello", CONTROL + "hold", CONTROL + "release", CONTROL + "deliver",
-              CONTROL + "kick", CONTROL + "x", notify_topic("a", "b"), NOTIFY_PREFIX, "$SYS/statestore/v1/left", "other", "$CONTROL/"]
-    names = ["statestore-", "statestore-seal", "statestore-client-id", "x", "", "s", "statestore-" + "x" * 60000]
+    topics = [INVOKE, INVOKE, CONTROL + "hello", CONTROL + "track", CONTROL + "untrack", CONTROL + "deliver",
+              CONTROL + "kick", CONTROL + "x", notify_topic("a", "b"), NOTIFY_PREFIX, "$SYS/statestore/v1/disconnected", "other", "$CONTROL/"]
+    names = ["statestore-", "statestore-mac", "statestore-client-id", "x", "", "s", "statestore-" + "x" * 60000]
 
     def user():
         return b"\x26" + text(rng.choice(names).encode()) + text(b"v" * rng.choice([0, 1, 60000]))
@@ -90,7 +90,7 @@ def test_hostile_packets(watched_with, client_id):
     peer = site.served()
     client = site.connect()
     connection = peer.number_of(client)
-    peer.hold(connection)
+    peer.track(connection)
     peer.deliver(client.id, "key", connection=connection)
     assert len(client.messages()) == 1
 
@@ -106,7 +106,7 @@ def test_clients_that_come_and_go_in_every_way_while_the_broker_reloads(watched_
                                                    session_expiry=rng.choice([0, 1000]))
         connection = peer.number_of(client)
         if rng.randrange(2):
-            peer.hold(connection)
+            peer.track(connection)
         peer.deliver(client_id, "key", connection=connection)
         leave = rng.choice([client.cut, client.disconnect, lambda: client.disconnect(session_expiry=1000),
                             lambda: None, lambda: None])
@@ -193,7 +193,7 @@ def test_no_memory_for_the_plugin(watched_with, tmp_path, every):
             peer = peer or impatient(site)
             client = site.connect(f"client-{turn % 10}")
             connection = peer.number_of(client)
-            peer.hold(connection)
+            peer.track(connection)
             peer.deliver(client.id, "key", connection=connection, user=[("name", "value")])
             n_delivered += len(client.messages())
             peer.hello(f"instance-{turn // 10}")

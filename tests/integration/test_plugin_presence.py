@@ -3,6 +3,7 @@
 
 import pytest
 
+from support.broker import passwords
 from support.client import INVOKE
 from support.connection import KICKED, NOT_AUTHORIZED, SUCCESS
 from support.plugin import CONTROL, SYS, VERSION, peer, site, site_with  # noqa: F401 fixtures
@@ -57,28 +58,28 @@ def test_the_end_of_a_held_connection_is_told_once_and_of_no_other(site, peer, l
     other = site.connect("other", session_expiry=session_expiry, keepalive=keepalive)
     number = peer.number_of(held)
     peer.number_of(other)
-    peer.hold(number)
-    peer.hold(number)
+    peer.track(number)
+    peer.track(number)
 
     leave(site, other)
     leave(site, held)
 
-    assert peer.next_told("left") == number
+    assert peer.next_told("disconnected") == number
     peer.number_of(site.connect())
-    assert peer.told("left") == []
+    assert peer.told("disconnected") == []
     assert peer.hello() == set()
 
 
 def test_a_released_connection_ends_untold(site, peer):
     client = site.connect()
     number = peer.number_of(client)
-    peer.hold(number)
-    peer.release(number)
+    peer.track(number)
+    peer.untrack(number)
 
     client.disconnect()
 
     peer.ping()
-    assert peer.told("left") == []
+    assert peer.told("disconnected") == []
 
 
 def test_to_hold_a_connection_that_has_ended_is_answered_at_once(site, peer):
@@ -86,11 +87,11 @@ def test_to_hold_a_connection_that_has_ended_is_answered_at_once(site, peer):
     number = peer.number_of(client)
     client.disconnect()
     peer.ping()
-    assert peer.told("left") == []
+    assert peer.told("disconnected") == []
 
-    peer.hold(number)
+    peer.track(number)
 
-    assert peer.next_told("left") == number
+    assert peer.next_told("disconnected") == number
 
 
 @pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"\0", b"9" * 100000],
@@ -138,12 +139,12 @@ def test_welcome_lists_who_is_held_and_alive(site, peer):
     held = [site.connect() for _ in range(5)]
     numbers = [peer.number_of(client) for client in held]
     for number in numbers:
-        peer.hold(number)
+        peer.track(number)
     peer.number_of(site.connect())
-    peer.release(numbers[0])
+    peer.untrack(numbers[0])
     held[1].disconnect()
 
-    assert peer.next_told("left") == numbers[1]
+    assert peer.next_told("disconnected") == numbers[1]
     assert peer.hello() == set(numbers[2:])
 
 
@@ -151,20 +152,20 @@ def test_who_left_while_statestored_was_away_is_missing_from_welcome(site, peer)
     stays, leaves = site.connect(), site.connect()
     numbers = [peer.number_of(stays), peer.number_of(leaves)]
     for number in numbers:
-        peer.hold(number)
+        peer.track(number)
 
     peer.cut()
     leaves.disconnect()
-    seal, peer = peer.seal, site.peer()
+    mac_key, peer = peer.mac_key, site.peer()
 
     assert peer.hello() == {numbers[0]}
-    assert peer.seal == seal, "the broker's run is the same"
+    assert peer.mac_key == mac_key, "the broker's run is the same"
 
 
 def test_an_instance_that_lost_its_registrations_has_their_holders_disconnected_and_nobody_else(site, peer):
     held, heldtoo, other, silent = (site.connect() for _ in range(4))
     for client in (held, heldtoo):
-        peer.hold(peer.number_of(client))
+        peer.track(peer.number_of(client))
     peer.number_of(other)
     peer.cut()
 
@@ -175,7 +176,7 @@ def test_an_instance_that_lost_its_registrations_has_their_holders_disconnected_
     assert heldtoo.wait_until_closed() == KICKED
     for client in (other, silent):
         client.ping()
-    assert peer.told("left") == []
+    assert peer.told("disconnected") == []
     assert peer.hello("instance-2") == set()
 
 
@@ -183,7 +184,7 @@ def test_the_wills_of_those_who_are_disconnected_are_published(site, peer):
     client = site.connect(will=("wills", b"a will"))
     listener = site.connect()
     listener.subscribe("wills")
-    peer.hold(peer.number_of(client))
+    peer.track(peer.number_of(client))
 
     peer.hello("instance-2")
 
@@ -194,25 +195,25 @@ def test_connections_that_are_held_by_the_new_instance_are_told_again(site, peer
     client = site.connect()
     peer.hello("instance-2")
     number = peer.number_of(client)
-    peer.hold(number)
+    peer.track(number)
 
     assert peer.hello("instance-2") == {number}
     client.cut()
 
-    assert peer.next_told("left") == number
+    assert peer.next_told("disconnected") == number
 
 
 def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
-    peer.hold(peer.number_of(peer))
+    peer.track(peer.number_of(peer))
 
     assert peer.hello("instance-2") == set()
 
 
-@pytest.mark.parametrize("instance", ["", "x" * 65], ids=["empty", "too long"])
+@pytest.mark.parametrize("instance", ["", "x" * 31, "x" * 32, "x" * 97], ids=["empty", "no key", "empty behind the key", "too long"])
 def test_a_hello_that_names_no_instance_is_passed_over(site, peer, instance):
     client = site.connect()
     number = peer.number_of(client)
-    peer.hold(number)
+    peer.track(number)
 
     peer.publish(CONTROL + "hello", instance.encode(), CorrelationData=peer.numbered(peer.run))
 
@@ -224,7 +225,7 @@ def test_a_hello_that_names_no_instance_is_passed_over(site, peer, instance):
 def test_a_hello_that_bears_no_run_and_sequence_is_passed_over(site, peer, correlation):
     client = site.connect()
     number = peer.number_of(client)
-    peer.hold(number)
+    peer.track(number)
 
     peer.publish(CONTROL + "hello", b"instance-2", CorrelationData=correlation)
 
@@ -234,29 +235,29 @@ def test_a_hello_that_bears_no_run_and_sequence_is_passed_over(site, peer, corre
 
 def test_each_hello_has_its_own_welcome(peer):
     for sequence in (1, 1, 7, 3):
-        peer.send(peer.encode_publish(CONTROL + "hello", b"instance-1", CorrelationData=b"5:%d" % sequence))
+        peer.send(peer.encode_publish(CONTROL + "hello", b"k" * 32 + b"instance-1", CorrelationData=b"5:%d" % sequence))
 
     assert [message.correlation for message in peer.messages() if message.topic == SYS + "welcome"] == [
         b"5:1", b"5:1", b"5:7", b"5:3"]
 
 
-def test_a_run_that_comes_back_after_another_is_told_of_its_rival(site, peer):
+def test_a_run_that_comes_back_after_another_is_told_of_the_takeover(site, peer):
     rival = site.peer()  # of the same client id: the broker throws the first one out
     rival.hello()
-    assert rival.told("rival") == []
+    assert rival.told("takeover") == []
 
     back = site.peer()
     back.run, back.sequence = peer.run, peer.sequence
     back.hello()
-    assert back.told("rival") == [""]
+    assert back.told("takeover") == [""]
     back.hello()
-    assert back.told("rival") == []
+    assert back.told("takeover") == []
 
 
 def test_a_longest_instance_is_told_from_others_by_its_last_byte(site, peer):
     client = site.connect()
     peer.hello("x" * 64)
-    peer.hold(peer.number_of(client))
+    peer.track(peer.number_of(client))
     assert len(peer.hello("x" * 64)) == 1
 
     assert peer.hello("x" * 63 + "y") == set()
@@ -266,26 +267,27 @@ def test_a_longest_instance_is_told_from_others_by_its_last_byte(site, peer):
 def test_nothing_is_heeded_before_hello(site):
     peer = site.peer()
 
-    peer.hold("12345")
+    peer.track("12345")
 
     assert peer.messages() == []
 
 
-def test_another_client_of_statestoreds_name_is_heeded_after_it_said_hello(site_with):
-    site = site_with("plugin_opt_statestored_username store")
-    first = site.served("first", username="store")
+def test_another_client_of_statestoreds_name_is_heeded_after_it_said_hello(site_with, tmp_path):
+    site = site_with("plugin_opt_statestored_username store", "allow_anonymous true",
+                     f"password_file {passwords(tmp_path, store='secret')}")
+    first = site.served("first", username="store", password="secret")
     client = site.connect()
     number = first.number_of(client)
-    second = site.peer("second", username="store")
+    second = site.peer("second", username="store", password="secret")
 
-    second.hold(number)
+    second.track(number)
     assert first.hello() == set()
 
     assert second.hello() == set()
-    second.hold(number)
-    first.release(number)
+    second.track(number)
+    first.untrack(number)
     client.disconnect()
-    assert second.next_told("left") == number
+    assert second.next_told("disconnected") == number
     assert first.messages() == []
 
 
@@ -297,11 +299,11 @@ def test_what_the_plugin_says_reaches_nobody_else(site, peer):
     client = site.connect()
     number = peer.number_of(client)
 
-    peer.hold(number)
+    peer.track(number)
     peer.hello()
     peer.deliver(client.id, "key", connection=number)
     client.disconnect()
-    assert peer.next_told("left") == number
+    assert peer.next_told("disconnected") == number
 
     topics = {message.topic for message in listener.messages()}
     assert SYS + "plugin" in topics
@@ -321,7 +323,7 @@ def test_nobody_can_say_so_in_its_place(site):
     client.subscribe(SYS + "#")
     client.message()
 
-    for topic in ("plugin", "welcome", "left"):
+    for topic in ("plugin", "welcome", "disconnected"):
         assert client.publish(SYS + topic, b"2", retain=True) == NOT_AUTHORIZED
 
     assert client.messages() == []

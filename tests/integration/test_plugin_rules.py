@@ -59,9 +59,10 @@ def test_rules_that_allow_nothing_hold(site_with, rules):
     assert client.publish("open/x") == NOT_AUTHORIZED
 
 
-def test_statestored_needs_no_rules_for_its_own_topics(site_with, rules):
-    site = site_with(f"acl_file {rules}", "plugin_opt_statestored_username store")
-    peer = site.served(username="store")
+def test_statestored_needs_no_rules_for_its_own_topics(site_with, rules, tmp_path):
+    site = site_with(f"acl_file {rules}", "plugin_opt_statestored_username store", "allow_anonymous true",
+                     f"password_file {passwords(tmp_path, store='secret')}")
+    peer = site.served(username="store", password="secret")
     peer.subscribe(SYS + "plugin")
     assert peer.message().payload == VERSION
     client = site.connect()
@@ -153,12 +154,12 @@ def test_rules_by_listener_hold(site_with, rules):
         site.broker.reload()
     for client in (here, there):
         number = peer.number_of(client)
-        peer.hold(number)
+        peer.track(number)
         assert client.subscribe(INVOKE) == NOT_AUTHORIZED
         peer.deliver(client.id, "key", connection=number)
         assert len(client.messages()) == 1
         client.cut()
-        assert peer.next_told("left") == number
+        assert peer.next_told("disconnected") == number
 
 
 # Other plugins

@@ -59,25 +59,25 @@ def connect_ws(site_with):
 def test_the_end_of_a_websocket_connection_is_told(connect_ws, leave):
     peer, client = connect_ws.site.served(), connect_ws("client")
     number = peer.number_of(client)
-    peer.hold(number)
+    peer.track(number)
 
     if leave == "takeover":
         again = peer.number_of(connect_ws("client"))
-        peer.hold(again)
+        peer.track(again)
         assert again != number
     else:
         again = None
         getattr(client, leave)()
 
-    assert peer.next_told("left") == number
+    assert peer.next_told("disconnected") == number
     assert peer.hello() == {again} - {None}
 
 
 def test_the_holder_of_a_lost_registration_is_disconnected_over_websockets_too(connect_ws):
     peer, client = connect_ws.site.served(), connect_ws("client")
-    peer.hold(peer.number_of(client))
+    peer.track(peer.number_of(client))
 
     peer.hello("instance-2")
 
     client.closed.get(timeout=PATIENCE)
-    assert peer.told("left") == []
+    assert peer.told("disconnected") == []

@@ -11,7 +11,7 @@
 
 #include "common/array.h"
 #include "common/assert.h"
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "common/topics.h"
 #include "daemon_state.h"
 #include "sim/check.h"
@@ -72,8 +72,14 @@ static void trace(const struct world *world, const char *direction, const struct
         check_trace("%9.3f %s %.*s %.*s %s %.*s", (double)world->now.mono_ns / 1e9, direction,
                     (int)message->topic.length, (const char *)message->topic.data,
                     (int)message->correlation_data.length, (const char *)message->correlation_data.data,
-                    line, (int)message_property(message, "statestore-seal").length,
-                    (const char *)message_property(message, "statestore-seal").data);
+                    line, (int)message_property(message, COMPANION_PROPERTY_MAC).length,
+                    (const char *)message_property(message, COMPANION_PROPERTY_MAC).data);
+}
+
+/* A planted fault: an old welcome looks like the answer to the latest hello. */
+static void seal_for_last_hello(const struct daemon *daemon, struct message *welcome) {
+        companion_box_seal(welcome->response_topic, daemon->greeting_key, (uint8_t *)welcome->payload.data);
+        welcome->correlation_data = slice_from_string(daemon->greeting.text);
 }
 
 static void deliver(struct world *world, size_t n) {
@@ -90,8 +96,8 @@ static void deliver(struct world *world, size_t n) {
                         turns_add(&world->turns, asked);
                 }
                 if (IS_PLANTED(PLANTED_OLD_WELCOME) &&
-                    slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_WELCOME)))
-                        message->correlation_data = slice_from_string(world->daemon->greeting.text);
+                    slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
+                        seal_for_last_hello(world->daemon, message);
                 trace(world, ">", message);
                 daemon_receive(world->daemon, message, world_daemon_now(world));
                 if (world->flushes_each)
@@ -193,9 +199,9 @@ static void check_leaving(struct world *world, const struct message *message) {
                 truth_answer(&world->truth, message, world->now);
                 return;
         }
-        if (slice_equal(topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
+        if (slice_equal(topic, SLICE_LITERAL(COMPANION_DELIVER)))
                 topic = message->response_topic;
-        else if (slice_starts_with(topic, SLICE_LITERAL(BROKER_SIDE_CONTROL)))
+        else if (slice_starts_with(topic, SLICE_LITERAL(COMPANION_CONTROL)))
                 return;
 
         if (IS_PLANTED(PLANTED_LOST_NOTIFIED) && random_chance(&world->random, 5))
@@ -248,8 +254,8 @@ bool broker_has_room(void *userdata) {
 
 void broker_connect_daemon(struct world *world) {
         struct sim_broker *broker = &world->broker;
-        struct message sign = { .topic = SLICE_LITERAL(BROKER_SIDE_PLUGIN),
-                                .payload = SLICE_LITERAL(BROKER_SIDE_VERSION),
+        struct message sign = { .topic = SLICE_LITERAL(COMPANION_BANNER),
+                                .payload = SLICE_LITERAL(COMPANION_VERSION),
                                 .qos = 1 };
 
         if (broker->is_up || !world->daemon)
@@ -289,6 +295,14 @@ void broker_forget_outgoing(struct sim_broker *broker) {
                 free(broker->outgoing[--broker->n_outgoing].message);
 }
 
+void broker_draw_key(struct world *world) {
+        struct sim_broker *broker = &world->broker;
+
+        for (size_t i = 0; i < sizeof(broker->mac_key); i++)
+                broker->mac_key[i] = (uint8_t)random_next(&world->random);
+        broker->last_request = 0;
+}
+
 void broker_restart(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
@@ -303,21 +317,65 @@ void broker_restart(struct world *world) {
         }
         broker->n_unsure = 0;
         broker->run = 0;
-        snprintf(broker->seal, sizeof(broker->seal), "%032" PRIx64, random_next(&world->random));
+        broker_draw_key(world);
 }
 
-void broker_take(struct world *world, const struct message *message) {
+/*
+ * A client that has read the store's session publishes a request by a will: as it was, which is a copy, and with another
+ * Correlation Data, which is a forgery. Neither is executed: nobody asked for the answer of a forgery.
+ */
+static void broker_attack(struct world *world, const struct message *message) {
+        struct message forgery = *message;
+        char correlation[32];
+
+        snprintf(correlation, sizeof(correlation), "0%.*s", (int)message->correlation_data.length,
+                 (const char *)message->correlation_data.data);
+        forgery.correlation_data = slice_from_string(correlation);
+        broker_tell(world, message);
+        broker_tell(world, &forgery);
+}
+
+/* As the plugin does: each time that a client sends it, with another sequence. */
+static void vouch_and_tell(struct world *world, const struct message *message, size_t client) {
+        struct sim_broker *broker = &world->broker;
+        struct message vouched = *message;
+        struct companion_request request = {
+                .client_id = slice_from_string(truth_client(client)),
+                .response_topic = message->response_topic,
+                .correlation_data = message->correlation_data,
+                .payload = message->payload,
+                .properties = message->properties_digest,
+                .connection = world->clients[client].connection,
+        };
+        struct companion_proof proof;
+
+        if (broker->has_plugin) {
+                request.sequence = ++broker->last_request;
+                proof = companion_proof(&request, broker->mac_key);
+                vouched.user_properties[vouched.n_user_properties++] =
+                        (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_MAC),
+                                                { (const uint8_t *)proof.text, proof.length } };
+                vouched.user_properties[vouched.n_user_properties++] =
+                        (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
+                                                request.client_id };
+        }
+        broker_tell(world, &vouched);
+        if (broker->has_plugin && random_chance(&world->random, 5))
+                broker_attack(world, &vouched);
+}
+
+void broker_take(struct world *world, const struct message *message, size_t client) {
         struct message copy = *message;
         char correlation[32];
 
-        broker_tell(world, message);
+        vouch_and_tell(world, message, client);
         if (random_chance(&world->random, 5))
-                broker_tell(world, message); /* QoS 1 */
+                vouch_and_tell(world, message, client); /* QoS 1 */
         if (IS_PLANTED(PLANTED_OTHER_REQUEST) && random_chance(&world->random, 20)) {
                 snprintf(correlation, sizeof(correlation), "0%.*s", (int)message->correlation_data.length,
                          (const char *)message->correlation_data.data);
                 copy.correlation_data = slice_from_string(correlation);
-                broker_tell(world, &copy);
+                vouch_and_tell(world, &copy, client);
         }
 }
 

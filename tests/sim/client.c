@@ -143,7 +143,7 @@ static void send(struct world *world, struct asked *asked) {
         CLEANUP(buf_deinit) struct buf payload = { 0 }, timestamp = { 0 }, fence = { 0 };
         uint64_t connection = world->clients[asked->client].connection;
         const char *name = truth_client(asked->client);
-        char correlation[24], answers[24], seal[64];
+        char correlation[24], answers[24];
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE), .qos = 1 };
 
         append_words(asked, &payload);
@@ -151,7 +151,6 @@ static void send(struct world *world, struct asked *asked) {
         snprintf(correlation, sizeof(correlation), "%0*zu",
                  asked->verb == VERB_KEYNOTIFY && !asked->timestamp.node.data ? 1 : 20, asked->id);
         snprintf(answers, sizeof(answers), "answers/%s", name);
-        snprintf(seal, sizeof(seal), "%s:%" PRIu64, world->broker.seal, connection);
         message.payload = buf_slice(&payload);
         message.correlation_data = slice_from_string(correlation);
         message.response_topic = slice_from_string(answers);
@@ -163,13 +162,9 @@ static void send(struct world *world, struct asked *asked) {
                 add_hlc(&message, "__ts", asked->timestamp, &timestamp);
         if (asked->has_fence)
                 add_hlc(&message, "__ft", asked->fence, &fence);
-        if (world->broker.has_plugin) {
-                add(&message, "statestore-seal", slice_from_string(seal));
-                add(&message, "statestore-client-id", slice_from_string(name));
-        }
         asked->connection =
                 asked->connection == 0 || asked->connection == connection ? connection : UINT64_MAX;
-        broker_take(world, &message);
+        broker_take(world, &message, asked->client);
         world->tally->n_copies++;
 }
 

@@ -113,6 +113,7 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
         ASSERT(version_compare(disk->header.clock, batch->clock) <= 0);
         disk->header.clock = batch->clock;
         disk->header.n_departures = batch->n_departures;
+        disk->header.positions = batch->positions;
 
         for (size_t i = 0; i < batch->n_rows; i++) {
                 switch (batch->rows[i].type) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "common/assert.h"
-#include "common/broker_side.h"
+#include "common/companion_mac.h"
 #include "common/parse.h"
 #include "sim/check.h"
 #include "sim/world.h"
@@ -37,21 +37,40 @@ static struct sim_client *find_connection(struct world *world, struct slice text
         return NULL;
 }
 
-static void welcome(struct world *world, struct slice hello) {
-        char payload[256], number[24];
-        int length = snprintf(payload, sizeof(payload), "%s\n", world->broker.seal);
+static void append_connections(const struct world *world, struct buf *text) {
+        for (size_t i = 0; i < world->n_clients; i++) {
+                if (world->clients[i].connection == 0 || !world->clients[i].is_held)
+                        continue;
+                buf_append_uint(text, world->clients[i].connection);
+                buf_append_string(text, "\n");
+        }
+}
 
-        for (size_t i = 0; i < world->n_clients; i++)
-                if (world->clients[i].connection != 0 && world->clients[i].is_held)
-                        length += snprintf(payload + length, sizeof(payload) - (size_t)length, "%s\n",
-                                           number_text(world->clients[i].connection, number));
-        tell(world, BROKER_SIDE_WELCOME, payload, hello);
+static void welcome(struct world *world, const struct message *hello) {
+        struct sim_broker *broker = &world->broker;
+        struct message message = { .topic = SLICE_LITERAL(COMPANION_WELCOME),
+                                   .correlation_data = hello->correlation_data,
+                                   .qos = 1 };
+        uint8_t box[512];
+        struct buf text = { 0 };
+
+        buf_append(&text, broker->mac_key, sizeof(broker->mac_key));
+        buf_append_uint(&text, broker->last_request);
+        buf_append_string(&text, "\n" COMPANION_GUARDED "\n");
+        append_connections(world, &text);
+        ASSERT(!buf_failed(&text) && text.length + COMPANION_BOX_EXTRA <= sizeof(box));
+        companion_box_seal(buf_slice(&text), hello->payload.data, box);
+        message.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
+        if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* where it is sealed anew, for another hello */
+                message.response_topic = buf_slice(&text);
+        broker_tell(world, &message);
+        buf_deinit(&text);
 }
 
 static void take_up_run(struct sim_broker *broker, struct slice hello) {
         uint64_t run, sequence;
 
-        ASSERT(broker_side_pair_read(hello, &run, &sequence) == 0);
+        ASSERT(companion_pair_read(hello, &run, &sequence) == 0);
         if (run == broker->run)
                 return;
         broker->run = run;
@@ -73,18 +92,18 @@ static void control(struct world *world, const struct message *message) {
 
         snprintf(number, sizeof(number), "%.*s", (int)message->payload.length,
                  (const char *)message->payload.data);
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HELLO))) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO))) {
                 take_up_run(&world->broker, message->correlation_data);
-                welcome(world, message->correlation_data);
+                welcome(world, message);
                 return;
         }
         client = find_connection(world, message->payload);
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_HOLD))) {
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_TRACK))) {
                 if (client)
                         client->is_held = true;
                 else
-                        tell(world, BROKER_SIDE_LEFT, number, NOTHING);
-        } else if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_KICK))) {
+                        tell(world, COMPANION_DISCONNECTED, number, NOTHING);
+        } else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_KICK))) {
                 if (client)
                         kick(world, client);
         } else if (client) {
@@ -101,7 +120,7 @@ static bool hand_over(struct world *world, const struct message *message) {
 
         number = slice_split(message->correlation_data, ':', &rest);
         client = find_connection(world, number);
-        ASSERT(broker_side_pair_read(message->correlation_data, &connection, &sequence) == 0);
+        ASSERT(companion_pair_read(message->correlation_data, &connection, &sequence) == 0);
         if (sequence <= broker->last_sequence && !IS_PLANTED(PLANTED_REPEATED))
                 return true;
 
@@ -134,9 +153,9 @@ static bool answer(struct world *world, const struct message *message) {
 
 /* What a notification says was checked as it left: see broker_publish(). */
 bool broker_route(struct world *world, const struct message *message) {
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_SIDE_DELIVER)))
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER)))
                 return hand_over(world, message);
-        if (slice_starts_with(message->topic, SLICE_LITERAL(BROKER_SIDE_CONTROL))) {
+        if (slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL))) {
                 control(world, message);
                 return true;
         }
@@ -154,7 +173,7 @@ void broker_left(struct world *world, size_t client) {
         char text[24];
 
         if (world->broker.has_plugin && left->is_held)
-                tell(world, BROKER_SIDE_LEFT, number_text(left->connection, text), NOTHING);
+                tell(world, COMPANION_DISCONNECTED, number_text(left->connection, text), NOTHING);
         if (!world->broker.has_plugin && world->config.presence_topic) {
                 snprintf(text, sizeof(text), "gone/%s", truth_client(client));
                 tell(world, text, "", NOTHING);

@@ -268,7 +268,7 @@ static void world_init(struct world *world, uint64_t seed) {
         disk_init(&world->disk, random_next(&world->random) | 1);
         world->broker.has_plugin = random_chance(&world->random, 60);
         choose_faults(world);
-        snprintf(world->broker.seal, sizeof(world->broker.seal), "%032" PRIx64, random_next(&world->random));
+        broker_draw_key(world);
         if (!world->broker.has_plugin && random_chance(&world->random, 50))
                 world->config.presence_topic = "gone/{client}";
         world->flushes_each = random_chance(&world->random, 30);

@@ -43,10 +43,11 @@ struct outgoing {
 /* The broker's own state, and what is on its way between it and the daemon. */
 struct sim_broker {
         bool has_plugin;
-        bool is_up;        /* the connection to the daemon */
-        uint64_t link;     /* counts connections to the daemon */
-        bool session_kept; /* it still knows the daemon's */
-        char seal[33];     /* the plugin's, and what it knows of the daemon's runs */
+        bool is_up;                          /* the connection to the daemon */
+        uint64_t link;                       /* counts connections to the daemon */
+        bool session_kept;                   /* it still knows the daemon's */
+        uint8_t mac_key[COMPANION_KEY_SIZE]; /* the plugin's, and what it knows of the daemon's runs */
+        uint64_t last_request;               /* sequence of the last request that got a MAC */
         uint64_t run, last_sequence;
         struct message **waiting; /* for the daemon, in order */
         size_t n_waiting, waiting_capacity;
@@ -137,6 +138,9 @@ void policy_hand_over(struct world *world);
 void policy_observe(struct world *world);
 
 /* broker.c */
+
+/* The plugin of a broker that starts has a MAC key of its own. */
+void broker_draw_key(struct world *world);
 void broker_connect_daemon(struct world *world);
 void broker_drop_daemon(struct world *world);
 void broker_restart(struct world *world);
@@ -150,8 +154,8 @@ void broker_tell(struct world *world, const struct message *message);
 /* So much later than now, and not before *last_ns, which it becomes: on one connection nothing overtakes. */
 int64_t broker_after(struct world *world, int64_t *last_ns);
 
-/* A client's request. */
-void broker_take(struct world *world, const struct message *message);
+/* A client's request, for which the plugin vouches. */
+void broker_take(struct world *world, const struct message *message, size_t client);
 
 /* The daemon's. */
 int broker_publish(void *world, const struct message *message, uint16_t *ret_id);

@@ -151,7 +151,8 @@ class Connection:
 
     def request(self, **more):
         more.setdefault("ResponseTopic", "clients/somebody/answers")
-        return self.publish(INVOKE, b"a request", **more)
+        more.setdefault("payload", b"a request")
+        return self.publish(INVOKE, **more)
 
     def subscribe(self, topic, qos=1):
         """Returns the SUBACK's reason code."""

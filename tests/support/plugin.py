@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mosquitto with the companion plugin, and both who speak to it: clients, and a stand-in for statestored."""
+"""A mosquitto with the companion plugin, and what speaks to it: clients, and a stand-in for statestored."""
 
 import os
 import random
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.broker import Broker
+from support import companion
 from support.client import INVOKE, notify_topic
 from support.connection import DISCONNECT, SUCCESS, Connection
 from support.flood import packet
@@ -21,7 +22,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
-VERSION = b"2"
+VERSION = b"3"
 
 
 def runtime_of_sanitizers():
@@ -93,7 +94,9 @@ class Peer(Connection):
 
     def __init__(self, port, client_id="statestored", **more):
         super().__init__(port, client_id, **more)
-        self.seal = None
+        self.mac_key = None
+        self.last_request = None
+        self.is_guarded = None
         self.run = random.getrandbits(64)
         self.sequence = 0
 
@@ -103,15 +106,19 @@ class Peer(Connection):
         return f"{first}:{self.sequence}".encode()
 
     def hello(self, instance="instance-1"):
-        """Returns the numbers of those who are held."""
+        """Returns the numbers of the tracked connections that are alive."""
         correlation = self.numbered(self.run)
-        assert self.publish(CONTROL + "hello", instance.encode(), CorrelationData=correlation) == SUCCESS
+        key = os.urandom(companion.KEY_SIZE)
+        assert self.publish(CONTROL + "hello", key + instance.encode(), CorrelationData=correlation) == SUCCESS
         welcome = None
         while not welcome or welcome.correlation != correlation:
             welcome = self.message(SYS + "welcome")
-        seal, *numbers, end = welcome.payload.decode().split("\n")
+        text = companion.open_box(welcome.payload, key)
+        self.mac_key = text[:companion.KEY_SIZE]
+        sequence, guard, *numbers, end = text[companion.KEY_SIZE:].decode().split("\n")
         assert end == ""
-        self.seal = seal
+        self.last_request = int(sequence)
+        self.is_guarded = {"guarded": True, "unguarded": False}[guard]
         return set(numbers)
 
     def serve(self):
@@ -121,17 +128,15 @@ class Peer(Connection):
         return self.message(INVOKE)
 
     def number_of(self, client):
-        """Has it send a request; the connection number that the plugin stamps on it."""
+        """Has it send a request; the connection number that the plugin vouches for."""
         assert client.request() == SUCCESS
-        seal, connection = self.next_request().prop("statestore-seal").split(":")
-        assert seal == self.seal
-        return connection
+        return str(companion.verified(self.next_request(), self.mac_key).connection)
 
-    def hold(self, connection):
-        assert self.publish(CONTROL + "hold", connection.encode()) == SUCCESS
+    def track(self, connection):
+        assert self.publish(CONTROL + "track", connection.encode()) == SUCCESS
 
-    def release(self, connection):
-        assert self.publish(CONTROL + "release", connection.encode()) == SUCCESS
+    def untrack(self, connection):
+        assert self.publish(CONTROL + "untrack", connection.encode()) == SUCCESS
 
     def encode_delivery(self, client_id, key, payload, connection, **more):
         return self.encode_publish(CONTROL + "deliver", payload, ResponseTopic=notify_topic(client_id, key),

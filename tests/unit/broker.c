@@ -24,7 +24,7 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
                      0);
         broker->sent[broker->n_sent] = message_copy(message);
         cr_assert_not_null(broker->sent[broker->n_sent++]);
-        if (slice_equal(message->topic, S(BROKER_SIDE_HELLO))) {
+        if (slice_equal(message->topic, S(COMPANION_HELLO))) {
                 free(broker->hello);
                 broker->hello = message_copy(message);
         }
@@ -162,6 +162,7 @@ static void add(struct message *message, struct slice name, struct slice value) 
 }
 
 void broker_send(struct broker *broker, struct sending sending) {
+        struct companion_proof proof;
         char timestamp[64];
         struct buf payload = { 0 };
         struct message message = {
@@ -190,8 +191,13 @@ void broker_send(struct broker *broker, struct sending sending) {
         add(&message, S("__ft"), sending.fence);
         add(&message, S("__srcId"), sending.source);
         add(&message, S("__protVer"), sending.version);
-        add(&message, S("statestore-seal"), sending.seal);
-        add(&message, S("statestore-client-id"), sending.stamped_client);
+        if (sending.vouched.connection == 0 && broker->key)
+                sending.vouched = (struct vouched){ broker->key, S("other"), { 0 }, 99, 0 };
+        if (sending.vouched.connection != 0 && !sending.is_will) {
+                if (sending.vouched.sequence == 0)
+                        sending.vouched.sequence = ++broker->last_sequence;
+                vouch(&message, &sending.vouched, &proof);
+        }
         daemon_receive(broker->daemon, &message, broker->now);
         buf_deinit(&payload);
 }
@@ -201,9 +207,25 @@ void broker_say(struct broker *broker, const char *topic, const char *payload) {
                                    .payload = slice_from_string(payload),
                                    .qos = 1 };
 
-        if (broker->hello && slice_equal(message.topic, S(BROKER_SIDE_WELCOME)))
-                message.correlation_data = broker->hello->correlation_data;
         daemon_receive(broker->daemon, &message, broker->now);
+}
+
+void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation) {
+        struct message message = { .topic = S(COMPANION_WELCOME),
+                                   .correlation_data = correlation,
+                                   .qos = 1 };
+        struct buf text = { 0 };
+
+        message.payload = welcome_box(broker->hello->payload, welcome_text(&text, key, rest));
+        cr_assert_not_null(message.payload.data);
+        broker->key = key;
+        daemon_receive(broker->daemon, &message, broker->now);
+        free((void *)message.payload.data);
+        buf_deinit(&text);
+}
+
+void broker_welcome(struct broker *broker, char key, const char *rest) {
+        broker_welcome_as(broker, key, rest, broker->hello->correlation_data);
 }
 
 const struct message *broker_ask(struct broker *broker, struct sending sending) {
@@ -262,12 +284,15 @@ const char *broker_sent(struct broker *broker) {
         buf_reset(text);
         for (size_t i = 0; i < broker->n_sent; i++) {
                 struct message *message = broker->sent[i];
-                size_t n_line_ends = 0;
+                size_t n_line_ends = 0, start = 0;
+
+                if (slice_equal(message->topic, S(COMPANION_HELLO)))
+                        start = COMPANION_HELLO_KEY_SIZE;
 
                 if (!append_notified(text, message->topic))
                         buf_append_slice(text, message->topic);
                 buf_append_string(text, ":");
-                for (size_t j = 0; j < message->payload.length; j++) {
+                for (size_t j = start; j < message->payload.length; j++) {
                         char c = (char)message->payload.data[j];
 
                         n_line_ends += c == '\n';

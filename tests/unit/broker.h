@@ -3,8 +3,9 @@
 
 #include <criterion/criterion.h>
 
-#include "common/broker_side.h"
+#include "common/companion.h"
 #include "daemon.h"
+#include "unit/vouch.h"
 #include "unit/words.h"
 
 /* A daemon, and a broker that keeps what is published to it. */
@@ -29,6 +30,8 @@ struct broker {
         enum broker_side side;       /* what serving() was last told */
         int n_serving;               /* how often */
         uint64_t n_timestamps_given; /* each request gets its own */
+        uint64_t last_sequence;      /* of the requests that the plugin vouched for */
+        char key;                    /* that welcome gave; 0: none came yet */
 
         int commit_result; /* below 0: what storing fails with; 1: it ends with broker_committed() */
         size_t n_commits, n_rows_committed;
@@ -69,7 +72,12 @@ struct sending {
         struct slice fence;
         struct slice source;
         struct slice version;
-        struct slice seal, stamped_client; /* the plugin's stamp */
+        /*
+         * By the plugin; sequence 0: the next one. Once welcome has come, what is left out is a client of its own,
+         * unless is_will says that the plugin has not seen the request.
+         */
+        struct vouched vouched;
+        bool is_will;
         bool no_topic, no_correlation, no_timestamp;
         bool has_qos, has_expiry;
         uint8_t qos;
@@ -79,8 +87,12 @@ struct sending {
 
 void broker_send(struct broker *broker, struct sending sending);
 
-/* A message that is no request. Welcome answers the latest hello. */
+/* A message that is no request. */
 void broker_say(struct broker *broker, const char *topic, const char *payload);
+
+/* Welcome in answer to the latest hello. rest: what follows the key. */
+void broker_welcome(struct broker *broker, char key, const char *rest);
+void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation);
 
 /* Sends, flushes, and gives what came back; there must be one answer. Borrowed until broker_forget(). */
 const struct message *broker_ask(struct broker *broker, struct sending sending);

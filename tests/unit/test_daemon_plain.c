@@ -100,8 +100,8 @@ Test(presence, is_told_by_a_topic_of_the_broker) {
 
 Test(plain, takes_no_plugin_s_word) {
         broker_do(&broker, "KEYNOTIFY k");
-        broker_say(&broker, BROKER_SIDE_WELCOME, "0123456789abcdef0123456789abcdef\n");
-        broker_say(&broker, BROKER_SIDE_LEFT, "0");
+        broker_say(&broker, COMPANION_WELCOME, "0123456789abcdef0123456789abcdef\n");
+        broker_say(&broker, COMPANION_DISCONNECTED, "0");
         cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
         cr_expect_str_eq(broker_told_after_set(&broker), TOLD ANSWER);
 }

@@ -7,8 +7,8 @@
 #include "unit/broker.h"
 #include "unit/table.h"
 
-#define SEAL       "0123456789abcdef0123456789abcdef"
-#define OTHER_SEAL "ffffffffffffffffffffffffffffffff"
+#define KEY 'a'
+#define ALL "0\nguarded\n"
 
 static struct broker broker;
 
@@ -224,19 +224,19 @@ Test(storage, gets_a_batch_without_rows_where_it_asks_for_one) {
 
 static void meet_plugin(void) {
         daemon_down(broker.daemon);
-        broker_say(&broker, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, false, broker.now);
-        broker_say(&broker, "$SYS/statestore/v1/welcome", SEAL "\n");
+        broker_welcome(&broker, KEY, ALL);
         cr_assert_eq(broker.side, BROKER_SIDE_PROVEN);
 }
 
 Test(storage, that_fails_does_not_bring_back_whose_connection_has_ended) {
         meet_plugin();
-        broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")), .seal = S(SEAL ":7"),
-                                              .stamped_client = S("c") });
+        broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
+                                              .vouched = { KEY, S("c"), { 0 }, 7, 0 } });
 
         broker.commit_result = -EIO;
-        broker_say(&broker, "$SYS/statestore/v1/left", "7");
+        broker_say(&broker, "$SYS/statestore/v1/disconnected", "7");
         broker_flush(&broker);
         broker.commit_result = 0;
         broker_forget(&broker);
@@ -249,8 +249,8 @@ Test(storage, that_fails_says_nothing_to_the_plugin_of_connections) {
         meet_plugin();
         broker_forget(&broker);
         broker.commit_result = -EIO;
-        broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")), .seal = S(SEAL ":7"),
-                                               .stamped_client = S("c") });
+        broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
+                                               .vouched = { KEY, S("c"), { 0 }, 7, 0 } });
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "answers:-ERR the storage has failed ");
 }
@@ -271,19 +271,19 @@ Test(deferral, of_hello_is_until_registrations_are_safe_and_held) {
         setup();
         meet_plugin();
         broker.commit_result = 1;
-        broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")), .seal = S(SEAL ":7"),
-                                               .stamped_client = S("c") });
+        broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
+                                               .vouched = { KEY, S("c"), { 0 }, 7, 0 } });
         broker_flush(&broker);
         broker_forget(&broker);
 
         daemon_down(broker.daemon);
-        broker_say(&broker, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, true, broker.now);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
-        cr_expect_str_eq(broker_sent(&broker), "$CONTROL/statestore/v1/hold:7 answers:+OK "
+        cr_expect_str_eq(broker_sent(&broker), "$CONTROL/statestore/v1/track:7 answers:+OK "
                                                "$CONTROL/statestore/v1/hello:instance-1 ");
-        broker_say(&broker, "$SYS/statestore/v1/welcome", SEAL "\n7\n");
+        broker_welcome(&broker, KEY, ALL "7\n");
         cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
         teardown();
 }
@@ -309,7 +309,7 @@ Test(deferral, of_hello_ends_with_the_connection) {
         setup();
         begin_to_store();
         daemon_down(broker.daemon);
-        broker_say(&broker, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, true, broker.now);
         daemon_down(broker.daemon);
         broker.commit_result = 0;
@@ -323,7 +323,7 @@ Test(deferral, of_hello_is_no_reason_to_give_the_plugin_up) {
         setup();
         begin_to_store();
         daemon_down(broker.daemon);
-        broker_say(&broker, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION);
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
         daemon_up(broker.daemon, true, broker.now);
         broker_pass_ms(&broker, 10000);
         broker_tick(&broker);
@@ -331,7 +331,7 @@ Test(deferral, of_hello_is_no_reason_to_give_the_plugin_up) {
         broker_committed(&broker, 0);
         broker_tick(&broker);
         daemon_commit(broker.daemon, broker.now); /* must not close the batch while welcome is awaited */
-        broker_say(&broker, "$SYS/statestore/v1/welcome", SEAL "\n");
+        broker_welcome(&broker, KEY, ALL);
         cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
         teardown();
 }

@@ -4,11 +4,10 @@
 
 #include <stdlib.h>
 
-#include "common/broker_side.h"
 #include "unit/broker.h"
 
-#define SEAL "0123456789abcdef0123456789abcdef"
-#define MIB  ((size_t)1 << 20)
+#define KEY 'a'
+#define MIB ((size_t)1 << 20)
 
 static struct broker broker;
 
@@ -108,11 +107,11 @@ Test(turns, say_when_a_commit_is_stalled) {
 
 /* What the plugin does not vouch for waits apart, whatever client it claims. */
 Test(turns, of_a_client_cannot_be_taken_by_another_that_claims_its_id) {
-        broker_say(&broker, BROKER_SIDE_PLUGIN, BROKER_SIDE_VERSION);
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         daemon_down(broker.daemon);
-        broker_say(&broker, BROKER_SIDE_PLUGIN, BROKER_SIDE_VERSION);
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         daemon_up(broker.daemon, false, broker.now);
-        broker_say(&broker, BROKER_SIDE_WELCOME, SEAL "\n");
+        broker_welcome(&broker, KEY, "0\nguarded\n");
         cr_assert_eq(broker.side, BROKER_SIDE_PROVEN);
         broker_forget(&broker);
         daemon_end_wakeup(broker.daemon);
@@ -120,7 +119,7 @@ Test(turns, of_a_client_cannot_be_taken_by_another_that_claims_its_id) {
         for (int i = 0; i < 5; i++)
                 get("o"); /* without a stamp */
         broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .topic = S("real"),
-                                               .seal = S(SEAL ":1"), .stamped_client = S("o") });
+                                               .vouched = { KEY, S("o"), { 0 }, 1, 0 } });
         for (int i = 0; i < 6; i++)
                 broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "o:$-1 o:$-1 real:$-1 o:$-1 o:$-1 o:$-1 ");

@@ -22,7 +22,7 @@ static const struct message plain = {
         .n_user_properties = 4,
         .user_properties = { { S("__ts"), S("1:2:c") },
                              { S("__srcId"), S("d") },
-                             { S("statestore-seal"), S("secret:1") },
+                             { S("statestore-mac"), S("secret:1") },
                              { S("statestore-client-id"), S("c") } },
 };
 

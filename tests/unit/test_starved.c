@@ -20,7 +20,6 @@
 #include "unit/scripts.h"
 
 #define FOR_EVER UINT64_MAX
-#define SEAL     "0123456789abcdef0123456789abcdef"
 
 /* A daemon, and what it has said since the batch began. */
 struct side {
@@ -28,13 +27,16 @@ struct side {
         struct buf answers[BATCH_MAX];
         bool is_answered[BATCH_MAX];
         struct buf told; /* a line each: topic, payload */
-        uint64_t n_told;
+        uint64_t n_told, n_received;
+        uint8_t hello_key[COMPANION_HELLO_KEY_SIZE];
 };
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         bool before = memory_pause();
         struct side *side = userdata;
 
+        if (slice_equal(message->topic, S(COMPANION_HELLO)))
+                memcpy(side->hello_key, message->payload.data, sizeof(side->hello_key));
         if (slice_equal(message->topic, S("answers"))) {
                 /* without correlation data it is the one line that has none: the second of its batch */
                 size_t i =
@@ -69,13 +71,29 @@ static void forget(struct side *side) {
 }
 
 static void say(struct side *side, const char *topic, const char *payload, struct now now) {
-        struct broker_side_pair hello = broker_side_pair(BROKER_RUN, 1);
+        struct companion_pair hello = companion_pair(BROKER_RUN, 1);
         struct message message = { .topic = slice_from_string(topic),
                                    .payload = slice_from_string(payload),
                                    .correlation_data = slice_from_string(hello.text),
                                    .qos = 1 };
 
         daemon_receive(side->daemon, &message, now);
+}
+
+static void say_welcome(struct side *side, struct now now) {
+        struct companion_pair hello = companion_pair(BROKER_RUN, 1);
+        struct buf text = { 0 };
+        struct message welcome = {
+                .topic = S(COMPANION_WELCOME),
+                .payload = welcome_box((struct slice){ side->hello_key, COMPANION_KEY_SIZE },
+                                       welcome_text(&text, 'a', "0\nguarded\n")),
+                .correlation_data = slice_from_string(hello.text),
+                .qos = 1,
+        };
+
+        daemon_receive(side->daemon, &welcome, now);
+        free((void *)welcome.payload.data);
+        buf_deinit(&text);
 }
 
 static void side_init(struct side *side, const struct script *script, bool is_proven, struct now now) {
@@ -89,10 +107,10 @@ static void side_init(struct side *side, const struct script *script, bool is_pr
         config.engine.max_keys = script->max_keys;
         cr_assert_eq(daemon_new(&side->daemon, &config, &outlet, &callbacks, broker_storage(), now), 0);
         if (is_proven)
-                say(side, "$SYS/statestore/v1/plugin", BROKER_SIDE_VERSION, now);
+                say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
         daemon_up(side->daemon, false, now);
         if (is_proven)
-                say(side, "$SYS/statestore/v1/welcome", SEAL "\n", now);
+                say_welcome(side, now);
         forget(side);
 }
 
@@ -113,7 +131,9 @@ static void add(struct message *message, const char *name, const char *value) {
 static void receive(struct side *side, const struct line *line, size_t number, size_t i, struct now now,
                     bool is_starved) {
         uint8_t correlation = (uint8_t)('0' + i);
-        char timestamp[64], seal[64];
+        struct companion_proof proof;
+        struct vouched vouched = { 'a', slice_from_string(line->source), { 0 }, 9, side->n_received + 1 };
+        char timestamp[64];
         struct slice words[WORDS_MAX] = { { 0 } }, rest = slice_from_string(line->words);
         struct buf payload = { 0 };
         struct message message = {
@@ -130,13 +150,15 @@ static void receive(struct side *side, const struct line *line, size_t number, s
         append_words(&payload, words);
         message.payload = buf_slice(&payload);
         snprintf(timestamp, sizeof(timestamp), "1696374400000:%zu:Client1", number);
-        snprintf(seal, sizeof(seal), SEAL ":%s", line->source ? line->source + 1 : "9");
+        if (line->source)
+                vouched.connection = strtoull(line->source + 1, NULL, 10);
+        side->n_received++;
         add(&message, "__ts", timestamp);
         add(&message, "__ft", line->fence);
         add(&message, "__srcId", line->source);
         add(&message, "__protVer", line->envelope == BAD_VERSION ? "2.0" : NULL);
-        add(&message, "statestore-seal", line->source ? seal : NULL);
-        add(&message, "statestore-client-id", line->source);
+        if (line->source)
+                vouch(&message, &vouched, &proof);
 
         memory_resume(is_starved);
         daemon_receive(side->daemon, &message, now);

@@ -271,11 +271,9 @@ Test(starved, endpoints_are_read_all_or_none) {
 
 Test(starved, welcome_is_read_whole_or_not_at_all) {
         struct buf payload = { 0 };
-        uint64_t *connections = NULL;
-        size_t n_connections = 0;
-        struct slice seal;
+        struct welcome welcome = { 0 };
 
-        buf_append_string(&payload, "0123456789abcdef0123456789abcdef\n");
+        buf_append_string(&payload, "0123456789abcdef0123456789abcdef1\nguarded\n");
         for (uint64_t i = 1; i < 100; i++) {
                 buf_append_uint(&payload, i);
                 buf_append_string(&payload, "\n");
@@ -284,13 +282,13 @@ Test(starved, welcome_is_read_whole_or_not_at_all) {
                 int r;
 
                 memory_starve(n, 1);
-                r = welcome_read(buf_slice(&payload), &seal, &connections, &n_connections);
+                r = welcome_read(buf_slice(&payload), &welcome);
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
-                cr_expect_null(connections);
+                cr_expect_null(welcome.connections);
         }
-        cr_expect_eq(n_connections, 99);
-        free(connections);
+        cr_expect_eq(welcome.n_connections, 99);
+        welcome_deinit(&welcome);
         buf_deinit(&payload);
 }

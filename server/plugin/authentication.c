@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A CONNECT with the store's client id by another user would take over the store's session: the plugin refuses it.
+ *
+ * mosquitto 2.0 asks the callbacks in the order in which they registered, before its own check of password_file, until
+ * one of them does not DEFER. If all defer, a client with a user name is refused: so the plugin takes part only where
+ * the operator says that the broker authenticates, by plugin_opt_statestored_username. The broker does not ask at all on
+ * listeners with use_identity_as_username or use_subject_as_username, nor with enhanced authentication.
+ */
+
+#include "plugin/internal.h"
+
+static bool is_same(const char *text, const char *other) {
+        return text && other && strcmp(text, other) == 0;
+}
+
+/* The client id that the store has, or will have: until its first hello, the one that it has by default. */
+static bool is_store_client_id(const struct guard *guard, const char *client_id) {
+        if (is_same(client_id, guard->plugin->peer_id))
+                return true;
+        return is_same(client_id, guard->client_id ? guard->client_id : CLIENT_ID_DEFAULT);
+}
+
+static int on_basic_auth(int event, void *event_data, void *userdata) {
+        const struct mosquitto_evt_basic_auth *connect = event_data;
+        const struct guard *guard = userdata;
+
+        (void)event;
+        if (is_same(connect->username, guard->username)) {
+                guard->plugin->guarded_client = connect->client;
+        } else if (is_store_client_id(guard, mosquitto_client_id(connect->client))) {
+                mosquitto_log_printf(
+                        MOSQ_LOG_WARNING,
+                        "statestore: refused a client with the store's client id and another user");
+                return MOSQ_ERR_AUTH;
+        }
+        return broker_not_my_business();
+}
+
+int authentication_start(struct guard *guard) {
+        if (!guard->username)
+                return 0;
+        return broker_error(
+                mosquitto_callback_register(guard->id, MOSQ_EVT_BASIC_AUTH, on_basic_auth, NULL, guard));
+}
+
+void authentication_stop(struct guard *guard) {
+        mosquitto_callback_unregister(guard->id, MOSQ_EVT_BASIC_AUTH, on_basic_auth, NULL);
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cryptography of common/companion.h, written anew: MACs by hashlib, boxes by libsodium."""
+
+import ctypes
+import ctypes.util
+import hashlib
+import hmac
+import struct
+from dataclasses import dataclass
+
+KEY_SIZE = 32
+NONCE_SIZE = 24
+TAG_SIZE = 16
+MAC_SIZE = 16
+RESERVED = "statestore-"
+ABSENT = (1 << 64) - 1
+
+_sodium = ctypes.CDLL(ctypes.util.find_library("sodium"))
+
+
+class Forged(Exception):
+    """A box or a MAC is not what the plugin makes."""
+
+
+def open_box(box, key):
+    text = ctypes.create_string_buffer(len(box))
+    nonce, sealed = box[:NONCE_SIZE], box[NONCE_SIZE:]
+    if len(sealed) < TAG_SIZE or _sodium.crypto_secretbox_open_easy(text, sealed, ctypes.c_ulonglong(len(sealed)),
+                                                                    nonce, key) != 0:
+        raise Forged("box")
+    return text.raw[:len(sealed) - TAG_SIZE]
+
+
+def _number(number):
+    return struct.pack("<Q", number)
+
+
+def _digest(user):
+    others = [(name.encode(), value.encode()) for name, value in user if not name.startswith(RESERVED)]
+    if not others:
+        return b"\0" * 32
+    data = b"".join(_number(len(name)) + _number(len(value)) + name + value for name, value in others)
+    return hashlib.blake2b(b"  props3" + data, digest_size=32).digest()
+
+
+def mac(key, connection, sequence, client_id, username, message):
+    """Of a request, in hexadecimal digits. username None: the client gave none."""
+    parts = [client_id.encode(), None if username is None else username.encode(),
+             None if message.response_topic is None else message.response_topic.encode(), message.correlation]
+    head = b"request3" + _number(connection) + _number(sequence)
+    head += b"".join(_number(ABSENT if part is None else len(part)) for part in parts)
+    head += _number(len(message.payload)) + _digest(message.user)
+    data = head + b"".join(part or b"" for part in parts) + message.payload
+    return hashlib.blake2b(data, key=key, digest_size=MAC_SIZE).hexdigest()
+
+
+@dataclass
+class Identity:
+    connection: int
+    sequence: int
+    client_id: str
+    username: str
+
+
+def verified(message, key):
+    """The identity that the plugin vouches for; Forged where it does not."""
+    reserved = [name for name, _ in message.user if name.startswith(RESERVED)]
+    proof, client_id = message.prop("statestore-mac"), message.prop("statestore-client-id")
+    username = message.prop("statestore-username")
+    expected = ["statestore-mac", "statestore-client-id", *([] if username is None else ["statestore-username"])]
+    if reserved != expected:
+        raise Forged(f"identity properties {reserved}")
+    connection, sequence, given = proof.split(":")
+    right = mac(key, int(connection), int(sequence), client_id, username, message)
+    if not hmac.compare_digest(given, right):
+        raise Forged("MAC")
+    return Identity(int(connection), int(sequence), client_id, username)
