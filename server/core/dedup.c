@@ -19,8 +19,8 @@
 /* What one record that is added drops at most, after the limit was lowered. */
 #define DROPPED_MAX 16
 
-/* With malloc()'s header and rounding, and its shares of the buckets and the slots. */
-#define RECORD_COST (sizeof(struct dedup_record) + 16 + 8 + 4)
+/* With its share of the buckets. */
+#define RECORD_COST (sizeof(struct dedup_record) + 8)
 
 void dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
         *dedup = (struct dedup){ 0 };
@@ -56,45 +56,52 @@ struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *
 
 /* 1. Slots */
 
-/* Make room for one more free slot than there are slots, so that releasing one cannot fail. */
-static int reserve_slot(struct dedup *dedup, uint32_t n_slots) {
-        return array_reserve((void **)&dedup->free_slots, &dedup->free_slots_capacity, n_slots,
-                             sizeof(*dedup->free_slots));
-}
+/* A record in the next slot that was never in use. NULL: there is no memory. */
+static struct dedup_record *take_next_slot(struct dedup *dedup) {
+        size_t n_blocks = dedup->n_slots / DEDUP_BLOCK_RECORDS;
+        struct dedup_record *record;
 
-static int take_slot(struct dedup *dedup, uint32_t *ret_slot) {
-        int r;
-
-        if (dedup->n_free_slots > 0) {
-                *ret_slot = dedup->free_slots[--dedup->n_free_slots];
-                return 0;
+        if (dedup->n_slots % DEDUP_BLOCK_RECORDS == 0) {
+                if (array_reserve((void **)&dedup->blocks, &dedup->blocks_capacity, n_blocks + 1,
+                                  sizeof(*dedup->blocks)) < 0)
+                        return NULL;
+                dedup->blocks[n_blocks] = malloc(DEDUP_BLOCK_RECORDS * sizeof(*record));
+                if (!dedup->blocks[n_blocks])
+                        return NULL;
         }
 
-        r = reserve_slot(dedup, dedup->n_slots + 1);
-        if (r < 0)
-                return r;
-        *ret_slot = dedup->n_slots++;
-        return 0;
+        record = &dedup->blocks[n_blocks][dedup->n_slots % DEDUP_BLOCK_RECORDS];
+        record->slot = dedup->n_slots++;
+        return record;
 }
 
-static void release_slot(struct dedup *dedup, uint32_t slot) {
-        dedup->free_slots[dedup->n_free_slots++] = slot;
+static void release(struct dedup *dedup, struct dedup_record *record) {
+        LL_PREPEND(dedup->free_records, record);
 }
 
-/* Take this slot; those before it that were never taken are free. */
-static int take_slot_at(struct dedup *dedup, uint32_t slot) {
-        int r;
+static struct dedup_record *take(struct dedup *dedup) {
+        struct dedup_record *record = dedup->free_records;
 
-        if (slot < dedup->n_slots)
-                return -EBADMSG;
-        r = reserve_slot(dedup, slot + 1);
-        if (r < 0)
-                return r;
+        if (!record)
+                return take_next_slot(dedup);
+        LL_DELETE(dedup->free_records, record);
+        return record;
+}
 
-        for (; dedup->n_slots < slot; dedup->n_slots++)
-                release_slot(dedup, dedup->n_slots);
-        dedup->n_slots++;
-        return 0;
+/* The record of this slot, which was never in use; those before it that were not either are free. */
+static struct dedup_record *take_slot(struct dedup *dedup, uint32_t slot) {
+        struct dedup_record *record;
+
+        while ((record = take_next_slot(dedup)) && record->slot < slot)
+                release(dedup, record);
+        return record;
+}
+
+static void free_blocks(struct dedup *dedup) {
+        for (size_t i = 0; i * DEDUP_BLOCK_RECORDS < dedup->n_slots; i++)
+                free(dedup->blocks[i]);
+        dedup->n_slots = 0;
+        dedup->free_records = NULL;
 }
 
 /* 2. Seconds */
@@ -116,15 +123,19 @@ static struct dedup_record *first(struct dedup *dedup) {
         return *second_of(dedup, dedup->first_s);
 }
 
+static void find_first(struct dedup *dedup) {
+        while (dedup->n_records > 0 && !first(dedup))
+                dedup->first_s++;
+}
+
+/* The last one takes all blocks with it. */
 void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
         HASH_DEL(*shard_of(dedup, record->hh.hashv), record);
         DL_DELETE2(*second_of(dedup, record->deadline_s), record, previous, next);
-        release_slot(dedup, record->slot);
-        free(record);
-
-        dedup->n_records--;
-        while (dedup->n_records > 0 && !first(dedup))
-                dedup->first_s++;
+        release(dedup, record);
+        if (--dedup->n_records == 0)
+                free_blocks(dedup);
+        find_first(dedup);
 }
 
 /*
@@ -158,28 +169,31 @@ static int64_t admit(struct dedup *dedup, int64_t deadline_ns) {
 void dedup_deinit(struct dedup *dedup) {
         while (dedup->n_records > 0)
                 dedup_forget(dedup, first(dedup));
-        free(dedup->free_slots);
+        free_blocks(dedup);
+        free(dedup->blocks);
 }
 
-/* Takes over the slot where it succeeds. */
-static int add(struct dedup *dedup, uint32_t slot, const struct digest *digest,
-               struct remembered_answer answer, int64_t deadline_ns) {
-        struct dedup_record *record = malloc(sizeof(*record));
+/* record: taken, NULL where that failed; its second has been admitted. */
+static int add(struct dedup *dedup, struct dedup_record *record, const struct digest *digest,
+               struct remembered_answer answer, int64_t deadline_s) {
         unsigned int value = digest_value(digest);
 
-        if (!record)
-                return -ENOMEM;
-
-        *record = (struct dedup_record){ .digest = *digest, .answer = answer, .slot = slot };
-        HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard_of(dedup, value), &record->digest, sizeof(record->digest),
-                                    value, record);
-        if (!record->hh.tbl) {
-                free(record);
+        if (record) {
+                *record = (struct dedup_record){ .digest = *digest,
+                                                 .answer = answer,
+                                                 .slot = record->slot,
+                                                 .deadline_s = (uint32_t)deadline_s };
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard_of(dedup, value), &record->digest,
+                                            sizeof(record->digest), value, record);
+                if (!record->hh.tbl)
+                        release(dedup, record);
+        }
+        if (!record || !record->hh.tbl) {
+                find_first(dedup); /* its second is empty after all */
                 return -ENOMEM;
         }
 
-        record->deadline_s = (uint32_t)admit(dedup, deadline_ns);
-        DL_APPEND2(*second_of(dedup, record->deadline_s), record, previous, next);
+        DL_APPEND2(*second_of(dedup, deadline_s), record, previous, next);
         dedup->n_records++;
         return 0;
 }
@@ -196,14 +210,16 @@ static int make_room(struct dedup *dedup) {
 
 bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
                int64_t deadline_ns, uint32_t *ret_slot) {
-        uint32_t slot;
+        struct dedup_record *record;
+        int64_t deadline_s;
 
-        if (make_room(dedup) == 0 && take_slot(dedup, &slot) == 0) {
-                if (add(dedup, slot, digest, answer, deadline_ns) == 0) {
-                        *ret_slot = slot;
+        if (make_room(dedup) == 0) {
+                deadline_s = admit(dedup, deadline_ns);
+                record = take(dedup);
+                if (add(dedup, record, digest, answer, deadline_s) == 0) {
+                        *ret_slot = record->slot;
                         return true;
                 }
-                release_slot(dedup, slot);
         }
 
         dedup->n_dropped_early++;
@@ -212,21 +228,18 @@ bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remember
 
 int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
                   struct remembered_answer answer, int64_t deadline_ns) {
-        int r;
+        int64_t deadline_s;
 
         if (slot >= dedup->n_records_max || dedup->n_records >= dedup->n_records_max ||
             dedup_find(dedup, digest)) {
                 dedup->n_dropped_early++;
                 return 0;
         }
+        if (slot < dedup->n_slots)
+                return -EBADMSG;
 
-        r = take_slot_at(dedup, slot);
-        if (r < 0)
-                return r;
-        r = add(dedup, slot, digest, answer, deadline_ns);
-        if (r < 0)
-                release_slot(dedup, slot);
-        return r;
+        deadline_s = admit(dedup, deadline_ns);
+        return add(dedup, take_slot(dedup, slot), digest, answer, deadline_s);
 }
 
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {

@@ -22,7 +22,8 @@ struct remembered_answer {
 struct dedup_record {
         UT_hash_handle hh; /* by digest */
         struct digest digest;
-        struct dedup_record *next, *previous; /* of those that are forgotten in the same second; utlist */
+        struct dedup_record *next,
+                *previous; /* of those that are forgotten in the same second, or are free; utlist */
         struct remembered_answer answer;
         uint32_t deadline_s; /* its low bits, which are enough within the span */
         uint32_t slot;       /* where storage keeps it: no two records have the same */
@@ -30,6 +31,9 @@ struct dedup_record {
 
 /* Deadlines are whole seconds, rounded up, and lie within a span: longer than any reply is remembered. */
 #define DEDUP_SPAN_S 1024
+
+/* A block is large enough that malloc() maps it by itself, apart from the entries, and can give it back. */
+#define DEDUP_BLOCK_RECORDS 2048
 
 #define DEDUP_SHARD_BITS 10
 #define DEDUP_N_SHARDS   (UINT32_C(1) << DEDUP_SHARD_BITS)
@@ -42,8 +46,9 @@ struct dedup {
         int64_t last_s;                 /* at or after the last one that is not */
         uint64_t n_records, n_records_max;
         uint64_t n_dropped_early;
-        uint32_t *free_slots; /* numbers below n_slots that no record has */
-        size_t n_free_slots, free_slots_capacity;
+        struct dedup_record **blocks; /* the memory of all records: of DEDUP_BLOCK_RECORDS slots each */
+        size_t blocks_capacity;
+        struct dedup_record *free_records; /* those of the slots below n_slots that are not in use */
         uint32_t n_slots;
 };
 

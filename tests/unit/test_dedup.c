@@ -157,7 +157,7 @@ Test(dedup, uses_again_the_slots_of_what_it_forgot) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, has_no_tables_when_it_has_forgotten_everything) {
+Test(dedup, has_no_tables_and_no_blocks_when_it_has_forgotten_everything) {
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
@@ -169,6 +169,7 @@ Test(dedup, has_no_tables_when_it_has_forgotten_everything) {
         cr_expect_eq(dedup_n_answers(&dedup), 0);
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 cr_assert_null(dedup.shards[i]);
+        cr_expect_eq(dedup.n_slots, 0);
         dedup_deinit(&dedup);
 }
 
