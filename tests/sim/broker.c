@@ -82,24 +82,51 @@ static void seal_for_last_hello(const struct daemon *daemon, struct message *wel
         welcome->correlation_data = slice_from_string(daemon->greeting.text);
 }
 
+static uint64_t n_dropped(const struct world *world) {
+        const struct counters *counters = daemon_counters(world->daemon);
+
+        return counters->n_drops[DROP_REPEATED] + counters->n_drops[DROP_UNVERIFIED];
+}
+
+static void deliver_request(struct world *world, const struct message *message) {
+        struct asked *asked = truth_find(&world->truth, message->correlation_data);
+        bool is_checked_later = world->daemon->side == BROKER_SIDE_UNKNOWN;
+        uint64_t n_dropped_before = n_dropped(world);
+
+        if (asked->delivered_ns > world->now.mono_ns)
+                asked->delivered_ns = world->now.mono_ns;
+        turns_add(&world->turns, asked, is_checked_later);
+        daemon_receive(world->daemon, message, world_daemon_now(world));
+        if (n_dropped(world) > n_dropped_before)
+                turns_drop_last(&world->turns, asked);
+}
+
+static void note_disconnect(struct world *world, const struct message *message) {
+        struct slice client;
+
+        if (!world->config.presence_topic ||
+            !topic_match_client(message->topic, slice_from_string(world->config.presence_topic), &client))
+                return;
+        for (size_t i = 0; i < N_CLIENTS; i++)
+                if (slice_equal(client, slice_from_string(truth_client(i))))
+                        turns_add_disconnect(&world->turns, i);
+}
+
 static void deliver(struct world *world, size_t n) {
         struct sim_broker *broker = &world->broker;
 
         for (; n > 0 && broker->n_unsure < broker->n_waiting; n--) {
                 struct message *message = broker->waiting[broker->n_unsure++];
 
-                if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE))) {
-                        struct asked *asked = truth_find(&world->truth, message->correlation_data);
-
-                        if (asked->delivered_ns > world->now.mono_ns)
-                                asked->delivered_ns = world->now.mono_ns;
-                        turns_add(&world->turns, asked);
-                }
                 if (IS_PLANTED(PLANTED_OLD_WELCOME) &&
                     slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                         seal_for_last_hello(world->daemon, message);
                 trace(world, ">", message);
-                daemon_receive(world->daemon, message, world_daemon_now(world));
+                note_disconnect(world, message);
+                if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE)))
+                        deliver_request(world, message);
+                else
+                        daemon_receive(world->daemon, message, world_daemon_now(world));
                 if (world->flushes_each)
                         daemon_flush(world->daemon, world_daemon_now(world));
         }

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 #include "common/assert.h"
-#include "daemon_state.h"
 #include "core/outcome.h"
+#include "daemon_state.h"
 #include "sim/check.h"
 #include "sim/world.h"
 

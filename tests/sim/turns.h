@@ -5,9 +5,16 @@
 
 /* The requests that the daemon was given and has not executed. Checks the order in which it executes them. */
 
+struct turns_entry {
+        size_t id; /* of struct asked */
+
+        /* It came before the plugin's welcome: the daemon drops it later if it cannot be verified. */
+        bool may_be_dropped;
+};
+
 struct turns_queue {
-        size_t *ids; /* of struct asked, in the order in which the daemon was given them; copies count */
-        size_t n_ids, capacity;
+        struct turns_entry *entries; /* in the order in which the daemon was given them */
+        size_t n_entries, capacity;
 };
 
 struct turns {
@@ -15,6 +22,9 @@ struct turns {
 
         /* [a][b]: requests of b executed since a began to wait, or had its last turn. */
         size_t n_served[N_CLIENTS][N_CLIENTS];
+
+        /* Disconnects of the client that wait between its requests: each takes one of its turns. */
+        size_t n_disconnects[N_CLIENTS];
 };
 
 void turns_deinit(struct turns *turns);
@@ -22,6 +32,10 @@ void turns_deinit(struct turns *turns);
 /* The daemon was killed: what it was given is lost. */
 void turns_restart(struct turns *turns);
 
-/* The daemon is given a request, and executes it. */
-void turns_add(struct turns *turns, const struct asked *asked);
+/* The daemon is told that the client has disconnected. */
+void turns_add_disconnect(struct turns *turns, size_t client);
+
+/* The daemon is given a request; it drops the one that was added last; it executes one. */
+void turns_add(struct turns *turns, const struct asked *asked, bool may_be_dropped);
+void turns_drop_last(struct turns *turns, const struct asked *asked);
 void turns_take(struct turns *turns, const struct asked *asked);
