@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "common/base16.h"
 #include "common/base64.h"
-#include "common/topics.h"
 
 /* What stands for the byte in a string, or NULL where it stands for itself. */
 static const char *escape(uint8_t byte, char *text, size_t size) {

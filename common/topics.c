@@ -2,11 +2,9 @@
 
 #include "common/topics.h"
 
-#include <errno.h>
+#include "common/base16.h"
 
 #define NOTIFY_VERB "/command/notify/"
-
-static const char base16_digits[] = "0123456789ABCDEF";
 
 size_t topic_notify_length(size_t client_length, size_t key_length) {
         return strlen(TOPIC_NOTIFY_PREFIX "/" NOTIFY_VERB) + 2 * client_length + 2 * key_length;
@@ -44,36 +42,6 @@ struct slice topic_response_client(struct slice topic) {
 
         client = slice_split(rest, '/', &after);
         return after.data && client.length > 0 ? client : (struct slice){ 0 };
-}
-
-void base16_append(struct buf *buf, struct slice bytes) {
-        for (size_t i = 0; i < bytes.length; i++) {
-                char pair[2] = { base16_digits[bytes.data[i] >> 4], base16_digits[bytes.data[i] & 0xF] };
-
-                buf_append(buf, pair, sizeof(pair));
-        }
-}
-
-bool base16_is_byte(const char *text, uint8_t byte) {
-        return text[0] == base16_digits[byte >> 4] && text[1] == base16_digits[byte & 0xF];
-}
-
-int base16_append_decoded(struct buf *buf, struct slice text) {
-        if (text.length % 2 != 0)
-                return -EINVAL;
-
-        for (size_t i = 0; i < text.length; i += 2) {
-                const char *high = memchr(base16_digits, text.data[i], 16);
-                const char *low = memchr(base16_digits, text.data[i + 1], 16);
-                uint8_t byte;
-
-                if (!high || !low)
-                        return -EINVAL;
-
-                byte = (uint8_t)((high - base16_digits) << 4 | (low - base16_digits));
-                buf_append(buf, &byte, 1);
-        }
-        return buf_failed(buf) ? -ENOMEM : 0;
 }
 
 static bool is_client_level(struct slice level) {

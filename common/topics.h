@@ -31,18 +31,6 @@ bool topic_is_valid_response(struct slice topic);
 /* The level after "clients/" as it stands, absent where the topic does not read clients/{id}/... */
 struct slice topic_response_client(struct slice topic);
 
-/* RFC 4648 section 8, upper case. */
-void base16_append(struct buf *buf, struct slice bytes);
-
-/* Whether the pair of digits is this byte. text may end early, with a NUL. */
-bool base16_is_byte(const char *text, uint8_t byte);
-
-/*
- * Upper case only, as base16_append() writes. Returns 0, -EINVAL for anything else, or -ENOMEM; what was
- * appended before an error stays.
- */
-int base16_append_decoded(struct buf *buf, struct slice text);
-
 /*
  * Whether the topic is one that the pattern stands for: a topic filter in which one level reads {client}, which
  * matches any one level. *ret_client is that level of the topic.

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <sodium.h>
 
+#include "common/base16.h"
 #include "common/cleanup.h"
-#include "common/topics.h"
 
 struct token {
         uint8_t nonce[crypto_secretbox_NONCEBYTES];

@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 #include "common/assert.h"
+#include "common/base16.h"
 #include "common/cleanup.h"
 #include "common/topics.h"
 

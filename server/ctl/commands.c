@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/base16.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/parse.h"
-#include "common/topics.h"
 #include "ctl/output.h"
 #include "ctl/task.h"
 

@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "common/base16.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/topics.h"
 #include "ctl/output.h"
 
 #define CHUNK 65536

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 
+#include "common/base16.h"
 #include "common/cleanup.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/resp3.h"
-#include "common/topics.h"
 #include "ctl/output.h"
 #include "ctl/session.h"
 #include "proto/properties.h"

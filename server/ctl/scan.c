@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "common/base16.h"
 #include "common/json.h"
-#include "common/topics.h"
 #include "ctl/output.h"
 #include "ctl/task.h"
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "common/base16.h"
 #include "common/cleanup.h"
 #include "plugin/internal.h"
 

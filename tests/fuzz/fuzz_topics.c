@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "common/base16.h"
 #include "common/cleanup.h"
 #include "common/topics.h"
 #include "core/watch.h"

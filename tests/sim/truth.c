@@ -8,9 +8,9 @@
 
 #include "common/array.h"
 #include "common/assert.h"
+#include "common/base16.h"
 #include "common/cleanup.h"
 #include "common/parse.h"
-#include "common/topics.h"
 #include "sim/check.h"
 
 static const char *const keys[N_KEYS] = { "k0", "k1", "k2", "k3", "lock" };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/base16.h"
 #include "common/topics.h"
 
 /* No test makes it send more. */

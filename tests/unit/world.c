@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "common/base16.h"
 #include "common/topics.h"
 
 struct engine_config world_config(void) {
