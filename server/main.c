@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/allocator.h"
-#include "config.h"
-#include "explain.h"
-#include "server.h"
+#include "app/explain.h"
+#include "app/server.h"
+#include "base/allocator.h"
+#include "config/config.h"
 
 /* A file that took one of their numbers would get what is written there. */
 static void occupy_standard_files(void) {

@@ -1,11 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads every #include under common/ and server/ and holds who may include whom.
+"""Check the dependencies of the rooms under common/ and server/.
 
-usage: check_includes.py ROOT
+usage: check_includes.py [--rooms] ROOT
 
-Prints each include that is against the rules, and exits with 1 if there is any. libc is whatever the compiler
-finds that none of the libraries below brings.
+A room is a folder. Read every #include of ROOT and check that
+
+- each include of ours names a file by its place below common/ or server/, in the same room or in one that ROOMS lists;
+- each library's header is one that ROOMS lists for the room, or of libc;
+- no room includes the internal header of another one (internal.h, *_internal.h);
+- rooms form at most 10 layers, and no file includes itself through others: neither header through header, nor module
+  through module, where a module is a .c file and the .h file of its name, and an internal header belongs to none.
+
+Print each violation and exit with 1 if there is any. --rooms prints the rooms by layer, too.
 """
 
 import pathlib
@@ -14,105 +21,180 @@ import sys
 
 EVENT_LOOP = {"uv.h"}
 MQTT = {"mosquitto.h", "mqtt_protocol.h"}
-PLUGIN = {"mosquitto_plugin.h", "mosquitto_broker.h"}
-TABLES = {"uthash.h", "utlist.h", "utarray.h", "utstring.h"}
-HASHES = {"xxhash.h"}
-CRYPTO = {"sodium.h"}
-STORAGE = {"sqlite3.h"}
+BROKER = {"mosquitto_plugin.h", "mosquitto_broker.h"}
+TABLES = {"uthash.h", "utlist.h"}
+HASHES = {"xxhash.h", "sodium.h"}
+SQLITE = {"sqlite3.h"}
+INI = {"ini.h"}
 HTTP = {"microhttpd.h"}
 JSON = {"jansson.h"}
-WEB = {"curl/curl.h"}
-SERVICE = {"systemd/sd-daemon.h"}
-LIBRARIES = WEB | HTTP | JSON | SERVICE | EVENT_LOOP | MQTT | PLUGIN | TABLES | HASHES | CRYPTO | STORAGE
+CURL = {"curl/curl.h"}
+SYSTEMD = {"systemd/sd-daemon.h"}
+LIBRARIES = EVENT_LOOP | MQTT | BROKER | TABLES | HASHES | SQLITE | INI | HTTP | JSON | CURL | SYSTEMD
 
-# What is in neither set is no header that anybody here may use.
 LIBC = {
     "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "grp.h", "inttypes.h", "limits.h", "link.h",
     "malloc.h", "math.h", "netdb.h", "poll.h", "pthread.h", "pwd.h", "search.h", "signal.h", "stdarg.h", "stdbool.h", "stddef.h",
     "stdint.h", "stdio.h", "stdlib.h", "string.h", "strings.h", "time.h", "unistd.h",
-    "arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h", "sys/resource.h",
-    "sys/socket.h", "sys/stat.h", "sys/statvfs.h", "sys/time.h", "sys/types.h", "sys/uio.h", "sys/un.h",
+    "arpa/inet.h", "netinet/in.h", "netinet/tcp.h", "sys/file.h", "sys/ioctl.h", "sys/mman.h", "sys/prctl.h", "sys/random.h",
+    "sys/resource.h", "sys/socket.h", "sys/stat.h", "sys/statvfs.h", "sys/time.h", "sys/types.h", "sys/uio.h", "sys/un.h",
     "sys/wait.h", "termios.h",
 }
 
-# folder: the folders of ours, and the libraries, whose headers its files may include. "" is server/ itself.
-RULES = {
-    "common": ({"common"}, CRYPTO),
-    "server/core": ({"common", "core"}, TABLES | CRYPTO),
-    "server/proto": ({"common", "core", "proto"}, set()),
-    "server/control": ({"common", "core", "proto", "control"}, set()),
-    "server/config": ({"common", "config"}, set()),
-    "server/records": ({"common", "records"}, JSON),
-    "server/storage": ({"common", "core", "storage"}, STORAGE | HASHES),
-    "server/io": ({"common", "io"}, EVENT_LOOP | MQTT | HTTP | SERVICE),
-    "server/plugin": ({"common", "plugin"}, MQTT | PLUGIN | TABLES | CRYPTO),
-    "server/ctl": ({"common", "config", "ctl", "records"}, MQTT | WEB | EVENT_LOOP),
-    "server": ({"common", "config", "control", "core", "proto", "records", "storage", ""}, TABLES),
+# room: the rooms, and the libraries, whose headers it may include beside its own. A room includes only rooms above its row.
+PURE = {"base", "protocol", "policy", "engine", "codec"}
+ROOMS = {
+    "base": (set(), set()),
+    "protocol": ({"base"}, HASHES),
+    "policy": ({"base"}, set()),
+    "engine": ({"base", "protocol", "policy"}, TABLES | HASHES),
+    "codec": ({"base", "protocol", "policy", "engine"}, set()),
+    "storage": (PURE - {"codec"}, HASHES),
+    "storage/sqlite": (PURE - {"codec"} | {"storage"}, SQLITE | HASHES),
+    "storage/etcd": (PURE - {"codec"} | {"storage"}, CURL | JSON),
+    "records": ({"base", "protocol"}, JSON),
+    "pipeline": (PURE | {"storage", "records"}, TABLES | HASHES),
+    "config": (PURE, INI),
+    "control": (PURE | {"records", "pipeline"}, set()),
+    "http": (PURE | {"storage", "pipeline"}, HTTP | EVENT_LOOP),
+    "mqtt": ({"base", "protocol"}, EVENT_LOOP | MQTT),
+    "plugin": ({"base", "protocol"}, MQTT | BROKER | TABLES | HASHES),
+    "app": (PURE | {"storage", "records", "pipeline", "config", "control", "http", "mqtt"}, EVENT_LOOP | MQTT | SYSTEMD),
+    "ctl": ({"base", "protocol", "engine", "storage", "storage/sqlite", "records", "config", "mqtt"}, MQTT | CURL),
+    "": ({"base", "config", "app"}, set()),  # server/main.c
 }
-
-# The shell around it all: the only files that see both what is pure and the event loop.
-SHELL = ({"common", "config", "control", "core", "proto", "records", "storage", "io", ""}, EVENT_LOOP | MQTT)
-SHELL_FILES = {"main.c", "http_pages.c", "http_pages.h", "server.c", "server_commit.c", "server_daemon.c", "server_dev.c",
-               "server_link.c", "server_parent.c", "server_service.c", "server_state.h", "server_withheld.c"}
-SECRETS = ({"core", ""}, CRYPTO)
-EXCEPTIONS = {"server/secrets.c": SECRETS, **{f"server/{name}": SHELL for name in SHELL_FILES}}
-
-# What a folder takes of another for a reason.
-ALLOWED_ANYWHERE_IN = {
-    "server/records": {"proto/properties.h"},  # names on the wire
-    # names on the wire; libmosquitto's properties; for a data directory the store's own storage
-    "server/ctl": {"proto/properties.h", "io/credentials.h", "io/mqtt.h", "io/mqtt_client.h", "config.h", "core/engine.h", "restore.h",
-                   "secrets.h", "storage/maintenance.h",
-                   "storage/storage.h"},
-}
+MAX_LAYERS = 10
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>|(\S.*))')
 
 
-def wrong_include(path, line):
-    """What is wrong with this line of this file (relative to the root), or None."""
-    match = INCLUDE.match(line)
-    if not match:
-        return None
+def room_of(file):
+    return file.rpartition("/")[0]
 
-    ours, theirs, computed = match.groups()
-    folder = path.parent.as_posix()
+
+def is_internal(file):
+    return file.endswith(("/internal.h", "_internal.h"))
+
+
+def module_of(file):
+    return None if is_internal(file) else file.rpartition(".")[0]
+
+
+def wrong_include(file, files, ours, theirs, computed):
+    """What is wrong with this include of this file, or None."""
+    room = room_of(file)
+    if room not in ROOMS:
+        return f"no rule for the room {room}"
+
+    rooms, libraries = ROOMS[room]
     if computed:
-        return "says in a macro what it includes"
-    if folder not in RULES:
-        return f"no rule for {folder}"
-
-    folders, libraries = EXCEPTIONS.get(path.as_posix(), RULES[folder])
+        return "includes by a macro"
     if theirs:
-        if theirs in libraries or theirs in LIBC:
-            return None
-        return f"{folder} may not include <{theirs}>"
-
-    if ours in ALLOWED_ANYWHERE_IN.get(folder, ()):
-        return None
-    if pathlib.PurePath(ours).name in LIBRARIES:
+        return None if theirs in LIBC or theirs in libraries else f"{room} may not include <{theirs}>"
+    if ours in LIBRARIES:
         return f"a library's header is included as \"{ours}\""
-    if "/".join(pathlib.PurePath(ours).parts[:-1]) not in folders:
-        return f"{folder} may not include \"{ours}\""
+    if ours not in files and room_of(ours):
+        return f"there is no \"{ours}\" below common/ or server/"
+    if ours not in files:  # generated by the room's meson.build
+        return None
+    if room_of(ours) != room and is_internal(ours):
+        return f"\"{ours}\" is internal to its room"
+    if room_of(ours) != room and room_of(ours) not in rooms:
+        return f"{room} may not include \"{ours}\""
     return None
 
 
-def main():
-    root = pathlib.Path(sys.argv[1])
-    files = sorted(file for top in ("common", "server") for file in (root / top).rglob("*.[ch]"))
-    n_wrong = 0
+def cycles_in(graph):
+    """Cycles as lists, none where there is none. graph: node to the nodes that it depends on."""
+    done, path, cycles = set(), [], []
 
-    for file in files:
-        path = file.relative_to(root)
-        for number, line in enumerate(file.read_text().splitlines(), 1):
-            wrong = wrong_include(path, line)
+    def visit(node):
+        path.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other in path:
+                cycles.append(path[path.index(other):] + [other])
+            elif other not in done:
+                visit(other)
+        path.pop()
+        done.add(node)
+
+    for node in sorted(graph):
+        if node not in done:
+            visit(node)
+    return cycles
+
+
+def layers_of(graph):
+    """node to its layer, from 1. The graph has no cycle."""
+    layers = {}
+
+    def layer(node):
+        if node not in layers:
+            layers[node] = 1 + max((layer(other) for other in graph[node]), default=0)
+        return layers[node]
+
+    for node in graph:
+        layer(node)
+    return layers
+
+
+def graph_of(includes, group):
+    """The dependencies between groups of files: group names the group of a file, None for a file to leave out."""
+    graph = {}
+    for file, names in includes.items():
+        if group(file) is not None:
+            others = {group(name) for name in names} - {None, group(file)}
+            graph.setdefault(group(file), set()).update(others)
+    for others in list(graph.values()):
+        for other in others:
+            graph.setdefault(other, set())
+    return graph
+
+
+def check(root):
+    """The violations in ROOT, and the rooms' layers."""
+    files = {}
+    for top in ("common", "server"):
+        for path in (root / top).rglob("*.[ch]"):
+            files[path.relative_to(root / top).as_posix()] = path
+    violations = [] if files else [f"{root}: no sources"]
+    includes = {}
+
+    for file, path in sorted(files.items()):
+        includes[file] = set()
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            if match[1] in files:
+                includes[file].add(match[1])
+            wrong = wrong_include(file, files, *match.groups())
             if wrong:
-                print(f"{path}:{number}: {wrong}")
-                n_wrong += 1
+                violations.append(f"{path.relative_to(root)}:{number}: {wrong}")
 
-    if not files:
-        print(f"{root}: no sources")
-    sys.exit(n_wrong > 0 or not files)
+    graphs = {"rooms": graph_of(includes, room_of), "modules": graph_of(includes, module_of),
+              "headers": {file: names for file, names in includes.items() if file.endswith(".h")}}
+    for name, graph in graphs.items():
+        violations += [f"{name} include each other: " + " -> ".join(cycle) for cycle in cycles_in(graph)]
+    for room in {room_of(file) for file in files}:
+        internal = sorted(file for file in files if room_of(file) == room and is_internal(file))
+        if len(internal) > 1:
+            violations.append(f"more than one internal header: {', '.join(internal)}")
+
+    layers = {} if cycles_in(graphs["rooms"]) else layers_of(graphs["rooms"])
+    if max(layers.values(), default=0) > MAX_LAYERS:
+        violations.append(f"{max(layers.values())} layers of rooms, {MAX_LAYERS} are allowed")
+    return violations, layers
+
+
+def main():
+    violations, layers = check(pathlib.Path(sys.argv[-1]))
+    if "--rooms" in sys.argv:
+        for room, layer in sorted(layers.items(), key=lambda item: (item[1], item[0])):
+            print(f"{layer:2} {room or 'main.c'}")
+    for violation in violations:
+        print(violation)
+    sys.exit(bool(violations))
 
 
 if __name__ == "__main__":

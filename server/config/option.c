@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/endpoint.h"
-#include "common/log.h"
-#include "common/parse.h"
+#include "base/endpoint.h"
+#include "base/log.h"
+#include "base/parse.h"
 
 /* 1. Values. */
 

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /*
  * The options of a program, one row each. The rows give the parser of arguments, the names of environment variables, the
@@ -36,7 +36,7 @@ int option_set_number(void *config, const struct option *option, const char *val
 int option_set_size(void *config, const struct option *option, const char *value); /* uint64_t, with units */
 int option_set_port(void *config, const struct option *option, const char *value); /* uint16_t */
 int option_set_hosts(void *config, const struct option *option,
-                     const char *value); /* const char *, as of common/endpoint.h */
+                     const char *value); /* const char *, as of common/base/endpoint.h */
 int option_set_switch(void *config, const struct option *option, const char *value); /* bool, on or off */
 
 struct option_fault {

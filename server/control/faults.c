@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/json.h"
-#include "common/parse.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/parse.h"
+#include "codec/invocation.h"
 #include "control/test_clock.h"
-#include "proto/invocation.h"
 
 #define IS_OF_NOTIFICATIONS(action) ((action) >= FAULT_DROP_NOTIFICATION)
 

@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/json.h"
-#include "common/resp3.h"
-#include "proto/invocation.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "codec/invocation.h"
+#include "protocol/resp3.h"
 
 /* Words of a request that are shown one by one. */
 #define WORDS_MAX 16

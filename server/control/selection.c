@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "common/glob.h"
-#include "proto/invocation.h"
+#include "base/glob.h"
+#include "codec/invocation.h"
 
 /* Steps of one match: of the usual patterns, more than any key is long. */
 #define GLOB_BUDGET (UINT64_C(1) << 20)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/bytes.h"
-#include "core/request.h"
+#include "base/bytes.h"
+#include "engine/request.h"
 
 /* Which requests are meant: by the client that asks, the verb, and a pattern for the key. All zeros is any. */
 struct selection {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/array.h"
+#include "base/array.h"
 
 #define NS_PER_MS INT64_C(1000000)
 

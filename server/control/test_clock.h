@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "engine/engine.h"
 
 /*
  * The time that a test double lives in: the real one until a test says otherwise. Versions, deadlines, what is remembered

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "common/cleanup.h"
-#include "common/log.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "ctl/output.h"
 
 /* The document dialect's "condition not met" is -1, which reads as an error of this text. */

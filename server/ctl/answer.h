@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/resp3.h"
 #include "ctl/exit.h"
 #include "ctl/session.h"
+#include "protocol/resp3.h"
 
 /* What the store says, read, and what the user is told of an answer that is no result. */
 

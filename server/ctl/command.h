@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /* What can be asked for: the commands' names, arguments and help, in one table. */
 enum command_id {

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/base16.h"
-#include "common/json.h"
-#include "common/log.h"
-#include "common/parse.h"
+#include "base/base16.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "ctl/command_run.h"
 #include "ctl/output.h"
-#include "ctl/task.h"
 
 static struct session_request request_for_key(const struct task *task, struct slice verb) {
         struct session_request request = { .fence = task->options->fence,

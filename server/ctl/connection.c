@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/system_clock.h"
-#include "io/mqtt_client.h"
+#include "base/system_clock.h"
+#include "mqtt/mqtt_client.h"
 
 #define KEEPALIVE_S 20
 #define TEND_MS     100

@@ -4,12 +4,12 @@
 #include <signal.h>
 #include <stdint.h>
 
-#include "common/endpoint.h"
-#include "common/message.h"
-#include "io/credentials.h"
+#include "base/endpoint.h"
+#include "mqtt/credentials.h"
+#include "protocol/message.h"
 
 /*
- * A connection to the broker for a program that does one thing at a time: an MQTT client (io/mqtt_client.h) on an event
+ * A connection to the broker for a program that does one thing at a time: an MQTT client (mqtt/mqtt_client.h) on an event
  * loop of its own, which runs within the calls below and at no other time. Each call ends in time; only the end of a
  * connection waits for a name that is being looked up.
  */

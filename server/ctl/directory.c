@@ -7,17 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/array.h"
-#include "common/cleanup.h"
-#include "common/glob.h"
-#include "common/log.h"
-#include "common/system_clock.h"
-#include "core/engine.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "base/log.h"
+#include "base/system_clock.h"
 #include "ctl/lines.h"
 #include "ctl/output.h"
-#include "restore.h"
-#include "secrets.h"
-#include "storage/maintenance.h"
+#include "engine/engine.h"
+#include "storage/restore.h"
+#include "storage/secrets.h"
+#include "storage/sqlite/maintenance.h"
 #include "storage/storage.h"
 
 #define NS_PER_MS INT64_C(1000000)

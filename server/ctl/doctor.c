@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/json.h"
-#include "common/log.h"
-#include "common/system_clock.h"
-#include "common/topics.h"
-#include "ctl/doctor_state.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/system_clock.h"
+#include "ctl/doctor_checks.h"
 #include "ctl/output.h"
 #include "ctl/session.h"
-#include "proto/properties.h"
+#include "protocol/properties.h"
+#include "protocol/topics.h"
 
 static const char *const severities[N_SEVERITIES] = {
         [SEVERITY_OK] = "ok", [SEVERITY_WARN] = "warn", [SEVERITY_FAIL] = "fail"

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/companion.h"
-#include "ctl/doctor_state.h"
+#include "base/cleanup.h"
+#include "ctl/doctor_checks.h"
+#include "protocol/companion.h"
 
 #define OUTSTANDING_FEW 100
 #define PACKET_SMALL    (UINT32_C(1) << 20)

@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "common/array.h"
-#include "common/assert.h"
-#include "common/cleanup.h"
-#include "common/log.h"
-#include "common/resp3.h"
-#include "common/system_clock.h"
-#include "common/topics.h"
-#include "ctl/doctor_state.h"
-#include "io/mqtt.h"
-#include "proto/properties.h"
+#include "base/array.h"
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/system_clock.h"
+#include "ctl/doctor_checks.h"
+#include "mqtt/properties.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 /* The first ones find TCP in a mood to acknowledge at once. */
 #define LATENCY_ROUNDS  40

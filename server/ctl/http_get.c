@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/cleanup.h"
+#include "base/cleanup.h"
 
 #define STATUS_OK 200
 

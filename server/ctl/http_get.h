@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 #define HTTP_BODY_MAX ((size_t)4 << 20)
 

@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "common/base16.h"
-#include "common/cleanup.h"
-#include "common/log.h"
+#include "base/base16.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "ctl/output.h"
 
 #define CHUNK 65536

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /*
  * Keys and values as the user gives them: on the command line, in a file, on stdin.

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/log.h"
-#include "common/system_clock.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/system_clock.h"
 #include "ctl/input.h"
 #include "ctl/output.h"
 

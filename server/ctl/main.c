@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "ctl/command_run.h"
 #include "ctl/directory.h"
 #include "ctl/doctor.h"
 #include "ctl/exit.h"
@@ -11,7 +12,6 @@
 #include "ctl/output.h"
 #include "ctl/replay.h"
 #include "ctl/stat.h"
-#include "ctl/task.h"
 #include "ctl/watch.h"
 
 /*

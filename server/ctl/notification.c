@@ -4,14 +4,14 @@
 
 #include <errno.h>
 
-#include "common/base16.h"
-#include "common/cleanup.h"
-#include "common/json.h"
-#include "common/log.h"
-#include "common/resp3.h"
+#include "base/base16.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/log.h"
 #include "ctl/output.h"
 #include "ctl/session.h"
-#include "proto/properties.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
 
 #define WORDS_MAX 4
 

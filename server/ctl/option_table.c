@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "common/hlc.h"
-#include "common/parse.h"
+#include "base/parse.h"
+#include "protocol/hlc.h"
 
 #define CLIENT_ID_LENGTH_MAX 256
 #define TIMEOUT_MAX_MS       86400000

@@ -3,10 +3,10 @@
 
 #include <stdint.h>
 
-#include "common/endpoint.h"
+#include "base/endpoint.h"
 #include "ctl/command.h"
 #include "ctl/url.h"
-#include "io/credentials.h"
+#include "mqtt/credentials.h"
 
 /*
  * What the user wants: read from the command line, which beats the environment, which beats the defaults. One

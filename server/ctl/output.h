@@ -8,7 +8,7 @@
  * person goes to stderr.
  */
 
-/* One line on stderr. Text from strangers goes through LOG_TEXT (common/log.h). */
+/* One line on stderr. Text from strangers goes through LOG_TEXT (common/base/log.h). */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 
 /*

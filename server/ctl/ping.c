@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 
-#include "common/json.h"
-#include "common/system_clock.h"
+#include "base/json.h"
+#include "base/system_clock.h"
+#include "ctl/command_run.h"
 #include "ctl/output.h"
-#include "ctl/task.h"
 
 /* The store is at one of the brokers; another may be there without it. *ret_sent_ns: when who answered was asked. */
 static enum connection_result ask_everywhere(struct task *task, const struct session_request *request,

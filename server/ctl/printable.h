@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /*
  * Keeps the text on its line and a terminal as it is: text that is UTF-8 without control characters stays as

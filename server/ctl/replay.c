@@ -13,17 +13,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/log.h"
-#include "common/resp3.h"
-#include "common/topics.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "ctl/output.h"
+#include "ctl/recorded_messages.h"
 #include "ctl/replay_clients.h"
 #include "ctl/scan_pages.h"
 #include "ctl/session.h"
-#include "ctl/tape.h"
-#include "io/mqtt.h"
-#include "proto/properties.h"
+#include "mqtt/properties.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 struct replay {
         const struct options *options;

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/json.h"
+#include "base/json.h"
 #include "ctl/printable.h"
 
 enum unit {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/array.h"
+#include "base/array.h"
 
 /* The longest number that is read; Prometheus writes none that is longer. */
 #define NUMBER_MAX 64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /*
  * Prometheus' text format, read: samples, without what comments say of them. All zeros is none. Pure; what is read may be

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "common/base16.h"
-#include "common/json.h"
+#include "base/base16.h"
+#include "base/json.h"
+#include "ctl/command_run.h"
 #include "ctl/output.h"
-#include "ctl/task.h"
 
 static enum exit_code print_key(struct task *task, struct slice key) {
         const struct options *options = task->options;

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/resp3.h"
+#include "base/cleanup.h"
+#include "protocol/resp3.h"
 
 static bool is_scan(struct slice verb) {
         return slice_equal(verb, SLICE_LITERAL("SCAN"));

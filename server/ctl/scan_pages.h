@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /*
  * What differs from one store to the next though it is the same: a SCAN's keys come in any order, and the token of a next

@@ -9,14 +9,14 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/assert.h"
-#include "common/cleanup.h"
-#include "common/hlc.h"
-#include "common/resp3.h"
-#include "common/system_clock.h"
-#include "common/topics.h"
-#include "io/mqtt.h"
-#include "proto/properties.h"
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/system_clock.h"
+#include "mqtt/properties.h"
+#include "protocol/hlc.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 #define CORRELATION_LENGTH 16
 #define PROTOCOL_VERSION   "1.0"

@@ -12,13 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/log.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "ctl/connection.h"
-#include "ctl/fit.h"
 #include "ctl/http_get.h"
 #include "ctl/output.h"
 #include "ctl/report.h"
+#include "ctl/terminal_fit.h"
 
 #define PAGE "/metrics"
 

@@ -5,11 +5,11 @@
  * read in one place, there.
  */
 
-#include "common/parse.h"
-#include "common/topics.h"
+#include "base/parse.h"
+#include "ctl/command_run.h"
 #include "ctl/input.h"
 #include "ctl/output.h"
-#include "ctl/task.h"
+#include "protocol/topics.h"
 
 /*
  * How long the store is to wait for a request: --timeout where the words do not say it, so that it is the store who says that

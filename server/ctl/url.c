@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cleanup.h"
+#include "base/cleanup.h"
 
 #define SCHEME       "mqtt://"
 #define PORT_DEFAULT 1883

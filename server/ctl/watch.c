@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
+#include "base/cleanup.h"
 #include "ctl/answer.h"
 #include "ctl/input.h"
 #include "ctl/notification.h"

@@ -10,7 +10,7 @@
 #include <mqtt_protocol.h>
 #endif
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /*
  * The broker, as far as mosquitto 2.0 and 2.1 differ in what they want of a plugin. Both speak version 5 of the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/companion.h"
-#include "common/parse.h"
+#include "base/parse.h"
+#include "protocol/companion.h"
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>

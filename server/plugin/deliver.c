@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "common/base16.h"
-#include "common/cleanup.h"
+#include "base/base16.h"
+#include "base/cleanup.h"
 #include "plugin/internal.h"
 
 struct delivery {

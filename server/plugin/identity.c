@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#include "common/cleanup.h"
-#include "common/log.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "plugin/internal.h"
 
 /* What a request's properties say, in one pass. */

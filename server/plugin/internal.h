@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/companion_mac.h"
 #include "plugin/broker.h"
 #include "plugin/connections.h"
+#include "protocol/companion_mac.h"
 
 /*
- * The companion plugin, from within. What it does for statestored is in common/companion.h.
+ * The companion plugin, from within. What it does for statestored is in common/protocol/companion.h.
  *
  * The broker has one thread and calls us back on it. Its callbacks give results of mosquitto's (MOSQ_ERR_...),
  * everything below them 0 or -errno. Where memory runs out, what was asked is refused: its sender is

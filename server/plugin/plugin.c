@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "common/cleanup.h"
+#include "base/cleanup.h"
 #include "plugin/internal.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <malloc.h>
 
-#include "common/cleanup.h"
+#include "base/cleanup.h"
 #include "plugin/internal.h"
 
 int property_text(const mosquitto_property *property, char **ret_text) {

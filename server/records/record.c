@@ -7,10 +7,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "common/base64.h"
-#include "common/cleanup.h"
-#include "common/hlc.h"
-#include "common/json.h"
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "protocol/hlc.h"
 
 void record_deinit(struct record *record) {
         buf_deinit(&record->key);

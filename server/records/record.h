@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /*
  * A key with all that belongs to it, as a line of JSON: what export writes and import reads.

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/base64.h"
-#include "common/cleanup.h"
-#include "common/companion.h"
-#include "common/json.h"
-#include "common/resp3.h"
-#include "proto/properties.h"
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "protocol/companion.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
 
 static const char *const type_names[N_RECORDED_TYPES] = {
         [RECORDED_START] = "start",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/message.h"
+#include "protocol/message.h"
 
 /*
  * A recording of what a store was asked and answered: a line of JSON for each message, in the order in which they came

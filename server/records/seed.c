@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/log.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 
 #define CHUNK 65536
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/companion.h"
-#include "core/engine.h"
-#include "core/row.h"
+#include "engine/engine.h"
+#include "engine/row.h"
+#include "protocol/companion.h"
 
 /*
  * Where the rows are kept: load all of them once, then commit batch after batch, each whole or not at all. What
@@ -21,10 +21,11 @@ struct storage;
 struct storage_header {
         char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
         struct hash_key digest_key;            /* the engine's: the digests of answers depend on it */
-        char instance_id[33];  /* text; made anew with an empty storage: see common/companion.h */
+        char instance_id[33];  /* text; made anew with an empty storage: see common/protocol/companion.h */
         struct version clock;  /* at or above every version that was given */
         uint64_t n_departures; /* as the engine counted them */
-        uint64_t persistence;  /* of the last batch: which keys a restart may lose, see core/persistence.h */
+        uint64_t
+                persistence; /* of the last batch: which keys a restart may lose, see engine/persistence.h */
         struct companion_positions positions; /* of requests that the plugin in the broker vouches for */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "engine/engine.h"
 
 /*
  * The clock that deadlines are kept on. It goes on with the monotonic clock while we run and with the wall clock

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/message.h"
+#include "protocol/message.h"
 
 /*
  * The one answer of responders that do not look at what they are asked. It is as large as the store's answers to as

@@ -2,8 +2,8 @@
 
 #include "bench/arguments.h"
 
+#include "base/parse.h"
 #include "bench/fail.h"
-#include "common/parse.h"
 
 static const struct argument *find(const struct argument *table, const char *text) {
         if (strncmp(text, "--", 2) == 0)

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "bench/stopwatch.h"
-#include "common/hlc.h"
-#include "common/resp3.h"
-#include "common/topics.h"
+#include "protocol/hlc.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 /* How long the published clients wait for an answer. */
 #define EXPIRY_S 10

@@ -8,9 +8,9 @@
 #include "bench/fail.h"
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
-#include "common/companion.h"
-#include "common/resp3.h"
-#include "common/topics.h"
+#include "protocol/companion.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 #define NODE_ID "StateStore"
 #define PROOF   "1:1:01234567890123456789012345678901"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
-#include "proto/encoder.h"
-#include "proto/invocation.h"
+#include "codec/encoder.h"
+#include "codec/invocation.h"
+#include "engine/engine.h"
 
 /*
  * The store without a broker: the bytes of a request go in, the bytes of its answer come out, through the same

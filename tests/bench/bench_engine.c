@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/allocator.h"
 #include "bench/arguments.h"
 #include "bench/fail.h"
-#include "common/allocator.h"
 
 static const struct {
         const char *name;

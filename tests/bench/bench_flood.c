@@ -15,7 +15,7 @@
 #include "bench/asker.h"
 #include "bench/fail.h"
 #include "bench/stopwatch.h"
-#include "common/topics.h"
+#include "protocol/topics.h"
 
 #define CLIENT_NUMBER 1000000
 #define N_KEYS        20000 /* most of all, so that a page of SCAN sees few others */

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "base/cleanup.h"
 #include "bench/arguments.h"
 #include "bench/asker.h"
 #include "bench/fail.h"
 #include "bench/keys.h"
 #include "bench/samples.h"
 #include "bench/stopwatch.h"
-#include "common/cleanup.h"
-#include "common/resp3.h"
-#include "common/topics.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 #define VALUE_LENGTH   100
 #define EVENTS_AT_ONCE 256

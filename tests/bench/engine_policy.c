@@ -12,7 +12,7 @@
 #include "bench/fail.h"
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
-#include "core/policy_build.h"
+#include "policy/policy_build.h"
 
 static const struct kind {
         const char *name;

@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/cleanup.h"
 #include "bench/arguments.h"
 #include "bench/fail.h"
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
-#include "common/cleanup.h"
-#include "restore.h"
+#include "storage/restore.h"
 
 #define VALUE_LENGTH 100
 

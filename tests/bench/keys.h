@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/bytes.h"
+#include "base/bytes.h"
 
 /* Which keys are asked for, and how they read. */
 

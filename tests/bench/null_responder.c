@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <uv.h>
 
+#include "base/cleanup.h"
 #include "bench/answer.h"
 #include "bench/arguments.h"
 #include "bench/fail.h"
 #include "bench/ready_file.h"
-#include "common/cleanup.h"
-#include "common/topics.h"
-#include "io/mqtt_client.h"
+#include "mqtt/mqtt_client.h"
+#include "protocol/topics.h"
 
 #define KEEPALIVE_S      20
 #define MISC_INTERVAL_MS 1000

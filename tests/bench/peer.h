@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/message.h"
+#include "protocol/message.h"
 
 /*
  * One connection to a broker on 127.0.0.1, for those who have thousands: no thread, no timer, no copy of what is

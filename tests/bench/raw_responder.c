@@ -9,7 +9,7 @@
 #include "bench/arguments.h"
 #include "bench/peer.h"
 #include "bench/ready_file.h"
-#include "common/topics.h"
+#include "protocol/topics.h"
 
 static void answer(void *userdata, const struct message *request) {
         struct peer *peer = userdata;

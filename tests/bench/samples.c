@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "bench/fail.h"
-#include "common/array.h"
 
 void samples_deinit(struct samples *samples) {
         free(samples->values);

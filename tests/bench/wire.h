@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/message.h"
+#include "protocol/message.h"
 
 /*
  * As much of MQTT 5 as a benchmark's own clients need, written by hand so that they cost little beside what they

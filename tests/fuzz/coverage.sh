@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How much of core and proto the fuzz targets reach, and how much they and the unit tests do, which starve them of memory
+# How much of engine, policy and codec the fuzz targets reach, and how much they and the unit tests do, which starve them of memory
 # too: lines, file by file. The targets run over the inputs that are kept, over some that are made up, and over those that
 # fuzzing has found interesting on this machine (build/fuzz/corpus), without libFuzzer.
 #
@@ -24,7 +24,7 @@ find "$build" -name '*.gcda' -delete
 
 # Says of each file of a layer how many lines were reached. Fails below so many percent.
 report() {
-        gcov --no-output "$build/server/lib$1.a.p/"*.gcda | awk -v layer="$1" -v by="$2" -v least="$3" '
+        gcov --no-output "$build/server/$1/lib$1.a.p/"*.gcda | awk -v layer="$1" -v by="$2" -v least="$3" '
                 $1 == "File" { file = $2; gsub(/\047/, "", file); is_ours = file ~ "server/" layer "/.*[.]c$" }
                 is_ours && /^Lines executed/ {
                         sub(/.*:/, ""); split($0, part, "% of ")
@@ -44,11 +44,11 @@ for target in $targets; do
         "$program" "tests/fuzz/seeds/$target" 2000 >/dev/null 2>&1
         [ ! -d "$corpus" ] || "$program" "$corpus" 0 >/dev/null 2>&1
 done
-report core fuzz 0
-report proto fuzz 0
+report engine fuzz 0
+report codec fuzz 0
 
 meson test -C "$build" --suite unit --no-rebuild >/dev/null
 status=0
-report core all 95 || status=1
-report proto all 95 || status=1
+report engine all 95 || status=1
+report codec all 95 || status=1
 exit $status

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "fuzz/engine_check.h"
-#include "core/engine_state.h"
+#include "engine/internal.h"
 
-#include "common/assert.h"
-#include "common/cleanup.h"
-#include "common/glob.h"
-#include "common/resp3.h"
-#include "common/topics.h"
-#include "proto/encoder.h"
-#include "proto/properties.h"
+#include "base/assert.h"
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "codec/encoder.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 /* How far the effects had grown before the step. */
 struct mark {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "fuzz/model.h"
 #include "sim/disk.h"
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "common/array.h"
-#include "common/resp3.h"
+#include "base/array.h"
+#include "protocol/resp3.h"
 
 #define BYTES(text)                                                                                         \
         { (const uint8_t *)("" text), sizeof(text) - 1 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "fuzz/fuzz.h"
 
 /* Requests and events about few keys, few clients and few values, so that they meet. */

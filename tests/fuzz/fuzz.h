@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/assert.h"
-#include "common/bytes.h"
+#include "base/assert.h"
+#include "base/bytes.h"
 
 /*
  * A fuzz target is a file fuzz_NAME.c with this function: it takes an input apart, and what must hold of any input

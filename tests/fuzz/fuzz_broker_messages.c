@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/companion_mac.h"
-#include "common/parse.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "codec/companion_messages.h"
+#include "codec/identity.h"
 #include "fuzz/fuzz.h"
-#include "proto/broker_messages.h"
-#include "proto/identity.h"
+#include "protocol/companion_mac.h"
 
 static int compare(const void *a, const void *b) {
         const uint64_t *x = a, *y = b;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "config.h"
+#include "base/cleanup.h"
+#include "config/config.h"
 #include "fuzz/fuzz.h"
 
 #define N_ARGUMENTS_MAX 40

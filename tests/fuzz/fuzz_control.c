@@ -5,15 +5,15 @@
  * wait-for may owe for a while; the clock must never go back; and whatever the rules do to other answers, the store goes on.
  */
 
-#include "common/cleanup.h"
-#include "common/log.h"
-#include "common/resp3.h"
-#include "common/topics.h"
-#include "control.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "control/control.h"
 #include "fuzz/fuzz.h"
-#include "proto/properties.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 #include "storage/storage.h"
-#include "unit/idle.h"
+#include "unit/support/idle.h"
 
 #define N_WORDS_MAX 9
 #define N_STEPS_MAX 40

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "common/endpoint.h"
+#include "base/endpoint.h"
 #include "fuzz/fuzz.h"
 
 #define DEFAULT_PORT 1883

@@ -6,11 +6,11 @@
  * engine's rows say must be what it holds.
  */
 
-#include "common/topics.h"
-#include "core/engine.h"
+#include "engine/engine.h"
 #include "fuzz/engine_check.h"
 #include "fuzz/engine_input.h"
-#include "restore.h"
+#include "protocol/topics.h"
+#include "storage/restore.h"
 
 #define N_REQUESTS_MAX (MODEL_ANSWERS_MAX - 1)
 #define N_STEPS_MAX    600

@@ -2,7 +2,7 @@
 
 /* Patterns against a matcher that keeps all ways open, over code points. */
 
-#include "common/glob.h"
+#include "base/glob.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/naive_glob.h"
 

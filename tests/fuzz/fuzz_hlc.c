@@ -2,9 +2,9 @@
 
 /* Readings of hybrid clocks: two a line apart are read, compared, written and read again. */
 
-#include "common/cleanup.h"
-#include "common/hlc.h"
+#include "base/cleanup.h"
 #include "fuzz/fuzz.h"
+#include "protocol/hlc.h"
 
 static bool is_number(struct slice text, unsigned __int128 max) {
         unsigned __int128 value = 0;

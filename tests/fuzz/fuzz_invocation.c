@@ -7,15 +7,15 @@
 
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/companion_mac.h"
-#include "common/parse.h"
-#include "common/resp3.h"
-#include "common/topics.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "codec/identity.h"
+#include "codec/invocation.h"
 #include "fuzz/fuzz.h"
-#include "proto/identity.h"
-#include "proto/invocation.h"
-#include "proto/properties.h"
+#include "protocol/companion_mac.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 
 #define MAC         "0123456789abcdef0123456789abcdef"
 #define N_WORDS_MAX 9

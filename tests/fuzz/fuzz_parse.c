@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "common/parse.h"
+#include "base/parse.h"
 #include "fuzz/fuzz.h"
 
 #define OUT_OF_RANGE ((unsigned __int128)1 << 100)

@@ -8,10 +8,10 @@
 
 #include <stdio.h>
 
-#include "common/cleanup.h"
+#include "base/cleanup.h"
+#include "config/policy_file.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/policy_model.h"
-#include "policy_file.h"
 
 #define N_QUESTIONS_MAX 20
 #define NAME_LENGTH_MAX 16

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "common/cleanup.h"
+#include "base/cleanup.h"
 #include "fuzz/fuzz.h"
 #include "records/recording.h"
 

@@ -5,9 +5,9 @@
  * refused wrongly if what was written is read.
  */
 
-#include "common/cleanup.h"
-#include "common/resp3.h"
+#include "base/cleanup.h"
 #include "fuzz/fuzz.h"
+#include "protocol/resp3.h"
 
 #define N_WORDS_MAX 8
 

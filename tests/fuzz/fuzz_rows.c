@@ -8,14 +8,14 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/cleanup.h"
-#include "common/hlc.h"
-#include "common/log.h"
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "fuzz/fuzz.h"
-#include "storage/database.h"
-#include "storage/rows.h"
-#include "storage/schema.h"
-#include "storage/sqlite_load.h"
+#include "protocol/hlc.h"
+#include "storage/sqlite/database.h"
+#include "storage/sqlite/load.h"
+#include "storage/sqlite/rows.h"
+#include "storage/sqlite/schema.h"
 
 #define N_ROWS_MAX 6
 #define NOW        ((struct now){ .wall_ms = 1000000, .mono_ns = 1000000000 })

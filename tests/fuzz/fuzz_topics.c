@@ -4,11 +4,11 @@
 
 #include <errno.h>
 
-#include "common/base16.h"
-#include "common/cleanup.h"
-#include "common/topics.h"
-#include "core/watch.h"
+#include "base/base16.h"
+#include "base/cleanup.h"
+#include "engine/watch.h"
 #include "fuzz/fuzz.h"
+#include "protocol/topics.h"
 
 #define N_LEVELS_MAX 64
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "fuzz/fuzz.h"
-#include "storage/wal_check.h"
+#include "storage/sqlite/wal_check.h"
 
 #define PAGE_SIZE          64 /* SQLite's are larger, and as easily counted */
 #define HEADER_LENGTH      32

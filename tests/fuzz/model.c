@@ -2,7 +2,7 @@
 
 #include "fuzz/model.h"
 
-#include "common/topics.h"
+#include "protocol/topics.h"
 
 struct model_key *model_find(struct model *model, struct slice key) {
         for (size_t i = 0; i < model->n_keys; i++)

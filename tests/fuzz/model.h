@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/engine.h"
+#include "engine/engine.h"
 
 /*
  * A state store that is slow, bounded and obviously right: arrays, searched from the front. What protocol sections 5 to

@@ -2,8 +2,8 @@
 
 /* Registrations: protocol section 8. */
 
-#include "common/topics.h"
 #include "fuzz/model.h"
+#include "protocol/topics.h"
 
 static struct model_registration *find_registration(struct model *model, struct slice client,
                                                     struct slice key) {
@@ -37,7 +37,8 @@ static bool is_watching(const struct model *model, struct slice client) {
 
 static void hold(struct model_effects *effects, uint64_t connection, bool is_held) {
         if (connection != 0)
-                effects->holds[effects->n_holds++] = (struct hold){ .connection = connection, .is_held = is_held };
+                effects->holds[effects->n_holds++] =
+                        (struct hold){ .connection = connection, .is_held = is_held };
 }
 
 /* What a client registered over another connection than this one ended with that. */

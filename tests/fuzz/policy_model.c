@@ -4,11 +4,11 @@
 
 #include <ctype.h>
 
-#include "common/base64.h"
-#include "common/cleanup.h"
-#include "core/policy_build.h"
+#include "base/base64.h"
+#include "base/cleanup.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/naive_glob.h"
+#include "policy/policy_build.h"
 
 #define LINE_LENGTH_MAX    199
 #define SECTION_LENGTH_MAX 49

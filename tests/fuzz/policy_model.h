@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "core/policy.h"
+#include "policy/policy.h"
 
 /* A policy file's lines as they stand, gone through one after the other for each question. */
 

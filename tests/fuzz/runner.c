@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "common/cleanup.h"
+#include "base/cleanup.h"
 #include "fuzz/fuzz.h"
 
 #define INPUT_LENGTH_MAX (1 << 20)

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/array.h"
-#include "common/assert.h"
-#include "common/companion.h"
-#include "common/topics.h"
-#include "daemon_state.h"
+#include "base/array.h"
+#include "base/assert.h"
+#include "pipeline/internal.h"
+#include "protocol/companion.h"
+#include "protocol/topics.h"
 #include "sim/check.h"
 #include "sim/world.h"
 

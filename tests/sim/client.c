@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/cleanup.h"
-#include "common/resp3.h"
-#include "common/topics.h"
+#include "base/cleanup.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
 #include "sim/check.h"
 #include "sim/world.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "sim/disk.h"
-#include "core/engine_state.h"
+#include "engine/internal.h"
 
 #include <stdlib.h>
 
-#include "common/array.h"
-#include "common/assert.h"
-#include "common/cleanup.h"
+#include "base/array.h"
+#include "base/assert.h"
+#include "base/cleanup.h"
 
 void disk_deinit(struct disk *disk) {
         for (size_t i = 0; i < disk->n_entries; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * In the place of common/log.c: a simulated daemon whose disk fails has much to say that nobody reads.
+ * In the place of common/base/log.c: a simulated daemon whose disk fails has much to say that nobody reads.
  */
 
-#include "common/log.h"
+#include "base/log.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/parse.h"
+#include "base/parse.h"
 #include "sim/check.h"
 #include "sim/world.h"
 

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/array.h"
-#include "common/assert.h"
-#include "core/policy_build.h"
-#include "daemon_state.h"
+#include "base/array.h"
+#include "base/assert.h"
+#include "pipeline/internal.h"
+#include "policy/policy_build.h"
 #include "sim/check.h"
 #include "sim/world.h"
 

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/assert.h"
-#include "common/companion_mac.h"
-#include "common/parse.h"
+#include "base/assert.h"
+#include "base/parse.h"
+#include "protocol/companion_mac.h"
 #include "sim/check.h"
 #include "sim/world.h"
 

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/assert.h"
-#include "core/outcome.h"
-#include "daemon_state.h"
+#include "base/assert.h"
+#include "engine/outcome.h"
+#include "pipeline/internal.h"
 #include "sim/check.h"
 #include "sim/world.h"
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "common/array.h"
-#include "common/assert.h"
+#include "base/array.h"
+#include "base/assert.h"
 
 void timeline_deinit(struct timeline *timeline) {
         while (timeline->n > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/message.h"
+#include "protocol/message.h"
 
 /* What is going to happen, and when. Of two at one time the one that was planned first happens first. */
 

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/array.h"
-#include "common/assert.h"
-#include "common/base16.h"
-#include "common/cleanup.h"
-#include "common/parse.h"
+#include "base/array.h"
+#include "base/assert.h"
+#include "base/base16.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
 #include "sim/check.h"
 
 static const char *const keys[N_KEYS] = { "k0", "k1", "k2", "k3", "lock" };

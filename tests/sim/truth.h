@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "common/message.h"
+#include "protocol/message.h"
 #include "sim/disk.h"
 
 /*

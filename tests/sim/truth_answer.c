@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "common/assert.h"
-#include "common/resp3.h"
+#include "base/assert.h"
+#include "protocol/resp3.h"
 #include "sim/check.h"
 #include "sim/truth.h"
 

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "common/array.h"
-#include "common/assert.h"
+#include "base/array.h"
+#include "base/assert.h"
 #include "sim/check.h"
 
 void turns_deinit(struct turns *turns) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "sim/world.h"
-#include "core/engine_state.h"
+#include "engine/internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/assert.h"
-#include "daemon_state.h"
+#include "base/assert.h"
+#include "pipeline/internal.h"
 #include "sim/check.h"
 
 /* What a run may take when nothing goes wrong any more. */

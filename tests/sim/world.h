@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "daemon.h"
-#include "hooks.h"
+#include "pipeline/hooks.h"
+#include "pipeline/pipeline.h"
 #include "sim/disk.h"
 #include "sim/random.h"
 #include "sim/timeline.h"

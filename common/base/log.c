@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log_line.h"
+#include "base/system_clock.h"
+
+#define NS_PER_S INT64_C(1000000000)
+
+static const struct {
+        const char *name;
+        char priority; /* syslog's */
+} levels[] = {
+        [LOG_ERROR] = { "error", '3' },
+        [LOG_WARNING] = { "warning", '4' },
+        [LOG_INFO] = { "info", '6' },
+        [LOG_DEBUG] = { "debug", '7' },
+};
+#define N_LEVELS (sizeof(levels) / sizeof(levels[0]))
+
+static const char *const format_names[] = { [LOG_FORMAT_TEXT] = "text", [LOG_FORMAT_JSON] = "json" };
+#define N_FORMATS (sizeof(format_names) / sizeof(format_names[0]))
+
+static enum log_level log_level = LOG_INFO;
+static enum log_format log_format = LOG_FORMAT_TEXT;
+static bool is_journal;
+
+void log_set_level(enum log_level level) {
+        log_level = level;
+}
+
+int log_level_from_string(const char *name, enum log_level *ret_level) {
+        for (size_t i = 0; i < N_LEVELS; i++)
+                if (strcmp(name, levels[i].name) == 0) {
+                        *ret_level = (enum log_level)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+void log_set_format(enum log_format format) {
+        log_format = format;
+}
+
+int log_format_from_string(const char *name, enum log_format *ret_format) {
+        for (size_t i = 0; i < N_FORMATS; i++)
+                if (strcmp(name, format_names[i]) == 0) {
+                        *ret_format = (enum log_format)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* The variable is inherited by whoever is started from a service, with another stderr: so device and inode count. */
+void log_find_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        char expected[64];
+        struct stat status;
+
+        is_journal = false;
+        if (!stream || fstat(STDERR_FILENO, &status) < 0)
+                return;
+        snprintf(expected, sizeof(expected), "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+        is_journal = strcmp(stream, expected) == 0;
+}
+
+static void add_time(struct log_line *line) {
+        struct timespec now;
+        struct tm utc;
+        char text[64];
+        size_t length;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        gmtime_r(&now.tv_sec, &utc);
+        length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+        snprintf(text + length, sizeof(text) - length, ".%03ldZ", now.tv_nsec / 1000000);
+        log_line_add_text(line, "time", slice_from_string(text));
+}
+
+/* All but the end, so that it can still be said how many were withheld. */
+static void render(struct log_line *line, enum log_level level, const char *message,
+                   const struct log_field *fields) {
+        log_line_begin(line, is_journal ? levels[level].priority : 0, log_format == LOG_FORMAT_JSON);
+        if (!is_journal)
+                add_time(line);
+        log_line_add_text(line, "level", slice_from_string(levels[level].name));
+        log_line_add_message(line, "msg", slice_from_string(message));
+        for (; fields && fields->name; fields++)
+                if (fields->is_number)
+                        log_line_add_number(line, fields->name, fields->number);
+                else
+                        log_line_add_text(line, fields->name, fields->text);
+}
+
+static void print(struct log_line *line, uint64_t n_withheld) {
+        if (n_withheld > 0)
+                log_line_add_number(line, "withheld", n_withheld);
+        log_line_end(line);
+
+        /* one write a line, so that lines of several processes do not mix; a log that is gone stops nobody */
+        if (write(STDERR_FILENO, line->text, line->length) < 0)
+                return;
+}
+
+void log_event(enum log_level level, const char *format, ...) {
+        char message[LOG_LINE_MAX];
+        struct log_line line;
+        va_list arguments;
+
+        if (level > log_level)
+                return;
+
+        va_start(arguments, format);
+        vsnprintf(message, sizeof(message), format, arguments);
+        va_end(arguments);
+        render(&line, level, message, NULL);
+        print(&line, 0);
+}
+
+/* The bytes at data that may stand as they are: one whole character, 0 where its first byte is to be escaped. */
+static size_t plain_length(const uint8_t *data, bool utf8) {
+        uint8_t lead = data[0];
+
+        if (lead < 0x80)
+                return lead >= 0x20 && lead != 0x7F && lead != '"' && lead != '\\';
+        if (!utf8 || lead < 0xC2 || (lead == 0xC2 && data[1] < 0xA0)) /* U+0080 to U+009F are controls too */
+                return 0;
+        return lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+struct log_text log_text(struct slice bytes) {
+        struct log_text printable;
+        bool utf8 = slice_is_utf8(bytes);
+        size_t at = 0;
+
+        for (size_t i = 0; i < bytes.length;) {
+                size_t plain = plain_length(bytes.data + i, utf8);
+
+                if (at + (plain ? plain : strlen("\\xNN")) + sizeof("...") > sizeof(printable.text)) {
+                        memcpy(printable.text + at, "...", 3);
+                        at += 3;
+                        break;
+                }
+                if (plain)
+                        memcpy(printable.text + at, bytes.data + i, plain);
+                else
+                        snprintf(printable.text + at, sizeof("\\xNN"), "\\x%02X", bytes.data[i]);
+                at += plain ? plain : strlen("\\xNN");
+                i += plain ? plain : 1;
+        }
+
+        printable.text[at] = '\0';
+        return printable;
+}
+
+/*
+ * What was left out since each limit's last line. The line of the first such event is kept, so that it can be told later
+ * what it was; the limit itself is only compared, for it may be gone by then.
+ */
+#define N_WITHHELD_MAX 64 /* more than there are limits */
+struct withheld {
+        const struct log_limit *limit; /* NULL: free */
+        struct log_line line;
+        uint64_t n_more; /* than that one */
+};
+static struct withheld withheld[N_WITHHELD_MAX];
+static _Atomic size_t n_withheld_limits; /* is asked for at each wake-up, without the lock */
+static pthread_mutex_t withheld_lock = PTHREAD_MUTEX_INITIALIZER; /* storage logs on a thread of its own */
+
+/* The limit's entry; for NULL one that is free. NULL: there is none. */
+static struct withheld *find_withheld(const struct log_limit *limit) {
+        for (size_t i = 0; i < N_WITHHELD_MAX; i++)
+                if (withheld[i].limit == limit)
+                        return &withheld[i];
+        return NULL;
+}
+
+/* How many they were; they are withheld no more. */
+static uint64_t take_withheld(const struct log_limit *limit) {
+        struct withheld *entry = find_withheld(limit);
+        uint64_t n;
+
+        if (!entry)
+                return 0;
+        n = 1 + entry->n_more;
+        *entry = (struct withheld){ 0 };
+        n_withheld_limits--;
+        return n;
+}
+
+static void withhold(const struct log_limit *limit, enum log_level level, const char *message,
+                     const struct log_field *fields) {
+        struct withheld *entry = find_withheld(limit);
+
+        if (entry) {
+                entry->n_more++;
+                return;
+        }
+        entry = find_withheld(NULL);
+        if (!entry)
+                return;
+        entry->limit = limit;
+        render(&entry->line, level, message, fields);
+        n_withheld_limits++;
+}
+
+/* True: this one is to be left out. */
+static bool is_over(struct log_limit *limit) {
+        int64_t second = system_clock_mono_ns() / NS_PER_S;
+
+        if (second != limit->second) {
+                limit->second = second;
+                limit->n_printed = 0;
+        }
+        if (limit->n_printed >= LOG_LIMIT_BURST)
+                return true;
+        limit->n_printed++;
+        return false;
+}
+
+void log_limited_fields(struct log_limit *limit, enum log_level level, const char *message,
+                        const struct log_field *fields) {
+        struct log_line line;
+
+        if (level > log_level)
+                return;
+
+        pthread_mutex_lock(&withheld_lock);
+        if (is_over(limit)) {
+                withhold(limit, level, message, fields);
+        } else {
+                render(&line, level, message, fields);
+                print(&line, n_withheld_limits > 0 ? take_withheld(limit) : 0);
+        }
+        pthread_mutex_unlock(&withheld_lock);
+}
+
+void log_limited(struct log_limit *limit, enum log_level level, const char *format, ...) {
+        char message[LOG_LINE_MAX];
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(message, sizeof(message), format, arguments);
+        va_end(arguments);
+        log_limited_fields(limit, level, message, NULL);
+}
+
+bool log_is_anything_withheld(void) {
+        return n_withheld_limits > 0;
+}
+
+void log_tell_withheld(void) {
+        pthread_mutex_lock(&withheld_lock);
+        for (size_t i = 0; i < N_WITHHELD_MAX && n_withheld_limits > 0; i++) {
+                struct withheld *entry = &withheld[i];
+
+                if (!entry->limit)
+                        continue;
+                print(&entry->line, entry->n_more);
+                take_withheld(entry->limit);
+        }
+        pthread_mutex_unlock(&withheld_lock);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/log_line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* For a quote, a brace and the line's end. */
+#define END_LENGTH 3
+
+/* What a message leaves to the fields behind it. */
+#define FIELDS_LENGTH 320
+
+#define CUT "..."
+
+static void put(struct log_line *line, const char *text, size_t length) {
+        memcpy(line->text + line->length, text, length);
+        line->length += length;
+}
+
+static bool has_room(const struct log_line *line, size_t length) {
+        return line->length + length + END_LENGTH <= sizeof(line->text);
+}
+
+/* One character of UTF-8, 0 where none begins here. */
+static size_t character_length(struct slice text) {
+        uint8_t lead = text.data[0];
+        size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+
+        return length <= text.length && slice_is_utf8((struct slice){ text.data, length }) ? length : 0;
+}
+
+/* Writes the next character as it stands between quotes. Returns how many bytes of text it was. */
+static size_t escape(struct slice text, char *escaped, size_t size) {
+        size_t length = character_length(text);
+        uint8_t lead = text.data[0];
+
+        if (length == 0) {
+                snprintf(escaped, size, "\\\\x%02X", lead);
+                return 1;
+        }
+        if (lead == '"' || lead == '\\')
+                snprintf(escaped, size, "\\%c", lead);
+        else if (lead == '\n')
+                snprintf(escaped, size, "\\n");
+        else if (lead == 0xC2 && text.data[1] < 0xA0) /* U+0080 to U+009F are controls too */
+                snprintf(escaped, size, "\\u%04X", text.data[1]);
+        else if (lead < 0x20 || lead == 0x7F)
+                snprintf(escaped, size, "\\u%04X", lead);
+        else
+                snprintf(escaped, size, "%.*s", (int)length, (const char *)text.data);
+        return length;
+}
+
+/* Up to `end` bytes of the line. */
+static void put_quoted(struct log_line *line, struct slice text, size_t end) {
+        put(line, "\"", 1);
+        while (text.length > 0) {
+                char escaped[sizeof("\\u0000") + 1];
+                size_t n = escape(text, escaped, sizeof(escaped));
+
+                if (line->length + strlen(escaped) + strlen(CUT) > end) {
+                        put(line, CUT, strlen(CUT));
+                        break;
+                }
+                put(line, escaped, strlen(escaped));
+                text = (struct slice){ text.data + n, text.length - n };
+        }
+        put(line, "\"", 1);
+}
+
+static bool is_bare(struct slice text) {
+        for (size_t i = 0; i < text.length; i++)
+                if (text.data[i] <= ' ' || text.data[i] > '~' || strchr("\"\\=", text.data[i]))
+                        return false;
+        return text.length > 0;
+}
+
+static void put_name(struct log_line *line, const char *name) {
+        if (line->has_some)
+                put(line, line->is_json ? "," : " ", 1);
+        line->has_some = true;
+        if (line->is_json)
+                put(line, "\"", 1);
+        put(line, name, strlen(name));
+        put(line, line->is_json ? "\":" : "=", line->is_json ? 2 : 1);
+}
+
+void log_line_begin(struct log_line *line, char priority, bool is_json) {
+        *line = (struct log_line){ .is_json = is_json };
+        if (priority) {
+                put(line, "<", 1);
+                put(line, &priority, 1);
+                put(line, ">", 1);
+        }
+        if (is_json)
+                put(line, "{", 1);
+}
+
+void log_line_add_text(struct log_line *line, const char *name, struct slice text) {
+        if (!has_room(line, strlen(name) + strlen(",\"\":\"\"") + LOG_VALUE_MAX))
+                return;
+        put_name(line, name);
+        if (!line->is_json && text.length <= LOG_VALUE_MAX && is_bare(text))
+                put(line, (const char *)text.data, text.length);
+        else
+                put_quoted(line, text, line->length + LOG_VALUE_MAX);
+}
+
+void log_line_add_number(struct log_line *line, const char *name, uint64_t number) {
+        char digits[24];
+        int n = snprintf(digits, sizeof(digits), "%" PRIu64, number);
+
+        if (!has_room(line, strlen(name) + strlen(",\"\":") + (size_t)n))
+                return;
+        put_name(line, name);
+        put(line, digits, (size_t)n);
+}
+
+void log_line_add_message(struct log_line *line, const char *name, struct slice text) {
+        put_name(line, name);
+        put_quoted(line, text, sizeof(line->text) - END_LENGTH - FIELDS_LENGTH);
+}
+
+void log_line_end(struct log_line *line) {
+        if (line->is_json)
+                put(line, "}", 1);
+        put(line, "\n", 1);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/parse.h"
+
+#include <errno.h>
+
+#include "base/assert.h"
+
+/* So many make no number that is too great. */
+#define DIGITS_IN_RANGE (PARSE_UINT64_DIGITS_MAX - 1)
+
+static bool is_digit(uint8_t byte) {
+        return byte >= '0' && byte <= '9';
+}
+
+int parse_uint64(struct slice text, uint64_t *ret_value) {
+        bool is_out_of_range = false;
+        uint64_t value = 0;
+
+        if (text.length == 0)
+                return -EINVAL;
+
+        for (size_t i = 0; i < text.length; i++) {
+                unsigned digit = (unsigned)text.data[i] - '0';
+
+                if (digit > 9)
+                        return -EINVAL;
+                if (i < DIGITS_IN_RANGE)
+                        value = value * 10 + digit;
+                else
+                        is_out_of_range |= __builtin_mul_overflow(value, 10, &value) ||
+                                           __builtin_add_overflow(value, digit, &value);
+        }
+        if (is_out_of_range)
+                return -ERANGE;
+
+        *ret_value = value;
+        return 0;
+}
+
+struct unit {
+        const char *name;
+        uint64_t factor;
+};
+
+static int parse_with_unit(struct slice text, const struct unit *units, size_t n_units,
+                           uint64_t *ret_value) {
+        struct slice digits = text, rest;
+        const struct unit *unit = NULL;
+        uint64_t value;
+        int r;
+
+        while (digits.length > 0 && !is_digit(digits.data[digits.length - 1]))
+                digits.length--;
+        rest = (struct slice){ text.data + digits.length, text.length - digits.length };
+
+        for (size_t i = 0; i < n_units; i++)
+                if (slice_equal(rest, slice_from_string(units[i].name)))
+                        unit = &units[i];
+        if (!unit)
+                return -EINVAL;
+
+        r = parse_uint64(digits, &value);
+        if (r < 0)
+                return r;
+        if (__builtin_mul_overflow(value, unit->factor, &value))
+                return -ERANGE;
+
+        *ret_value = value;
+        return 0;
+}
+
+int parse_duration(struct slice text, int64_t *ret_value_ms) {
+        static const struct unit units[] = {
+                { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 }
+        };
+        uint64_t value;
+        int r;
+
+        r = parse_with_unit(text, units, sizeof(units) / sizeof(units[0]), &value);
+        if (r < 0)
+                return r;
+        if (value > INT64_MAX)
+                return -ERANGE;
+
+        *ret_value_ms = (int64_t)value;
+        return 0;
+}
+
+int parse_size(struct slice text, uint64_t *ret_value) {
+        static const struct unit units[] = {
+                { "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 }
+        };
+
+        return parse_with_unit(text, units, sizeof(units) / sizeof(units[0]), ret_value);
+}
+
+size_t format_uint64(char *text, uint64_t value, size_t width) {
+        char digits[PARSE_UINT64_DIGITS_MAX];
+        size_t at = sizeof(digits), n_digits, n_zeros;
+
+        ASSERT(width >= 1 && width <= sizeof(digits));
+
+        for (; value > 0; value /= 10)
+                digits[--at] = (char)('0' + value % 10);
+        n_digits = sizeof(digits) - at;
+        n_zeros = n_digits < width ? width - n_digits : 0;
+
+        memset(text, '0', n_zeros);
+        memcpy(text + n_zeros, digits + at, n_digits);
+        return n_zeros + n_digits;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/system_clock.h"
+
+#include <time.h>
+
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S  INT64_C(1000000000)
+
+static int64_t wall_ms(int64_t more_ns) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return now.tv_sec < 0 ? 0 : now.tv_sec * 1000 + (now.tv_nsec + more_ns) / NS_PER_MS;
+}
+
+int64_t system_clock_wall_ms(void) {
+        return wall_ms(0);
+}
+
+int64_t system_clock_wall_ms_rounded_up(void) {
+        return wall_ms(NS_PER_MS - 1);
+}
+
+int64_t system_clock_mono_ns(void) {
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return now.tv_sec * NS_PER_S + now.tv_nsec;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "protocol/companion.h"
+
+#include <errno.h>
+
+struct companion_pair companion_pair(uint64_t first, uint64_t second) {
+        struct companion_pair pair = { 0 };
+
+        pair.length = format_uint64(pair.text, first, 1);
+        pair.text[pair.length++] = ':';
+        pair.length += format_uint64(pair.text + pair.length, second, 1);
+        return pair;
+}
+
+int companion_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second) {
+        struct slice rest, first = slice_split(text, ':', &rest);
+        uint64_t first_number, second_number;
+
+        if (parse_uint64(first, &first_number) < 0 || parse_uint64(rest, &second_number) < 0)
+                return -EINVAL;
+
+        *ret_first = first_number;
+        *ret_second = second_number;
+        return 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "protocol/message.h"
+
+#include <stdlib.h>
+
+struct slice message_property(const struct message *message, const char *name) {
+        struct slice wanted = slice_from_string(name);
+
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                if (slice_equal(message->user_properties[i].name, wanted))
+                        return message->user_properties[i].value;
+        return (struct slice){ 0 };
+}
+
+/* Absent stays absent, empty stays empty. A NUL follows: MQTT libraries want topics and properties so. */
+static struct slice move(uint8_t **at, struct slice text) {
+        struct slice moved = { *at, text.length };
+
+        if (!text.data)
+                return text;
+
+        if (text.length > 0)
+                memcpy(*at, text.data, text.length);
+        *at += text.length;
+        *(*at)++ = '\0';
+        return moved;
+}
+
+size_t message_size(const struct message *message) {
+        size_t size = sizeof(*message) + message->topic.length + message->payload.length +
+                      message->response_topic.length + message->correlation_data.length;
+
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                size += message->user_properties[i].name.length + message->user_properties[i].value.length;
+        return size;
+}
+
+static size_t varint_size(uint64_t value) {
+        size_t size = 1;
+
+        for (; value > 127; value >>= 7)
+                size++;
+        return size;
+}
+
+/* A property of one text, or of two: identifier, and two bytes of length before each. */
+static size_t text_property_size(struct slice text) {
+        return text.data ? 1 + 2 + text.length : 0;
+}
+
+uint64_t message_packet_size(const struct message *message) {
+        uint64_t properties, size;
+
+        properties = 2 /* Payload Format Indicator */ +
+                     text_property_size(SLICE_LITERAL(MESSAGE_CONTENT_TYPE)) +
+                     text_property_size(message->response_topic) +
+                     text_property_size(message->correlation_data) + (message->has_expiry ? 1 + 4 : 0);
+        for (size_t i = 0; i < message->n_user_properties; i++)
+                properties += 1 + 2 + message->user_properties[i].name.length + 2 +
+                              message->user_properties[i].value.length;
+
+        size = 2 + message->topic.length + 2 /* packet identifier */ + varint_size(properties) + properties +
+               message->payload.length;
+        return 1 + varint_size(size) + size;
+}
+
+struct message *message_copy(const struct message *message) {
+        size_t n_texts = 4 + 2 * message->n_user_properties;
+        struct message *copy = malloc(message_size(message) + n_texts);
+        uint8_t *at;
+
+        if (!copy)
+                return NULL;
+
+        at = (uint8_t *)(copy + 1);
+        *copy = *message;
+        copy->topic = move(&at, message->topic);
+        copy->payload = move(&at, message->payload);
+        copy->response_topic = move(&at, message->response_topic);
+        copy->correlation_data = move(&at, message->correlation_data);
+        for (size_t i = 0; i < message->n_user_properties; i++) {
+                copy->user_properties[i].name = move(&at, message->user_properties[i].name);
+                copy->user_properties[i].value = move(&at, message->user_properties[i].value);
+        }
+        return copy;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "protocol/resp3.h"
+
+#include <errno.h>
+
+#include "base/parse.h"
+
+/* Takes a line off the front, without its CR LF. */
+static int read_line(struct slice *rest, struct slice *ret_line) {
+        const uint8_t *end = rest->length ? memchr(rest->data, '\r', rest->length) : NULL;
+        size_t length;
+
+        if (!end)
+                return -EBADMSG;
+
+        length = (size_t)(end - rest->data);
+        if (length + 2 > rest->length || end[1] != '\n')
+                return -EBADMSG;
+
+        *ret_line = (struct slice){ rest->data, length };
+        *rest = (struct slice){ end + 2, rest->length - length - 2 };
+        return 0;
+}
+
+static int read_count(struct slice digits, int64_t *ret_count) {
+        uint64_t count;
+
+        if (digits.length > 1 && digits.data[0] == '0')
+                return -EBADMSG;
+        if (parse_uint64(digits, &count) < 0 || count > INT64_MAX)
+                return -EBADMSG;
+
+        *ret_count = (int64_t)count;
+        return 0;
+}
+
+static int read_number(struct slice digits, int64_t *ret_number) {
+        bool negative = digits.length > 0 && digits.data[0] == '-';
+        int r;
+
+        if (negative)
+                digits = (struct slice){ digits.data + 1, digits.length - 1 };
+
+        r = read_count(digits, ret_number);
+        if (r < 0)
+                return r;
+        if (negative)
+                *ret_number = -*ret_number;
+        return 0;
+}
+
+static int read_blob(struct slice *rest, struct slice length_text, struct resp3_item *item) {
+        size_t length;
+        int r;
+
+        if (slice_equal(length_text, SLICE_LITERAL("-1"))) {
+                item->type = RESP3_NULL;
+                return 0;
+        }
+
+        r = read_count(length_text, &item->number);
+        if (r < 0)
+                return r;
+
+        length = (size_t)item->number;
+        if (rest->length < 2 || (uint64_t)item->number > rest->length - 2 || rest->data[length] != '\r' ||
+            rest->data[length + 1] != '\n')
+                return -EBADMSG;
+
+        item->type = RESP3_BLOB;
+        item->text = (struct slice){ rest->data, length };
+        *rest = (struct slice){ rest->data + length + 2, rest->length - length - 2 };
+        return 0;
+}
+
+int resp3_read(struct slice *rest, struct resp3_item *ret_item) {
+        struct resp3_item item = { 0 };
+        struct slice left = *rest;
+        struct slice line, text;
+        int r;
+
+        r = read_line(&left, &line);
+        if (r < 0)
+                return r;
+        if (line.length == 0)
+                return -EBADMSG;
+
+        text = (struct slice){ line.data + 1, line.length - 1 };
+        switch (line.data[0]) {
+        case '*':
+                item.type = RESP3_ARRAY;
+                r = read_count(text, &item.number);
+                break;
+        case '$':
+                r = read_blob(&left, text, &item);
+                break;
+        case ':':
+                item.type = RESP3_NUMBER;
+                r = read_number(text, &item.number);
+                break;
+        case '+':
+        case '-':
+                item.type = line.data[0] == '+' ? RESP3_STRING : RESP3_ERROR;
+                item.text = text;
+                break;
+        default:
+                r = -EBADMSG;
+        }
+        if (r < 0)
+                return r;
+
+        *rest = left;
+        *ret_item = item;
+        return 0;
+}
+
+int resp3_read_request(struct slice payload, struct slice *words, size_t n_words_max, size_t *ret_n_words) {
+        struct resp3_item array, word;
+        int r;
+
+        r = resp3_read(&payload, &array);
+        if (r < 0 || array.type != RESP3_ARRAY || array.number == 0)
+                return -EBADMSG;
+
+        for (int64_t i = 0; i < array.number; i++) {
+                r = resp3_read(&payload, &word);
+                if (r < 0 || word.type != RESP3_BLOB)
+                        return -EBADMSG;
+                if ((uint64_t)i < n_words_max)
+                        words[i] = word.text;
+        }
+        if (payload.length > 0)
+                return -EBADMSG;
+
+        *ret_n_words = (size_t)array.number;
+        return 0;
+}
+
+static void append_header(struct buf *buf, char type, uint64_t number) {
+        buf_append(buf, &type, 1);
+        buf_append_uint(buf, number);
+        buf_append(buf, "\r\n", 2);
+}
+
+void resp3_append_array(struct buf *buf, uint64_t n_items) {
+        append_header(buf, '*', n_items);
+}
+
+void resp3_append_blob(struct buf *buf, struct slice text) {
+        append_header(buf, '$', text.length);
+        buf_append_slice(buf, text);
+        buf_append(buf, "\r\n", 2);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "protocol/topics.h"
+
+#include "base/base16.h"
+
+#define NOTIFY_VERB "/command/notify/"
+
+size_t topic_notify_length(size_t client_length, size_t key_length) {
+        return strlen(TOPIC_NOTIFY_PREFIX "/" NOTIFY_VERB) + 2 * client_length + 2 * key_length;
+}
+
+struct slice topic_without_key(struct slice topic) {
+        if (!slice_starts_with(topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)))
+                return topic;
+        while (topic.length > 0 && topic.data[topic.length - 1] != '/')
+                topic.length--;
+        return topic;
+}
+
+void topic_append_notify(struct buf *buf, struct slice client, struct slice key) {
+        buf_append_string(buf, TOPIC_NOTIFY_PREFIX "/");
+        base16_append(buf, client);
+        buf_append_string(buf, NOTIFY_VERB);
+        base16_append(buf, key);
+}
+
+bool topic_is_valid_response(struct slice topic) {
+        if (topic.length == 0 || topic.length > TOPIC_LENGTH_MAX || topic.data[0] == '$')
+                return false;
+
+        return !memchr(topic.data, '+', topic.length) && !memchr(topic.data, '#', topic.length) &&
+               !memchr(topic.data, '\0', topic.length) && !slice_equal(topic, SLICE_LITERAL(TOPIC_INVOKE)) &&
+               !slice_starts_with(topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)) && slice_is_utf8(topic);
+}
+
+struct slice topic_response_client(struct slice topic) {
+        struct slice rest, client, after;
+
+        if (!slice_equal(slice_split(topic, '/', &rest), SLICE_LITERAL("clients")))
+                return (struct slice){ 0 };
+
+        client = slice_split(rest, '/', &after);
+        return after.data && client.length > 0 ? client : (struct slice){ 0 };
+}
+
+static bool is_client_level(struct slice level) {
+        return slice_equal(level, SLICE_LITERAL("{client}"));
+}
+
+bool topic_match_client(struct slice topic, struct slice pattern, struct slice *ret_client) {
+        struct slice client = { 0 };
+
+        while (topic.data && pattern.data) {
+                struct slice topic_level = slice_split(topic, '/', &topic);
+                struct slice pattern_level = slice_split(pattern, '/', &pattern);
+
+                if (slice_equal(pattern_level, SLICE_LITERAL("#")))
+                        topic = (struct slice){ 0 };
+                else if (is_client_level(pattern_level))
+                        client = topic_level;
+                else if (!slice_equal(pattern_level, SLICE_LITERAL("+")) &&
+                         !slice_equal(pattern_level, topic_level))
+                        return false;
+        }
+        if (slice_equal(pattern, SLICE_LITERAL("#"))) /* no level at all is any number of them too */
+                pattern = (struct slice){ 0 };
+        if (topic.data || pattern.data || client.length == 0)
+                return false;
+
+        *ret_client = client;
+        return true;
+}
+
+void topic_append_filter(struct buf *buf, struct slice pattern) {
+        for (;;) {
+                struct slice level = slice_split(pattern, '/', &pattern);
+
+                buf_append_slice(buf, is_client_level(level) ? SLICE_LITERAL("+") : level);
+                if (!pattern.data)
+                        return;
+                buf_append(buf, "/", 1);
+        }
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+
+#include "app/internal.h"
+
+/* Storage that fails is tried again at each so many-th look at the clock. */
+#define FAILING_CHECKS 3
+
+static void run_commit(uv_work_t *work) {
+        struct server *server = work->data;
+
+        server->commit_result = storage_commit(server->storage, server->commit_batch);
+}
+
+static void commit_ended(uv_work_t *work, int status) {
+        struct server *server = work->data;
+
+        server->commit_batch = NULL;
+        if (!server->link) /* it took longer than stopping may: nobody can be told any more */
+                return;
+        daemon_committed(server->daemon, status < 0 ? status : server->commit_result, server_now(server));
+        server_update(server);
+}
+
+int server_commit(void *userdata, const struct storage_batch *batch) {
+        struct server *server = userdata;
+
+        if (server->storage->operations->is_immediate)
+                return storage_commit(server->storage, batch);
+
+        server->commit_batch = batch; /* before the worker may look at it */
+        server->commit_work.data = server;
+        if (uv_queue_work(&server->loop, &server->commit_work, run_commit, commit_ended) < 0) {
+                server->commit_batch = NULL;
+                return -EIO;
+        }
+        return 1;
+}
+
+void server_check_clock(uv_timer_t *timer) {
+        struct server *server = timer->data;
+        bool is_due;
+
+        if (server->commit_batch) /* the storage is the worker's until it is done */
+                return;
+
+        is_due = storage_needs_commit(server->storage, server_now(server));
+        /* whether what is written can be stored again must not wait for somebody to write */
+        if (daemon_is_storage_failing(server->daemon) && ++server->n_failing_checks % FAILING_CHECKS == 0)
+                is_due = true;
+        if (is_due)
+                daemon_commit(server->daemon, server_now(server));
+}

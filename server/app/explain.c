@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "app/explain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "engine/request.h"
+
+static int deny(const struct config *config, enum access access) {
+        printf("denied: no rule of %s grants %s\n", config->policy_file,
+               access == ACCESS_READ ? "read" : "write");
+        return EXIT_FAILURE;
+}
+
+/* Of what is granted. */
+static const char *condition(const struct config *config) {
+        return policy_allows_unverified(config->policy) ? "" : "; if the broker verifies who asks";
+}
+
+static void print_place(const struct config *config, const struct policy_keys *keys) {
+        struct policy_reason reason = policy_reason(config->policy, keys);
+
+        printf("%s:%u, rule [%s]", config->policy_file, reason.line, LOG_TEXT(reason.rule));
+}
+
+/* No rule decides for SCAN: each of the keys that its pattern matches is listed or left out. */
+static int explain_scan(const struct config *config, const struct asker *asker) {
+        const struct policy_keys *keys = NULL;
+
+        if (!policy_grants_any(config->policy, asker, ACCESS_READ))
+                return deny(config, ACCESS_READ);
+
+        printf("granted: of the keys that match, what may be read is listed%s\n", condition(config));
+        while ((keys = policy_next_keys(config->policy, asker, ACCESS_READ, keys))) {
+                printf("  ");
+                print_place(config, keys);
+                printf("\n");
+        }
+        return EXIT_SUCCESS;
+}
+
+static int explain_access(const struct config *config, const struct asker *asker, enum access access,
+                          struct slice key) {
+        uint64_t budget = POLICY_STEPS_MAX;
+        const struct policy_keys *keys = policy_decide(config->policy, asker, access, key, &budget);
+
+        if (!keys)
+                return deny(config, access);
+
+        printf("granted: ");
+        print_place(config, keys);
+        printf("%s\n", condition(config));
+        return EXIT_SUCCESS;
+}
+
+int explain(const struct config *config) {
+        const char *const *question = config->explain;
+        const struct asker asker = { slice_from_string(question[0]), slice_from_string(question[1]), true };
+        enum verb verb;
+
+        if (!verb_from_text(slice_from_string(question[2]), &verb)) {
+                fprintf(stderr, "statestored: --explain: " VERBS_EXPECTED ", not \"%s\"\n",
+                        LOG_TEXT(slice_from_string(question[2])));
+                return EXIT_WRONG;
+        }
+        if (!config->policy) {
+                printf("granted: there is no policy\n");
+                return EXIT_SUCCESS;
+        }
+        return verb == VERB_SCAN
+                       ? explain_scan(config, &asker)
+                       : explain_access(config, &asker, verb_access(verb), slice_from_string(question[3]));
+}

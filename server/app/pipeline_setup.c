@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The daemon as the configuration wants it: at the start, and after a reload. */
+
+#include <errno.h>
+
+#include "app/internal.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "pipeline/seed.h"
+#include "storage/secrets.h"
+
+static struct engine_config make_engine_config(const struct config *config) {
+        return (struct engine_config){
+                .node_id = slice_from_string(config->node_id),
+                .max_keys = config->max_keys,
+                .max_bytes = config->max_bytes,
+                .max_registrations = config->max_registrations,
+                .max_remembered_bytes = config->max_remembered_bytes,
+                .persist = config->persist,
+                .persist_pattern = slice_from_string(config->persist_pattern),
+        };
+}
+
+/* *policy becomes the daemon's. */
+static void set_policy(struct server *server, struct policy **policy) {
+        if (*policy)
+                log_info("policy \"%s\", %zu rules: what none of them grants is not authorized",
+                         LOG_TEXT(slice_from_string(server->config.policy_file)), policy_n_rules(*policy));
+        daemon_set_policy(server->daemon, take_ptr(policy), server_now(server));
+}
+
+static int open_control(struct server *server) {
+        log_warning(
+                "--control: whoever reaches the broker can wipe this store, move its clock and falsify its "
+                "answers; for tests only");
+        return control_new(&server->control, server->daemon);
+}
+
+static int open_recorder(struct server *server) {
+        int r;
+
+        if (!server->config.record_file)
+                return 0;
+
+        r = recorder_open(&server->recorder, server->config.record_file);
+        if (r < 0 && r != -ENOMEM)
+                server->exit_code = EXIT_WRONG;
+        return r;
+}
+
+int server_create_daemon(struct server *server, const struct outlet *outlet,
+                         const struct daemon_callbacks *callbacks) {
+        const struct config *config = &server->config;
+        struct daemon_config daemon_config = {
+                .engine = make_engine_config(config),
+                .dialect = config->dialect,
+                .node_id = config->node_id,
+                .presence_topic = config->presence_topic,
+                .persistence_name = config->persist_property,
+                .persistence_value = config->persist_property_value,
+        };
+        int r;
+
+        r = companion_mac_init();
+        if (r == 0)
+                r = secrets_draw(&daemon_config.engine);
+        if (r < 0)
+                return r;
+        randombytes_buf(&daemon_config.run, sizeof(daemon_config.run));
+        randombytes_buf(daemon_config.companion_secret, sizeof(daemon_config.companion_secret));
+
+        /* either says itself why it cannot be used */
+        r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
+                             : storage_memory_new(&server->storage);
+        if (r < 0)
+                return r;
+        r = open_recorder(server);
+        if (r < 0)
+                return r;
+        r = daemon_new(&server->daemon, &daemon_config, outlet, callbacks, server->storage,
+                       server_now(server));
+        if (r == 0 && config->control)
+                r = open_control(server);
+        if (r < 0)
+                return r;
+        set_policy(server, &server->config.policy);
+        if (!config->seed_file)
+                return 0;
+
+        r = seeding_run(server->daemon, server->storage, config->seed_file, server_now(server));
+        if (r == -EBADMSG)
+                server->exit_code = EXIT_WRONG;
+        return r;
+}
+
+void server_warn_of_unverified(const struct server *server, enum broker_side side) {
+        if (side == BROKER_SIDE_PLAIN && server->config.policy_file && !server->config.allow_unverified)
+                log_warning(
+                        "this broker does not say who sends: the policy grants nothing to anybody; load our "
+                        "plugin, or see --allow-unverified");
+}
+
+void server_warn_of_unguarded(const struct server *server) {
+        struct gauges gauges;
+
+        daemon_read_gauges(server->daemon, 0, &gauges);
+        if (gauges.side == BROKER_SIDE_PROVEN && !gauges.is_guarded && !server->dev)
+                log_warning(
+                        "the client id \"%s\" is not guarded at this broker: another user who connects with "
+                        "it interrupts the service; have the broker ask for passwords, set "
+                        "plugin_opt_statestored_username, or choose a --client-id that cannot be guessed",
+                        LOG_TEXT(slice_from_string(server->config.client_id)));
+}
+
+void server_reload(struct server *server) {
+        struct engine_config limits;
+        struct gauges gauges;
+        struct config next;
+
+        if (config_read_again(server->n_arguments, server->arguments, &next) != CONFIG_RUN) {
+                log_error("SIGHUP: the configuration cannot be used and stays as it was");
+                config_deinit(&next);
+                return;
+        }
+
+        log_info("SIGHUP: the configuration was read again");
+        if (server->config.policy_file && !next.policy_file)
+                log_warning("there is no policy any more: everybody may do everything");
+        config_reload(&server->config, &next);
+        config_deinit(&server->reloaded);
+        server->reloaded = next;
+
+        log_set_level(server->config.log_level);
+        log_set_format(server->config.log_format);
+        limits = make_engine_config(&server->config);
+        daemon_set_limits(server->daemon, &limits);
+        set_policy(server, &server->reloaded.policy);
+        daemon_read_gauges(server->daemon, 0, &gauges);
+        server_warn_of_unverified(server, gauges.side);
+        server_update(server);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "app/ready_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+void ready_file_remove(const char *name) {
+        if (name && unlink(name) < 0 && errno != ENOENT)
+                log_warning("cannot remove the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
+                            strerror(errno));
+}
+
+static int write_whole(const char *name, const char *text) {
+        int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        ssize_t n_written;
+
+        if (fd < 0)
+                return -errno;
+
+        n_written = write(fd, text, strlen(text));
+        close(fd);
+        return n_written == (ssize_t)strlen(text) ? 0 : -EIO;
+}
+
+void ready_file_write(const char *name, const char *text) {
+        CLEANUP(cleanup_free) char *unfinished = NULL;
+        int r;
+
+        if (!name)
+                return;
+
+        r = asprintf(&unfinished, "%s.new", name) < 0 ? -ENOMEM : write_whole(unfinished, text);
+        if (r == 0 && rename(unfinished, name) < 0)
+                r = -errno;
+        if (r < 0)
+                log_error("cannot write the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
+                          strerror(-r));
+}

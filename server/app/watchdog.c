@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "app/internal.h"
+#include "app/service_manager.h"
+#include "base/log.h"
+
+/* So often within the time that the watchdog gives: what hangs is seen at the second look. */
+#define LOOKS_PER_TIMEOUT 4
+
+static void look(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        if (progress_look(&server->progress, server->daemon)) {
+                server->is_hang_logged = false;
+                service_feed_watchdog();
+                return;
+        }
+
+        if (!server->is_hang_logged)
+                log_error("%s: the watchdog is not fed until something is done again",
+                          server->commit_batch ? "what is to be stored has not been for too long"
+                                               : "requests wait and none is executed");
+        server->is_hang_logged = true;
+}
+
+void server_start_watchdog(struct server *server) {
+        int64_t timeout_ms = service_watchdog_ms();
+        uint64_t interval_ms = timeout_ms < LOOKS_PER_TIMEOUT ? 1 : (uint64_t)timeout_ms / LOOKS_PER_TIMEOUT;
+
+        uv_timer_init(&server->loop, &server->watchdog_timer);
+        server->watchdog_timer.data = server;
+        if (timeout_ms > 0)
+                uv_timer_start(&server->watchdog_timer, look, 0, interval_ms);
+}

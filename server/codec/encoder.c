@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "codec/encoder.h"
+
+#include <errno.h>
+
+#include "base/assert.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
+
+#define SERVED_VERSION "1.0"
+
+/* Payloads in the sdk dialect, each with a NUL behind it. */
+static const struct slice outcome_payloads[N_OUTCOMES] = {
+#define ANSWER_PAYLOAD(symbol, name, verbs, payload) [OUTCOME_##symbol] = SLICE_LITERAL(payload),
+#define ERROR_PAYLOAD(symbol, name, verbs, text)     [OUTCOME_##symbol] = SLICE_LITERAL("-ERR " text "\r\n"),
+        OUTCOMES(ANSWER_PAYLOAD, ERROR_PAYLOAD)
+#undef ANSWER_PAYLOAD
+#undef ERROR_PAYLOAD
+};
+
+static const struct fault_text {
+        struct slice status;
+        struct slice property;
+        struct slice message;
+        struct slice payload;
+} fault_texts[N_ENVELOPE_FAULTS] = {
+#define FAULT_TEXT(symbol, label, status, property, message)                                                \
+        [ENVELOPE_##symbol] = { SLICE_LITERAL(status), SLICE_LITERAL(property), SLICE_LITERAL(message),     \
+                                SLICE_LITERAL("-ERR " message "\r\n") },
+        ENVELOPE_FAULTS(FAULT_TEXT)
+#undef FAULT_TEXT
+};
+
+void encoder_deinit(struct encoder *encoder) {
+        buf_deinit(&encoder->payload);
+        buf_deinit(&encoder->timestamp);
+}
+
+static void add_property(struct message *message, struct slice name, struct slice value) {
+        ASSERT(message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
+        message->user_properties[message->n_user_properties++] = (struct user_property){ name, value };
+}
+
+/* What every message of ours bears. */
+static void message_init(struct message *message, const struct encoder *encoder, struct slice payload) {
+        *message = (struct message){ .payload = payload, .qos = 1 };
+        add_property(message, SLICE_LITERAL(PROPERTY_SOURCE_ID), slice_from_string(encoder->node_id));
+        add_property(message, SLICE_LITERAL(PROPERTY_VERSION), SLICE_LITERAL(SERVED_VERSION));
+}
+
+static void add_success(struct message *message) {
+        add_property(message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
+}
+
+static void write_version(struct encoder *encoder, struct version version) {
+        struct hlc hlc = { version.wall_ms, version.counter, slice_from_string(encoder->node_id) };
+
+        hlc_append(&encoder->timestamp, hlc, encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED);
+        buf_append(&encoder->timestamp, "", 1);
+}
+
+/* The one that was written. */
+static void add_version(struct message *message, const struct encoder *encoder) {
+        add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                     (struct slice){ encoder->timestamp.data, encoder->timestamp.length - 1 });
+}
+
+static void begin(struct encoder *encoder) {
+        buf_reset(&encoder->payload);
+        buf_reset(&encoder->timestamp);
+}
+
+static int end(const struct encoder *encoder) {
+        return buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp) ? -ENOMEM : 0;
+}
+
+/* The payload of a reply that is not built; the dialects differ in two of them (protocol section 10). */
+static struct slice outcome_payload(const struct encoder *encoder, enum outcome outcome) {
+        if (encoder->dialect == DIALECT_DOCUMENT && outcome == OUTCOME_CONDITION_NOT_MET)
+                return SLICE_LITERAL("-1\r\n");
+        if (encoder->dialect == DIALECT_DOCUMENT && outcome == OUTCOME_FENCE_TOO_OLD)
+                return SLICE_LITERAL("-ERR " OUTCOME_FENCE_LOWER("that") "\r\n");
+        return outcome_payloads[outcome];
+}
+
+static void append_page(struct buf *payload, const struct scan_page *page) {
+        resp3_append_array(payload, page->has_next ? 2 : 1);
+        resp3_append_array(payload, page->n_entries);
+        for (size_t i = 0; i < page->n_entries; i++)
+                resp3_append_blob(payload, entry_key(page->entries[i]));
+        if (page->has_next)
+                resp3_append_blob(payload,
+                                  (struct slice){ (const uint8_t *)page->token, SCAN_TOKEN_LENGTH });
+}
+
+static struct slice reply_payload(struct encoder *encoder, const struct reply *reply) {
+        switch (reply->outcome) {
+        case OUTCOME_VALUE:
+                resp3_append_blob(&encoder->payload, entry_value(reply->entry));
+                return buf_slice(&encoder->payload);
+        case OUTCOME_PAGE:
+                append_page(&encoder->payload, reply->page);
+                return buf_slice(&encoder->payload);
+        default:
+                return outcome_payload(encoder, reply->outcome);
+        }
+}
+
+int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message) {
+        struct slice payload;
+        int r;
+
+        begin(encoder);
+        payload = reply_payload(encoder, reply);
+        if (reply->has_version)
+                write_version(encoder, reply->version);
+        r = end(encoder);
+        if (r < 0)
+                return r;
+
+        message_init(ret_message, encoder, payload);
+        add_success(ret_message);
+        if (reply->has_version)
+                add_version(ret_message, encoder);
+        return 0;
+}
+
+void encoder_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message) {
+        message_init(ret_message, encoder, payload);
+        add_success(ret_message);
+}
+
+int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct slice value,
+                  struct message *ret_message) {
+        const struct fault_text *text = &fault_texts[fault];
+        int r;
+
+        /* the value is a stranger's slice: here it gets its NUL */
+        begin(encoder);
+        buf_append_slice(&encoder->payload, value);
+        buf_append(&encoder->payload, "", 1);
+        r = end(encoder);
+        if (r < 0)
+                return r;
+        value.data = encoder->payload.data;
+
+        message_init(ret_message, encoder, text->payload);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), text->status);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
+        if (fault == ENVELOPE_VERSION) {
+                add_property(ret_message, SLICE_LITERAL(PROPERTY_SERVED_VERSIONS), SLICE_LITERAL("0 1"));
+                add_property(ret_message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
+        }
+        return 0;
+}
+
+int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message) {
+        struct slice payload = encoder->dialect == DIALECT_SDK
+                                       ? SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n")
+                                       : SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n");
+        int r;
+
+        begin(encoder);
+        write_version(encoder, change->version);
+        if (change->entry) {
+                buf_append_string(&encoder->payload, "*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n");
+                resp3_append_blob(&encoder->payload, entry_value(change->entry));
+                payload = buf_slice(&encoder->payload);
+        }
+        r = end(encoder);
+        if (r < 0)
+                return r;
+
+        message_init(ret_message, encoder, payload);
+        add_version(ret_message, encoder);
+        return 0;
+}
+
+struct slice encoder_error_text(enum outcome outcome) {
+        struct slice text = outcome_payloads[outcome];
+
+        ASSERT(outcome >= OUTCOME_SYNTAX_ERROR && outcome < N_OUTCOMES);
+        return (struct slice){ text.data + strlen("-ERR "), text.length - strlen("-ERR \r\n") };
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "codec/invocation.h"
+
+#include "base/parse.h"
+#include "codec/identity.h"
+#include "protocol/properties.h"
+#include "protocol/resp3.h"
+#include "protocol/topics.h"
+
+/* SET key value NEX value PX ms */
+#define N_WORDS_MAX 7
+
+const char *envelope_fault_label(enum envelope_fault fault) {
+        static const char *const labels[N_ENVELOPE_FAULTS] = { [ENVELOPE_OK] = "none",
+#define FAULT_LABEL(symbol, label, ...) [ENVELOPE_##symbol] = label,
+                                                               ENVELOPE_FAULTS(FAULT_LABEL)
+#undef FAULT_LABEL
+        };
+
+        return labels[fault];
+}
+
+void invocation_properties(const struct decoder *decoder,
+                           struct slice ret_names[INVOCATION_PROPERTIES_MAX]) {
+        const struct slice names[INVOCATION_PROPERTIES_MAX] = {
+                SLICE_LITERAL(PROPERTY_TIMESTAMP),          SLICE_LITERAL(PROPERTY_FENCE),
+                SLICE_LITERAL(PROPERTY_SOURCE_ID),          SLICE_LITERAL(PROPERTY_VERSION),
+                SLICE_LITERAL(COMPANION_PROPERTY_MAC),      SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
+                SLICE_LITERAL(COMPANION_PROPERTY_USERNAME), slice_from_string(decoder->persistence_name),
+        };
+
+        memcpy(ret_names, names, sizeof(names));
+}
+
+static bool is_word(struct slice word, const char *text) {
+        return slice_equal(word, slice_from_string(text));
+}
+
+/*
+ * NEX with and without a value are told apart by the count of what follows, so that a value spelled PX is no trap: PX
+ * and its number, which may come behind, are two. Returns the words taken.
+ */
+static size_t decode_nex(const struct slice *words, size_t n_words, struct request *request) {
+        bool has_value = (n_words - 1) % 2 == 1;
+
+        request->condition = SET_IF_ABSENT_OR_EQUAL;
+        request->expected = has_value ? words[1] : request->value;
+        return has_value ? 2 : 1;
+}
+
+/* Returns the words taken, 0 for a syntax error. */
+static size_t decode_px(const struct slice *words, size_t n_words, struct request *request) {
+        uint64_t px_ms;
+
+        if (n_words < 2 || request->has_px || parse_uint64(words[1], &px_ms) < 0 || px_ms == 0 ||
+            px_ms > INT64_MAX)
+                return 0;
+
+        request->has_px = true;
+        request->px_ms = (int64_t)px_ms;
+        return 2;
+}
+
+static enum outcome decode_set_options(const struct slice *words, size_t n_words, struct request *request) {
+        while (n_words > 0) {
+                bool is_first_condition = request->condition == SET_ALWAYS;
+                size_t n_taken = 0;
+
+                if (is_word(words[0], "NX") && is_first_condition) {
+                        request->condition = SET_IF_ABSENT;
+                        n_taken = 1;
+                } else if (is_word(words[0], "NEX") && is_first_condition) {
+                        n_taken = decode_nex(words, n_words, request);
+                } else if (is_word(words[0], "PX")) {
+                        n_taken = decode_px(words, n_words, request);
+                }
+                if (n_taken == 0)
+                        return OUTCOME_SYNTAX_ERROR;
+
+                words += n_taken;
+                n_words -= n_taken;
+        }
+        return OUTCOME_DONE;
+}
+
+/* arguments: what follows the verb. */
+static enum outcome decode_arguments(const struct slice *arguments, size_t n_arguments,
+                                     struct request *request) {
+        request->key = arguments[0];
+        if (request->key.length == 0 && request->verb != VERB_SCAN)
+                return OUTCOME_EMPTY_KEY;
+
+        switch (request->verb) {
+        case VERB_SET:
+                if (n_arguments > N_WORDS_MAX - 1)
+                        return OUTCOME_SYNTAX_ERROR;
+                request->value = arguments[1];
+                return decode_set_options(arguments + 2, n_arguments - 2, request);
+        case VERB_VDEL:
+                request->value = arguments[1];
+                return OUTCOME_DONE;
+        case VERB_SCAN:
+                if (n_arguments == 2)
+                        request->value = arguments[1];
+                return request->key.length == 0 ? OUTCOME_SYNTAX_ERROR : OUTCOME_DONE;
+        case VERB_KEYNOTIFY:
+                request->stop = n_arguments == 2 && is_word(arguments[1], "STOP");
+                if (n_arguments == 2 && !request->stop && !is_word(arguments[1], "GET"))
+                        return OUTCOME_SYNTAX_ERROR;
+                return OUTCOME_DONE;
+        default:
+                return OUTCOME_DONE;
+        }
+}
+
+static enum outcome decode_payload(struct slice payload, struct request *request) {
+        struct slice words[N_WORDS_MAX];
+        size_t n_words, n_arguments;
+
+        if (resp3_read_request(payload, words, N_WORDS_MAX, &n_words) < 0)
+                return OUTCOME_SYNTAX_ERROR;
+
+        if (!verb_from_text(words[0], &request->verb))
+                return OUTCOME_UNKNOWN_COMMAND;
+
+        n_arguments = n_words - 1;
+        if (!verb_takes(request->verb, n_arguments))
+                return OUTCOME_WRONG_NUMBER_OF_ARGUMENTS;
+
+        return decode_arguments(words + 1, n_arguments, request);
+}
+
+static enum outcome decode_clocks(struct request *request) {
+        request->has_timestamp = request->timestamp_text.data;
+        request->has_fence = request->fence_text.data && verb_is_fenced(request->verb);
+
+        if (request->verb == VERB_SET && !request->has_timestamp)
+                return OUTCOME_MISSING_TIMESTAMP;
+        if ((request->has_timestamp && hlc_parse(request->timestamp_text, &request->timestamp) < 0) ||
+            (request->has_fence && hlc_parse(request->fence_text, &request->fence) < 0))
+                return OUTCOME_MALFORMED_TIMESTAMP;
+        return OUTCOME_DONE;
+}
+
+/* MAJOR.MINOR, of which the major is 0 or 1; absent is served. */
+static bool is_served_version(struct slice version) {
+        struct slice major, minor;
+        uint64_t major_number, minor_number;
+
+        if (!version.data)
+                return true;
+
+        major = slice_split(version, '.', &minor);
+        return parse_uint64(major, &major_number) == 0 && parse_uint64(minor, &minor_number) == 0 &&
+               major_number <= 1;
+}
+
+static enum envelope_fault check_envelope(const struct message *message, struct slice *ret_value) {
+        static const struct slice qos_texts[] = { SLICE_LITERAL("0"), SLICE_LITERAL("1"),
+                                                  SLICE_LITERAL("2") };
+        struct slice version = message_property(message, PROPERTY_VERSION);
+
+        if (message->qos != 1) {
+                *ret_value = qos_texts[message->qos];
+                return ENVELOPE_QOS;
+        }
+        if (!message->correlation_data.data) {
+                *ret_value = SLICE_LITERAL("");
+                return ENVELOPE_CORRELATION;
+        }
+        if (!is_served_version(version)) {
+                *ret_value = version;
+                return ENVELOPE_VERSION;
+        }
+        return ENVELOPE_OK;
+}
+
+/* The client that the message says it is from. */
+static struct slice claimed_client(const struct message *message) {
+        struct slice client = message_property(message, PROPERTY_SOURCE_ID);
+
+        return client.length > 0 ? client : topic_response_client(message->response_topic);
+}
+
+struct slice invocation_sender(const struct decoder *decoder, const struct message *message) {
+        if (!decoder->is_proven)
+                return claimed_client(message);
+        return message->is_verified ? identity_read(message).client_id : (struct slice){ 0 };
+}
+
+/* Protocol section 2: which client sends the request. */
+static void find_client(const struct message *message, bool is_proven, struct request *request) {
+        if (is_proven && message->is_verified) {
+                struct identity identity = identity_read(message);
+
+                request->client = identity.client_id;
+                request->connection = identity.connection;
+                request->user = identity.username;
+                return;
+        }
+
+        request->client = claimed_client(message);
+}
+
+enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
+                                         struct invocation *ret_invocation) {
+        struct invocation *invocation = ret_invocation;
+        struct request *request = &invocation->request;
+
+        *invocation = (struct invocation){ .outcome = OUTCOME_DONE };
+        request->verb = N_VERBS;
+        request->response_topic = message->response_topic;
+        request->correlation_data = message->correlation_data;
+        request->payload = message->payload;
+        request->expiry_s = message->has_expiry ? message->expiry_s : 0;
+
+        invocation->fault = check_envelope(message, &invocation->fault_value);
+        if (invocation->fault == ENVELOPE_OK)
+                invocation->outcome = decode_payload(message->payload, request);
+
+        find_client(message, decoder->is_proven, request);
+        request->wants_persistence = decoder->persistence_name &&
+                                     slice_equal(message_property(message, decoder->persistence_name),
+                                                 decoder->persistence_value);
+        request->timestamp_text = message_property(message, PROPERTY_TIMESTAMP);
+        request->fence_text = message_property(message, PROPERTY_FENCE);
+        if (invocation->fault == ENVELOPE_OK && invocation->outcome == OUTCOME_DONE)
+                invocation->outcome = decode_clocks(request);
+
+        if (!message->response_topic.data)
+                return INVOCATION_NO_RESPONSE_TOPIC;
+        if (!topic_is_valid_response(message->response_topic))
+                return INVOCATION_BAD_RESPONSE_TOPIC;
+        if (invocation->fault != ENVELOPE_OK || invocation->outcome != OUTCOME_DONE)
+                return INVOCATION_REFUSED;
+        return INVOCATION_REQUEST;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/endpoint.h"
+#include "base/log.h"
+#include "codec/encoder.h"
+#include "engine/engine.h"
+
+/* What statestored is told to do, by its command line, its environment and a file. */
+
+struct config_text;
+
+/* What we exit with where an option, or a file that it names, cannot be used. */
+#define EXIT_WRONG 2
+
+#define CONFIG_OPTIONS_MAX 64
+
+struct config {
+        const char *hosts;          /* as --host gives them */
+        uint16_t port;              /* of those that name none; 0: with dev, any that is free */
+        struct endpoint *endpoints; /* owned: config_deinit() */
+        size_t n_endpoints;
+        bool dev;               /* a broker of our own; then there are no endpoints */
+        const char *dev_listen; /* an IPv4 address */
+        const char *client_id;
+        uint16_t keepalive_s;
+        const char *user; /* NULL: none, here and below */
+        const char *password_file;
+        bool tls;
+        const char *tls_ca_file;
+        const char *tls_certificate;
+        const char *tls_key;
+        const char *tls_alpn;
+        const char *presence_topic;
+        char *presence_filter; /* owned: the topic filter that it stands for */
+        const char *node_id;
+        enum dialect dialect;
+        uint64_t max_keys;
+        uint64_t max_bytes;
+        uint64_t max_registrations;
+        uint64_t max_remembered_bytes;
+        const char *data_dir; /* NULL: in memory */
+        enum persist persist;
+        const char *persist_pattern;
+        char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
+        const char *persist_property_value;
+        const char *values[CONFIG_OPTIONS_MAX]; /* as they were given, by the option's place in the table */
+        struct config_text *file_texts;         /* owned: the file's values */
+        const char *policy_file;                /* NULL: none, and everything is allowed */
+        bool allow_unverified;
+        struct policy *policy;        /* owned: what the file says */
+        const char *const *explain;   /* CLIENT USER VERB KEY; NULL: run */
+        struct endpoint *http_listen; /* owned; NULL: none */
+        const char *seed_file;
+        const char *record_file;
+        const char *ready_file;
+        bool exit_with_parent;
+        bool control;
+        const char *file; /* --config; NULL: none */
+        bool check_only;
+        bool version;
+        bool help;
+        enum log_level log_level;
+        enum log_format log_format;
+};
+
+enum config_result {
+        CONFIG_RUN,   /* *ret_config is to be used */
+        CONFIG_DONE,  /* --help or --version was printed: exit 0 */
+        CONFIG_WRONG, /* one line on stderr says which option, and what was expected: exit 2 */
+};
+
+/*
+ * Options as --name VALUE or --name=VALUE, then as STATESTORE_SECTION_NAME in the environment, then from the file that
+ * --config or STATESTORE_CONFIG names: the first that gives one counts. Texts are borrowed from all of these.
+ * *ret_config is to be given back with config_deinit(), whatever is returned.
+ */
+enum config_result config_read(int n_arguments, char *const *argv, struct config *ret_config);
+/* The same while we run: what is wrong is events of the log. */
+enum config_result config_read_again(int n_arguments, char *const *argv, struct config *ret_config);
+
+/*
+ * Of all that only what others than the store want to know, where its broker and its pages are: endpoints, TLS and
+ * http_listen, as the file, or where it is NULL the one that STATESTORE_CONFIG names, and the environment say.
+ */
+enum config_result config_read_places(const char *file, struct config *ret_config);
+void config_deinit(struct config *config);
+
+/*
+ * Takes over what may change while we run, and logs what has changed and what needs a restart. From here on config borrows
+ * from next.
+ */
+void config_reload(struct config *config, const struct config *next);

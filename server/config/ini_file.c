@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "config/ini_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/cleanup.h"
+
+#define LINE_SIZE           200
+#define SECTION_LENGTH_MAX  49
+#define NO_LINE_OF_THE_FORM "neither [section] nor name = value nor a comment"
+
+struct ini_file {
+        const char *name;
+        unsigned int line;
+        char section[SECTION_LENGTH_MAX + 1];
+        const struct ini_sink *sink;
+};
+
+struct ini_place ini_place(const char *name, unsigned int line) {
+        struct ini_place place;
+
+        snprintf(place.text, sizeof(place.text), "%.250s:%u", name, line);
+        return place;
+}
+
+static void fault(struct ini_file *file, const char *what) {
+        file->sink->fault(file->sink->userdata, ini_place(file->name, file->line).text, what);
+}
+
+/* Returns the text without the blanks around it; cuts it in place. */
+static char *trim(char *text) {
+        size_t length;
+
+        while (isspace((unsigned char)*text))
+                text++;
+        for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]); length--)
+                text[length - 1] = '\0';
+        return text;
+}
+
+static void take_section(struct ini_file *file, const char *line) {
+        size_t length = strlen(line);
+
+        if (length < 3 || strcspn(line, "]") != length - 1) {
+                fault(file, NO_LINE_OF_THE_FORM);
+                return;
+        }
+        if (length - 2 > SECTION_LENGTH_MAX) {
+                fault(file, "the section's name is too long: fewer than 50 bytes were expected");
+                return;
+        }
+        snprintf(file->section, sizeof(file->section), "%.*s", (int)length - 2, line + 1);
+        if (file->sink->section)
+                file->sink->section(file->sink->userdata, file->section, file->line);
+}
+
+static void take_value(struct ini_file *file, char *line) {
+        char *separator = strpbrk(line, "=:");
+
+        if (!separator) {
+                fault(file, NO_LINE_OF_THE_FORM);
+                return;
+        }
+        *separator = '\0';
+        file->sink->value(file->sink->userdata, file->section, trim(line), trim(separator + 1), file->line);
+}
+
+/* Other programs end a line at such a comment, so its text is unlikely to be meant as part of the value. */
+static bool has_comment(const char *line) {
+        for (; *line; line++)
+                if (isspace((unsigned char)line[0]) && line[1] == ';')
+                        return true;
+        return false;
+}
+
+static void take_line(struct ini_file *file, char *line) {
+        if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
+                line += 3; /* a byte order mark */
+        line = trim(line);
+        if (line[0] == '\0' || line[0] == '#' || line[0] == ';')
+                return;
+        if (!slice_is_utf8(slice_from_string(line)))
+                fault(file, "UTF-8 was expected");
+        else if (has_comment(line))
+                fault(file,
+                      "comments are lines of their own; in a pattern [;] stands for a ';' behind a blank");
+        else if (line[0] == '[')
+                take_section(file, line);
+        else
+                take_value(file, line);
+}
+
+/* Reads a whole line and stores what fits of it. False: the file has ended. */
+static bool read_line(FILE *stream, char line[LINE_SIZE], size_t *ret_length) {
+        size_t length = 0;
+        int c;
+
+        while ((c = fgetc(stream)) != EOF && c != '\n')
+                if (length++ < LINE_SIZE - 1)
+                        line[length - 1] = (char)c;
+        line[length < LINE_SIZE ? length : LINE_SIZE - 1] = '\0';
+        *ret_length = length;
+        return c != EOF || length > 0;
+}
+
+static void close_stream(FILE **stream) {
+        if (*stream)
+                fclose(*stream);
+}
+
+void ini_file_read(const char *name, const struct ini_sink *sink) {
+        CLEANUP(close_stream) FILE *stream = fopen(name, "re");
+        struct ini_file file = { .name = name, .sink = sink };
+        char line[LINE_SIZE];
+        size_t length;
+
+        if (!stream) {
+                sink->fault(sink->userdata, name, strerror(errno));
+                return;
+        }
+
+        while (read_line(stream, line, &length)) {
+                file.line++;
+                if (length >= LINE_SIZE)
+                        fault(&file, "the line is too long: fewer than 200 bytes were expected");
+                else if (strlen(line) < length)
+                        fault(&file, "there is a NUL in the line");
+                else
+                        take_line(&file, line);
+        }
+        if (ferror(stream))
+                sink->fault(sink->userdata, name, strerror(errno));
+}

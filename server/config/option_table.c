@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "config/option_table.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+#include "protocol/hlc.h"
+#include "protocol/topics.h"
+
+static int set_dev_listen(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+        struct in_addr address;
+
+        (void)option;
+        config->dev_listen = value;
+        return inet_pton(AF_INET, value, &address) == 1 ? 0 : -EINVAL;
+}
+
+static int set_client_id(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+
+        (void)option;
+        config->client_id = value;
+        return *value && strlen(value) <= UINT16_MAX && slice_is_utf8(slice_from_string(value)) ? 0
+                                                                                                : -EINVAL;
+}
+
+static int set_keepalive(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+        int64_t keepalive_ms;
+
+        (void)option;
+        if (parse_duration(slice_from_string(value), &keepalive_ms) < 0 || keepalive_ms % 1000 != 0 ||
+            keepalive_ms < 5000 || keepalive_ms > UINT16_MAX * 1000)
+                return -EINVAL;
+        config->keepalive_s = (uint16_t)(keepalive_ms / 1000);
+        return 0;
+}
+
+static int set_presence_topic(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+        struct slice client;
+
+        /* a topic that reads like the pattern itself is one of its topics, if {client} stands in it */
+        return topic_match_client(slice_from_string(value), slice_from_string(value), &client)
+                       ? option_set_text(config, option, value)
+                       : -EINVAL;
+}
+
+static int set_node_id(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+
+        (void)option;
+        config->node_id = value;
+        return strlen(value) <= 256 && hlc_node_is_valid(slice_from_string(value)) ? 0 : -EINVAL;
+}
+
+static int set_dialect(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+
+        (void)option;
+        if (strcmp(value, "sdk") == 0)
+                config->dialect = DIALECT_SDK;
+        else if (strcmp(value, "document") == 0)
+                config->dialect = DIALECT_DOCUMENT;
+        else
+                return -EINVAL;
+        return 0;
+}
+
+static int set_persist(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+        static const char *const names[] = {
+                [PERSIST_ALL] = "all", [PERSIST_NONE] = "none", [PERSIST_CUSTOM] = "custom"
+        };
+
+        (void)option;
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (strcmp(value, names[i]) == 0) {
+                        config->persist = (enum persist)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static int set_persist_property(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+        const char *equals = strchr(value, '=');
+
+        (void)option;
+        free(config->persist_property);
+        config->persist_property = NULL;
+        if (strcmp(value, "off") == 0)
+                return 0;
+        if (!equals || equals == value)
+                return -EINVAL;
+
+        config->persist_property = strdup(value);
+        if (!config->persist_property)
+                return -ENOMEM;
+        config->persist_property[equals - value] = '\0';
+        config->persist_property_value = config->persist_property + (equals - value) + 1;
+        return 0;
+}
+
+static int set_http_listen(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+        char loopback[sizeof("127.0.0.1:65535")];
+        struct endpoint *endpoints;
+        size_t n_endpoints;
+        uint64_t port;
+
+        (void)option;
+        if (parse_uint64(slice_from_string(value), &port) == 0 && port >= 1 && port <= UINT16_MAX) {
+                snprintf(loopback, sizeof(loopback), "127.0.0.1:%u", (unsigned int)port);
+                value = loopback;
+        }
+        if (endpoints_parse(slice_from_string(value), 0, &endpoints, &n_endpoints) < 0)
+                return -EINVAL;
+        if (n_endpoints != 1 || endpoints->port == 0) {
+                endpoints_free(endpoints, n_endpoints);
+                return -EINVAL;
+        }
+
+        endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
+        config->http_listen = endpoints;
+        return 0;
+}
+
+static int set_log_format(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+
+        (void)option;
+        return log_format_from_string(value, &config->log_format);
+}
+
+static int set_log_level(void *target, const struct option *option, const char *value) {
+        struct config *config = target;
+
+        (void)option;
+        return log_level_from_string(value, &config->log_level);
+}
+
+/* `set` of what config_read() stores itself. */
+static int set_nothing(void *config, const struct option *option, const char *value) {
+        (void)config;
+        (void)option;
+        (void)value;
+        return 0;
+}
+
+#define NUMBER "a number"
+#define SIZE   "a size, such as 1048576, 64MiB or 1GiB"
+
+/* Whether a reload changes it. */
+#define LIVE    true
+#define RESTART false
+
+#define FIELD(name) offsetof(struct config, name)
+
+/* An option that the file, the environment and the command line may give. */
+#define SETTING(section_, name_, flag_, argument_, initial_, expected_, help_, set_, field_, live_)         \
+        {                                                                                                   \
+                .section = section_, .name = name_, .flag = flag_, .argument = argument_,                   \
+                .initial = initial_, .expected = expected_, .help = help_, .set = set_, .field = field_,    \
+                .is_live = live_                                                                            \
+        }
+
+const struct option options[] = {
+        SETTING("broker", "host", "--host", "HOST[,HOST]", "127.0.0.1",
+                "names, addresses or socket paths, each with :PORT or without",
+                "the broker; several are tried in turn", option_set_hosts, FIELD(hosts), RESTART),
+        SETTING("broker", "port", "--port", "PORT", "1883", "a port from 0 to 65535",
+                "the broker's port; 0, with --dev: one that is free", option_set_port, FIELD(port), RESTART),
+        SETTING("broker", "dev", "--dev", NULL, "off", "on or off",
+                "start a mosquitto of our own, for tests, and print where", option_set_switch, FIELD(dev),
+                RESTART),
+        SETTING("broker", "dev-listen", "--dev-listen", "ADDRESS", "127.0.0.1",
+                "an IPv4 address, or 0.0.0.0 for all of this machine's",
+                "where that mosquitto listens; it lets everyone in", set_dev_listen, 0, RESTART),
+        SETTING("broker", "client-id", "--client-id", "ID", "statestored", "1 to 65535 bytes of UTF-8",
+                "our MQTT client id", set_client_id, 0, RESTART),
+        SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s", "whole seconds from 5s to 65535s",
+                "a connection that is silent this long is asked, then given up", set_keepalive, 0, RESTART),
+        SETTING("broker", "user", "--user", "NAME", NULL, "a name", "our user name at the broker",
+                option_set_text, FIELD(user), RESTART),
+        SETTING("broker", "password-file", "--password-file", "FILE", NULL, "a file name",
+                "its first line is our password; read for each connection", option_set_text,
+                FIELD(password_file), RESTART),
+        SETTING("broker", "tls", "--tls", "on|off", "off", "on or off",
+                "encrypt; on trusts the system's authorities", option_set_switch, FIELD(tls), RESTART),
+        SETTING("broker", "tls-ca-file", "--tls-ca-file", "FILE", NULL, "a file name",
+                "trust these instead; switches TLS on", option_set_text, FIELD(tls_ca_file), RESTART),
+        SETTING("broker", "tls-certificate", "--tls-certificate", "FILE", NULL, "a file name",
+                "our certificate", option_set_text, FIELD(tls_certificate), RESTART),
+        SETTING("broker", "tls-key", "--tls-key", "FILE", NULL, "a file name", "its key", option_set_text,
+                FIELD(tls_key), RESTART),
+        SETTING("broker", "tls-alpn", "--tls-alpn", "NAME", NULL, "a name",
+                "the protocol to ask for by ALPN", option_set_text, FIELD(tls_alpn), RESTART),
+        SETTING("broker", "presence-topic", "--presence-topic", "PATTERN", NULL,
+                "a topic in which one level reads {client}",
+                "where a broker without our plugin says who left", set_presence_topic, FIELD(presence_topic),
+                RESTART),
+        SETTING("store", "node-id", "--node-id", "ID", "StateStore", "1 to 256 bytes of UTF-8 without ':'",
+                "who gives the versions; no client may have the same", set_node_id, 0, RESTART),
+        SETTING("store", "dialect", "--dialect", "DIALECT", "sdk", "sdk or document",
+                "sdk: what the published clients parse; document: the published page", set_dialect, 0,
+                RESTART),
+        SETTING("store", "max-keys", "--max-keys", "N", "1000000", NUMBER, "keys stored at most",
+                option_set_number, FIELD(max_keys), LIVE),
+        SETTING("store", "max-bytes", "--max-bytes", "SIZE", "1GiB", SIZE,
+                "memory for keys, values and registrations", option_set_size, FIELD(max_bytes), LIVE),
+        SETTING("store", "max-registrations", "--max-registrations", "N", "100000", NUMBER,
+                "KEYNOTIFY registrations at most", option_set_number, FIELD(max_registrations), LIVE),
+        SETTING("store", "max-remembered-bytes", "--max-remembered-bytes", "SIZE", "32MiB", SIZE,
+                "memory for answers to requests that may come twice", option_set_size,
+                FIELD(max_remembered_bytes), LIVE),
+        SETTING("store", "seed", "--seed", "FILE", NULL, "a file name",
+                "set the keys in here that are not there yet, before anything is served", option_set_text,
+                FIELD(seed_file), RESTART),
+        SETTING("storage", "data-dir", "--data-dir", "DIR", NULL, "a directory",
+                "keep what is stored here; without it, in memory only", option_set_text, FIELD(data_dir),
+                RESTART),
+        SETTING("storage", "persist", "--persist", "all|none|custom", "all", "all, none or custom",
+                "which keys are kept in the data directory", set_persist, 0, RESTART),
+        SETTING("storage", "persist-pattern", "--persist-pattern", "GLOB", NULL, "a pattern",
+                "custom: keys that match it", option_set_text, FIELD(persist_pattern), RESTART),
+        SETTING("storage", "persist-property", "--persist-property", "NAME=VALUE", "aio-persistence=true",
+                "NAME=VALUE or off", "custom: keys whose SET bears this user property", set_persist_property,
+                0, RESTART),
+        SETTING("policy", "file", "--policy", "FILE", NULL, "a file name",
+                "who may do what; without it everybody may do everything", option_set_text,
+                FIELD(policy_file), LIVE),
+        SETTING("policy", "allow-unverified", "--allow-unverified", "on|off", "off", "on or off",
+                "the policy grants to clients that no broker vouches for, too", option_set_switch,
+                FIELD(allow_unverified), LIVE),
+        SETTING("http", "listen", "--http-listen", "[ADDRESS:]PORT", NULL,
+                "[ADDRESS:]PORT, such as 127.0.0.1:9464,",
+                "serve /metrics, /healthz, /readyz and /version here", set_http_listen, 0, RESTART),
+        SETTING("process", "record", "--record", "FILE", NULL, "a file name",
+                "append every request and its answer, as lines of JSON", option_set_text, FIELD(record_file),
+                RESTART),
+        SETTING("process", "ready-file", "--ready-file", "FILE", NULL, "a file name",
+                "is written when requests are served", option_set_text, FIELD(ready_file), RESTART),
+        SETTING("process", "exit-with-parent", "--exit-with-parent", NULL, "off", "on or off",
+                "stop when who started us, or stdin if that is a pipe, ends", option_set_switch,
+                FIELD(exit_with_parent), RESTART),
+        SETTING("process", "control", "--control", NULL, "off", "on or off",
+                "tests may empty the store, move its clock and have it misbehave", option_set_switch,
+                FIELD(control), RESTART),
+        SETTING("log", "level", "--log-level", "LEVEL", "info", "error, warning, info or debug",
+                "what is logged on stderr", set_log_level, 0, LIVE),
+        SETTING("log", "format", "--log-format", "text|json", "text", "text or json",
+                "how: key=value, or an object of JSON a line", set_log_format, 0, LIVE),
+
+        /* on the command line only */
+        { .flag = "--config",
+          .argument = "FILE",
+          .expected = "a file",
+          .help = "read options from here",
+          .set = option_set_text,
+          .field = FIELD(file) },
+        { .flag = "--explain",
+          .argument = "CLIENT USER VERB KEY",
+          .expected = "CLIENT USER VERB KEY",
+          .help = "say which rule of the policy decides, and do nothing",
+          .set = set_nothing },
+        { .flag = "--check-config",
+          .expected = "on or off",
+          .help = "say whether all this can be used, and do nothing",
+          .set = option_set_switch,
+          .field = FIELD(check_only) },
+        { .flag = "--version",
+          .expected = "on or off",
+          .help = "print the version",
+          .set = option_set_switch,
+          .field = FIELD(version) },
+        { .flag = "--help",
+          .letter = 'h',
+          .expected = "on or off",
+          .help = "print this",
+          .set = option_set_switch,
+          .field = FIELD(help) },
+};
+#define N_COMMAND_LINE_ONLY 5
+
+const size_t n_options = sizeof(options) / sizeof(options[0]);
+const size_t n_config_options = sizeof(options) / sizeof(options[0]) - N_COMMAND_LINE_ONLY;
+_Static_assert(sizeof(options) / sizeof(options[0]) <= CONFIG_OPTIONS_MAX,
+               "struct config has a value for each");

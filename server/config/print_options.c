@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* For the build: prints statestored's options, of which the manual pages are made. */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/option_table.h"
+
+int main(void) {
+        for (size_t i = 0; i < n_options; i++)
+                option_print(&options[i], "");
+        return ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

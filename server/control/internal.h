@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/log.h"
+#include "control/control.h"
+#include "control/faults.h"
+#include "control/journal.h"
+#include "control/test_clock.h"
+#include "pipeline/internal.h"
+
+/* What control.c, control_waits.c and control_requests.c share. Internal to them. */
+
+/* A fault that a request was struck by, until its answer leaves. */
+struct struck {
+        uint64_t number;
+        const struct fault *fault; /* the rules do not change while an answer is owed */
+        uint64_t connection;
+};
+
+/* More than a batch has answers. */
+#define STRUCK_MAX 4096
+
+/* An answer whose time has not come. */
+struct delayed {
+        struct delayed *next;
+        struct message *message;
+        int64_t due_ns; /* by the test clock */
+};
+
+#define DELAYED_MAX       10000
+#define DELAYED_BYTES_MAX ((size_t)64 << 20) /* of payloads */
+
+/* Somebody who waits for a request that matches. */
+struct wait {
+        struct wait *next;
+        struct selection selection;
+        uint64_t after; /* requests up to this number do not count */
+        uint64_t n_left;
+        int64_t until_ns; /* real: a test that waits for what never comes ends though its clock stands */
+        struct message *message;
+};
+
+#define WAITS_MAX 100
+
+struct control {
+        struct daemon *daemon;
+        struct hooks hooks;
+        struct test_clock clock;
+        struct now real; /* at this wake-up */
+        struct faults faults;
+        struct journal journal;
+        struct struck struck[STRUCK_MAX]; /* by number */
+        struct delayed *delayed;
+        size_t n_delayed, n_delayed_bytes;
+        struct log_limit delay_limit;
+        struct wait *waits;
+        size_t n_waits;
+};
+
+/* Sends what is not the store's own answer to anything. */
+void control_send(struct control *control, const struct message *message);
+
+/* Answers a control request. */
+void control_answer(struct control *control, const struct message *request, struct slice payload);
+
+void control_forget_delayed(struct control *control);
+
+/* control_requests.c: the hook of that name. */
+void control_execute(void *userdata, const struct message *message, struct now now);
+
+/* control_waits.c */
+
+/* What is wanted says all but the message; its selection is taken over. Returns 0, -ENOSPC or -ENOMEM. */
+int control_wait(struct control *control, const struct message *message, struct wait *wanted);
+
+/* A request has come, of this number in the journal. */
+void control_tell_waits(struct control *control, uint64_t number, const struct request *request);
+
+/* Those whose time is over are told so. */
+void control_end_waits(struct control *control, int64_t real_ns);
+
+/* Monotonic and real; INT64_MAX: never. */
+int64_t control_next_wait(const struct control *control);

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engine/commands.h"
+
+#include <errno.h>
+
+#include "engine/disconnect.h"
+#include "engine/persistence.h"
+#include "engine/revocation.h"
+#include "protocol/topics.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+/* Steps of matching a key with the pattern of persistent keys: some 30 ms. */
+#define PERSIST_STEPS_MAX (4 * 1000 * 1000)
+
+static void answer(struct step *step, enum outcome outcome) {
+        step->reply->outcome = outcome;
+}
+
+static void answer_version(struct step *step, enum outcome outcome, struct version version) {
+        step->reply->outcome = outcome;
+        step->reply->has_version = true;
+        step->reply->version = version;
+}
+
+/* Takes the entry out and tells who watches it. Nothing has changed on -ENOMEM. */
+static int take_out(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
+        struct registration *watchers = revocation_watchers(engine, hash, entry_key(entry), effects);
+        int64_t deadline_ns;
+        int r;
+
+        r = effects_reserve_notify(effects, watchers);
+        if (r == 0)
+                r = effects_reserve_row(effects);
+        if (r < 0)
+                return r;
+
+        deadline_ns = store_deadline(&engine->store, entry);
+        store_remove(&engine->store, entry);
+        effects_notify(effects, watchers, NULL, entry_version(entry));
+        effects_row(effects, (struct row){ .type = ROW_ENTRY,
+                                           .entry = { .before = entry,
+                                                      .before_deadline_ns = deadline_ns,
+                                                      .after_deadline_ns = STORE_NEVER } });
+        return 0;
+}
+
+int command_expire(struct engine *engine, struct entry *entry, struct effects *effects) {
+        return take_out(engine, store_hash(&engine->store, entry_key(entry)), entry, effects);
+}
+
+static bool is_due(const struct step *step, struct entry *entry) {
+        return store_deadline(&step->engine->store, entry) <= step->now.mono_ns;
+}
+
+/* For reads, which change nothing: one whose time has come is as good as gone. */
+static struct entry *look_up(const struct step *step) {
+        struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
+
+        return entry && !is_due(step, entry) ? entry : NULL;
+}
+
+/* For writes: the key's entry, NULL where it has none or its time has come: then it goes here and now. */
+static int find_current(struct step *step, struct entry **ret_entry) {
+        struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
+        int r;
+
+        if (entry && is_due(step, entry)) {
+                r = take_out(step->engine, step->key_hash, entry, step->effects);
+                if (r < 0)
+                        return r;
+                entry = NULL;
+        }
+
+        *ret_entry = entry;
+        return 0;
+}
+
+/* Whether the request may change this entry: checks 11 and 12 of protocol section 6. */
+static bool passes_fence(struct step *step, const struct entry *entry) {
+        struct hlc fence;
+
+        if (!entry || !entry_fence(entry, &fence))
+                return true;
+
+        if (!step->request->has_fence) {
+                answer(step, OUTCOME_FENCE_REQUIRED);
+                return false;
+        }
+        if (hlc_compare(step->request->fence, fence) < 0) {
+                answer(step, OUTCOME_FENCE_TOO_OLD);
+                return false;
+        }
+        return true;
+}
+
+static bool meets_condition(const struct request *request, const struct entry *entry) {
+        if (!entry || request->condition == SET_ALWAYS)
+                return true;
+        return request->condition == SET_IF_ABSENT_OR_EQUAL &&
+               slice_equal(entry_value(entry), request->expected);
+}
+
+static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uint64_t n_more_bytes) {
+        uint64_t n_bytes = engine->store.n_bytes + engine->watch.n_bytes;
+
+        return (n_more_keys > 0 && store_n_keys(&engine->store) + n_more_keys > engine->config.max_keys) ||
+               (n_more_bytes > 0 && n_bytes + n_more_bytes > engine->config.max_bytes);
+}
+
+/*
+ * Sees that there is room for so much more. Keys whose time has come but whose turn has not do not count
+ * against it: they go first.
+ */
+static enum outcome make_room(struct step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
+        struct engine *engine = step->engine;
+
+        for (int i = 0; exceeds_quota(engine, n_more_keys, n_more_bytes); i++) {
+                struct entry *expired = store_expired(&engine->store, step->now.mono_ns);
+
+                if (!expired || i == ENGINE_EXPIRED_MAX)
+                        return OUTCOME_QUOTA_EXCEEDED;
+                if (command_expire(engine, expired, step->effects) < 0)
+                        return OUTCOME_OUT_OF_MEMORY;
+        }
+        return OUTCOME_DONE;
+}
+
+static int64_t set_deadline(const struct step *step) {
+        int64_t px_ns, deadline_ns;
+
+        if (!step->request->has_px || __builtin_mul_overflow(step->request->px_ms, NS_PER_MS, &px_ns) ||
+            __builtin_add_overflow(step->now.mono_ns, px_ns, &deadline_ns))
+                return STORE_NEVER;
+        return deadline_ns;
+}
+
+/* Whether storage keeps what this SET stores. */
+static bool is_persistent(const struct engine *engine, const struct request *request) {
+        return persistence_keeps(&engine->config, request->key) ||
+               (engine->config.persist == PERSIST_CUSTOM && request->wants_persistence);
+}
+
+/* Stores the value in the place of `replaced`, which may be NULL. */
+static int set(struct step *step, struct entry *replaced) {
+        const struct request *request = step->request;
+        struct engine *engine = step->engine;
+        struct registration *watchers =
+                revocation_watchers(engine, step->key_hash, request->key, step->effects);
+        struct row row = { .type = ROW_ENTRY };
+        struct entry *entry;
+        int r;
+
+        r = effects_reserve_notify(step->effects, watchers);
+        if (r == 0)
+                r = effects_reserve_row(step->effects);
+        if (r < 0)
+                return r;
+        r = entry_new(&entry, request->key, request->value, step->version,
+                      request->has_fence ? &request->fence : NULL);
+        if (r < 0)
+                return r;
+
+        entry->is_persistent = is_persistent(engine, request);
+        row.entry.before_deadline_ns = replaced ? store_deadline(&engine->store, replaced) : STORE_NEVER;
+        row.entry.after_deadline_ns = set_deadline(step);
+        r = store_put(&engine->store, step->key_hash, entry, row.entry.after_deadline_ns, replaced);
+        if (r < 0) {
+                entry_unref(entry);
+                return r;
+        }
+
+        row.entry.before = replaced;
+        row.entry.after = entry_ref(entry);
+        effects_row(step->effects, row);
+        effects_notify(step->effects, watchers, entry, step->version);
+        return 0;
+}
+
+static void execute_set(struct step *step) {
+        const struct request *request = step->request;
+        uint64_t cost = entry_cost(request->key.length, request->value.length,
+                                   request->has_fence ? &request->fence : NULL);
+        uint64_t cost_before;
+        enum outcome outcome;
+        struct entry *entry;
+
+        if (find_current(step, &entry) < 0) {
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+                return;
+        }
+        if (!passes_fence(step, entry))
+                return;
+        if (!meets_condition(request, entry)) {
+                answer_version(step, OUTCOME_CONDITION_NOT_MET, entry_version(entry));
+                return;
+        }
+
+        cost_before = entry ? entry_cost_of(entry) : 0;
+        outcome = make_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
+        if (outcome == OUTCOME_DONE &&
+            !packet_limits_allow_set(&step->engine->config.packets, request->key, request->value))
+                outcome = OUTCOME_VALUE_TOO_LARGE;
+        if (outcome == OUTCOME_DONE && set(step, entry) < 0)
+                outcome = OUTCOME_OUT_OF_MEMORY;
+
+        if (outcome == OUTCOME_DONE)
+                answer_version(step, outcome, step->version);
+        else
+                answer(step, outcome);
+        step->reply->is_insertion = !entry;
+}
+
+static void execute_get(struct step *step) {
+        struct entry *entry = look_up(step);
+        uint64_t limit;
+
+        if (!entry) {
+                answer(step, OUTCOME_NO_VALUE);
+                return;
+        }
+
+        limit = packet_limits_reply_payload(&step->engine->config.packets, step->request);
+        if (limit > 0 && packet_blob_length(entry_value(entry).length) > limit) {
+                answer(step, OUTCOME_REPLY_TOO_LARGE);
+                return;
+        }
+
+        answer_version(step, OUTCOME_VALUE, entry_version(entry));
+        step->reply->entry = entry_ref(entry);
+}
+
+/* DEL and VDEL, which differ in the condition alone. */
+static void execute_delete(struct step *step) {
+        const struct request *request = step->request;
+        struct version version;
+        struct entry *entry;
+
+        if (find_current(step, &entry) < 0) {
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+                return;
+        }
+        if (!entry) {
+                answer(step, OUTCOME_NOTHING);
+                return;
+        }
+        if (!passes_fence(step, entry))
+                return;
+
+        version = entry_version(entry);
+        if (request->verb == VERB_VDEL && !slice_equal(entry_value(entry), request->value))
+                answer_version(step, OUTCOME_CONDITION_NOT_MET, version);
+        else if (take_out(step->engine, step->key_hash, entry, step->effects) < 0)
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+        else
+                answer_version(step, OUTCOME_DELETED, version);
+}
+
+static enum outcome watch_key(struct step *step) {
+        const struct request *request = step->request;
+        struct watch *watch = &step->engine->watch;
+        enum outcome outcome;
+
+        if (watch_n_registrations(watch) >= step->engine->config.max_registrations)
+                return OUTCOME_QUOTA_EXCEEDED;
+        outcome = make_room(step, 0, watch_cost(request->client, request->key) + request->user.length);
+        if (outcome != OUTCOME_DONE)
+                return outcome;
+        if (effects_reserve_hold(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
+            watch_add_of_user(watch, request->client, request->user, request->key, request->connection) < 0)
+                return OUTCOME_OUT_OF_MEMORY;
+
+        effects_row(step->effects,
+                    (struct row){ .type = ROW_REGISTRATION,
+                                  .registration = {
+                                          registration_ref(watch_find(watch, request->client, request->key)),
+                                          .is_added = true } });
+        if (!watch_of_client(watch, request->client)->next_of_client)
+                effects_hold(step->effects, request->connection, true);
+        return OUTCOME_DONE;
+}
+
+static enum outcome unwatch_key(struct step *step, struct registration *registration) {
+        struct watch *watch = &step->engine->watch;
+
+        if (effects_reserve_hold(step->effects) < 0)
+                return OUTCOME_OUT_OF_MEMORY;
+
+        departure_end(step->engine, registration, false, step->effects);
+        if (!watch_of_client(watch, step->request->client))
+                effects_hold(step->effects, step->request->connection, false);
+        return OUTCOME_DONE;
+}
+
+static void execute_keynotify(struct step *step) {
+        const struct request *request = step->request;
+        struct registration *registration;
+        enum outcome outcome = OUTCOME_DONE;
+
+        if (request->client.length == 0) {
+                answer(step, OUTCOME_CLIENT_UNKNOWN);
+                return;
+        }
+        if (topic_notify_length(request->client.length, request->key.length) > TOPIC_LENGTH_MAX) {
+                answer(step, OUTCOME_KEY_TOO_LONG_TO_NOTIFY);
+                return;
+        }
+
+        departure_end_former(step->engine, request->client, request->connection, step->effects);
+        registration = watch_find(&step->engine->watch, request->client, request->key);
+        if (!request->stop && !registration)
+                outcome = watch_key(step);
+        else if (request->stop && registration)
+                outcome = unwatch_key(step, registration);
+        else if (request->stop)
+                outcome = OUTCOME_NOTHING;
+
+        if (outcome == OUTCOME_DONE)
+                answer_version(step, outcome, step->version);
+        else
+                answer(step, outcome);
+}
+
+static void execute_scan(struct step *step) {
+        const struct request *request = step->request;
+        const struct scan_query query = {
+                .pattern = request->key,
+                .token = request->value,
+                .token_key = &step->engine->config.token_key,
+                .now_ns = step->now.mono_ns,
+                .policy = request->is_own ? NULL : step->engine->config.policy,
+                .asker = request_asker(request),
+                .max_payload_bytes = packet_limits_reply_payload(&step->engine->config.packets, request),
+        };
+
+        switch (scan_page_new(&step->reply->page, &step->engine->store, &query)) {
+        case 0:
+                answer(step, OUTCOME_PAGE);
+                break;
+        case -EINVAL:
+                answer(step, OUTCOME_SYNTAX_ERROR);
+                break;
+        case -EMSGSIZE:
+                answer(step, OUTCOME_REPLY_TOO_LARGE);
+                break;
+        default:
+                answer(step, OUTCOME_OUT_OF_MEMORY);
+        }
+}
+
+void command_execute(struct step *step) {
+        static void (*const commands[N_VERBS])(struct step *) = {
+                [VERB_SET] = execute_set,
+                [VERB_GET] = execute_get,
+                [VERB_DEL] = execute_delete,
+                [VERB_VDEL] = execute_delete,
+                [VERB_KEYNOTIFY] = execute_keynotify,
+                [VERB_SCAN] = execute_scan,
+        };
+
+        commands[step->request->verb](step);
+}

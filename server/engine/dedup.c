@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Every write adds a record and most forget another one. So deadlines are kept in a wheel: one list a second, each in the
+ * order in which its records came, and adding and forgetting take the same short time however many there are.
+ */
+
+#include "engine/dedup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "base/array.h"
+#include "base/assert.h"
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* What one record that is added drops at most, after the limit was lowered. */
+#define DROPPED_MAX 16
+
+/* With its share of the buckets. */
+#define RECORD_COST (sizeof(struct dedup_record) + 8)
+
+void dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
+        *dedup = (struct dedup){ 0 };
+        dedup_set_limit(dedup, n_bytes_max);
+}
+
+void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max) {
+        uint64_t n_records_max = n_bytes_max / RECORD_COST;
+
+        dedup->n_records_max = n_records_max < UINT32_MAX ? n_records_max : UINT32_MAX;
+}
+
+/* The digest is a keyed hash already. */
+static unsigned int digest_value(const struct digest *digest) {
+        unsigned int value;
+
+        memcpy(&value, digest->bytes, sizeof(value));
+        return value;
+}
+
+static struct dedup_record **shard_of(struct dedup *dedup, unsigned int value) {
+        return &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
+}
+
+struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest) {
+        unsigned int value = digest_value(digest);
+        struct dedup_record *record;
+
+        HASH_FIND_BYHASHVALUE(hh, dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)], digest,
+                              sizeof(*digest), value, record);
+        return record;
+}
+
+/* 1. Slots */
+
+/* A record in the next slot that was never in use. NULL: there is no memory. */
+static struct dedup_record *take_next_slot(struct dedup *dedup) {
+        size_t n_blocks = dedup->n_slots / DEDUP_BLOCK_RECORDS;
+        struct dedup_record *record;
+
+        if (dedup->n_slots % DEDUP_BLOCK_RECORDS == 0) {
+                if (array_reserve((void **)&dedup->blocks, &dedup->blocks_capacity, n_blocks + 1,
+                                  sizeof(*dedup->blocks)) < 0)
+                        return NULL;
+                dedup->blocks[n_blocks] = malloc(DEDUP_BLOCK_RECORDS * sizeof(*record));
+                if (!dedup->blocks[n_blocks])
+                        return NULL;
+        }
+
+        record = &dedup->blocks[n_blocks][dedup->n_slots % DEDUP_BLOCK_RECORDS];
+        record->slot = dedup->n_slots++;
+        return record;
+}
+
+static void release(struct dedup *dedup, struct dedup_record *record) {
+        LL_PREPEND(dedup->free_records, record);
+}
+
+static struct dedup_record *take(struct dedup *dedup) {
+        struct dedup_record *record = dedup->free_records;
+
+        if (!record)
+                return take_next_slot(dedup);
+        LL_DELETE(dedup->free_records, record);
+        return record;
+}
+
+/* The record of this slot, which was never in use; those before it that were not either are free. */
+static struct dedup_record *take_slot(struct dedup *dedup, uint32_t slot) {
+        struct dedup_record *record;
+
+        while ((record = take_next_slot(dedup)) && record->slot < slot)
+                release(dedup, record);
+        return record;
+}
+
+static void free_blocks(struct dedup *dedup) {
+        for (size_t i = 0; i * DEDUP_BLOCK_RECORDS < dedup->n_slots; i++)
+                free(dedup->blocks[i]);
+        dedup->n_slots = 0;
+        dedup->free_records = NULL;
+}
+
+/* 2. Seconds */
+
+static struct dedup_record **second_of(struct dedup *dedup, int64_t deadline_s) {
+        return &dedup->seconds[deadline_s % DEDUP_SPAN_S];
+}
+
+static int64_t deadline_of(const struct dedup *dedup, const struct dedup_record *record) {
+        return dedup->first_s + (record->deadline_s - (uint32_t)dedup->first_s);
+}
+
+bool dedup_is_over(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns) {
+        return deadline_of(dedup, record) * NS_PER_S <= now_ns;
+}
+
+/* The record that is forgotten first; there must be one. */
+static struct dedup_record *first(struct dedup *dedup) {
+        return *second_of(dedup, dedup->first_s);
+}
+
+static void find_first(struct dedup *dedup) {
+        while (dedup->n_records > 0 && !first(dedup))
+                dedup->first_s++;
+}
+
+/* The last one takes all blocks with it. */
+void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
+        HASH_DEL(*shard_of(dedup, record->hh.hashv), record);
+        DL_DELETE2(*second_of(dedup, record->deadline_s), record, previous, next);
+        release(dedup, record);
+        if (--dedup->n_records == 0)
+                free_blocks(dedup);
+        find_first(dedup);
+}
+
+/*
+ * The second in which a record with this deadline is forgotten: the first whole one at or after it. All records lie
+ * within a span: those that are so much older than the newest that they do not have long been over, and go; one that
+ * comes with a deadline so much earlier is kept a little longer.
+ */
+static int64_t admit(struct dedup *dedup, int64_t deadline_ns) {
+        int64_t deadline_s = deadline_ns <= 0 ? 0 : (deadline_ns - 1) / NS_PER_S + 1;
+
+        if (deadline_s > INT64_MAX / NS_PER_S)
+                deadline_s = INT64_MAX / NS_PER_S;
+        while (dedup->n_records > 0 && deadline_s - dedup->first_s >= DEDUP_SPAN_S)
+                dedup_forget(dedup, first(dedup));
+
+        if (dedup->n_records == 0) {
+                dedup->first_s = deadline_s;
+                dedup->last_s = deadline_s;
+        }
+        if (dedup->last_s - deadline_s >= DEDUP_SPAN_S)
+                deadline_s = dedup->last_s - DEDUP_SPAN_S + 1;
+        if (deadline_s < dedup->first_s)
+                dedup->first_s = deadline_s;
+        if (deadline_s > dedup->last_s)
+                dedup->last_s = deadline_s;
+        return deadline_s;
+}
+
+/* 3. Records */
+
+void dedup_deinit(struct dedup *dedup) {
+        while (dedup->n_records > 0)
+                dedup_forget(dedup, first(dedup));
+        free_blocks(dedup);
+        free(dedup->blocks);
+}
+
+/* record: taken, NULL where that failed; its second has been admitted. */
+static int add(struct dedup *dedup, struct dedup_record *record, const struct digest *digest,
+               struct remembered_answer answer, int64_t deadline_s) {
+        unsigned int value = digest_value(digest);
+
+        if (record) {
+                *record = (struct dedup_record){ .digest = *digest,
+                                                 .answer = answer,
+                                                 .slot = record->slot,
+                                                 .deadline_s = (uint32_t)deadline_s };
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard_of(dedup, value), &record->digest,
+                                            sizeof(record->digest), value, record);
+                if (!record->hh.tbl)
+                        release(dedup, record);
+        }
+        if (!record || !record->hh.tbl) {
+                find_first(dedup); /* its second is empty after all */
+                return -ENOMEM;
+        }
+
+        DL_APPEND2(*second_of(dedup, deadline_s), record, previous, next);
+        dedup->n_records++;
+        return 0;
+}
+
+/* Make room for one more record. */
+static int make_room(struct dedup *dedup) {
+        for (int i = 0; i < DROPPED_MAX && dedup->n_records > 0 && dedup->n_records >= dedup->n_records_max;
+             i++) {
+                dedup_forget(dedup, first(dedup));
+                dedup->n_dropped_early++;
+        }
+        return dedup->n_records_max == 0 ? -ENOMEM : 0;
+}
+
+bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+               int64_t deadline_ns, uint32_t *ret_slot) {
+        struct dedup_record *record;
+        int64_t deadline_s;
+
+        if (make_room(dedup) == 0) {
+                deadline_s = admit(dedup, deadline_ns);
+                record = take(dedup);
+                if (add(dedup, record, digest, answer, deadline_s) == 0) {
+                        *ret_slot = record->slot;
+                        return true;
+                }
+        }
+
+        dedup->n_dropped_early++;
+        return false;
+}
+
+int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
+                  struct remembered_answer answer, int64_t deadline_ns) {
+        int64_t deadline_s;
+
+        if (slot >= dedup->n_records_max || dedup->n_records >= dedup->n_records_max ||
+            dedup_find(dedup, digest)) {
+                dedup->n_dropped_early++;
+                return 0;
+        }
+        if (slot < dedup->n_slots)
+                return -EBADMSG;
+
+        deadline_s = admit(dedup, deadline_ns);
+        return add(dedup, take_slot(dedup, slot), digest, answer, deadline_s);
+}
+
+void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {
+        for (uint32_t i = 0; i < n_max && dedup->n_records > 0 && dedup_next_deadline(dedup) <= now_ns; i++)
+                dedup_forget(dedup, first(dedup));
+}
+
+int64_t dedup_next_deadline(const struct dedup *dedup) {
+        return dedup->n_records == 0 ? INT64_MAX : dedup->first_s * NS_PER_S;
+}
+
+uint64_t dedup_n_answers(const struct dedup *dedup) {
+        return dedup->n_records;
+}

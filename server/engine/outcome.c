@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engine/outcome.h"
+
+#include <errno.h>
+
+#include "base/assert.h"
+
+enum {
+#define VERB_BIT(symbol, ...) ON_##symbol = 1 << VERB_##symbol,
+        VERBS(VERB_BIT)
+#undef VERB_BIT
+                ON_UNKNOWN = 1 << N_VERBS,
+        ON_ALL = ON_UNKNOWN - 1, /* every verb that is known */
+        ON_FENCED = ON_SET | ON_DEL | ON_VDEL,
+};
+
+static const struct outcome_properties {
+        const char *name;
+        unsigned int verbs;
+} outcomes[N_OUTCOMES] = {
+#define OUTCOME_PROPERTIES(symbol, name, verbs, ...) [OUTCOME_##symbol] = { name, verbs },
+        OUTCOMES(OUTCOME_PROPERTIES, OUTCOME_PROPERTIES)
+#undef OUTCOME_PROPERTIES
+};
+
+const char *outcome_name(enum outcome outcome) {
+        ASSERT(outcome < N_OUTCOMES);
+        return outcomes[outcome].name;
+}
+
+int outcome_from_name(struct slice name, enum outcome *ret_outcome) {
+        for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
+                if (slice_equal(name, slice_from_string(outcomes[outcome].name))) {
+                        *ret_outcome = outcome;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+bool outcome_is_possible(enum verb verb, enum outcome outcome) {
+        return outcomes[outcome].verbs & 1U << verb;
+}

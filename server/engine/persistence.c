@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engine/persistence.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "engine/internal.h"
+
+bool persistence_keeps(const struct engine_config *config, struct slice key) {
+        uint64_t budget = SCAN_PAGE_STEPS_MAX;
+
+        if (config->persist != PERSIST_CUSTOM)
+                return config->persist == PERSIST_ALL;
+        return config->persist_pattern.data && glob_match(config->persist_pattern, key, &budget);
+}
+
+uint64_t persistence_digest(const struct engine_config *config) {
+        struct slice pattern =
+                config->persist == PERSIST_CUSTOM ? config->persist_pattern : (struct slice){ 0 };
+        uint8_t bytes[crypto_generichash_BYTES_MIN];
+        uint64_t digest;
+
+        if (config->persist == PERSIST_ALL)
+                return PERSISTENCE_ALL;
+
+        crypto_generichash(bytes, sizeof(bytes), pattern.data, pattern.length, NULL, 0);
+        memcpy(&digest, bytes, sizeof(digest));
+        return digest == PERSISTENCE_ALL || digest == PERSISTENCE_UNKNOWN ? 1 : digest;
+}
+
+bool persistence_may_have_lost(const struct engine_config *config, uint64_t before, struct slice key) {
+        if (before == PERSISTENCE_ALL)
+                return false;
+        return before != persistence_digest(config) || !persistence_keeps(config, key);
+}
+
+static bool is_lost(const struct engine *engine, uint64_t before, const struct registration *registration) {
+        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+
+        registration_names(registration, &client, &key);
+        return buf_failed(&key) || persistence_may_have_lost(&engine->config, before, buf_slice(&key));
+}
+
+bool persistence_lost_watched_key(const struct engine *engine, uint64_t before, uint64_t connection) {
+        const struct registration *registration = watch_of_connection(&engine->watch, connection);
+
+        while (registration && !is_lost(engine, before, registration))
+                registration = registration->next_of_client;
+        return registration;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engine/revocation.h"
+
+#include "base/cleanup.h"
+#include "engine/disconnect.h"
+
+/* One whose client or key cannot be read for want of memory is not granted. */
+static bool is_granted(const struct engine *engine, const struct registration *registration) {
+        const struct policy *policy = engine->config.policy;
+        CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+        uint64_t budget = POLICY_STEPS_MAX;
+        struct asker asker;
+
+        if (!policy)
+                return true;
+
+        registration_names(registration, &client, &key);
+        asker = (struct asker){ buf_slice(&client), registration->user, registration->connection != 0 };
+        return !buf_failed(&client) && !buf_failed(&key) &&
+               policy_decide(policy, &asker, ACCESS_READ, buf_slice(&key), &budget);
+}
+
+/* As if its connection had ended; but it lives, so the broker is told when it has none left. */
+static void end_unless_granted(struct engine *engine, struct registration *registration,
+                               struct effects *effects) {
+        uint64_t connection = registration->connection;
+
+        if (is_granted(engine, registration))
+                return;
+
+        departure_end(engine, registration, true, effects);
+        engine->unlisted_at = ++engine->n_departures;
+        if (connection != 0 && !watch_of_connection(&engine->watch, connection) &&
+            effects_reserve_hold(effects) == 0)
+                effects_hold(effects, connection, false);
+}
+
+/* What was stopped in this batch does not come back if it is not granted any more. */
+static void end_stopped_unless_granted(const struct engine *engine, struct effects *effects) {
+        struct row *row;
+        size_t at = 0;
+
+        while ((row = departure_next_stopped(effects, &at)))
+                if (!is_granted(engine, row->registration.registration))
+                        row->registration.is_final = true;
+}
+
+void revocation_begin(struct engine *engine, struct effects *effects) {
+        engine->is_revoking = true;
+        engine->n_shards_revoked = 0;
+        revocation_go_on(engine, effects);
+}
+
+/* Whole shards of the table, for in one of them there is no place to come back to while it changes. */
+void revocation_go_on(struct engine *engine, struct effects *effects) {
+        struct watch_cursor cursor = { .n_shards_begun = engine->n_shards_revoked };
+        struct registration *registration;
+        size_t n_seen = 0;
+
+        if (!engine->is_revoking)
+                return;
+
+        end_stopped_unless_granted(engine, effects);
+        while (n_seen < ENGINE_REVOKED_MAX && engine->is_revoking) {
+                engine->is_revoking = watch_begin_shard(&engine->watch, &cursor);
+                for (; (registration = watch_each_of_shard(&cursor)); n_seen++)
+                        end_unless_granted(engine, registration, effects);
+        }
+        engine->n_shards_revoked = cursor.n_shards_begun;
+}
+
+struct registration *revocation_watchers(struct engine *engine, uint64_t hash, struct slice key,
+                                         struct effects *effects) {
+        struct registration *registration = watch_of_key(&engine->watch, hash, key);
+
+        if (!engine->is_revoking)
+                return registration;
+
+        while (registration) {
+                struct registration *next = registration->next_of_key;
+
+                end_unless_granted(engine, registration, effects);
+                registration = next;
+        }
+        return watch_of_key(&engine->watch, hash, key);
+}

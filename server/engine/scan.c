@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A page looks at shards, in the order of their numbers, and in each of them at its entries in the order of their hashes.
+ * A position is a hash: every key of a lower one has been listed. uthash keeps half of the hash of each entry; the other
+ * half is computed anew, only where it decides.
+ */
+
+#include "engine/scan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "base/parse.h"
+#include "engine/packet_limits.h"
+
+struct scan_page *scan_page_free(struct scan_page *page) {
+        if (!page)
+                return NULL;
+
+        for (size_t i = 0; i < page->n_entries; i++)
+                entry_unref(page->entries[i]);
+        free(page->entries);
+        free(page);
+        return NULL;
+}
+
+static void scan_page_cleanup(struct scan_page **page) {
+        scan_page_free(*page);
+}
+
+/* Checking for UTF-8 is so much faster than matching. */
+#define SCAN_BYTES_A_STEP 16
+
+/* A page in the making. */
+struct scan {
+        const struct store *store;
+        const struct scan_query *query;
+        struct scan_page *page;
+        size_t n_looked_at;
+        size_t n_bytes;
+        uint64_t n_payload_bytes; /* of the reply, as it is written */
+        uint64_t budget;
+        struct entry **shard; /* the entries of one shard, sorted */
+        size_t n_shard, shard_capacity;
+};
+
+static uint64_t hash_of(const struct store *store, const struct entry *entry) {
+        return store_hash(store, entry_key(entry));
+}
+
+static int compare_hashes(const void *a, const void *b, void *store) {
+        const struct entry *entry_a = *(struct entry *const *)a, *entry_b = *(struct entry *const *)b;
+        uint64_t hash_a = entry_a->hh.hashv, hash_b = entry_b->hh.hashv;
+
+        if (hash_a == hash_b) {
+                hash_a = hash_of(store, entry_a);
+                hash_b = hash_of(store, entry_b);
+        }
+        return (hash_a > hash_b) - (hash_a < hash_b);
+}
+
+static bool is_listed_before(const struct store *store, const struct entry *entry, uint64_t position) {
+        return entry->hh.hashv < hash_value(position) ||
+               (entry->hh.hashv == hash_value(position) && hash_of(store, entry) < position);
+}
+
+static int collect_shard(struct scan *scan, struct entry *first, uint64_t position) {
+        int r;
+
+        scan->n_shard = 0;
+        for (struct entry *entry = first; entry; entry = entry->hh.next) {
+                if (is_listed_before(scan->store, entry, position))
+                        continue;
+                r = array_reserve((void **)&scan->shard, &scan->shard_capacity, scan->n_shard + 1,
+                                  sizeof(*scan->shard));
+                if (r < 0)
+                        return r;
+                scan->shard[scan->n_shard++] = entry;
+        }
+        if (scan->n_shard > 1)
+                qsort_r(scan->shard, scan->n_shard, sizeof(*scan->shard), compare_hashes,
+                        (void *)scan->store);
+        return 0;
+}
+
+static bool may_read(struct scan *scan, struct slice key) {
+        const struct scan_query *query = scan->query;
+
+        return !query->policy ||
+               policy_decide(query->policy, &query->asker, ACCESS_READ, key, &scan->budget);
+}
+
+static bool matches(struct scan *scan, struct entry *entry) {
+        struct slice key = entry_key(entry);
+        uint64_t reading = SCAN_KEY_STEPS + key.length / SCAN_BYTES_A_STEP;
+
+        scan->budget -= reading < scan->budget ? reading : scan->budget;
+        return store_deadline(scan->store, entry) > scan->query->now_ns && slice_is_utf8(key) &&
+               glob_match(scan->query->pattern, key, &scan->budget) && may_read(scan, key);
+}
+
+static int list(struct scan *scan, struct entry *entry) {
+        struct scan_page *page = scan->page;
+        int r;
+
+        r = array_reserve((void **)&page->entries, &page->capacity, page->n_entries + 1,
+                          sizeof(*page->entries));
+        if (r < 0)
+                return r;
+
+        page->entries[page->n_entries++] = entry_ref(entry);
+        scan->n_bytes += entry_key(entry).length;
+        scan->n_payload_bytes += packet_blob_length(entry_key(entry).length);
+        return 0;
+}
+
+static bool is_full(const struct scan *scan) {
+        return scan->n_looked_at >= SCAN_PAGE_KEYS_MAX || scan->n_bytes >= SCAN_PAGE_BYTES_MAX ||
+               scan->budget == 0;
+}
+
+/* What a reply has beside its keys: two arrays and a token. */
+#define PAYLOAD_FRAME_BYTES (2 * (1 + PARSE_UINT64_DIGITS_MAX + 2) + 5 + SCAN_TOKEN_LENGTH + 2)
+
+static bool fits_reply(const struct scan *scan, const struct entry *entry) {
+        uint64_t limit = scan->query->max_payload_bytes;
+
+        return limit == 0 ||
+               PAYLOAD_FRAME_BYTES + scan->n_payload_bytes + packet_blob_length(entry_key(entry).length) <=
+                       limit;
+}
+
+/* Whether to leave the entry to the next page: it does not fit, or was not matched to the end. */
+static bool is_too_much(const struct scan *scan, const struct entry *entry, bool is_match) {
+        if (!is_match)
+                return scan->budget == 0;
+        return scan->n_bytes + entry_key(entry).length > SCAN_PAGE_BYTES_MAX || !fits_reply(scan, entry);
+}
+
+/* The page ends before the i-th entry of the shard. */
+static int end_page(struct scan *scan, size_t i) {
+        uint64_t position = hash_of(scan->store, scan->shard[i]);
+
+        scan->page->has_next = true;
+        return scan_token_write(scan->query->token_key, position, scan->page->token);
+}
+
+/* Look at the collected shard. Returns 0 or -ENOMEM. */
+static int scan_shard(struct scan *scan) {
+        int r;
+
+        for (size_t i = 0; i < scan->n_shard; i++) {
+                struct entry *entry = scan->shard[i];
+                bool is_first = scan->n_looked_at == 0, is_match;
+
+                if (is_full(scan))
+                        return end_page(scan, i);
+
+                scan->n_looked_at++;
+                is_match = matches(scan, entry);
+                if (!is_first && is_too_much(scan, entry, is_match))
+                        return end_page(scan, i);
+                if (is_match && !fits_reply(scan, entry))
+                        return -EMSGSIZE;
+                if (is_match) {
+                        r = list(scan, entry);
+                        if (r < 0)
+                                return r;
+                }
+        }
+        return 0;
+}
+
+static int scan_from(struct scan *scan, uint64_t position) {
+        int r = 0;
+
+        for (size_t i = hash_shard(hash_value(position), STORE_SHARD_BITS);
+             i < STORE_N_SHARDS && r == 0 && !scan->page->has_next; i++) {
+                r = collect_shard(scan, scan->store->shards[i], position);
+                if (r == 0)
+                        r = scan_shard(scan);
+        }
+        return r;
+}
+
+int scan_page_new(struct scan_page **ret_page, const struct store *store, const struct scan_query *query) {
+        CLEANUP(scan_page_cleanup) struct scan_page *page = NULL;
+        struct scan scan = { .store = store, .query = query, .budget = SCAN_PAGE_STEPS_MAX };
+        uint64_t position = 0;
+        int r;
+
+        if (query->pattern.length == 0)
+                return -EINVAL;
+        if (query->token.data) {
+                r = scan_token_read(query->token_key, query->token, &position);
+                if (r < 0)
+                        return r;
+        }
+
+        page = calloc(1, sizeof(*page));
+        if (!page)
+                return -ENOMEM;
+
+        scan.page = page;
+        r = scan_from(&scan, position);
+        free(scan.shard);
+        if (r < 0)
+                return r;
+
+        *ret_page = take_ptr(&page);
+        return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/bytes.h"
+
+/*
+ * SCAN's token: where the next page begins, encrypted and authenticated. A client learns nothing from it about keys or
+ * their hashes, and cannot make one. Equal positions have equal tokens, so that the engine needs no randomness.
+ */
+
+struct token_key {
+        uint8_t nonce[32]; /* of the keyed BLAKE2b that makes the nonce of the position */
+        uint8_t box[32];   /* of the box: XSalsa20 and Poly1305 */
+};
+
+/* Base16 of nonce, MAC and position. */
+#define SCAN_TOKEN_LENGTH (2 * (24 + 16 + 8))
+
+/* Write the token of a position. Returns 0 or -ENOMEM. */
+int scan_token_write(const struct token_key *key, uint64_t position, char ret_text[SCAN_TOKEN_LENGTH]);
+
+/* Read a token. Returns 0, -EINVAL for one that was not made with this key, or -ENOMEM. */
+int scan_token_read(const struct token_key *key, struct slice text, uint64_t *ret_position);

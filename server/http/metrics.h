@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "http/process_usage.h"
+#include "pipeline/pipeline.h"
+
+/* What is shown to those who watch over us. */
+struct metrics_source {
+        const struct counters *counters;
+        struct gauges gauges;
+        struct process_usage process;
+};
+
+/* All metrics, in Prometheus' text format, version 0.0.4. Pure. */
+void metrics_append(struct buf *text, const struct metrics_source *source);

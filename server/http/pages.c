@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "http/pages.h"
+
+#include "base/system_clock.h"
+#include "http/metrics.h"
+
+#define OK          200
+#define UNAVAILABLE 503
+
+static unsigned int render_metrics(void *userdata, struct buf *body) {
+        const struct daemon *daemon = userdata;
+        struct metrics_source source = { .counters = daemon_counters(daemon) };
+
+        daemon_read_gauges(daemon, system_clock_wall_ms_rounded_up(), &source.gauges);
+        process_usage_read(&source.process);
+        metrics_append(body, &source);
+        return OK;
+}
+
+/* That there is an answer at all says that the loop turns. */
+static unsigned int render_health(void *userdata, struct buf *body) {
+        (void)userdata;
+        buf_append_string(body, "ok\n");
+        return OK;
+}
+
+static unsigned int render_readiness(void *userdata, struct buf *body) {
+        struct gauges gauges;
+
+        daemon_read_gauges(userdata, system_clock_wall_ms_rounded_up(), &gauges);
+        if (gauges.side == BROKER_SIDE_UNKNOWN) {
+                buf_append_string(body, "not connected to a broker\n");
+                return UNAVAILABLE;
+        }
+        if (gauges.is_storage_failing) {
+                buf_append_string(body, "the last commit failed\n");
+                return UNAVAILABLE;
+        }
+        buf_append_string(body, "ready\n");
+        return OK;
+}
+
+static unsigned int render_version(void *userdata, struct buf *body) {
+        (void)userdata;
+        buf_append_string(body, "statestored " STATESTORED_VERSION "\n");
+        return OK;
+}
+
+const struct http_page pages[] = {
+        { "/metrics", "text/plain; version=0.0.4; charset=utf-8", render_metrics },
+        { "/healthz", "text/plain", render_health },
+        { "/readyz", "text/plain", render_readiness },
+        { "/version", "text/plain", render_version },
+};
+const size_t n_pages = sizeof(pages) / sizeof(pages[0]);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * libmicrohttpd watches its sockets with an epoll instance of its own; the loop watches that one, and tells the
+ * library when there is something to do, or time has passed.
+ *
+ * Whoever watches over us must not slow what is watched: after each turn of the library's the loop leaves it alone for
+ * ten times as long as the turn took, and a page is rendered once a turn, however many ask for it.
+ *
+ * Nor may strangers keep those out who watch: where all connections are taken, those that have been open for longest
+ * have had their chance and go. Who comes with a request, as a probe does, has its answer long before its turn to go.
+ */
+
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define CONNECTIONS_MAX      64
+#define EVICTED_AT_ONCE      16
+#define CONNECTION_MEMORY    8192
+#define CONNECTION_TIMEOUT_S 5
+#define REST_SHARE           10
+#define NS_PER_MS            1000000
+
+struct http {
+        struct MHD_Daemon *daemon;
+        uv_poll_t poll;
+        uv_timer_t timer;
+        bool is_resting;
+        const struct http_page *pages;
+        size_t n_pages;
+        void *userdata;
+        int n_open_handles;
+        int sockets[CONNECTIONS_MAX]; /* in the order in which they came */
+        size_t n_sockets;
+
+        /* what this turn has rendered */
+        const struct http_page *rendered; /* NULL: nothing yet */
+        unsigned int rendered_status;
+        struct buf body;
+};
+
+static enum MHD_Result respond(struct MHD_Connection *connection, unsigned int status,
+                               const char *content_type, struct slice body) {
+        struct MHD_Response *response;
+        enum MHD_Result result;
+
+        response = MHD_create_response_from_buffer(body.length, (void *)body.data, MHD_RESPMEM_MUST_COPY);
+        if (!response)
+                return MHD_NO;
+
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+        result = MHD_queue_response(connection, status, response);
+        MHD_destroy_response(response);
+        return result;
+}
+
+/* False: there is no memory for it. */
+static bool render(struct http *http, const struct http_page *page) {
+        if (http->rendered == page)
+                return true;
+
+        http->rendered = NULL;
+        buf_reset(&http->body);
+        http->rendered_status = page->render(http->userdata, &http->body);
+        if (buf_failed(&http->body)) {
+                buf_deinit(&http->body);
+                return false;
+        }
+        http->rendered = page;
+        return true;
+}
+
+static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection, const char *path,
+                              const char *method, const char *version, const char *upload, size_t *n_upload,
+                              void **state) {
+        struct http *http = userdata;
+
+        (void)version;
+        (void)upload;
+        (void)n_upload;
+        (void)state;
+        if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+                return respond(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
+                               SLICE_LITERAL("GET was expected\n"));
+
+        for (size_t i = 0; i < http->n_pages; i++) {
+                if (strcmp(path, http->pages[i].path) != 0)
+                        continue;
+                if (!render(http, &http->pages[i]))
+                        return MHD_NO;
+                return respond(connection, http->rendered_status, http->pages[i].content_type,
+                               buf_slice(&http->body));
+        }
+        return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain",
+                       SLICE_LITERAL("there is no such page\n"));
+}
+
+static void on_time(uv_timer_t *timer);
+
+static bool is_full(const struct http *http) {
+        return http->n_sockets == CONNECTIONS_MAX;
+}
+
+static void note_connection(void *userdata, struct MHD_Connection *connection, void **state,
+                            enum MHD_ConnectionNotificationCode code) {
+        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        struct http *http = userdata;
+        size_t i = 0;
+
+        (void)state;
+        if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+                if (!is_full(http))
+                        http->sockets[http->n_sockets++] = fd;
+                return;
+        }
+
+        while (i < http->n_sockets && http->sockets[i] != fd)
+                i++;
+        if (i == http->n_sockets)
+                return;
+        http->n_sockets--;
+        memmove(&http->sockets[i], &http->sockets[i + 1], (http->n_sockets - i) * sizeof(*http->sockets));
+}
+
+/* The library sees that they have ended, and closes them, when it is run again. */
+static void evict_longest(struct http *http) {
+        for (size_t i = 0; i < EVICTED_AT_ONCE; i++)
+                shutdown(http->sockets[i], SHUT_RDWR);
+}
+
+static void turn(struct http *http) {
+        uint64_t from_ns = uv_hrtime(), took_ns;
+        bool was_full = is_full(http);
+
+        MHD_run(http->daemon);
+        /* after it was full it begins to listen again when it is run; and who has just come is heard before anybody goes */
+        if (was_full || is_full(http))
+                MHD_run(http->daemon);
+        if (is_full(http))
+                evict_longest(http);
+        http->rendered = NULL;
+
+        took_ns = uv_hrtime() - from_ns;
+        http->is_resting = true;
+        uv_poll_stop(&http->poll);
+        uv_update_time(http->timer.loop);
+        uv_timer_start(&http->timer, on_time, REST_SHARE * took_ns / NS_PER_MS + 1, 0);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events) {
+        (void)status;
+        (void)events;
+        turn(poll->data);
+}
+
+/* The rest is over, or a connection has been silent for too long. */
+static void on_time(uv_timer_t *timer) {
+        struct http *http = timer->data;
+        MHD_UNSIGNED_LONG_LONG timeout_ms;
+
+        if (!http->is_resting) {
+                turn(http);
+                return;
+        }
+
+        http->is_resting = false;
+        uv_poll_start(&http->poll, UV_READABLE, on_ready);
+        if (MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES)
+                uv_timer_start(&http->timer, on_time, timeout_ms, 0);
+}
+
+/* A socket that listens there. Returns it, or -errno. */
+static int listen_at(const struct endpoint *endpoint) {
+        struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(endpoint->port) };
+        struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(endpoint->port) };
+        bool is_four = inet_pton(AF_INET, endpoint->host, &four.sin_addr) == 1;
+        const struct sockaddr *address = is_four ? (struct sockaddr *)&four : (struct sockaddr *)&six;
+        socklen_t length = is_four ? sizeof(four) : sizeof(six);
+        int fd, on = 1, r;
+
+        if (!is_four && inet_pton(AF_INET6, endpoint->host, &six.sin6_addr) != 1)
+                return -EINVAL;
+
+        fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+                return -errno;
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || bind(fd, address, length) < 0 ||
+            listen(fd, CONNECTIONS_MAX) < 0) {
+                r = -errno;
+                close(fd);
+                return r;
+        }
+        return fd;
+}
+
+static void http_cleanup(struct http **http) {
+        if (*http && (*http)->daemon)
+                MHD_stop_daemon((*http)->daemon);
+        free(*http);
+}
+
+int http_open(struct http **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
+              const struct http_page *pages, size_t n_pages, void *userdata) {
+        CLEANUP(http_cleanup) struct http *http = calloc(1, sizeof(*http));
+        const union MHD_DaemonInfo *info;
+        int fd;
+
+        if (!http)
+                return -ENOMEM;
+
+        fd = listen_at(endpoint);
+        if (fd < 0)
+                return fd;
+
+        *http = (struct http){ .pages = pages, .n_pages = n_pages, .userdata = userdata };
+        http->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, http, MHD_OPTION_LISTEN_SOCKET,
+                                        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
+                                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+                                        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)CONNECTION_TIMEOUT_S,
+                                        MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_END);
+        if (!http->daemon) {
+                close(fd);
+                return -ENOMEM;
+        }
+
+        info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        if (!info || uv_poll_init(loop, &http->poll, info->epoll_fd) < 0)
+                return -ENOMEM;
+        uv_timer_init(loop, &http->timer);
+        http->poll.data = http;
+        http->timer.data = http;
+        http->n_open_handles = 2;
+        uv_poll_start(&http->poll, UV_READABLE, on_ready);
+
+        *ret_http = take_ptr(&http);
+        return 0;
+}
+
+static void handle_closed(uv_handle_t *handle) {
+        struct http *http = handle->data;
+
+        if (--http->n_open_handles > 0)
+                return;
+        buf_deinit(&http->body);
+        free(http);
+}
+
+void http_close(struct http *http) {
+        if (!http)
+                return;
+
+        uv_close((uv_handle_t *)&http->poll, handle_closed);
+        uv_close((uv_handle_t *)&http->timer, handle_closed);
+        MHD_stop_daemon(take_ptr(&http->daemon));
+}

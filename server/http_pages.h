@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#pragma once
-
-#include "daemon.h"
-#include "io/http.h"
-
-/* What statestored serves by HTTP; their userdata is the daemon. */
-extern const struct http_page pages[];
-extern const size_t n_pages;

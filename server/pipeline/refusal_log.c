@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pipeline/refusal_log.h"
+
+#include "protocol/topics.h"
+
+/* Outcomes that are errors; others are answers like any other. */
+static const struct {
+        bool is_refusal;
+        enum log_level level; /* a warning where somebody should look at the store, or at who asks */
+} outcomes[N_OUTCOMES] = {
+        [OUTCOME_SYNTAX_ERROR] = { true, LOG_INFO },
+        [OUTCOME_UNKNOWN_COMMAND] = { true, LOG_INFO },
+        [OUTCOME_WRONG_NUMBER_OF_ARGUMENTS] = { true, LOG_INFO },
+        [OUTCOME_EMPTY_KEY] = { true, LOG_INFO },
+        [OUTCOME_MISSING_TIMESTAMP] = { true, LOG_INFO },
+        [OUTCOME_MALFORMED_TIMESTAMP] = { true, LOG_INFO },
+        [OUTCOME_TIMESTAMP_TOO_FAR] = { true, LOG_WARNING },
+        [OUTCOME_FENCE_TOO_FAR] = { true, LOG_WARNING },
+        [OUTCOME_NOT_AUTHORIZED] = { true, LOG_WARNING },
+        [OUTCOME_FENCE_REQUIRED] = { true, LOG_INFO },
+        [OUTCOME_FENCE_TOO_OLD] = { true, LOG_INFO },
+        [OUTCOME_KEY_TOO_LONG_TO_NOTIFY] = { true, LOG_INFO },
+        [OUTCOME_CLIENT_UNKNOWN] = { true, LOG_INFO },
+        [OUTCOME_QUOTA_EXCEEDED] = { true, LOG_WARNING },
+        [OUTCOME_VALUE_TOO_LARGE] = { true, LOG_WARNING },
+        [OUTCOME_REPLY_TOO_LARGE] = { true, LOG_WARNING },
+        [OUTCOME_OUT_OF_MEMORY] = { true, LOG_ERROR },
+};
+
+/* Who, what, why; up to two limits with what stands against them; the end. */
+#define N_FIELDS_MAX 10
+struct fields {
+        struct log_field list[N_FIELDS_MAX + 1];
+        size_t n;
+};
+
+static void add_text(struct fields *fields, const char *name, struct slice text) {
+        fields->list[fields->n++] = LOG_FIELD_TEXT(name, text);
+}
+
+static void add_number(struct fields *fields, const char *name, uint64_t number) {
+        fields->list[fields->n++] = LOG_FIELD_NUMBER(name, number);
+}
+
+static void add_request(struct fields *fields, const struct request *request, const char *reason) {
+        add_text(fields, "client", request->client);
+        add_text(fields, "verb", slice_from_string(verb_label(request->verb)));
+        add_text(fields, "reason", slice_from_string(reason));
+        add_number(fields, "request_bytes", request->payload.length);
+}
+
+static void add_quota(struct fields *fields, const struct engine *engine, const struct request *request) {
+        if (request->verb == VERB_KEYNOTIFY) {
+                add_number(fields, "registrations", engine_stats(engine).n_registrations);
+                add_number(fields, "max_registrations", engine_config(engine)->max_registrations);
+        } else {
+                add_number(fields, "keys", engine_stats(engine).n_keys);
+                add_number(fields, "max_keys", engine_config(engine)->max_keys);
+        }
+        add_number(fields, "bytes", engine_stats(engine).n_bytes);
+        add_number(fields, "max_bytes", engine_config(engine)->max_bytes);
+}
+
+static void add_ahead(struct fields *fields, struct hlc remote, int64_t wall_ms) {
+        add_number(fields, "ahead_ms", (uint64_t)remote.wall_ms - (uint64_t)wall_ms);
+        add_number(fields, "max_ahead_ms", CLOCK_SKEW_MAX_MS);
+}
+
+void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, const struct request *request,
+                         enum outcome outcome, struct now now) {
+        struct fields fields = { 0 };
+
+        if (!outcomes[outcome].is_refusal)
+                return;
+
+        add_request(&fields, request, outcome_name(outcome));
+        switch (outcome) {
+        case OUTCOME_NOT_AUTHORIZED:
+                add_text(&fields, "user", request->user);
+                add_text(&fields, "identity",
+                         request->connection ? SLICE_LITERAL("verified") : SLICE_LITERAL("claimed"));
+                break;
+        case OUTCOME_QUOTA_EXCEEDED:
+                add_quota(&fields, engine, request);
+                break;
+        case OUTCOME_VALUE_TOO_LARGE:
+        case OUTCOME_REPLY_TOO_LARGE:
+                add_number(&fields, "max_packet_bytes", engine_config(engine)->packets.max_bytes);
+                break;
+        case OUTCOME_TIMESTAMP_TOO_FAR:
+                add_ahead(&fields, request->timestamp, now.wall_ms);
+                break;
+        case OUTCOME_FENCE_TOO_FAR:
+                add_ahead(&fields, request->fence, now.wall_ms);
+                break;
+        case OUTCOME_MALFORMED_TIMESTAMP:
+                add_text(&fields, "timestamp", request->timestamp_text);
+                add_text(&fields, "fence", request->fence_text);
+                break;
+        case OUTCOME_FENCE_TOO_OLD:
+                add_text(&fields, "fence", request->fence_text);
+                break;
+        case OUTCOME_KEY_TOO_LONG_TO_NOTIFY:
+                add_number(&fields, "topic_bytes",
+                           topic_notify_length(request->client.length, request->key.length));
+                add_number(&fields, "max_topic_bytes", TOPIC_LENGTH_MAX);
+                break;
+        default:
+                break;
+        }
+        log_limited_fields(&log->outcomes[outcome], outcomes[outcome].level, "request refused", fields.list);
+}
+
+void refusal_log_fault(struct refusal_log *log, const struct invocation *invocation) {
+        struct fields fields = { 0 };
+
+        add_request(&fields, &invocation->request, envelope_fault_label(invocation->fault));
+        add_text(&fields, "value", invocation->fault_value);
+        log_limited_fields(&log->faults[invocation->fault], LOG_INFO, "request refused", fields.list);
+}
+
+void refusal_log_unanswerable(struct refusal_log *log, const struct request *request) {
+        bool has_topic = request->response_topic.data;
+        struct fields fields = { 0 };
+
+        add_request(&fields, request,
+                    has_topic ? "its response topic is not allowed" : "it has no response topic");
+        if (has_topic)
+                add_text(&fields, "response_topic", request->response_topic);
+        log_limited_fields(&log->unanswerable, LOG_WARNING, "request not executed", fields.list);
+}

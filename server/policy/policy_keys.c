@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A line's text becomes parts: what is a pattern, what is taken literally, and who is put between. */
+
+#include "policy/internal.h"
+
+static const struct placeholder {
+        struct slice text;
+        int part;
+} placeholders[] = {
+        { SLICE_LITERAL("{client}"), PART_CLIENT },
+        { SLICE_LITERAL("{user}"), PART_USER },
+};
+
+static const struct placeholder *placeholder_at(struct slice text) {
+        for (size_t i = 0; i < sizeof(placeholders) / sizeof(placeholders[0]); i++)
+                if (slice_starts_with(text, placeholders[i].text))
+                        return &placeholders[i];
+        return NULL;
+}
+
+/* {word}: somebody means a placeholder that there is not. */
+static bool looks_like_placeholder(struct slice text) {
+        size_t at = 1;
+
+        while (at < text.length && ((text.data[at] >= 'a' && text.data[at] <= 'z') || text.data[at] == '_' ||
+                                    text.data[at] == '-' || (text.data[at] >= 'A' && text.data[at] <= 'Z')))
+                at++;
+        return text.data[0] == '{' && at > 1 && at < text.length && text.data[at] == '}';
+}
+
+static bool has_placeholder(struct slice text) {
+        for (; text.length > 0; text = (struct slice){ text.data + 1, text.length - 1 })
+                if (placeholder_at(text))
+                        return true;
+        return false;
+}
+
+static void add_text(struct policy_keys *keys, struct slice text, bool is_pattern) {
+        if (text.length > 0)
+                keys->parts[keys->n_parts++] =
+                        (struct policy_part){ is_pattern ? PART_PATTERN : PART_LITERAL, text };
+}
+
+/* Bytes of the item of a pattern at the beginning of text. */
+static enum policy_outcome take_item(struct slice text, bool is_pattern, size_t *ret_length) {
+        *ret_length = 1;
+        if (!is_pattern || text.data[0] != '[')
+                return looks_like_placeholder(text) ? POLICY_UNKNOWN_PLACEHOLDER : POLICY_DONE;
+
+        *ret_length = glob_class_length(text);
+        if (*ret_length == 0)
+                return POLICY_OPEN_CLASS;
+        return has_placeholder((struct slice){ text.data, *ret_length }) ? POLICY_PLACEHOLDER_IN_CLASS
+                                                                         : POLICY_DONE;
+}
+
+static enum policy_outcome find_parts(struct policy_keys *keys, bool is_pattern) {
+        struct slice rest = keys->text, before = { rest.data, 0 };
+        size_t n_placeholders = 0, length;
+        enum policy_outcome outcome;
+
+        while (rest.length > 0) {
+                const struct placeholder *placeholder = placeholder_at(rest);
+
+                if (placeholder) {
+                        if (n_placeholders++ == POLICY_PLACEHOLDERS_MAX)
+                                return POLICY_TOO_MANY_PLACEHOLDERS;
+                        add_text(keys, before, is_pattern);
+                        keys->parts[keys->n_parts++] =
+                                (struct policy_part){ .kind = placeholder->part, .text = { NULL, 0 } };
+                        length = placeholder->text.length;
+                        before = (struct slice){ rest.data + length, 0 };
+                } else {
+                        outcome = take_item(rest, is_pattern, &length);
+                        if (outcome != POLICY_DONE)
+                                return outcome;
+                        before.length += length;
+                }
+                rest = (struct slice){ rest.data + length, rest.length - length };
+        }
+        add_text(keys, before, is_pattern);
+        keys->has_placeholders = n_placeholders > 0;
+        return POLICY_DONE;
+}
+
+/* Up to the first byte that means more than itself. */
+static struct slice literal_prefix(const struct policy_part *part) {
+        struct slice prefix = part->text;
+
+        if (part->kind == PART_PATTERN)
+                for (size_t i = 0; i < prefix.length; i++)
+                        if (memchr("*?[", prefix.data[i], 3))
+                                prefix.length = i;
+        return prefix;
+}
+
+/* From behind the last byte that means more than itself, or may be of a class. */
+static struct slice literal_suffix(const struct policy_part *part) {
+        struct slice suffix = part->text;
+
+        if (part->kind == PART_PATTERN)
+                for (size_t i = 0; i < part->text.length; i++)
+                        if (memchr("*?]", part->text.data[i], 3))
+                                suffix =
+                                        (struct slice){ part->text.data + i + 1, part->text.length - i - 1 };
+        return suffix;
+}
+
+enum policy_outcome policy_keys_parse(struct policy_keys *keys, enum policy_keys_kind kind) {
+        enum policy_outcome outcome;
+
+        if (keys->text.length == 0)
+                return POLICY_EMPTY;
+
+        if (kind == POLICY_BINARY) {
+                keys->parts[keys->n_parts++] = (struct policy_part){ PART_LITERAL, keys->text };
+        } else {
+                if (!slice_is_utf8(keys->text))
+                        return POLICY_NOT_UTF8;
+                outcome = find_parts(keys, kind == POLICY_PATTERN);
+                if (outcome != POLICY_DONE)
+                        return outcome;
+        }
+
+        keys->prefix = literal_prefix(&keys->parts[0]);
+        keys->suffix = literal_suffix(&keys->parts[keys->n_parts - 1]);
+        keys->is_prefix_all = keys->n_parts == 1 && keys->prefix.length == keys->text.length;
+        return POLICY_DONE;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "records/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/system_clock.h"
+#include "protocol/companion.h"
+#include "protocol/topics.h"
+#include "records/recording.h"
+
+/* Lines that are written though nobody has asked for it yet. */
+#define GATHERED_MAX ((size_t)1 << 20)
+
+struct recorder {
+        char *name;
+        int fd;
+        struct buf lines; /* whole ones */
+        uint64_t n_gathered;
+        bool has_requests; /* among them */
+        bool is_failing;   /* and logged */
+        uint64_t n_left_out;
+};
+
+/* Why other users could read what is written to this file; NULL: they cannot. A device is as its administrator made it. */
+static const char *find_exposure(int fd) {
+        struct stat status;
+
+        if (fstat(fd, &status) < 0)
+                return strerror(errno);
+        if (S_ISCHR(status.st_mode))
+                return NULL;
+        if (status.st_uid != geteuid())
+                return "it belongs to another user: name a file of the store's own";
+        if (status.st_mode & (S_IRWXG | S_IRWXO))
+                return "its mode lets other users in, and a recording has all keys and values: chmod 600 it";
+        return NULL;
+}
+
+/* Logs why the file cannot be used. */
+static int open_file(const char *file) {
+        /* O_NONBLOCK: a pipe without a reader is refused, not waited for */
+        int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC,
+                      S_IRUSR | S_IWUSR);
+        const char *fault;
+        int r = fd < 0 ? -errno : -EPERM;
+
+        if (r == -ELOOP)
+                fault = "it is a symbolic link: name the file itself";
+        else
+                fault = fd < 0 ? strerror(-r) : find_exposure(fd);
+        if (!fault)
+                return fd;
+
+        log_error("cannot start: --record %s: %s", LOG_TEXT(slice_from_string(file)), fault);
+        if (fd >= 0)
+                close(fd);
+        return r;
+}
+
+int recorder_open(struct recorder **ret_recorder, const char *file) {
+        struct recorder *recorder = calloc(1, sizeof(*recorder));
+        int r;
+
+        if (!recorder)
+                return -ENOMEM;
+
+        recorder->name = strdup(file);
+        recorder->fd = recorder->name ? open_file(file) : -ENOMEM;
+        if (recorder->fd < 0) {
+                r = recorder->fd;
+                recorder_close(recorder);
+                return r;
+        }
+
+        recording_append(&recorder->lines, RECORDED_START, NULL, system_clock_wall_ms());
+        recorder->n_gathered = 1;
+        log_info("requests and answers, with all keys and values, are recorded in %s",
+                 LOG_TEXT(slice_from_string(file)));
+        *ret_recorder = recorder;
+        return 0;
+}
+
+struct recorder *recorder_close(struct recorder *recorder) {
+        if (!recorder)
+                return NULL;
+
+        recorder_flush(recorder);
+        if (recorder->fd >= 0)
+                close(recorder->fd);
+        buf_deinit(&recorder->lines);
+        free(recorder->name);
+        free(recorder);
+        return NULL;
+}
+
+/* What was gathered goes to the file as a whole, or not at all. */
+static int write_lines(struct recorder *recorder) {
+        size_t n_written = 0;
+        int r;
+
+        if (buf_failed(&recorder->lines))
+                return -ENOMEM;
+        while (n_written < recorder->lines.length) {
+                ssize_t n = write(recorder->fd, recorder->lines.data + n_written,
+                                  recorder->lines.length - n_written);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0) {
+                        r = -errno;
+                        if (n_written > 0 &&
+                            ftruncate(recorder->fd, lseek(recorder->fd, 0, SEEK_END) - (off_t)n_written) < 0)
+                                log_error("%s may have half a line in it: %s",
+                                          LOG_TEXT(slice_from_string(recorder->name)), strerror(errno));
+                        return r;
+                }
+                n_written += (size_t)n;
+        }
+        return 0;
+}
+
+void recorder_flush(struct recorder *recorder) {
+        int r;
+
+        if (!recorder || recorder->n_gathered == 0)
+                return;
+
+        r = write_lines(recorder);
+        if (r < 0) {
+                if (!recorder->is_failing)
+                        log_error("cannot record in %s: %s; requests are served, and lines left out",
+                                  LOG_TEXT(slice_from_string(recorder->name)), strerror(-r));
+                recorder->n_left_out += recorder->n_gathered;
+        } else if (recorder->is_failing) {
+                log_warning("recording in %s goes on; %" PRIu64 " lines were left out",
+                            LOG_TEXT(slice_from_string(recorder->name)), recorder->n_left_out);
+                recorder->n_left_out = 0;
+        }
+        recorder->is_failing = r < 0;
+        recorder->n_gathered = 0;
+        recorder->has_requests = false;
+        buf_reset(&recorder->lines);
+}
+
+void recorder_flush_requests(struct recorder *recorder) {
+        if (recorder && recorder->has_requests)
+                recorder_flush(recorder);
+}
+
+static void gather(struct recorder *recorder, enum recorded_type type, const struct message *message) {
+        recording_append(&recorder->lines, type, message, system_clock_wall_ms());
+        recorder->n_gathered++;
+        recorder->has_requests |= type == RECORDED_REQUEST;
+        if (recorder->lines.length > GATHERED_MAX)
+                recorder_flush(recorder);
+}
+
+void recorder_received(struct recorder *recorder, const struct message *message) {
+        if (recorder && slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_SERVICE "/")))
+                gather(recorder, RECORDED_REQUEST, message);
+}
+
+void recorder_sent(struct recorder *recorder, const struct message *message) {
+        struct message notification;
+
+        if (!recorder)
+                return;
+        notification = *message;
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER))) {
+                notification.topic = message->response_topic;
+                notification.response_topic = (struct slice){ 0 };
+                notification.correlation_data = (struct slice){ 0 };
+                gather(recorder, RECORDED_NOTIFICATION, &notification);
+        } else if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
+                gather(recorder, RECORDED_NOTIFICATION, message);
+        } else if (!slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL))) {
+                gather(recorder, RECORDED_ANSWER, message);
+        }
+}

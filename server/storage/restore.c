@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "storage/restore.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+/* Longer than that no answer is remembered, wherever the system clock has gone since it was given. */
+#define REMEMBERED_MAX_NS ((ENGINE_REMEMBERED_MAX_S + 1) * INT64_C(1000000000))
+
+struct restore {
+        const struct engine_config *config;
+        struct storage_header header;
+        struct engine *engine;
+        struct now now;
+};
+
+static void restore_deinit(struct restore *restore) {
+        engine_free(restore->engine);
+}
+
+static int take_header(void *userdata, const struct storage_header *header) {
+        struct restore *restore = userdata;
+        struct engine_config config = *restore->config;
+        int r;
+
+        /* versions that were given bear it */
+        if (*header->node_id && config.node_id.data &&
+            !slice_equal(config.node_id, slice_from_string(header->node_id))) {
+                log_error("what is stored was written with the node id \"%s\": use --node-id %s",
+                          LOG_TEXT(slice_from_string(header->node_id)),
+                          LOG_TEXT(slice_from_string(header->node_id)));
+                return -EBADMSG;
+        }
+        if (!config.node_id.data)
+                config.node_id =
+                        *header->node_id ? slice_from_string(header->node_id) : SLICE_LITERAL("StateStore");
+        config.digest_key = header->digest_key;
+        r = engine_new(&restore->engine, &config);
+        if (r < 0)
+                return r;
+
+        restore->header = *header;
+        engine_restore_clock(restore->engine, header->clock, header->n_departures);
+        return 0;
+}
+
+static int take_entry(void *userdata, struct slice key, struct slice value, struct version version,
+                      int64_t deadline_ns, const struct hlc *fence) {
+        struct restore *restore = userdata;
+
+        return engine_restore_entry(restore->engine, key, value, version, deadline_ns, fence);
+}
+
+static int take_registration(void *userdata, struct slice client, struct slice user, struct slice key,
+                             uint64_t connection) {
+        struct restore *restore = userdata;
+
+        return engine_restore_registration(restore->engine, client, user, key, connection);
+}
+
+static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
+                       struct remembered_answer answer, int64_t deadline_ns) {
+        struct restore *restore = userdata;
+
+        if (deadline_ns > restore->now.mono_ns + REMEMBERED_MAX_NS)
+                deadline_ns = restore->now.mono_ns + REMEMBERED_MAX_NS;
+        return engine_restore_answer(restore->engine, slot, digest, answer, deadline_ns);
+}
+
+static void say_progress(void *userdata, uint64_t n_rows) {
+        (void)userdata;
+        log_info("%" PRIu64 " rows loaded", n_rows);
+}
+
+int restore_engine(struct engine **ret_engine, struct storage_header *ret_header, struct storage *storage,
+                   const struct engine_config *config, struct now now) {
+        CLEANUP(restore_deinit) struct restore restore = { .config = config, .now = now };
+        struct storage_sink sink = {
+                .header = take_header,
+                .entry = take_entry,
+                .registration = take_registration,
+                .answer = take_answer,
+                .progress = say_progress,
+                .userdata = &restore,
+        };
+        int r;
+
+        r = storage_load(storage, &sink, now);
+        if (r < 0)
+                return r;
+
+        *ret_header = restore.header;
+        *ret_engine = take_ptr(&restore.engine);
+        return 0;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "storage/sqlite/data_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+
+int directory_open(struct directory *directory, const char *path) {
+        struct directory opened = { .fd = -1, .lock_fd = -1 };
+        int r = 0;
+
+        opened.path = strdup(path);
+        if (!opened.path || asprintf(&opened.database, "%s/%s", path, DIRECTORY_DATABASE) < 0)
+                r = -ENOMEM;
+        if (r == 0)
+                opened.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (r == 0 && opened.fd < 0)
+                r = -errno;
+        if (r < 0) {
+                directory_close(&opened);
+                return r;
+        }
+
+        *directory = opened;
+        return 0;
+}
+
+void directory_close(struct directory *directory) {
+        if (directory->path && directory->lock_fd >= 0)
+                close(directory->lock_fd);
+        if (directory->path && directory->fd >= 0)
+                close(directory->fd);
+        free(directory->path);
+        free(directory->database);
+        *directory = (struct directory){ .fd = -1, .lock_fd = -1 };
+}
+
+int directory_sync(const struct directory *directory) {
+        return fsync(directory->fd) < 0 ? -errno : 0;
+}
+
+/* A name is safe once the directory that it stands in is. */
+static int sync_parent(const struct directory *directory) {
+        int fd, r;
+
+        fd = openat(directory->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return errno == EACCES ? 0 : -errno; /* not ours to read, nor to sync */
+
+        r = fsync(fd) < 0 ? -errno : 0;
+        close(fd);
+        return r;
+}
+
+int directory_make(struct directory *directory, const char *path) {
+        bool is_new = mkdir(path, S_IRWXU) == 0;
+        int r;
+
+        if (!is_new && errno != EEXIST)
+                return -errno;
+
+        r = directory_open(directory, path);
+        if (r < 0 || !is_new)
+                return r;
+
+        r = sync_parent(directory);
+        if (r < 0)
+                directory_close(directory);
+        return r;
+}
+
+/* Where that is not possible, as on some file systems of other machines, it stays ours. */
+static void give_to_owner(int directory_fd, int fd) {
+        struct stat directory, file;
+
+        if (geteuid() != 0 || fstat(directory_fd, &directory) < 0 || fstat(fd, &file) < 0)
+                return;
+        if (file.st_uid == 0 && file.st_nlink == 1 && fchown(fd, directory.st_uid, directory.st_gid) < 0)
+                errno = 0;
+}
+
+int directory_open_file(int directory_fd, const char *name) {
+        int fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+
+        if (fd < 0)
+                return -errno;
+        give_to_owner(directory_fd, fd);
+        return fd;
+}
+
+static pid_t read_holder(int fd) {
+        char text[PARSE_UINT64_DIGITS_MAX + 1];
+        ssize_t length = pread(fd, text, sizeof(text), 0);
+        struct slice rest;
+        uint64_t holder;
+
+        if (length <= 0 ||
+            parse_uint64(slice_split((struct slice){ (uint8_t *)text, (size_t)length }, '\n', &rest),
+                         &holder) < 0 ||
+            holder > INT32_MAX)
+                return 0;
+        return (pid_t)holder;
+}
+
+#define LOCK_TRIES 100 /* a second */
+
+/* A process that was killed has its lock until the kernel is done with it: one that is started in its place waits. */
+static int take_lock(int fd, enum patience patience) {
+        const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+
+        for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (errno != EWOULDBLOCK)
+                        return -errno;
+                if (i == LOCK_TRIES || patience == WAIT_NOT)
+                        return -EBUSY;
+                nanosleep(&pause, NULL);
+        }
+        return 0;
+}
+
+int directory_lock(struct directory *directory, enum patience patience, pid_t *ret_holder) {
+        int fd, r;
+
+        fd = directory_open_file(directory->fd, DIRECTORY_LOCK);
+        if (fd < 0)
+                return fd;
+
+        r = take_lock(fd, patience);
+        if (r < 0) {
+                if (r == -EBUSY)
+                        *ret_holder = read_holder(fd);
+                close(fd);
+                return r;
+        }
+
+        /* only people read it: a full disk must not keep us from the lock */
+        if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
+                errno = 0;
+        directory->lock_fd = fd;
+        return 0;
+}
+
+bool directory_has(const struct directory *directory, const char *name) {
+        struct stat status;
+
+        return fstatat(directory->fd, name, &status, 0) == 0 && status.st_size > 0;
+}

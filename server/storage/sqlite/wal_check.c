@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "storage/sqlite/wal_check.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define MAGIC          UINT32_C(0x377F0682) /* the lowest bit: checksums read big-endian words */
+#define FORMAT_VERSION 3007000
+#define HEADER_LENGTH  32
+#define FRAME_HEADER   24
+#define SALTS_OFFSET   16 /* in the header */
+
+struct checksum {
+        uint32_t first, second;
+};
+
+struct frame {
+        bool is_ours;   /* of the log's present use, by its salts */
+        bool is_commit; /* the last one of its transaction */
+        struct checksum stored;
+};
+
+struct wal {
+        int fd;
+        uint32_t page_size;
+        uint64_t n_frames;
+        bool is_big_endian;
+        uint8_t header[HEADER_LENGTH];
+        uint8_t *bytes; /* of the frame that was read last */
+};
+
+static uint32_t read_be32(const uint8_t *bytes) {
+        uint32_t number;
+
+        memcpy(&number, bytes, sizeof(number));
+        return be32toh(number);
+}
+
+static struct checksum read_checksum(const uint8_t *bytes) {
+        return (struct checksum){ read_be32(bytes), read_be32(bytes + 4) };
+}
+
+static bool checksum_equal(struct checksum a, struct checksum b) {
+        return a.first == b.first && a.second == b.second;
+}
+
+/* length: a multiple of 8. */
+static struct checksum add_checksum(struct checksum sum, bool is_big_endian, const uint8_t *bytes,
+                                    size_t length) {
+        for (size_t i = 0; i < length; i += 8) {
+                uint32_t words[2];
+
+                memcpy(words, bytes + i, sizeof(words));
+                sum.first += (is_big_endian ? be32toh(words[0]) : le32toh(words[0])) + sum.second;
+                sum.second += (is_big_endian ? be32toh(words[1]) : le32toh(words[1])) + sum.first;
+        }
+        return sum;
+}
+
+static int read_all(int fd, uint8_t *bytes, size_t length, uint64_t offset) {
+        while (length > 0) {
+                ssize_t n = pread(fd, bytes, length, (off_t)offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+                bytes += n;
+                offset += (uint64_t)n;
+                length -= (size_t)n;
+        }
+        return 0;
+}
+
+static uint64_t frame_offset(const struct wal *wal, uint64_t index) {
+        return HEADER_LENGTH + index * (FRAME_HEADER + wal->page_size);
+}
+
+static int read_frame(struct wal *wal, uint64_t index, struct frame *ret_frame) {
+        int r;
+
+        r = read_all(wal->fd, wal->bytes, FRAME_HEADER + wal->page_size, frame_offset(wal, index));
+        if (r < 0)
+                return r;
+
+        *ret_frame = (struct frame){
+                .is_ours = memcmp(wal->bytes + 8, wal->header + SALTS_OFFSET, 8) == 0,
+                .is_commit = read_be32(wal->bytes + 4) != 0,
+                .stored = read_checksum(wal->bytes + 16),
+        };
+        return 0;
+}
+
+/* What the checksum of the frame that was read last should be, after `before`. */
+static struct checksum frame_checksum(const struct wal *wal, struct checksum before) {
+        struct checksum sum = add_checksum(before, wal->is_big_endian, wal->bytes, 8);
+
+        return add_checksum(sum, wal->is_big_endian, wal->bytes + FRAME_HEADER, wal->page_size);
+}
+
+/* Follows the log as SQLite does. *ret_broken is the first frame that is not whole; *ret_before what led there. */
+static int follow(struct wal *wal, struct wal_summary *summary, uint64_t *ret_broken,
+                  struct checksum *ret_before) {
+        struct checksum sum = read_checksum(wal->header + 24);
+        uint64_t index;
+
+        for (index = 0; index < wal->n_frames; index++) {
+                struct checksum expected;
+                struct frame frame;
+                int r;
+
+                r = read_frame(wal, index, &frame);
+                if (r < 0)
+                        return r;
+                expected = frame_checksum(wal, sum);
+                if (!frame.is_ours || read_be32(wal->bytes) == 0 || !checksum_equal(frame.stored, expected))
+                        break;
+                sum = expected;
+                if (frame.is_commit)
+                        summary->n_committed = (uint32_t)index + 1;
+        }
+
+        *ret_broken = index;
+        *ret_before = sum;
+        return 0;
+}
+
+/*
+ * Whether a frame at or behind the broken one ends a transaction, and the next one carries on from it. The broken
+ * frame itself may be whole but for its own checksum or salts: what these should be counts too.
+ */
+static int is_damage(struct wal *wal, uint64_t broken, struct checksum before, bool *ret_is_damage) {
+        struct checksum candidates[2] = { 0 };
+        bool was_commit = false;
+
+        for (uint64_t index = broken; index < wal->n_frames; index++) {
+                struct frame frame;
+                int r;
+
+                r = read_frame(wal, index, &frame);
+                if (r < 0)
+                        return r;
+                if (index > broken && !frame.is_ours)
+                        was_commit = false; /* left from an earlier use */
+
+                for (size_t i = 0; i < 2 && was_commit; i++)
+                        if (checksum_equal(frame.stored, frame_checksum(wal, candidates[i]))) {
+                                *ret_is_damage = true;
+                                return 0;
+                        }
+
+                candidates[0] = frame.stored;
+                candidates[1] = index == broken ? frame_checksum(wal, before) : frame.stored;
+                was_commit = frame.is_commit && (frame.is_ours || index == broken);
+        }
+
+        *ret_is_damage = false;
+        return 0;
+}
+
+static bool header_is_valid(struct wal *wal) {
+        uint32_t magic = read_be32(wal->header);
+        struct checksum sum = { 0 };
+
+        wal->is_big_endian = magic & 1;
+        return (magic & ~UINT32_C(1)) == MAGIC && read_be32(wal->header + 4) == FORMAT_VERSION &&
+               read_be32(wal->header + 8) == wal->page_size &&
+               checksum_equal(add_checksum(sum, wal->is_big_endian, wal->header, 24),
+                              read_checksum(wal->header + 24));
+}
+
+int wal_check(int fd, uint32_t page_size, struct wal_summary *ret_summary) {
+        struct wal wal = { .fd = fd, .page_size = page_size };
+        CLEANUP(cleanup_free) uint8_t *bytes = NULL;
+        struct wal_summary summary = { 0 };
+        struct checksum before;
+        struct stat status;
+        bool damage;
+        uint64_t broken;
+        int r;
+
+        if (fstat(fd, &status) < 0)
+                return -errno;
+        if (status.st_size < HEADER_LENGTH) {
+                *ret_summary = summary;
+                return WAL_SOUND;
+        }
+
+        bytes = malloc(FRAME_HEADER + page_size);
+        if (!bytes)
+                return -ENOMEM;
+        wal.bytes = bytes;
+        wal.n_frames = ((uint64_t)status.st_size - HEADER_LENGTH) / (FRAME_HEADER + page_size);
+        r = read_all(fd, wal.header, sizeof(wal.header), 0);
+        if (r < 0)
+                return r;
+
+        memcpy(summary.salts, wal.header + SALTS_OFFSET, sizeof(summary.salts));
+        if (header_is_valid(&wal)) {
+                r = follow(&wal, &summary, &broken, &before);
+                if (r == 0)
+                        r = is_damage(&wal, broken, before, &damage);
+                if (r < 0)
+                        return r;
+                summary.damaged_offset = damage ? frame_offset(&wal, broken) : 0;
+        }
+
+        *ret_summary = summary;
+        return summary.damaged_offset > 0 ? WAL_DAMAGED : WAL_SOUND;
+}

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients can try against the protocol between store and plugin: each row of the table in common/protocol/companion.h."""
+
+import subprocess
+import urllib.request
+
+import paho.mqtt.client as paho
+import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from support import companion, hlc, resp
+from support.broker import free_port, passwords
+from support.client import INVOKE
+from support.connection import NOT_AUTHORIZED
+from support.plugin import CONTROL, PLUGIN, SYS, Peer
+from support.process import wait_until
+from support.wire_client import WireClient
+
+POLICY = """
+[operator]
+access = readwrite
+user = operator
+pattern = *
+
+[settings]
+access = read
+any = yes
+pattern = settings/*
+"""
+
+USERS = {"statestored": "of the store", "operator": "of the operator", "alice": "of alice"}
+
+# A plugin whose SUCCESS ends the authentication before any other plugin is asked.
+ONE_THAT_ACCEPTS_EVERYBODY = """
+int mosquitto_callback_register(void *, int, int (*)(int, void *, void *), const void *, void *);
+int mosquitto_plugin_version(int n, const int *versions) { return 5; }
+static int on_basic_auth(int event, void *event_data, void *data) { return 0; }
+int mosquitto_plugin_init(void *id, void **data, void *options, int n)
+{ return mosquitto_callback_register(id, 3, on_basic_auth, 0, 0); }
+int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
+"""
+
+
+class Guarded:
+    """A broker that authenticates and a store with a policy, as the README's "In production" has them."""
+
+    def __init__(self, site, directory):
+        self.site = site
+        self.directory = directory
+        self.http_port = free_port()
+        (directory / "policy.conf").write_text(POLICY)
+        (directory / "store-password").write_text(USERS["statestored"])
+
+    def start_store(self, *flags):
+        self.site.start_store("--user", "statestored", "--password-file", self.directory / "store-password",
+                              "--policy", self.directory / "policy.conf", "--http-listen", f"127.0.0.1:{self.http_port}", *flags)
+        return self
+
+    def page(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/{path}") as answer:
+            return answer.read().decode()
+
+    def wait_until_dropped(self, reason, n=1):
+        line = f'statestore_dropped_total{{cause="{reason}"}} {n}'
+        wait_until(lambda: line in self.page("metrics"), line)
+
+    def spy(self):
+        """What it reads somebody could read who reads the store's session."""
+        spy = self.connect("statestored", "spy")
+        assert spy.subscribe(INVOKE) == 1
+        return spy
+
+    def connect(self, user, client_id=None, kind=WireClient, **more):
+        return self.site.connect(client_id, kind, username=user, password=USERS[user], **more)
+
+
+def rules_of_the_readme(directory):
+    return ["allow_anonymous false", f"password_file {passwords(directory, **USERS)}",
+            "plugin_opt_statestored_username statestored"]
+
+
+@pytest.fixture
+def guarded(make_site, tmp_path):
+    return Guarded(make_site(*rules_of_the_readme(tmp_path)), tmp_path)
+
+
+@pytest.fixture
+def unguarded(make_site, tmp_path):
+    """Another plugin authenticates, before ours is asked."""
+    other = tmp_path / "accepts.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", other, "-"],
+                   input=ONE_THAT_ACCEPTS_EVERYBODY.encode(), check=True)
+    return Guarded(make_site(f"plugin {other}", f"plugin {PLUGIN}", "plugin_opt_statestored_username statestored",
+                             "plugin_opt_undecided allow", plugin=False), tmp_path)
+
+
+def will_properties(message):
+    """Of a will that repeats this message."""
+    properties = Properties(PacketTypes.WILLMESSAGE)
+    properties.UserProperty = message.user
+    properties.ResponseTopic = message.response_topic
+    properties.CorrelationData = message.correlation
+    return properties.pack()
+
+
+def leave_will(guarded, payload, properties):
+    """Alice's."""
+    ghost = guarded.connect("alice", will=(INVOKE, payload), will_properties=properties)
+    ghost.cut()
+    guarded.site.broker.wait_for_log(rf"[Cc]lient {ghost.id}\b.*(closed|disconnect)")
+
+
+def set_admin(user):
+    """A request in the operator's name, as the store would get it."""
+    properties = Properties(PacketTypes.WILLMESSAGE)
+    properties.UserProperty = [("__ts", str(hlc.Clock("alice").now())), ("__srcId", "operator-1"), *user]
+    properties.ResponseTopic = "clients/operator-1/answers"
+    properties.CorrelationData = b"forged"
+    return resp.request("SET", "settings/admin", "alice"), properties.pack()
+
+
+def identity_of_the_operator(proof):
+    return [("statestore-mac", proof), ("statestore-seal", proof), ("statestore-client-id", "operator-1"),
+            ("statestore-username", "operator")]
+
+
+def delete_admin(operator):
+    """Without a timestamp, and with a short Correlation Data: nothing but its sequence tells a copy."""
+    operator.publish(INVOKE, resp.request("DEL", "settings/admin"), ResponseTopic=operator.response_topic,
+                     CorrelationData=b"1")
+    return operator.answer_to(b"1").payload
+
+
+# The store's session
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["store runs", "store does not run yet"])
+def test_no_other_user_connects_with_the_stores_client_id(guarded, is_running):
+    if is_running:
+        guarded.start_store()
+    for more in ({"user": "alice"}, {"user": "operator"}):
+        for clean_start in (True, False):
+            with pytest.raises(AssertionError, match="refused: 0x87"):
+                guarded.connect(client_id="statestored", clean_start=clean_start, **more)
+
+    if not is_running:
+        guarded.start_store()
+    assert guarded.connect("operator").ask("SET", "settings/admin", 1) == b"+OK\r\n"
+    assert "another client has connected with our client id" not in guarded.site.store.log()
+    assert "refused a client with the store's client id" in guarded.site.broker.log()
+
+
+def test_a_client_id_that_only_begins_like_the_stores_is_free(guarded):
+    guarded.start_store()
+    for client_id in ("statestored-2", "statestore", "Statestored"):
+        assert guarded.connect("alice", client_id).ask("GET", "settings/admin") == b"$-1\r\n"
+
+
+def stolen_messages(guarded):
+    """A store is cut off before it has acknowledged what the plugin tells it, and alice is there first."""
+    victim = Peer(guarded.site.broker.port, "statestored", clean_start=False, session_expiry=3600,
+                  username="statestored", password=USERS["statestored"])
+    assert victim.subscribe(INVOKE) == 1
+    hello = victim.encode_publish(CONTROL + "hello", companion.KEY_SIZE * b"k" + b"instance",
+                                  CorrelationData=victim.numbered(victim.run))
+    victim.send(hello)
+    victim.acknowledgement()
+    seen = guarded.site.broker.log()
+    victim.cut()
+    guarded.site.broker.wait_for_log(r"[Cc]lient statestored\b.*(closed|disconnect)", after=len(seen))
+    thief = guarded.connect("alice", "statestored", clean_start=False, session_expiry=3600)
+    stolen = thief.messages()
+    thief.cut()
+    return stolen
+
+
+def test_a_thief_of_the_stores_session_learns_no_key_and_forges_nobody(unguarded):
+    stolen = stolen_messages(unguarded)
+    [welcome] = [message for message in stolen if message.topic == SYS + "welcome"]
+    unguarded.start_store()
+    operator = unguarded.connect("operator", "operator-1")
+
+    line = "".join(char for char in welcome.payload.split(b"\n")[0].decode("latin-1") if "!" <= char <= "~")
+    wills = [line + ":1", "1:1:" + "0" * 32, "1:1:" + line[:32]]
+    for proof in wills:
+        leave_will(unguarded, *set_admin(identity_of_the_operator(proof)))
+
+    assert operator.ask("GET", "settings/admin") == b"$-1\r\n"
+    unguarded.wait_until_dropped("unverified", len(wills))
+    assert b"forged" not in {message.correlation for message in operator.messages()}
+
+
+def test_a_store_whose_client_id_nothing_guards_says_so(unguarded):
+    unguarded.start_store()
+    unguarded.site.store.wait_for_log("client id .* is not guarded")
+
+
+def test_a_store_whose_client_id_is_guarded_says_nothing(guarded):
+    guarded.start_store()
+    assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
+    assert "not guarded" not in guarded.site.store.log()
+
+
+# Copies of a request
+
+
+@pytest.mark.parametrize("flags", [(), ("--data-dir", "data")], ids=["memory", "data"])
+@pytest.mark.parametrize("restart", [None, "store", "broker"])
+def test_a_copied_request_is_not_executed_again(guarded, tmp_path, flags, restart):
+    guarded.start_store(*(tmp_path / flag if flag == "data" else flag for flag in flags))
+    operator, spy = guarded.connect("operator"), guarded.spy()
+    assert operator.ask("SET", "settings/admin", 1) == b"+OK\r\n"
+    assert delete_admin(operator) == b":1\r\n"
+    copied = spy.message(INVOKE), spy.message(INVOKE)
+    if restart == "store":
+        guarded.site.store.kill()
+        guarded.site.store.start()
+    elif restart == "broker":
+        seen = len(guarded.site.store.log())
+        guarded.site.broker.kill()
+        guarded.site.broker.start_again()
+        guarded.site.store.wait_for_log("ready: serving", after=seen)
+    operator = guarded.connect("operator")
+    assert operator.ask("SET", "settings/admin", 2) == b"+OK\r\n"
+
+    for message in copied:
+        leave_will(guarded, message.payload, will_properties(message))
+
+    guarded.wait_until_dropped("unverified" if restart == "broker" else "repeated", 2)
+    assert operator.ask("GET", "settings/admin") == b"$1\r\n2\r\n"
+
+
+def test_a_copy_that_waits_for_a_store_with_data_is_not_executed_again(guarded, tmp_path):
+    guarded.start_store("--data-dir", tmp_path / "data")
+    operator, spy = guarded.connect("operator"), guarded.spy()
+    operator.ask("SET", "settings/admin", 1)
+    assert delete_admin(operator) == b":1\r\n"
+    _, copied = spy.message(INVOKE), spy.message(INVOKE)
+    operator.ask("SET", "settings/admin", 2)
+    guarded.site.store.kill()
+    leave_will(guarded, copied.payload, will_properties(copied))
+
+    guarded.site.store.start()
+
+    assert operator.ask("GET", "settings/admin") == b"$1\r\n2\r\n"
+    guarded.wait_until_dropped("repeated")
+
+
+@pytest.mark.parametrize("part", ["payload", "user", "response_topic", "correlation"])
+def test_a_changed_request_is_not_executed(guarded, part):
+    """Alice has a request of the operator's that the store has not seen, and changes it."""
+    guarded.start_store()
+    operator, spy = guarded.connect("operator", "operator-1"), guarded.spy()
+    with guarded.site.store.paused():
+        operator.begin("SET", "settings/admin", 1)
+        message = spy.message(INVOKE)
+        changed = {"payload": resp.request("SET", "settings/admin", "alice"), "user": message.user[1:],
+                   "response_topic": "clients/alice/answers", "correlation": b"another"}
+        setattr(message, part, changed[part])
+        leave_will(guarded, message.payload, will_properties(message))
+
+    guarded.wait_until_dropped("unverified")
+    assert operator.ask("GET", "settings/admin") == b"$1\r\n1\r\n"
+
+
+# Wills
+
+
+@pytest.mark.parametrize("user", [[], identity_of_the_operator("1:1:" + "0" * 32)], ids=["plain", "forged"])
+def test_a_will_is_not_executed(guarded, user):
+    guarded.start_store()
+    operator = guarded.connect("operator", "operator-1")
+
+    leave_will(guarded, *set_admin(user))
+
+    guarded.wait_until_dropped("unverified")
+    assert operator.ask("GET", "settings/admin") == b"$-1\r\n"
+
+
+@pytest.mark.parametrize("delay", [0, 1])
+def test_a_retained_will_and_one_with_a_delay_are_not_executed(guarded, delay):
+    guarded.start_store()
+    payload, properties = set_admin([])
+    length, properties = properties[0], properties[1:]
+    delayed = bytes([length + 5]) + b"\x18" + delay.to_bytes(4, "big") + properties
+    guarded.connect("alice", will=(INVOKE, payload), will_properties=delayed, session_expiry=3600).cut()
+
+    guarded.wait_until_dropped("unverified")
+    assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
+
+
+# Who may connect and publish
+
+
+def test_an_anonymous_client_cannot_connect_where_the_broker_refuses_it(guarded):
+    guarded.start_store()
+    for client_id in ("statestored", "somebody"):
+        with pytest.raises(AssertionError, match="refused: 0x87"):
+            guarded.site.connect(client_id, WireClient)
+
+
+def test_an_anonymous_client_is_nobody_where_the_broker_accepts_it(make_site, tmp_path):
+    lines = rules_of_the_readme(tmp_path)
+    guarded = Guarded(make_site("allow_anonymous true", *lines[1:]), tmp_path).start_store()
+    anonymous = guarded.site.connect("operator", WireClient)
+
+    assert anonymous.ask("GET", "settings/admin") == b"$-1\r\n"
+    assert anonymous.ask("SET", "settings/admin", 1, user=identity_of_the_operator("1:1:" + "0" * 32)) == \
+        b"-ERR not authorized\r\n"
+    with pytest.raises(AssertionError, match="refused: 0x87"):
+        guarded.site.connect("statestored", WireClient)
+
+
+ACL = """\
+user statestored
+topic write clients/#
+user operator
+topic readwrite #
+user alice
+topic readwrite clients/alice/#
+topic read cmd/#
+"""
+
+
+@pytest.fixture
+def ruled(make_site, tmp_path):
+    (tmp_path / "acl").write_text(ACL)
+    return Guarded(make_site(*rules_of_the_readme(tmp_path), f"acl_file {tmp_path / 'acl'}"), tmp_path).start_store()
+
+
+def test_rules_that_forbid_requests_hold_for_wills_too(ruled):
+    alice = ruled.connect("alice", "alice")
+    assert alice.request() == NOT_AUTHORIZED
+
+    leave_will(ruled, *set_admin([]))
+
+    assert ruled.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
+    assert 'cause="unverified"} 0' in ruled.page("metrics")
+
+
+def test_an_answer_goes_where_the_store_may_publish_and_nowhere_else(ruled):
+    operator, alice = ruled.connect("operator"), ruled.connect("alice", "alice")
+    alice.subscribe("cmd/door")
+
+    operator.begin("SET", "settings/admin", 1, response_topic="cmd/door")
+    assert operator.ask("GET", "settings/admin") == b"$1\r\n1\r\n"
+
+    assert alice.messages() == []
+
+
+def test_a_request_through_a_listener_without_the_plugin_is_not_executed(make_site, tmp_path):
+    other = free_port()
+    site = make_site("listener {port} 127.0.0.1", "allow_anonymous true", f"plugin {PLUGIN}", f"listener {other} 127.0.0.1",
+                     "allow_anonymous true", plugin=False, listeners=["per_listener_settings true"])
+    guarded = Guarded(site, tmp_path)
+    site.start_store("--http-listen", f"127.0.0.1:{guarded.http_port}")
+    stranger = WireClient(other, "stranger")
+
+    stranger.begin("SET", "settings/admin", 1)
+
+    guarded.wait_until_dropped("unverified")
+    assert site.connect(None, WireClient).ask("GET", "settings/admin") == b"$-1\r\n"
+    stranger.close()
+
+
+def test_a_client_of_mqtt_3_sends_nothing_that_could_be_answered(guarded):
+    """It has no properties, and so no response topic."""
+    guarded.start_store()
+    client = paho.Client(client_id="three", protocol=paho.MQTTv311)
+    client.username_pw_set("operator", USERS["operator"])
+    client.connect("127.0.0.1", guarded.site.broker.port)
+    client.loop_start()
+    client.publish(INVOKE, resp.request("DEL", "settings/admin"), qos=1).wait_for_publish(30)
+    client.loop_stop()
+    client.disconnect()
+
+    wait_until(lambda: "no response topic" in guarded.site.store.log(), "it is logged")
+    assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
+
+
+# Who reads the HTTP port
+
+
+def test_the_http_port_shows_no_secret(guarded):
+    guarded.start_store()
+    operator, spy = guarded.connect("operator", "operator-1"), guarded.spy()
+    operator.ask("SET", "settings/admin", "a-value")
+    proof = spy.message(INVOKE).prop("statestore-mac")
+
+    for page in ("metrics", "healthz", "readyz", ""):
+        try:
+            text = guarded.page(page)
+        except urllib.error.HTTPError:
+            continue
+        for secret in (proof.split(":")[2], "operator-1", "settings/admin", "a-value", *USERS.values()):
+            assert secret not in text, page

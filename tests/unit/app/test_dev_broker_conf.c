@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+
+#include "app/dev_broker_conf.h"
+
+static const struct broker_conf usual = {
+        .address = "127.0.0.1", .port = 4711, .plugin = "/a folder/x.so", .client_id = "store-1"
+};
+
+/* Freed by the caller. */
+static char *text_of(const struct broker_conf *conf) {
+        struct buf buf = { 0 };
+
+        buf_append_string(&buf, "\n");
+        broker_conf_append(&buf, conf);
+        buf_append(&buf, "", 1);
+        cr_assert_not(buf_failed(&buf));
+        return (char *)buf.data;
+}
+
+Test(broker_conf, listens_where_it_is_told_with_the_plugin_that_it_is_told) {
+        char *text = text_of(&usual);
+
+        cr_expect_not_null(strstr(text, "\nlistener 4711 127.0.0.1\n"));
+        cr_expect_not_null(
+                strstr(text, "\nplugin /a folder/x.so\nplugin_opt_statestored_client_id store-1\n"));
+        cr_expect_null(strstr(text, "1883"));
+        cr_expect_null(strstr(text, "/usr/local"));
+        free(text);
+}
+
+Test(broker_conf, listens_at_another_address) {
+        struct broker_conf open_to_all = usual;
+        char *text;
+
+        open_to_all.address = "0.0.0.0";
+        text = text_of(&open_to_all);
+        cr_expect_not_null(strstr(text, "\nlistener 4711 0.0.0.0\n"));
+        cr_expect_null(strstr(text, "127.0.0.1"));
+        free(text);
+}
+
+/* conf/mosquitto.conf says why. */
+Test(broker_conf, has_what_keeps_requests_fast_and_bursts_whole) {
+        static const char *const lines[] = { "\nallow_anonymous true\n", "\nset_tcp_nodelay true\n",
+                                             "\nmax_inflight_messages 0\n",
+                                             "\nmax_queued_messages 1000000\n", "\npersistence false\n" };
+        char *text = text_of(&usual);
+
+        for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+                cr_expect_not_null(strstr(text, lines[i]), "%s", lines[i]);
+        free(text);
+}
+
+Test(broker_conf, stays_root_where_root_starts_it) {
+        struct broker_conf by_root = usual;
+        char *text = text_of(&usual);
+
+        cr_expect_null(strstr(text, "\nuser "));
+        free(text);
+
+        by_root.is_root = true;
+        text = text_of(&by_root);
+        cr_expect_not_null(strstr(text, "\nuser root\n"));
+        free(text);
+}

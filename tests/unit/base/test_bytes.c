@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+
+#include "base/bytes.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+Test(slice, is_as_long_as_its_string_and_absent_for_none) {
+        cr_expect_eq(slice_from_string("abc").length, 3);
+        cr_expect_eq(slice_from_string("").length, 0);
+        cr_expect_not_null(slice_from_string("").data);
+        cr_expect_null(slice_from_string(NULL).data);
+        cr_expect_eq(slice_from_string(NULL).length, 0);
+        cr_expect_eq(S("a\0b").length, 3);
+}
+
+static const struct {
+        const char *name;
+        struct slice a, b;
+        int order;
+        bool starts_with; /* a with b */
+} pairs[] = {
+        { "equal", S("abc"), S("abc"), 0, true },
+        { "both empty", S(""), S(""), 0, true },
+        { "empty and absent", S(""), { NULL, 0 }, 0, true },
+        { "absent and empty", { NULL, 0 }, S(""), 0, true },
+        { "the shorter first", S("ab"), S("abc"), -1, false },
+        { "the longer after", S("abc"), S("ab"), 1, true },
+        { "empty before any", { NULL, 0 }, S("a"), -1, false },
+        { "any starts with empty", S("a"), { NULL, 0 }, 1, true },
+        { "first difference decides", S("abz"), S("b"), -1, false },
+        { "bytes are unsigned", S("\x80"), S("\x7F"), 1, false },
+        { "past a NUL", S("a\0b"), S("a\0c"), -1, false },
+        { "a NUL is a byte", S("a\0"), S("a"), 1, true },
+};
+
+Test(slice, compares_as_memcmp_does_and_the_shorter_comes_first) {
+        for (size_t i = 0; i < N_ROWS(pairs); i++) {
+                cr_expect_eq(sign(slice_compare(pairs[i].a, pairs[i].b)), pairs[i].order, ROW(pairs, i));
+                cr_expect_eq(sign(slice_compare(pairs[i].b, pairs[i].a)), -pairs[i].order, ROW(pairs, i));
+                cr_expect_eq(slice_equal(pairs[i].a, pairs[i].b), pairs[i].order == 0, ROW(pairs, i));
+                cr_expect_eq(slice_starts_with(pairs[i].a, pairs[i].b), pairs[i].starts_with, ROW(pairs, i));
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice text, suffix;
+        bool ends_with;
+} ends[] = {
+        { "itself", S("abc"), S("abc"), true },
+        { "its end", S("abc"), S("bc"), true },
+        { "its beginning", S("abc"), S("ab"), false },
+        { "more than it is", S("bc"), S("abc"), false },
+        { "nothing", S("abc"), { NULL, 0 }, true },
+        { "nothing with nothing", { NULL, 0 }, { NULL, 0 }, true },
+        { "nothing with something", { NULL, 0 }, S("a"), false },
+        { "behind a NUL", S("a\0b"), S("\0b"), true },
+};
+
+Test(slice, ends_with_what_its_last_bytes_are) {
+        for (size_t i = 0; i < N_ROWS(ends); i++)
+                cr_expect_eq(slice_ends_with(ends[i].text, ends[i].suffix), ends[i].ends_with, ROW(ends, i));
+}
+
+static const struct {
+        const char *name;
+        struct slice text, head, rest;
+} splits[] = {
+        { "in the middle", S("ab:cd"), S("ab"), S("cd") },
+        { "at the first of several", S("a:b:c"), S("a"), S("b:c") },
+        { "at the start", S(":a"), S(""), S("a") },
+        { "at the end, the rest is empty", S("a:"), S("a"), S("") },
+        { "nowhere, the rest is absent", S("abc"), S("abc"), { NULL, 0 } },
+        { "in nothing", S(""), S(""), { NULL, 0 } },
+        { "in what is absent", { NULL, 0 }, { NULL, 0 }, { NULL, 0 } },
+        { "past a NUL", S("a\0:b"), S("a\0"), S("b") },
+};
+
+Test(slice, splits_at_the_first_separator) {
+        for (size_t i = 0; i < N_ROWS(splits); i++) {
+                struct slice rest;
+
+                cr_expect(slice_equal(slice_split(splits[i].text, ':', &rest), splits[i].head),
+                          ROW(splits, i));
+                cr_expect(slice_equal(rest, splits[i].rest), ROW(splits, i));
+                cr_expect_eq(!rest.data, !splits[i].rest.data, ROW(splits, i));
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice text;
+        bool valid;
+} utf8_texts[] = {
+        { "nothing", S(""), true },
+        { "ASCII", S("key-1"), true },
+        { "NUL", S("a\0b"), true },
+        { "U+007F", S("\x7F"), true },
+        { "U+0080, the first of two bytes", S("\xC2\x80"), true },
+        { "U+07FF, the last of two bytes", S("\xDF\xBF"), true },
+        { "U+0800, the first of three bytes", S("\xE0\xA0\x80"), true },
+        { "U+D7FF, before the surrogates", S("\xED\x9F\xBF"), true },
+        { "U+E000, after the surrogates", S("\xEE\x80\x80"), true },
+        { "U+FFFF, the last of three bytes", S("\xEF\xBF\xBF"), true },
+        { "U+10000, the first of four bytes", S("\xF0\x90\x80\x80"), true },
+        { "U+10FFFF, the last of all", S("\xF4\x8F\xBF\xBF"), true },
+        { "several", S("a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80z"), true },
+
+        { "a continuation alone", S("\x80"), false },
+        { "overlong slash in two bytes", S("\xC0\xAF"), false },
+        { "overlong U+007F in two bytes", S("\xC1\xBF"), false },
+        { "overlong slash in three bytes", S("\xE0\x80\xAF"), false },
+        { "overlong U+07FF in three bytes", S("\xE0\x9F\xBF"), false },
+        { "overlong slash in four bytes", S("\xF0\x80\x80\xAF"), false },
+        { "overlong U+FFFF in four bytes", S("\xF0\x8F\xBF\xBF"), false },
+        { "the first surrogate, U+D800", S("\xED\xA0\x80"), false },
+        { "the last surrogate, U+DFFF", S("\xED\xBF\xBF"), false },
+        { "a surrogate pair", S("\xED\xA0\xBD\xED\xB8\x80"), false },
+        { "U+110000, past the last", S("\xF4\x90\x80\x80"), false },
+        { "a lead byte F5", S("\xF5\x80\x80\x80"), false },
+        { "a lead byte FF", S("\xFF"), false },
+        { "five bytes, as UTF-8 once had", S("\xF8\x88\x80\x80\x80"), false },
+        { "two bytes, cut", S("\xC3"), false },
+        { "three bytes, cut after one", S("\xE2"), false },
+        { "three bytes, cut after two", S("\xE2\x82"), false },
+        { "four bytes, cut after three", S("\xF0\x9F\x98"), false },
+        { "cut by an ASCII byte", S("\xE2\x82z"), false },
+        { "the second byte is no continuation", S("\xC3z"), false },
+        { "the third byte is no continuation", S("\xE2\x82\xC3"), false },
+        { "the fourth byte is no continuation", S("\xF0\x9F\x98z"), false },
+        { "wrong at the end only", S("all is well\x80"), false },
+};
+
+Test(slice, is_utf8_only_as_rfc_3629_has_it) {
+        for (size_t i = 0; i < N_ROWS(utf8_texts); i++)
+                cr_expect_eq(slice_is_utf8(utf8_texts[i].text), utf8_texts[i].valid, ROW(utf8_texts, i));
+}
+
+Test(buf, gathers_what_is_appended) {
+        struct buf buf = { 0 };
+
+        buf_append(&buf, "a\0b", 3);
+        buf_append_slice(&buf, S("cd"));
+        buf_append_slice(&buf, (struct slice){ 0 });
+        buf_append_string(&buf, "ef");
+        buf_append_string(&buf, "");
+        buf_append_uint(&buf, 0);
+        buf_append_uint(&buf, UINT64_MAX);
+        cr_expect(!buf_failed(&buf));
+        cr_expect(slice_equal(buf_slice(&buf), S("a\0bcdef018446744073709551615")));
+        buf_deinit(&buf);
+}
+
+Test(buf, keeps_its_content_while_it_grows) {
+        struct buf buf = { 0 };
+
+        for (size_t i = 0; i < 100000; i++) {
+                uint8_t byte = (uint8_t)(i % 251);
+
+                buf_append(&buf, &byte, 1);
+        }
+        cr_assert(!buf_failed(&buf));
+        cr_assert_eq(buf.length, 100000);
+        for (size_t i = 0; i < 100000; i++)
+                cr_assert_eq(buf.data[i], i % 251, "byte %zu", i);
+        buf_deinit(&buf);
+}
+
+Test(buf, forgets_its_content_and_keeps_its_memory_when_reset) {
+        struct buf buf = { 0 };
+        uint8_t *data;
+
+        buf_append_string(&buf, "abc");
+        data = buf.data;
+        buf_reset(&buf);
+        cr_expect_eq(buf_slice(&buf).length, 0);
+        buf_append_string(&buf, "d");
+        cr_expect_eq(buf.data, data);
+        cr_expect(slice_equal(buf_slice(&buf), S("d")));
+        buf_deinit(&buf);
+}
+
+Test(buf, stays_failed_until_reset_and_drops_what_comes_after) {
+        struct buf buf = { 0 };
+
+        buf_append_string(&buf, "abc");
+        buf_append(&buf, "", SIZE_MAX); /* more than memory can be: the bytes are not looked at */
+        cr_expect(buf_failed(&buf));
+        buf_append_string(&buf, "d");
+        cr_expect(buf_failed(&buf));
+        cr_expect(slice_equal(buf_slice(&buf), S("abc")));
+
+        buf_reset(&buf);
+        cr_expect(!buf_failed(&buf));
+        buf_append_string(&buf, "e");
+        cr_expect(slice_equal(buf_slice(&buf), S("e")));
+        buf_deinit(&buf);
+}
+
+Test(buf, is_empty_again_after_deinit) {
+        struct buf buf = { 0 };
+
+        buf_append_string(&buf, "abc");
+        buf_deinit(&buf);
+        cr_expect_null(buf.data);
+        cr_expect_eq(buf.length, 0);
+        buf_append_string(&buf, "abc");
+        cr_expect_eq(buf.length, 3);
+        buf_deinit(&buf);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 12: what a pattern matches. */
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "base/glob.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+static const struct {
+        const char *name;
+        struct slice pattern, text;
+        bool matches;
+} globs[] = {
+        { "the text itself", S("key"), S("key"), true },
+        { "another text", S("key"), S("kez"), false },
+        { "the start of the text", S("ke"), S("key"), false },
+        { "more than the text", S("keys"), S("key"), false },
+        { "case counts", S("Key"), S("key"), false },
+        { "nothing, nothing", S(""), S(""), true },
+        { "nothing, something", S(""), S("a"), false },
+        { "something, nothing", S("a"), S(""), false },
+        { "a NUL is a character", S("a\0b"), S("a\0b"), true },
+        { "past a NUL", S("a\0b"), S("a\0c"), false },
+
+        { "a star, anything", S("*"), S("anything"), true },
+        { "a star, nothing", S("*"), S(""), true },
+        { "two stars, nothing", S("**"), S(""), true },
+        { "stars, anything", S("***"), S("a"), true },
+        { "a star at the end", S("key*"), S("key-1"), true },
+        { "a star at the end, nothing left", S("key*"), S("key"), true },
+        { "a star at the end, another start", S("key*"), S("kex-1"), false },
+        { "a star at the start", S("*-1"), S("key-1"), true },
+        { "a star at the start, another end", S("*-1"), S("key-12"), false },
+        { "a star between", S("a*z"), S("abcz"), true },
+        { "a star between, nothing there", S("a*z"), S("az"), true },
+        { "a star goes back for a later match", S("a*bc"), S("abbbc"), true },
+        { "a star goes on past a false match", S("*ab"), S("aaab"), true },
+        { "two stars", S("*a*b"), S("xaxb"), true },
+        { "two stars, the first may be settled", S("a*b*c"), S("abxbxc"), true },
+        { "two stars, out of order", S("*a*b"), S("ba"), false },
+        { "a star takes slashes and dots", S("a*z"), S("a/./z"), true },
+
+        { "any one", S("?"), S("a"), true },
+        { "any one, none", S("?"), S(""), false },
+        { "any one, two", S("?"), S("ab"), false },
+        { "any one of two bytes", S("?"), S("\xC3\xA4"), true },
+        { "any one of three bytes", S("?"), S("\xE2\x82\xAC"), true },
+        { "any one of four bytes", S("?"), S("\xF0\x9F\x98\x80"), true },
+        { "two for one of two bytes", S("??"), S("\xC3\xA4"), false },
+        { "one in the middle", S("a?c"),
+          S("a\xC3\xA4"
+            "c"),
+          true },
+        { "after a star, one of several bytes", S("*?"), S("\xE2\x82\xAC"), true },
+        { "a star does not part a character", S("*\xA4"), S("\xC3\xA4"), false },
+
+        { "a class, its first", S("[abc]"), S("a"), true },
+        { "a class, its last", S("[abc]"), S("c"), true },
+        { "a class, none of it", S("[abc]"), S("d"), false },
+        { "a class takes one", S("[abc]"), S("ab"), false },
+        { "a class takes one, none there", S("[abc]"), S(""), false },
+        { "a class in the middle", S("k[12]x"), S("k2x"), true },
+        { "a range, its ends", S("[a-c]"), S("a"), true },
+        { "a range, its other end", S("[a-c]"), S("c"), true },
+        { "a range, before", S("[b-d]"), S("a"), false },
+        { "a range, after", S("[b-d]"), S("e"), false },
+        { "a range of one", S("[b-b]"), S("b"), true },
+        { "a range backwards", S("[c-a]"), S("b"), false },
+        { "two ranges", S("[a-c0-9]"), S("5"), true },
+        { "a range and more", S("[a-cx]"), S("x"), true },
+        { "a range of code points", S("[\xC3\xA0-\xE2\x82\xAC]"), S("\xCF\x80"), true },
+        { "past a range of code points", S("[\xC3\xA0-\xC3\xBF]"), S("\xC4\x80"), false },
+        { "members of several bytes", S("[\xC3\xA4\xC3\xB6]"), S("\xC3\xB6"), true },
+        { "no bytes of members", S("[\xC3\xA4\xC3\xB6]"), S("\xC3\xA6"), false },
+        { "a minus at the start", S("[-a]"), S("-"), true },
+        { "a minus at the end", S("[a-]"), S("-"), true },
+        { "a minus at the end is no range", S("[a-]"), S("b"), false },
+
+        { "none of a class", S("[!abc]"), S("d"), true },
+        { "none of a class, one of it", S("[!abc]"), S("b"), false },
+        { "none of a range", S("[!a-c]"), S("b"), false },
+        { "none of a class, nothing there", S("[!a]"), S(""), false },
+        { "none of a class, several bytes", S("[!a]"), S("\xE2\x82\xAC"), true },
+        { "an exclamation mark that is no first", S("[a!]"), S("!"), true },
+        { "an exclamation mark alone", S("!"), S("!"), true },
+        { "a caret is a member", S("[^a]"), S("a"), true },
+        { "a caret is a member itself", S("[^a]"), S("^"), true },
+        { "a caret does not negate", S("[^a]"), S("b"), false },
+
+        { "a literal star", S("[*]"), S("*"), true },
+        { "a literal star is no other", S("[*]"), S("a"), false },
+        { "a literal star in a name", S("a[*]b"), S("a*b"), true },
+        { "a literal question mark", S("[?]"), S("?"), true },
+        { "a literal question mark is no other", S("[?]"), S("a"), false },
+        { "a literal bracket", S("[[]"), S("["), true },
+        { "a closing bracket that stands first", S("[]a]"), S("]"), true },
+        { "and what follows it", S("[]a]"), S("a"), true },
+        { "none of a closing bracket", S("[!]a]"), S("]"), false },
+        { "none of a closing bracket, another", S("[!]a]"), S("b"), true },
+        { "a class after a star", S("*[0-9]"), S("key-7"), true },
+        { "a backslash is itself", S("\\*"), S("\\any"), true },
+        { "a backslash escapes nothing", S("\\*"), S("*"), false },
+
+        { "an unclosed class is its bracket", S("[abc"), S("[abc"), true },
+        { "an unclosed class is no class", S("[abc"), S("a"), false },
+        { "an unclosed class of nothing", S("["), S("["), true },
+        { "an unclosed class that would be closed first", S("[]"), S("[]"), true },
+        { "an unclosed negation", S("[!"), S("[!"), true },
+        { "an unclosed negation that would be closed first", S("[!]"), S("[!]"), true },
+        { "a star in an unclosed class", S("[*"), S("[anything"), true },
+        { "a closing bracket alone", S("]"), S("]"), true },
+        { "an unclosed range", S("[a-"), S("[a-"), true },
+};
+
+Test(glob, matches_whole_keys) {
+        for (size_t i = 0; i < N_ROWS(globs); i++) {
+                uint64_t budget = 1000000;
+
+                cr_expect_eq(glob_match(globs[i].pattern, globs[i].text, &budget), globs[i].matches,
+                             ROW(globs, i));
+        }
+}
+
+/* The matcher as one would write it first. */
+static bool naive_match(const char *pattern, const char *text) {
+        if (*pattern == '*')
+                return naive_match(pattern + 1, text) || (*text && naive_match(pattern, text + 1));
+        if (*pattern == '\0' || *text == '\0')
+                return *pattern == *text;
+        return (*pattern == '?' || *pattern == *text) && naive_match(pattern + 1, text + 1);
+}
+
+static void random_text(char *text, const char *alphabet, int length_max) {
+        int length = rand() % (length_max + 1);
+
+        for (int i = 0; i < length; i++)
+                text[i] = alphabet[(size_t)rand() % strlen(alphabet)];
+        text[length] = '\0';
+}
+
+Test(glob, agrees_with_a_naive_matcher) {
+        int n_matches = 0;
+
+        srand(1);
+        for (int i = 0; i < 100000; i++) {
+                char pattern[9], text[11];
+                uint64_t budget = 1000000;
+                bool expected;
+
+                random_text(pattern, "ab**?", 8);
+                random_text(text, "ab", 10);
+                expected = naive_match(pattern, text);
+                n_matches += expected;
+                cr_assert_eq(glob_match(slice_from_string(pattern), slice_from_string(text), &budget),
+                             expected, "\"%s\" on \"%s\"", pattern, text);
+        }
+        cr_expect_gt(n_matches, 1000);
+}
+
+Test(glob, says_no_where_its_budget_ends) {
+        struct slice pattern = S("*a*a*a*b"), text = S("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaab");
+        uint64_t needed = 1000000, budget;
+
+        cr_assert(glob_match(pattern, text, &needed));
+        needed = 1000000 - needed;
+
+        budget = needed;
+        cr_expect(glob_match(pattern, text, &budget));
+        for (uint64_t less = 0; less < needed; less++) {
+                budget = less;
+                cr_expect_not(glob_match(pattern, text, &budget), "%lu of %lu steps", less, needed);
+                cr_expect_eq(budget, 0, "%lu of %lu steps", less, needed);
+        }
+}
+
+Test(glob, counts_what_is_left_of_its_budget_over_several_matches) {
+        uint64_t budget = 100;
+
+        cr_assert(glob_match(S("abc"), S("abc"), &budget));
+        cr_expect_lt(budget, 100);
+        cr_expect_gt(budget, 0);
+        while (budget > 0)
+                glob_match(S("abc"), S("abc"), &budget);
+        cr_expect_not(glob_match(S("abc"), S("abc"), &budget));
+}
+
+Test(glob, charges_for_each_member_of_a_class_that_it_looks_at) {
+        uint64_t few = 1000, many = 1000, unclosed = 1000;
+
+        glob_match(S("[a]"), S("a"), &few);
+        glob_match(S("[abcdefghijklmnopqrstuvwxyz]"), S("a"), &many);
+        glob_match(S("[abcdefghijklmnopqrstuvwxyz"), S("a"), &unclosed);
+        cr_expect_geq(few - many, 20);
+        cr_expect_geq(few - unclosed, 20);
+}
+
+static uint64_t steps_of(const char *unit, size_t n_units, struct slice text) {
+        struct buf pattern = { 0 };
+        uint64_t budget = UINT64_MAX;
+
+        for (size_t i = 0; i < n_units; i++)
+                buf_append_string(&pattern, unit);
+        buf_append_string(&pattern, "b");
+        cr_expect_not(glob_match(buf_slice(&pattern), text, &budget));
+        buf_deinit(&pattern);
+        return UINT64_MAX - budget;
+}
+
+static const struct {
+        const char *name;
+        const char *unit; /* the pattern is many of these, then a 'b' */
+} evil[] = {
+        { "stars", "*a" },
+        { "stars and anything", "*?" },
+        { "a star, then letters", "a" },
+        { "classes", "*[a-z]" },
+        { "unclosed classes", "*[a" },
+        { "classes of many members", "*[aaaaaaaaaaaaaaaaaaaa]" },
+};
+
+Test(glob, takes_at_most_pattern_times_text_steps) {
+        static uint8_t a[200];
+
+        memset(a, 'a', sizeof(a));
+        for (size_t i = 0; i < N_ROWS(evil); i++) {
+                size_t pattern_length = 50 * strlen(evil[i].unit) + 1;
+
+                cr_expect_leq(steps_of(evil[i].unit, 50, (struct slice){ a, sizeof(a) }),
+                              2 * (pattern_length + 1) * (sizeof(a) + 1), ROW(evil, i));
+        }
+}
+
+#define PATTERN(text)                                                                                       \
+        { S(text), false }
+#define LITERAL(text)                                                                                       \
+        { S(text), true }
+
+static const struct {
+        const char *name;
+        struct glob_part parts[4];
+        size_t n_parts;
+        struct slice text;
+        bool matches;
+} in_parts[] = {
+        { "a literal", { LITERAL("a*") }, 1, S("a*"), true },
+        { "a literal star is no star", { LITERAL("a*") }, 1, S("abc"), false },
+        { "a literal ? is none", { LITERAL("?") }, 1, S("a"), false },
+        { "a literal class is none", { LITERAL("[ab]") }, 1, S("a"), false },
+        { "a literal class is its text", { LITERAL("[ab]") }, 1, S("[ab]"), true },
+        { "one after the other", { PATTERN("a?"), LITERAL("*"), PATTERN("c*") }, 3, S("ab*cd"), true },
+        { "one after the other, another",
+          { PATTERN("a?"), LITERAL("*"), PATTERN("c*") },
+          3,
+          S("abxcd"),
+          false },
+        { "a star goes back over parts",
+          { PATTERN("*"), LITERAL("ab"), PATTERN("c") },
+          3,
+          S("abxabc"),
+          true },
+        { "a star goes into a literal that does not follow",
+          { PATTERN("*"), LITERAL("ab") },
+          2,
+          S("abx"),
+          false },
+        { "a star at a part's end", { PATTERN("a*"), LITERAL("") }, 2, S("abc"), true },
+        { "a star at the end of all", { LITERAL("a"), PATTERN("*") }, 2, S("a"), true },
+        { "empty parts", { LITERAL(""), PATTERN("a"), LITERAL(""), PATTERN("b") }, 4, S("ab"), true },
+        { "empty parts, nothing", { LITERAL(""), PATTERN("") }, 2, S(""), true },
+        { "a class does not go on in the next part", { PATTERN("["), LITERAL("a]") }, 2, S("a"), false },
+        { "a class that does not is its text", { PATTERN("["), LITERAL("a]") }, 2, S("[a]"), true },
+        { "more text than parts", { PATTERN("a"), LITERAL("b") }, 2, S("abc"), false },
+        { "more parts than text", { PATTERN("a"), LITERAL("b") }, 2, S("a"), false },
+};
+
+Test(glob, is_put_together_of_patterns_and_of_what_stands_for_itself) {
+        for (size_t i = 0; i < N_ROWS(in_parts); i++) {
+                uint64_t budget = 1000;
+
+                cr_expect_eq(
+                        glob_match_parts(in_parts[i].parts, in_parts[i].n_parts, in_parts[i].text, &budget),
+                        in_parts[i].matches, ROW(in_parts, i));
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice pattern;
+        size_t length;
+} classes[] = {
+        { "closed", S("[ab]c"), 4 },     { "a bracket first", S("[]]"), 3 }, { "negated", S("[!]a]"), 5 },
+        { "never closed", S("[ab"), 0 }, { "nothing in it", S("[]"), 0 },    { "alone", S("["), 0 },
+};
+
+Test(glob, tells_where_a_class_ends) {
+        for (size_t i = 0; i < N_ROWS(classes); i++)
+                cr_expect_eq(glob_class_length(classes[i].pattern), classes[i].length, ROW(classes, i));
+}

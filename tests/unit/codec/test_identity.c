@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which requests the plugin in the broker vouches for, and that each is accepted once. */
+
+#include <criterion/criterion.h>
+
+#include "codec/identity.h"
+#include "unit/support/table.h"
+#include "unit/support/vouch.h"
+
+#define S SLICE_LITERAL
+
+static struct companion_positions positions;
+
+static void setup(void) {
+        uint8_t key[COMPANION_KEY_SIZE];
+
+        positions = (struct companion_positions){ 0 };
+        vouch_key('a', key);
+        cr_assert(identity_take_key(&positions, key));
+}
+
+TestSuite(identity, .init = setup);
+
+static enum identity_result check(char key, uint64_t sequence, bool has_waited) {
+        struct message message = { .payload = S("payload"), .qos = 1 };
+        struct vouched vouched = { key, S("c"), S("u"), 7, sequence };
+        struct companion_proof proof;
+
+        vouch(&message, &vouched, &proof);
+        return identity_check(&positions, &message, has_waited);
+}
+
+Test(identity, is_accepted_once_in_growing_order) {
+        cr_expect_eq(check('a', 1, false), IDENTITY_VERIFIED);
+        cr_expect_eq(check('a', 1, false), IDENTITY_REPEATED);
+        cr_expect_eq(check('a', 9, false), IDENTITY_VERIFIED);
+        cr_expect_eq(check('a', 5, false), IDENTITY_REPEATED);
+        cr_expect_eq(check('a', 10, true), IDENTITY_VERIFIED);
+}
+
+Test(identity, of_another_key_is_none) {
+        cr_expect_eq(check('b', 1, false), IDENTITY_UNVERIFIED);
+        cr_expect_eq(check('b', 1, true), IDENTITY_UNVERIFIED);
+        cr_expect_eq(check('\0', 1, true), IDENTITY_UNVERIFIED, "what is not known is no key");
+}
+
+Test(identity, of_the_former_key_counts_for_what_has_waited) {
+        uint8_t key[COMPANION_KEY_SIZE];
+
+        cr_expect_eq(check('a', 5, false), IDENTITY_VERIFIED);
+        vouch_key('b', key);
+        cr_assert(identity_take_key(&positions, key));
+        cr_expect_eq(check('a', 6, false), IDENTITY_UNVERIFIED);
+        cr_expect_eq(check('a', 5, true), IDENTITY_REPEATED);
+        cr_expect_eq(check('a', 6, true), IDENTITY_VERIFIED);
+        cr_expect_eq(check('b', 1, true), IDENTITY_VERIFIED);
+        cr_expect_not(identity_take_key(&positions, key));
+
+        vouch_key('a', key); /* the other broker again, which was not restarted */
+        cr_assert(identity_take_key(&positions, key));
+        cr_expect_eq(check('a', 6, true), IDENTITY_REPEATED);
+        cr_expect_eq(check('b', 2, true), IDENTITY_VERIFIED);
+}
+
+Test(identity, that_is_older_than_welcome_counts_for_what_has_waited) {
+        cr_expect_eq(check('a', 5, true), IDENTITY_VERIFIED);
+        identity_end_wait(&positions, 9);
+        cr_expect_eq(check('a', 9, false), IDENTITY_REPEATED);
+        cr_expect_eq(check('a', 10, false), IDENTITY_VERIFIED);
+        identity_end_wait(&positions, 9);
+        cr_expect_eq(check('a', 10, false), IDENTITY_REPEATED);
+}
+
+Test(identity, is_what_the_properties_say) {
+        struct message message = { .qos = 1 };
+        struct vouched vouched = { 'a', S("a client"), { 0 }, UINT64_MAX, 1 };
+        struct companion_proof proof;
+        struct identity identity;
+
+        vouch(&message, &vouched, &proof);
+        cr_assert_eq(identity_check(&positions, &message, false), IDENTITY_VERIFIED);
+        message.is_verified = true;
+        identity = identity_read(&message);
+        cr_expect(slice_equal(identity.client_id, S("a client")));
+        cr_expect_null(identity.username.data);
+        cr_expect_eq(identity.connection, UINT64_MAX);
+}
+
+Test(identity, is_none_without_a_client_or_a_connection) {
+        const struct vouched incomplete[] = { { 'a', S(""), { 0 }, 7, 1 }, { 'a', S("c"), { 0 }, 0, 1 } };
+        struct message none = { .qos = 1 };
+
+        for (size_t i = 0; i < N_ROWS(incomplete); i++) {
+                struct message message = { .qos = 1 };
+                struct companion_proof proof;
+
+                vouch(&message, &incomplete[i], &proof);
+                cr_expect_eq(identity_check(&positions, &message, false), IDENTITY_UNVERIFIED);
+        }
+        cr_expect_eq(identity_check(&positions, &none, false), IDENTITY_UNVERIFIED);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 2: what arrives around the payload, and checks 6 and 7 of section 6. */
+
+#include <criterion/criterion.h>
+
+#include "codec/invocation.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+#define PAYLOAD_SET       S("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n")
+#define PAYLOAD_GET       S("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+#define PAYLOAD_DEL       S("*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n")
+#define PAYLOAD_VDEL      S("*3\r\n$4\r\nVDEL\r\n$1\r\nk\r\n$1\r\nv\r\n")
+#define PAYLOAD_KEYNOTIFY S("*2\r\n$9\r\nKEYNOTIFY\r\n$1\r\nk\r\n")
+#define PAYLOAD_SCAN      S("*2\r\n$4\r\nSCAN\r\n$1\r\n*\r\n")
+
+static struct message message_of(struct slice payload) {
+        return (struct message){
+                .payload = payload, .response_topic = S("answers"), .correlation_data = S("1234"), .qos = 1
+        };
+}
+
+static void add(struct message *message, struct slice name, struct slice value) {
+        if (value.data)
+                message->user_properties[message->n_user_properties++] =
+                        (struct user_property){ name, value };
+}
+
+static enum invocation_result decode(const struct message *message, struct invocation *ret_invocation) {
+        struct decoder decoder = { 0 };
+
+        return invocation_decode(&decoder, message, ret_invocation);
+}
+
+static const struct {
+        const char *name;
+        uint8_t qos;
+        struct slice correlation, version;
+        enum envelope_fault fault;
+        struct slice value;
+} envelopes[] = {
+        { "QoS 1", 1, S("1"), { NULL, 0 }, ENVELOPE_OK, { NULL, 0 } },
+        { "QoS 0", 0, S("1"), { NULL, 0 }, ENVELOPE_QOS, S("0") },
+        { "QoS 2", 2, S("1"), { NULL, 0 }, ENVELOPE_QOS, S("2") },
+        { "no correlation data", 1, { NULL, 0 }, { NULL, 0 }, ENVELOPE_CORRELATION, S("") },
+        { "empty correlation data", 1, S(""), { NULL, 0 }, ENVELOPE_OK, { NULL, 0 } },
+        { "version 1.0", 1, S("1"), S("1.0"), ENVELOPE_OK, { NULL, 0 } },
+        { "version 1.99", 1, S("1"), S("1.99"), ENVELOPE_OK, { NULL, 0 } },
+        { "version 0.1", 1, S("1"), S("0.1"), ENVELOPE_OK, { NULL, 0 } },
+        { "version 2.0", 1, S("1"), S("2.0"), ENVELOPE_VERSION, S("2.0") },
+        { "version 10.0", 1, S("1"), S("10.0"), ENVELOPE_VERSION, S("10.0") },
+        { "version past 64 bits", 1, S("1"), S("18446744073709551617.0"), ENVELOPE_VERSION,
+          S("18446744073709551617.0") },
+        { "a version that is empty", 1, S("1"), S(""), ENVELOPE_VERSION, S("") },
+        { "a version without a minor", 1, S("1"), S("1"), ENVELOPE_VERSION, S("1") },
+        { "a version with an empty minor", 1, S("1"), S("1."), ENVELOPE_VERSION, S("1.") },
+        { "a version of three parts", 1, S("1"), S("1.0.0"), ENVELOPE_VERSION, S("1.0.0") },
+        { "a version that is none", 1, S("1"), S("one"), ENVELOPE_VERSION, S("one") },
+        { "a negative version", 1, S("1"), S("-1.0"), ENVELOPE_VERSION, S("-1.0") },
+};
+
+Test(envelope, is_looked_at_whatever_the_payload_says) {
+        static const struct slice payloads[] = { PAYLOAD_GET, S("no RESP3 at all") };
+
+        for (size_t i = 0; i < N_ROWS(envelopes); i++)
+                for (size_t j = 0; j < 2; j++) {
+                        struct message message = message_of(payloads[j]);
+                        bool is_good = envelopes[i].fault == ENVELOPE_OK && j == 0;
+                        struct invocation invocation;
+
+                        message.qos = envelopes[i].qos;
+                        message.correlation_data = envelopes[i].correlation;
+                        add(&message, S("__protVer"), envelopes[i].version);
+                        cr_expect_eq(decode(&message, &invocation),
+                                     is_good ? INVOCATION_REQUEST : INVOCATION_REFUSED, ROW(envelopes, i));
+                        cr_expect_eq(invocation.fault, envelopes[i].fault, ROW(envelopes, i));
+                        if (envelopes[i].fault != ENVELOPE_OK)
+                                cr_expect(slice_equal(invocation.fault_value, envelopes[i].value),
+                                          ROW(envelopes, i));
+                }
+}
+
+static const struct {
+        const char *name;
+        struct slice topic;
+        enum invocation_result result;
+} topics[] = {
+        { "a good one", S("clients/c/answers"), INVOCATION_REQUEST },
+        { "none", { NULL, 0 }, INVOCATION_NO_RESPONSE_TOPIC },
+        { "empty", S(""), INVOCATION_BAD_RESPONSE_TOPIC },
+        { "a wildcard", S("clients/+/answers"), INVOCATION_BAD_RESPONSE_TOPIC },
+        { "the invoke topic", S("statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"),
+          INVOCATION_BAD_RESPONSE_TOPIC },
+        { "the notify prefix", S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/x"),
+          INVOCATION_BAD_RESPONSE_TOPIC },
+        { "not UTF-8", S("\xFF"), INVOCATION_BAD_RESPONSE_TOPIC },
+};
+
+Test(response_topic, decides_before_all_else_whether_there_is_an_answer) {
+        for (size_t i = 0; i < N_ROWS(topics); i++) {
+                struct message good = message_of(PAYLOAD_GET), bad = message_of(S("no RESP3 at all"));
+                struct invocation invocation;
+
+                good.response_topic = topics[i].topic;
+                cr_expect_eq(decode(&good, &invocation), topics[i].result, ROW(topics, i));
+                if (topics[i].result == INVOCATION_REQUEST)
+                        continue;
+                bad.response_topic = topics[i].topic;
+                bad.qos = 0;
+                cr_expect_eq(decode(&bad, &invocation), topics[i].result, ROW(topics, i));
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice payload, timestamp, fence;
+        enum outcome outcome;
+        bool has_fence;
+} clocks[] = {
+        { "SET with a timestamp", PAYLOAD_SET, S("5:6:n"), { NULL, 0 }, OUTCOME_DONE, false },
+        { "SET with both", PAYLOAD_SET, S("5:6:n"), S("7:8:m"), OUTCOME_DONE, true },
+        { "SET without a timestamp",
+          PAYLOAD_SET,
+          { NULL, 0 },
+          { NULL, 0 },
+          OUTCOME_MISSING_TIMESTAMP,
+          false },
+        { "SET without a timestamp, its token malformed",
+          PAYLOAD_SET,
+          { NULL, 0 },
+          S("x"),
+          OUTCOME_MISSING_TIMESTAMP,
+          true },
+        { "SET with an empty timestamp",
+          PAYLOAD_SET,
+          S(""),
+          { NULL, 0 },
+          OUTCOME_MALFORMED_TIMESTAMP,
+          false },
+        { "SET with a malformed timestamp",
+          PAYLOAD_SET,
+          S("5:6"),
+          { NULL, 0 },
+          OUTCOME_MALFORMED_TIMESTAMP,
+          false },
+        { "SET with a malformed token", PAYLOAD_SET, S("5:6:n"), S("7:8:"), OUTCOME_MALFORMED_TIMESTAMP,
+          true },
+        { "SET with an empty token", PAYLOAD_SET, S("5:6:n"), S(""), OUTCOME_MALFORMED_TIMESTAMP, true },
+        { "DEL without", PAYLOAD_DEL, { NULL, 0 }, { NULL, 0 }, OUTCOME_DONE, false },
+        { "DEL with a token", PAYLOAD_DEL, { NULL, 0 }, S("7:8:m"), OUTCOME_DONE, true },
+        { "DEL with a malformed token",
+          PAYLOAD_DEL,
+          { NULL, 0 },
+          S("7:8"),
+          OUTCOME_MALFORMED_TIMESTAMP,
+          true },
+        { "DEL with a malformed timestamp",
+          PAYLOAD_DEL,
+          S("a:b:c"),
+          { NULL, 0 },
+          OUTCOME_MALFORMED_TIMESTAMP,
+          false },
+        { "VDEL with a malformed token",
+          PAYLOAD_VDEL,
+          { NULL, 0 },
+          S("x"),
+          OUTCOME_MALFORMED_TIMESTAMP,
+          true },
+        { "GET without", PAYLOAD_GET, { NULL, 0 }, { NULL, 0 }, OUTCOME_DONE, false },
+        { "GET with a malformed timestamp",
+          PAYLOAD_GET,
+          S("5:6:"),
+          { NULL, 0 },
+          OUTCOME_MALFORMED_TIMESTAMP,
+          false },
+        { "GET ignores a token", PAYLOAD_GET, { NULL, 0 }, S("7:8:m"), OUTCOME_DONE, false },
+        { "GET ignores a malformed token", PAYLOAD_GET, { NULL, 0 }, S("x"), OUTCOME_DONE, false },
+        { "KEYNOTIFY ignores a malformed token",
+          PAYLOAD_KEYNOTIFY,
+          { NULL, 0 },
+          S("x"),
+          OUTCOME_DONE,
+          false },
+        { "KEYNOTIFY with a malformed timestamp",
+          PAYLOAD_KEYNOTIFY,
+          S("x"),
+          { NULL, 0 },
+          OUTCOME_MALFORMED_TIMESTAMP,
+          false },
+        { "SCAN ignores a malformed token", PAYLOAD_SCAN, { NULL, 0 }, S("x"), OUTCOME_DONE, false },
+        { "SCAN with a malformed timestamp",
+          PAYLOAD_SCAN,
+          S("x"),
+          { NULL, 0 },
+          OUTCOME_MALFORMED_TIMESTAMP,
+          false },
+};
+
+Test(clocks, are_read_where_they_count) {
+        for (size_t i = 0; i < N_ROWS(clocks); i++) {
+                struct message message = message_of(clocks[i].payload);
+                struct invocation invocation;
+                struct request *request = &invocation.request;
+
+                add(&message, S("__ts"), clocks[i].timestamp);
+                add(&message, S("__ft"), clocks[i].fence);
+                decode(&message, &invocation);
+                cr_assert_eq(invocation.outcome, clocks[i].outcome, ROW(clocks, i));
+                if (invocation.outcome != OUTCOME_DONE)
+                        continue;
+
+                cr_expect_eq(request->has_timestamp, clocks[i].timestamp.data != NULL, ROW(clocks, i));
+                if (request->has_timestamp)
+                        cr_expect_eq(hlc_compare(request->timestamp, (struct hlc){ 5, 6, S("n") }), 0,
+                                     ROW(clocks, i));
+                cr_expect_eq(request->has_fence, clocks[i].has_fence, ROW(clocks, i));
+                if (request->has_fence)
+                        cr_expect_eq(hlc_compare(request->fence, (struct hlc){ 7, 8, S("m") }), 0,
+                                     ROW(clocks, i));
+        }
+}
+
+Test(clocks, are_looked_at_after_the_payload) {
+        struct message message = message_of(S("*2\r\n$3\r\nGET\r\n$0\r\n\r\n"));
+        struct invocation invocation;
+
+        add(&message, S("__ts"), S("malformed"));
+        decode(&message, &invocation);
+        cr_expect_eq(invocation.outcome, OUTCOME_EMPTY_KEY);
+}
+
+Test(invocation, keeps_what_makes_two_deliveries_one_request) {
+        struct message message = message_of(PAYLOAD_SET);
+        struct invocation invocation;
+        struct request *request = &invocation.request;
+
+        message.has_expiry = true;
+        message.expiry_s = 7;
+        add(&message, S("__ts"), S("0005:06:n"));
+        add(&message, S("__ft"), S("7:8:m"));
+        cr_assert_eq(decode(&message, &invocation), INVOCATION_REQUEST);
+        cr_expect(slice_equal(request->response_topic, S("answers")));
+        cr_expect(slice_equal(request->correlation_data, S("1234")));
+        cr_expect(slice_equal(request->payload, message.payload));
+        cr_expect(slice_equal(request->timestamp_text, S("0005:06:n")));
+        cr_expect(slice_equal(request->fence_text, S("7:8:m")));
+        cr_expect_eq(request->expiry_s, 7);
+}
+
+Test(invocation, ignores_properties_that_it_does_not_know) {
+        struct message message = message_of(PAYLOAD_GET);
+        struct invocation invocation;
+
+        add(&message, S("$partition"), S("c"));
+        add(&message, S("$high_priority"), S("true"));
+        add(&message, S("__TS"), S("malformed"));
+        add(&message, S("__ts "), S("malformed"));
+        add(&message, S(""), S(""));
+        cr_expect_eq(decode(&message, &invocation), INVOCATION_REQUEST);
+        cr_expect_not(invocation.request.has_timestamp);
+}
+
+static const struct {
+        const char *name;
+        const char *persistence_name; /* of the decoder */
+        struct slice property, value;
+        bool wants_persistence;
+} persistences[] = {
+        { "asked for", "aio-persistence", S("aio-persistence"), S("true"), true },
+        { "not asked for", "aio-persistence", S("aio-persistence"), { NULL, 0 }, false },
+        { "another value", "aio-persistence", S("aio-persistence"), S("True"), false },
+        { "an empty value", "aio-persistence", S("aio-persistence"), S(""), false },
+        { "another property", "aio-persistence", S("AIO-persistence"), S("true"), false },
+        { "another name that was configured", "keep", S("keep"), S("true"), true },
+        { "nothing was configured", NULL, S("aio-persistence"), S("true"), false },
+};
+
+Test(persistence, is_asked_for_by_a_user_property) {
+        for (size_t i = 0; i < N_ROWS(persistences); i++) {
+                struct decoder decoder = { .persistence_name = persistences[i].persistence_name,
+                                           .persistence_value = S("true") };
+                struct message message = message_of(PAYLOAD_SET);
+                struct invocation invocation;
+
+                add(&message, S("__ts"), S("5:6:n"));
+                add(&message, persistences[i].property, persistences[i].value);
+                cr_expect_eq(invocation_decode(&decoder, &message, &invocation), INVOCATION_REQUEST,
+                             ROW(persistences, i));
+                cr_expect_eq(invocation.request.wants_persistence, persistences[i].wants_persistence,
+                             ROW(persistences, i));
+        }
+}
+
+static bool is_read(const struct decoder *decoder, const char *name) {
+        struct slice names[INVOCATION_PROPERTIES_MAX];
+
+        invocation_properties(decoder, names);
+        for (size_t i = 0; names[i].data; i++)
+                if (slice_equal(names[i], slice_from_string(name)))
+                        return true;
+        return false;
+}
+
+Test(invocation, names_the_properties_that_it_reads) {
+        static const char *const read[] = { "__ts",      "__ft",           "__srcId",
+                                            "__protVer", "statestore-mac", "statestore-client-id" };
+        struct decoder plain = { 0 }, persistent = { .persistence_name = "keep" };
+
+        for (size_t i = 0; i < N_ROWS(read); i++) {
+                cr_expect(is_read(&plain, read[i]), "%s", read[i]);
+                cr_expect(is_read(&persistent, read[i]), "%s", read[i]);
+        }
+        cr_expect(is_read(&persistent, "keep"));
+        cr_expect_not(is_read(&plain, "keep"));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 2: which client sends the request. */
+
+#include <criterion/criterion.h>
+
+#include "codec/invocation.h"
+#include "unit/support/table.h"
+#include "unit/support/vouch.h"
+
+#define S SLICE_LITERAL
+
+#define PAYLOAD_GET       S("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
+#define PAYLOAD_KEYNOTIFY S("*2\r\n$9\r\nKEYNOTIFY\r\n$1\r\nk\r\n")
+
+static void add(struct message *message, struct slice name, struct slice value) {
+        if (value.data)
+                message->user_properties[message->n_user_properties++] =
+                        (struct user_property){ name, value };
+}
+
+#define NOBODY                                                                                              \
+        { NULL, 0 }
+
+static const struct {
+        const char *name;
+        struct slice payload;
+        bool is_proven, is_verified;
+        struct slice source, topic, client;
+        uint64_t connection;
+} clients[] = {
+        { "by __srcId", PAYLOAD_GET, false, false, S("c"), S("answers"), S("c"), 0 },
+        { "by __srcId before the topic", PAYLOAD_GET, false, false, S("c"), S("clients/63/x"), S("c"), 0 },
+        { "by the topic as it stands", PAYLOAD_GET, false, false, NOBODY, S("clients/63/x"), S("63"), 0 },
+        { "by the topic for an empty __srcId", PAYLOAD_GET, false, false, S(""), S("clients/c/x"), S("c"),
+          0 },
+        { "nobody", PAYLOAD_GET, false, false, NOBODY, S("answers"), NOBODY, 0 },
+        { "no plugin now", PAYLOAD_GET, false, true, S("c"), S("answers"), S("c"), 0 },
+        { "not verified", PAYLOAD_GET, true, false, S("c"), S("answers"), S("c"), 0 },
+        { "by the plugin", PAYLOAD_GET, true, true, S("c"), S("clients/d/x"), S("true"), 7 },
+        { "a KEYNOTIFY", PAYLOAD_KEYNOTIFY, true, true, S("c"), S("answers"), S("true"), 7 },
+};
+
+Test(client, is_who_the_broker_vouches_for_or_who_the_message_claims) {
+        for (size_t i = 0; i < N_ROWS(clients); i++) {
+                struct message message = { .payload = clients[i].payload,
+                                           .correlation_data = S("1234"),
+                                           .response_topic = clients[i].topic,
+                                           .is_verified = clients[i].is_verified,
+                                           .qos = 1 };
+                struct decoder decoder = { .is_proven = clients[i].is_proven };
+                struct vouched vouched = { 'a', S("true"), { 0 }, 7, 1 };
+                struct companion_proof proof;
+                struct invocation invocation;
+
+                add(&message, S("__srcId"), clients[i].source);
+                vouch(&message, &vouched, &proof);
+                invocation_decode(&decoder, &message, &invocation);
+                cr_expect(slice_equal(invocation.request.client, clients[i].client), ROW(clients, i));
+                cr_expect_eq(invocation.request.connection, clients[i].connection, ROW(clients, i));
+        }
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/option_table.h"
+#include "unit/support/command_line.h"
+#include "unit/support/table.h"
+
+Test(config, has_a_default_for_everything) {
+        struct config config;
+
+        cr_assert_eq(read_config((const char *const[]){ NULL }, &config), CONFIG_RUN);
+        cr_assert_eq(config.n_endpoints, 1);
+        cr_expect_str_eq(config.endpoints[0].host, "127.0.0.1");
+        cr_expect_eq(config.endpoints[0].port, 1883);
+        cr_expect_str_eq(config.client_id, "statestored");
+        cr_expect_str_eq(config.node_id, "StateStore");
+        cr_expect_eq(config.keepalive_s, 20);
+        cr_expect_eq(config.dialect, DIALECT_SDK);
+        cr_expect_eq(config.max_keys, 1000000);
+        cr_expect_eq(config.max_bytes, UINT64_C(1) << 30);
+        cr_expect_eq(config.max_registrations, 100000);
+        cr_expect_eq(config.max_remembered_bytes, UINT64_C(32) << 20);
+        cr_expect_eq(config.log_level, LOG_INFO);
+        cr_expect_not(config.tls);
+        cr_expect_null(config.user);
+        cr_expect_null(config.password_file);
+        cr_expect_null(config.tls_ca_file);
+        cr_expect_null(config.tls_certificate);
+        cr_expect_null(config.tls_key);
+        cr_expect_null(config.tls_alpn);
+        cr_expect_null(config.presence_topic);
+        cr_expect_null(config.ready_file);
+        cr_expect_null(config.seed_file);
+        cr_expect_null(config.record_file);
+        cr_expect_null(config.data_dir);
+        cr_expect_eq(config.persist, PERSIST_ALL);
+        cr_expect_null(config.persist_pattern);
+        cr_expect_str_eq(config.persist_property, "aio-persistence");
+        cr_expect_str_eq(config.persist_property_value, "true");
+        config_deinit(&config);
+}
+
+static const struct {
+        const char *name; /* of the option, too */
+        const char *value;
+        size_t offset; /* of what it sets in struct config */
+        enum { TEXT, UINT16, UINT64, ENUM, BOOLEAN } kind;
+        const char *text;
+        uint64_t number;
+} settings[] = {
+#define FIELD(field) offsetof(struct config, field)
+        { "client-id", "store-1", FIELD(client_id), TEXT, "store-1", 0 },
+        { "client-id", "\xC3\xA4", FIELD(client_id), TEXT, "\xC3\xA4", 0 },
+        { "port", "1", FIELD(port), UINT16, NULL, 1 },
+        { "port", "65535", FIELD(port), UINT16, NULL, 65535 },
+        { "keepalive", "5s", FIELD(keepalive_s), UINT16, NULL, 5 },
+        { "keepalive", "10000ms", FIELD(keepalive_s), UINT16, NULL, 10 },
+        { "keepalive", "65535s", FIELD(keepalive_s), UINT16, NULL, 65535 },
+        { "keepalive", "2m", FIELD(keepalive_s), UINT16, NULL, 120 },
+        { "user", "u", FIELD(user), TEXT, "u", 0 },
+        { "tls", "on", FIELD(tls), BOOLEAN, NULL, true },
+        { "tls", "off", FIELD(tls), BOOLEAN, NULL, false },
+        { "tls-ca-file", "ca.pem", FIELD(tls_ca_file), TEXT, "ca.pem", 0 },
+        { "tls-ca-file", "ca.pem", FIELD(tls), BOOLEAN, NULL, true },
+        { "tls-alpn", "mqtt", FIELD(tls_alpn), TEXT, "mqtt", 0 },
+        { "presence-topic", "gone/{client}", FIELD(presence_topic), TEXT, "gone/{client}", 0 },
+        { "presence-topic", "$SYS/+/{client}/#", FIELD(presence_topic), TEXT, "$SYS/+/{client}/#", 0 },
+        { "node-id", "gateway-7", FIELD(node_id), TEXT, "gateway-7", 0 },
+        { "dialect", "sdk", FIELD(dialect), ENUM, NULL, DIALECT_SDK },
+        { "dialect", "document", FIELD(dialect), ENUM, NULL, DIALECT_DOCUMENT },
+        { "max-keys", "0", FIELD(max_keys), UINT64, NULL, 0 },
+        { "max-keys", "18446744073709551615", FIELD(max_keys), UINT64, NULL, UINT64_MAX },
+        { "max-bytes", "1048576", FIELD(max_bytes), UINT64, NULL, 1048576 },
+        { "max-bytes", "3GiB", FIELD(max_bytes), UINT64, NULL, UINT64_C(3) << 30 },
+        { "max-registrations", "7", FIELD(max_registrations), UINT64, NULL, 7 },
+        { "max-remembered-bytes", "5MiB", FIELD(max_remembered_bytes), UINT64, NULL, 5 << 20 },
+        { "seed", "keys.jsonl", FIELD(seed_file), TEXT, "keys.jsonl", 0 },
+        { "record", "keys.jsonl", FIELD(record_file), TEXT, "keys.jsonl", 0 },
+        { "data-dir", "/var/lib/s", FIELD(data_dir), TEXT, "/var/lib/s", 0 },
+        { "persist", "all", FIELD(persist), ENUM, NULL, PERSIST_ALL },
+        { "persist", "none", FIELD(persist), ENUM, NULL, PERSIST_NONE },
+        { "persist", "custom", FIELD(persist), ENUM, NULL, PERSIST_CUSTOM },
+        { "persist-pattern", "k[0-9]*", FIELD(persist_pattern), TEXT, "k[0-9]*", 0 },
+        { "persist-property", "keep=1", FIELD(persist_property), TEXT, "keep", 0 },
+        { "persist-property", "keep=1", FIELD(persist_property_value), TEXT, "1", 0 },
+        { "persist-property", "keep=a=b", FIELD(persist_property_value), TEXT, "a=b", 0 },
+        { "persist-property", "keep=", FIELD(persist_property_value), TEXT, "", 0 },
+        { "ready-file", "/run/ready", FIELD(ready_file), TEXT, "/run/ready", 0 },
+        { "log-level", "error", FIELD(log_level), ENUM, NULL, LOG_ERROR },
+        { "log-level", "warning", FIELD(log_level), ENUM, NULL, LOG_WARNING },
+        { "log-level", "info", FIELD(log_level), ENUM, NULL, LOG_INFO },
+        { "log-level", "debug", FIELD(log_level), ENUM, NULL, LOG_DEBUG },
+};
+
+static void expect_setting(const struct config *config, size_t i) {
+        const void *field = (const char *)config + settings[i].offset;
+
+        switch (settings[i].kind) {
+        case TEXT:
+                cr_expect_str_eq(*(const char *const *)field, settings[i].text, ROW(settings, i));
+                break;
+        case UINT16:
+                cr_expect_eq(*(const uint16_t *)field, settings[i].number, ROW(settings, i));
+                break;
+        case UINT64:
+                cr_expect_eq(*(const uint64_t *)field, settings[i].number, ROW(settings, i));
+                break;
+        case ENUM:
+                cr_expect_eq(*(const unsigned *)field, settings[i].number, ROW(settings, i));
+                break;
+        case BOOLEAN:
+                cr_expect_eq(*(const bool *)field, settings[i].number, ROW(settings, i));
+                break;
+        }
+}
+
+Test(config, takes_each_option_as_two_arguments_or_as_one) {
+        for (size_t i = 0; i < N_ROWS(settings); i++) {
+                char name[64], both[128];
+                struct config config;
+
+                snprintf(name, sizeof(name), "--%s", settings[i].name);
+                snprintf(both, sizeof(both), "--%s=%s", settings[i].name, settings[i].value);
+                cr_assert_eq(read_config((const char *const[]){ name, settings[i].value, NULL }, &config),
+                             CONFIG_RUN, ROW(settings, i));
+                expect_setting(&config, i);
+                config_deinit(&config);
+                cr_assert_eq(read_config((const char *const[]){ both, NULL }, &config), CONFIG_RUN,
+                             ROW(settings, i));
+                expect_setting(&config, i);
+                config_deinit(&config);
+        }
+}
+
+Test(config, takes_the_last_of_an_option_and_values_with_an_equals_sign) {
+        static const char *const arguments[] = { "--client-id=a", "--client-id", "b=c", "--node-id=d=e",
+                                                 NULL };
+        struct config config;
+
+        cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
+        cr_expect_str_eq(config.client_id, "b=c");
+        cr_expect_str_eq(config.node_id, "d=e");
+        config_deinit(&config);
+}
+
+Test(config, gives_hosts_without_a_port_the_one_of_the_option_wherever_it_stands) {
+        static const char *const arguments[] = { "--host=a,b:5,/run/s,[::1]", "--port=7", NULL };
+        struct config config;
+
+        cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
+        cr_assert_eq(config.n_endpoints, 4);
+        cr_expect_str_eq(config.endpoints[0].host, "a");
+        cr_expect_eq(config.endpoints[0].port, 7);
+        cr_expect_eq(config.endpoints[1].port, 5);
+        cr_expect_str_eq(config.endpoints[2].host, "/run/s");
+        cr_expect_str_eq(config.endpoints[3].host, "::1");
+        cr_expect_eq(config.endpoints[3].port, 7);
+        config_deinit(&config);
+}
+
+static const struct {
+        const char *name;
+        const char *argument, *host;
+} listens[] = {
+        { "a port alone", "--http-listen=9464", "127.0.0.1" },
+        { "an address", "--http-listen=0.0.0.0:9464", "0.0.0.0" },
+        { "an address of IPv6", "--http-listen=[::1]:9464", "::1" },
+};
+
+Test(config, listens_on_loopback_where_no_address_is_said) {
+        for (size_t i = 0; i < N_ROWS(listens); i++) {
+                const char *const arguments[] = { listens[i].argument, NULL };
+                struct config config;
+
+                cr_assert_eq(read_config(arguments, &config), CONFIG_RUN, ROW(listens, i));
+                cr_expect_str_eq(config.http_listen->host, listens[i].host, ROW(listens, i));
+                cr_expect_eq(config.http_listen->port, 9464, ROW(listens, i));
+                config_deinit(&config);
+        }
+}
+
+Test(config, takes_a_certificate_with_its_key_and_a_password_with_its_user) {
+        static const char *const arguments[] = { "--tls=on", "--tls-certificate=c", "--tls-key=k",
+                                                 "--user=u", "--password-file=p",   NULL };
+        struct config config;
+
+        cr_assert_eq(read_config(arguments, &config), CONFIG_RUN);
+        cr_expect_str_eq(config.tls_certificate, "c");
+        cr_expect_str_eq(config.tls_key, "k");
+        cr_expect_str_eq(config.password_file, "p");
+        config_deinit(&config);
+}
+
+Test(config, asks_for_no_property_where_it_is_switched_off) {
+        struct config config;
+
+        cr_assert_eq(read_config((const char *const[]){ "--persist-property=off", NULL }, &config),
+                     CONFIG_RUN);
+        cr_expect_null(config.persist_property);
+        config_deinit(&config);
+}
+
+Test(config, takes_a_broker_of_our_own_with_any_port) {
+        static const char *const arguments[][4] = {
+                { "--dev", "--port=0" },
+                { "--port=0", "--dev" },
+                { "--port", "0", "--dev=on" },
+        };
+        struct config config;
+
+        for (size_t i = 0; i < N_ROWS(arguments); i++) {
+                const char *const *row = arguments[i];
+
+                cr_assert_eq(
+                        read_config((const char *const[]){ row[0], row[1], row[2], row[3], NULL }, &config),
+                        CONFIG_RUN, "%zu", i);
+                cr_expect(config.dev);
+                cr_expect_eq(config.port, 0);
+                cr_expect_eq(config.n_endpoints, 0);
+                config_deinit(&config);
+        }
+        cr_assert_eq(read_config((const char *const[]){ "--dev=off", NULL }, &config), CONFIG_RUN);
+        cr_expect_not(config.dev);
+        config_deinit(&config);
+}
+
+/* The file of all defaults names them too. */
+Test(config, takes_the_usual_broker_beside_one_of_our_own_for_not_said) {
+        struct config config;
+
+        cr_assert_eq(read_config((const char *const[]){ "--dev", "--host=127.0.0.1", NULL }, &config),
+                     CONFIG_RUN);
+        cr_expect_str_eq(config.dev_listen, "127.0.0.1");
+        config_deinit(&config);
+        cr_assert_eq(read_config((const char *const[]){ "--dev-listen=127.0.0.1", NULL }, &config),
+                     CONFIG_RUN);
+        config_deinit(&config);
+}
+
+Test(config, lists_every_option_in_its_help) {
+        char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
+
+        for (size_t i = 0; i < n_config_options; i++) {
+                char line[64];
+
+                snprintf(line, sizeof(line), "\n  %s %s", options[i].flag,
+                         options[i].argument ? options[i].argument : "");
+                cr_expect_not_null(strstr(help, line), "%s", options[i].flag);
+        }
+        cr_expect_not_null(strstr(help, "--config"));
+        cr_expect_not_null(strstr(help, "--check-config"));
+        cr_expect_not_null(strstr(help, "--version"));
+        cr_expect_not_null(strstr(help, "--help"));
+        cr_expect_not_null(strstr(help, "(127.0.0.1)"));
+        free(help);
+}
+
+Test(config, prints_the_same_help_for_the_short_flag) {
+        char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
+        char *short_help = printed_by(STDOUT_FILENO, (const char *const[]){ "-h", NULL }, CONFIG_DONE);
+
+        cr_expect_str_eq(short_help, help);
+        free(short_help);
+        free(help);
+}
+
+Test(config, prints_its_version) {
+        char *version = printed_by(STDOUT_FILENO, (const char *const[]){ "--version", NULL }, CONFIG_DONE);
+
+        cr_expect_str_eq(version, "statestored " STATESTORED_VERSION "\n");
+        free(version);
+}
+
+Test(config, prints_help_for_who_asks_though_what_follows_is_wrong) {
+        char *help =
+                printed_by(STDOUT_FILENO, (const char *const[]){ "--help", "--wrong", NULL }, CONFIG_DONE);
+
+        cr_expect_eq(strncmp(help, "Usage: ", 7), 0);
+        free(help);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is said of options that are wrong. */
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config/option_table.h"
+#include "unit/support/command_line.h"
+#include "unit/support/table.h"
+
+#define TWO_HUNDRED_AND_FIFTY_SEVEN                                                                         \
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456" \
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456" \
+        "012345678901234567890123456789012345678901234567890123456789012"
+
+_Static_assert(sizeof(TWO_HUNDRED_AND_FIFTY_SEVEN) == 258, "one more than a node id may have");
+
+static const struct {
+        const char *name;
+        const char *arguments[4];
+        const char *line;
+} wrong[] = {
+        { "no option", { "host" }, "statestored: host: not an option; see --help\n" },
+        { "one dash", { "-host", "a" }, "statestored: -host: not an option; see --help\n" },
+        { "an empty argument", { "" }, "statestored: : not an option; see --help\n" },
+        { "two dashes alone", { "--" }, "statestored: --: no such option; see --help\n" },
+        { "an unknown option", { "--hosts=a" }, "statestored: --hosts=a: no such option; see --help\n" },
+        { "another case", { "--Host=a" }, "statestored: --Host=a: no such option; see --help\n" },
+        { "control characters", { "--a\nb" }, "statestored: --a\\x0Ab: no such option; see --help\n" },
+        { "no value",
+          { "--port" },
+          "statestored: --port: a port from 0 to 65535 was expected; see --help\n" },
+        { "one argument",
+          { "--port=x" },
+          "statestored: --port=x: a port from 0 to 65535 was expected, not \"x\"; see --help\n" },
+        { "two arguments",
+          { "--port", "70000" },
+          "statestored: --port: a port from 0 to 65535 was expected, not \"70000\"; see --help\n" },
+        { "port 0",
+          { "--port", "0" },
+          "statestored: --port: 0 is for --dev, which takes a port that is free; see --help\n" },
+        { "an empty port",
+          { "--port=" },
+          "statestored: --port=: a port from 0 to 65535 was expected, not \"\"; see --help\n" },
+        { "an empty client id",
+          { "--client-id", "" },
+          "statestored: --client-id: 1 to 65535 bytes of UTF-8 was expected, not \"\"; see --help\n" },
+        { "a client id that is not UTF-8",
+          { "--client-id", "\xFF" },
+          "statestored: --client-id: 1 to 65535 bytes of UTF-8 was expected, not \"\\xFF\"; see --help\n" },
+        { "a node id with a colon",
+          { "--node-id", "a:b" },
+          "statestored: --node-id: 1 to 256 bytes of UTF-8 without ':' was expected, not \"a:b\"; see "
+          "--help\n" },
+        { "an empty node id",
+          { "--node-id", "" },
+          "statestored: --node-id: 1 to 256 bytes of UTF-8 without ':' was expected, not \"\"; see "
+          "--help\n" },
+        { "a dialect",
+          { "--dialect=SDK" },
+          "statestored: --dialect=SDK: sdk or document was expected, not \"SDK\"; see --help\n" },
+        { "keys",
+          { "--max-keys", "-1" },
+          "statestored: --max-keys: a number was expected, not \"-1\"; see --help\n" },
+        { "keys past 64 bits",
+          { "--max-keys", "18446744073709551616" },
+          "statestored: --max-keys: a number was expected, not \"18446744073709551616\"; see --help\n" },
+        { "registrations",
+          { "--max-registrations", "1k" },
+          "statestored: --max-registrations: a number was expected, not \"1k\"; see --help\n" },
+        { "bytes",
+          { "--max-bytes", "1GB" },
+          "statestored: --max-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not \"1GB\"; see "
+          "--help\n" },
+        { "remembered bytes",
+          { "--max-remembered-bytes", "" },
+          "statestored: --max-remembered-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not "
+          "\"\"; "
+          "see --help\n" },
+        { "an empty ready file",
+          { "--ready-file", "" },
+          "statestored: --ready-file: a file name was expected, not \"\"; see --help\n" },
+        { "an HTTP address without a port",
+          { "--http-listen", "127.0.0.1" },
+          "statestored: --http-listen: [ADDRESS:]PORT, such as 127.0.0.1:9464, was expected, not "
+          "\"127.0.0.1\"; see --help\n" },
+        { "an HTTP port alone, and none",
+          { "--http-listen", ":0" },
+          "statestored: --http-listen: [ADDRESS:]PORT, such as 127.0.0.1:9464, was expected, not \":0\"; "
+          "see "
+          "--help\n" },
+        { "a log level",
+          { "--log-level", "trace" },
+          "statestored: --log-level: error, warning, info or debug was expected, not \"trace\"; see "
+          "--help\n" },
+        { "a log format",
+          { "--log-format", "xml" },
+          "statestored: --log-format: text or json was expected, not \"xml\"; see "
+          "--help\n" },
+        { "TLS",
+          { "--tls", "yes" },
+          "statestored: --tls: on or off was expected, not \"yes\"; see --help\n" },
+        { "a switch that is neither",
+          { "--dev=1883" },
+          "statestored: --dev=1883: on or off was expected, not \"1883\"; see --help\n" },
+        { "a broker beside the one of --dev",
+          { "--dev", "--host=a" },
+          "statestored: --host: --dev starts a broker of its own, which has none of this; see --help\n" },
+        { "where that one listens, by a name",
+          { "--dev", "--dev-listen=localhost" },
+          "statestored: --dev-listen=localhost: an IPv4 address, or 0.0.0.0 for all of this machine's was "
+          "expected, not \"localhost\"; see --help\n" },
+        { "where it listens, though there is none",
+          { "--dev-listen=0.0.0.0" },
+          "statestored: --dev-listen: it is for the broker that --dev starts; see --help\n" },
+        { "two are wrong: each has its line",
+          { "--port=1", "--tls=", "--port=x" },
+          "statestored: --tls=: on or off was expected, not \"\"; see --help\n"
+          "statestored: --port=x: a port from 0 to 65535 was expected, not \"x\"; see --help\n" },
+        { "no host",
+          { "--host=" },
+          "statestored: --host=: names, addresses or socket paths, each with :PORT or without was expected, "
+          "not \"\"; see --help\n" },
+        { "a host with a wrong port",
+          { "--host=a:0" },
+          "statestored: --host=a:0: names, addresses or socket paths, each with :PORT or without was "
+          "expected, not \"a:0\"; see --help\n" },
+        { "a list with nothing in it",
+          { "--host=a,,b" },
+          "statestored: --host=a,,b: names, addresses or socket paths, each with :PORT or without was "
+          "expected, not \"a,,b\"; see --help\n" },
+        { "too short a keepalive",
+          { "--keepalive=4s" },
+          "statestored: --keepalive=4s: whole seconds from 5s to 65535s was expected, not \"4s\"; see "
+          "--help\n" },
+        { "too long a keepalive",
+          { "--keepalive=65536s" },
+          "statestored: --keepalive=65536s: whole seconds from 5s to 65535s was expected, not \"65536s\"; "
+          "see --help\n" },
+        { "a keepalive of half a second",
+          { "--keepalive=5500ms" },
+          "statestored: --keepalive=5500ms: whole seconds from 5s to 65535s was expected, not \"5500ms\"; "
+          "see --help\n" },
+        { "a keepalive that is none",
+          { "--keepalive=x" },
+          "statestored: --keepalive=x: whole seconds from 5s to 65535s was expected, not \"x\"; see "
+          "--help\n" },
+        { "an empty user",
+          { "--user=" },
+          "statestored: --user=: a name was expected, not \"\"; see --help\n" },
+        { "an empty password file",
+          { "--password-file=" },
+          "statestored: --password-file=: a file name was expected, not \"\"; see --help\n" },
+        { "an empty certificate",
+          { "--tls-certificate=" },
+          "statestored: --tls-certificate=: a file name was expected, not \"\"; see --help\n" },
+        { "an empty key",
+          { "--tls-key=" },
+          "statestored: --tls-key=: a file name was expected, not \"\"; see --help\n" },
+        { "an empty authority",
+          { "--tls-ca-file=" },
+          "statestored: --tls-ca-file=: a file name was expected, not \"\"; see --help\n" },
+        { "an empty protocol",
+          { "--tls-alpn=" },
+          "statestored: --tls-alpn=: a name was expected, not \"\"; see --help\n" },
+        { "a presence topic without a client",
+          { "--presence-topic=gone/+" },
+          "statestored: --presence-topic=gone/+: a topic in which one level reads {client} was expected, "
+          "not \"gone/+\"; see --help\n" },
+        { "an empty presence topic",
+          { "--presence-topic=" },
+          "statestored: --presence-topic=: a topic in which one level reads {client} was expected, not "
+          "\"\"; see --help\n" },
+        { "an empty seed",
+          { "--seed=" },
+          "statestored: --seed=: a file name was expected, not \"\"; see --help\n" },
+        { "an empty recording",
+          { "--record=" },
+          "statestored: --record=: a file name was expected, not \"\"; see --help\n" },
+        { "an empty directory",
+          { "--data-dir=" },
+          "statestored: --data-dir=: a directory was expected, not \"\"; see --help\n" },
+        { "which keys to keep",
+          { "--persist=some" },
+          "statestored: --persist=some: all, none or custom was expected, not \"some\"; see --help\n" },
+        { "an empty policy",
+          { "--policy=" },
+          "statestored: --policy=: a file name was expected, not \"\"; see --help\n" },
+        { "unverified",
+          { "--allow-unverified=yes" },
+          "statestored: --allow-unverified=yes: on or off was expected, not \"yes\"; see --help\n" },
+        { "a question of three words",
+          { "--explain", "c", "u" },
+          "statestored: --explain: CLIENT USER VERB KEY was expected; see --help\n" },
+        { "an empty pattern",
+          { "--persist-pattern=" },
+          "statestored: --persist-pattern=: a pattern was expected, not \"\"; see --help\n" },
+        { "a property without a value",
+          { "--persist-property=keep" },
+          "statestored: --persist-property=keep: NAME=VALUE or off was expected, not \"keep\"; see "
+          "--help\n" },
+        { "a property without a name",
+          { "--persist-property==1" },
+          "statestored: --persist-property==1: NAME=VALUE or off was expected, not \"=1\"; see --help\n" },
+        { "an empty property",
+          { "--persist-property=" },
+          "statestored: --persist-property=: NAME=VALUE or off was expected, not \"\"; see --help\n" },
+        { "a node id that is too long",
+          { "--node-id", TWO_HUNDRED_AND_FIFTY_SEVEN },
+          "statestored: --node-id: 1 to 256 bytes of UTF-8 without ':' was expected, not "
+          "\"01234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234"
+          "56012345678901234567890123456...\"; see --help\n" },
+        { "a certificate without its key",
+          { "--tls=on", "--tls-certificate=c" },
+          "statestored: --tls-certificate: certificate and key belong together; the other one is missing; "
+          "see --help\n" },
+        { "a key without its certificate",
+          { "--tls=on", "--tls-key=k" },
+          "statestored: --tls-key: certificate and key belong together; the other one is missing; see "
+          "--help\n" },
+        { "a certificate without TLS",
+          { "--tls-certificate=c", "--tls-key=k" },
+          "statestored: --tls-certificate: without --tls on or --tls-ca-file it is not used; see --help\n" },
+        { "whether to start a broker",
+          { "--dev=" },
+          "statestored: --dev=: on or off was expected, not \"\"; see --help\n" },
+        { "encryption of a broker of our own",
+          { "--tls=on", "--dev" },
+          "statestored: --tls: --dev starts a broker of its own, which has none of this; see --help\n" },
+        { "a client id that its configuration cannot hold",
+          { "--dev", "--client-id=a\nb" },
+          "statestored: --client-id: with --dev it may not have control characters; see --help\n" },
+        { "whether tests may steer it",
+          { "--control=yes" },
+          "statestored: --control=yes: on or off was expected, not \"yes\"; see --help\n" },
+        { "tests that may wipe what is kept",
+          { "--control", "--data-dir=d" },
+          "statestored: --control: not with --data-dir: whoever reaches the broker could wipe what is kept; "
+          "see --help\n" },
+        { "whether to end with our parent",
+          { "--exit-with-parent=yes" },
+          "statestored: --exit-with-parent=yes: on or off was expected, not \"yes\"; see --help\n" },
+        { "a password without a user",
+          { "--password-file=p" },
+          "statestored: --password-file: a password needs a --user; see --help\n" },
+};
+
+Test(config, says_in_a_line_which_option_is_wrong_and_what_was_expected) {
+        for (size_t i = 0; i < N_ROWS(wrong); i++) {
+                char *printed = printed_by(STDERR_FILENO, wrong[i].arguments, CONFIG_WRONG);
+
+                cr_expect_str_eq(printed, wrong[i].line, ROW(wrong, i));
+                free(printed);
+        }
+}
+
+/* Whether a row of the table above has this flag. */
+static bool is_tested(const char *flag) {
+        size_t length = strlen(flag);
+
+        for (size_t i = 0; i < N_ROWS(wrong); i++)
+                for (size_t k = 0; k < N_ROWS(wrong[i].arguments) && wrong[i].arguments[k]; k++)
+                        if (strncmp(wrong[i].arguments[k], flag, length) == 0)
+                                return true;
+        return false;
+}
+
+Test(config, has_no_option_whose_wrong_values_are_not_tested) {
+        for (size_t i = 0; i < n_config_options; i++)
+                cr_expect(is_tested(options[i].flag), "%s", options[i].flag);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Where options come from beside the command line: the environment, and a file. */
+
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/option_table.h"
+#include "unit/support/command_line.h"
+#include "unit/support/table.h"
+
+/* A file without a name; "" for none. */
+static char file_name[64];
+
+static void write_file(const char *text) {
+        int fd = memfd_create("configuration", 0);
+
+        cr_assert(fd >= 0);
+        cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+        snprintf(file_name, sizeof(file_name), "/proc/self/fd/%d", fd);
+}
+
+static char *errors_of(const char *const *arguments) {
+        return printed_by(STDERR_FILENO, arguments, CONFIG_WRONG);
+}
+
+static const char *const no_arguments[] = { NULL };
+static const char *const from_file[] = { "--config", file_name, NULL };
+
+Test(config, says_everything_that_is_wrong_at_once) {
+        char *printed =
+                errors_of((const char *const[]){ "--port=x", "--tls=", "--wrong", "--max-keys=1", NULL });
+
+        cr_expect_not_null(strstr(printed, "statestored: --port=x: "));
+        cr_expect_not_null(strstr(printed, "statestored: --tls=: "));
+        cr_expect_not_null(strstr(printed, "statestored: --wrong: "));
+        cr_expect_null(strstr(printed, "max-keys"));
+        free(printed);
+}
+
+/* One that the option accepts. */
+static const char *some_value(const struct option *option) {
+        if (strcmp(option->flag, "--policy") == 0)
+                return "/dev/null"; /* of no rules */
+        if (strcmp(option->section, "http") == 0)
+                return "127.0.0.1:9464";
+        return option->initial ? option->initial : "gone/{client}";
+}
+
+/* STATESTORE_SECTION_NAME */
+static void environment_name(const struct option *option, char name[128]) {
+        snprintf(name, 128, "STATESTORE_%s_%s", option->section, option->name);
+        for (; *name; name++)
+                *name = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+}
+
+Test(environment, gives_every_option) {
+        for (size_t i = 0; i < n_config_options; i++) {
+                const char *value = some_value(&options[i]);
+                char name[128];
+                struct config config;
+
+                environment_name(&options[i], name);
+                setenv(name, value, 1);
+                if (strcmp(options[i].name, "password-file") == 0 ||
+                    strncmp(options[i].name, "tls-", 4) == 0) {
+                        setenv("STATESTORE_BROKER_USER", "u", 1); /* those that need another one */
+                        setenv("STATESTORE_BROKER_TLS", "on", 1);
+                        setenv("STATESTORE_BROKER_TLS_KEY", value, 1);
+                        setenv("STATESTORE_BROKER_TLS_CERTIFICATE", value, 1);
+                }
+                cr_assert_eq(read_config(no_arguments, &config), CONFIG_RUN, "%s", name);
+                cr_expect_not_null(config.values[i], "%s", name);
+                if (config.values[i])
+                        cr_expect_str_eq(config.values[i], value, "%s", name);
+                config_deinit(&config);
+                clearenv();
+        }
+}
+
+static const struct {
+        const char *name; /* of the variable */
+        const char *value;
+        const char *line;
+} wrong_variables[] = {
+        { "STATESTORE_BROKER_PORT", "-1",
+          "statestored: STATESTORE_BROKER_PORT: a port from 0 to 65535 was expected, not \"-1\"\n" },
+        { "STATESTORE_LOG_LEVEL", "loud",
+          "statestored: STATESTORE_LOG_LEVEL: error, warning, info or debug was expected, not \"loud\"\n" },
+        { "STATESTORE_STORE_MAX_KEYS", "many",
+          "statestored: STATESTORE_STORE_MAX_KEYS: a number was expected, not \"many\"\n" },
+        { "STATESTORE_STORE_MAX_KEY", "5", "statestored: STATESTORE_STORE_MAX_KEY: no such option\n" },
+        { "STATESTORE_LOG_", "5", "statestored: STATESTORE_LOG_: no such option\n" },
+};
+
+Test(environment, is_named_where_it_is_wrong) {
+        for (size_t i = 0; i < N_ROWS(wrong_variables); i++) {
+                char *printed;
+
+                setenv(wrong_variables[i].name, wrong_variables[i].value, 1);
+                printed = errors_of(no_arguments);
+                cr_expect_str_eq(printed, wrong_variables[i].line, ROW(wrong_variables, i));
+                free(printed);
+                clearenv();
+        }
+}
+
+Test(environment, says_nothing_where_a_variable_is_empty_or_is_not_for_us) {
+        struct config config;
+
+        setenv("STATESTORE_BROKER_PORT", "", 1);
+        setenv("STATESTORE_BROKER_PORTS", "", 1);
+        setenv("STATESTORE_PORT", "tcp://10.0.0.1:1883", 1); /* a service of our name in a cluster */
+        cr_assert_eq(read_config(no_arguments, &config), CONFIG_RUN);
+        cr_expect_eq(config.port, 1883);
+        config_deinit(&config);
+}
+
+static const struct {
+        const char *name;
+        const char *flag, *variable, *file;
+        uint16_t port;
+} precedences[] = {
+        { "a flag", "--port=1", NULL, NULL, 1 },
+        { "a variable", NULL, "2", NULL, 2 },
+        { "a file", NULL, NULL, "[broker]\nport = 3\n", 3 },
+        { "none", NULL, NULL, "[broker]\n", 1883 },
+        { "a flag before a variable", "--port=1", "2", NULL, 1 },
+        { "a flag before a file", "--port=1", NULL, "[broker]\nport = 3\n", 1 },
+        { "a variable before a file", NULL, "2", "[broker]\nport = 3\n", 2 },
+        { "a flag before all", "--port=1", "2", "[broker]\nport = 3\n", 1 },
+};
+
+Test(sources, have_an_order) {
+        for (size_t i = 0; i < N_ROWS(precedences); i++) {
+                const char *arguments[4] = { NULL };
+                size_t n = 0;
+                struct config config;
+
+                if (precedences[i].flag)
+                        arguments[n++] = precedences[i].flag;
+                if (precedences[i].file) {
+                        write_file(precedences[i].file);
+                        arguments[n++] = "--config";
+                        arguments[n++] = file_name;
+                }
+                if (precedences[i].variable)
+                        setenv("STATESTORE_BROKER_PORT", precedences[i].variable, 1);
+                cr_assert_eq(read_config(arguments, &config), CONFIG_RUN, ROW(precedences, i));
+                cr_expect_eq(config.port, precedences[i].port, ROW(precedences, i));
+                config_deinit(&config);
+                clearenv();
+        }
+}
+
+Test(file, is_named_by_the_flag_or_by_the_environment) {
+        struct config config;
+
+        write_file("[broker]\nport = 3\n");
+        setenv("STATESTORE_CONFIG", file_name, 1);
+        cr_assert_eq(read_config(no_arguments, &config), CONFIG_RUN);
+        cr_expect_eq(config.port, 3);
+        config_deinit(&config);
+
+        setenv("STATESTORE_CONFIG", "/no/such/file", 1);
+        cr_assert_eq(read_config(from_file, &config), CONFIG_RUN);
+        cr_expect_eq(config.port, 3);
+        config_deinit(&config);
+}
+
+Test(file, gives_every_option) {
+        for (size_t i = 0; i < n_config_options; i++) {
+                const char *value = some_value(&options[i]);
+                char text[512];
+                struct config config;
+
+                snprintf(text, sizeof(text), "[%s]\n%s = %s\n", options[i].section, options[i].name, value);
+                if (strcmp(options[i].name, "password-file") == 0)
+                        strcat(text, "user = u\n");
+                if (strcmp(options[i].name, "tls-key") == 0)
+                        strcat(text, "tls = on\ntls-certificate = c\n");
+                if (strcmp(options[i].name, "tls-certificate") == 0)
+                        strcat(text, "tls = on\ntls-key = k\n");
+                write_file(text);
+                cr_assert_eq(read_config(from_file, &config), CONFIG_RUN, "%s", text);
+                cr_assert_not_null(config.values[i], "%s", text);
+                cr_expect_str_eq(config.values[i], value, "%s", text);
+                config_deinit(&config);
+        }
+}
+
+static const struct {
+        const char *name;
+        const char *text;
+        const char *said; /* of its line */
+} wrong_files[] = {
+        { "no such option", "[broker]\nhosts = a\n", ":2: no such option: [broker] hosts" },
+        { "an option of another section", "[store]\nport = 1\n", ":2: no such option: [store] port" },
+        { "an option of no section", "port = 1\n", ":1: no such option: [] port" },
+        { "no such section", "\n[brokers]\nport = 1\n", ":3: no such option: [brokers] port" },
+        { "a wrong value", "# a comment\n\n[broker]\nport = x\n",
+          ":4: a port from 0 to 65535 was expected, not \"x\"" },
+        { "an empty value", "[broker]\nclient-id =\n",
+          ":2: 1 to 65535 bytes of UTF-8 was expected, not \"\"" },
+        { "twice", "[broker]\nport = 1\nkeepalive = 5s\nport = 2\n",
+          ":4: [broker] port is given twice, first in line 2" },
+        { "a line that is none", "[broker]\nport\n",
+          ":2: neither [section] nor name = value nor a comment" },
+        { "a section that is not closed", "[broker\n",
+          ":1: neither [section] nor name = value nor a comment" },
+};
+
+Test(file, is_named_with_its_line_where_it_is_wrong) {
+        for (size_t i = 0; i < N_ROWS(wrong_files); i++) {
+                char *printed, expected[256];
+
+                write_file(wrong_files[i].text);
+                printed = errors_of(from_file);
+                snprintf(expected, sizeof(expected), "statestored: %s%s\n", file_name, wrong_files[i].said);
+                cr_expect_str_eq(printed, expected, ROW(wrong_files, i));
+                free(printed);
+        }
+}
+
+Test(file, must_be_there) {
+        char *printed = errors_of((const char *const[]){ "--config=/no/such/file", NULL });
+
+        cr_expect_not_null(strstr(printed, "statestored: /no/such/file: "));
+        free(printed);
+        printed = errors_of((const char *const[]){ "--config=/tmp", NULL });
+        cr_expect_str_eq(printed, "statestored: /tmp: Is a directory\n");
+        free(printed);
+        printed = errors_of((const char *const[]){ "--config", NULL });
+        cr_expect_not_null(strstr(printed, "a file was expected"));
+        free(printed);
+}
+
+Test(file, with_too_long_a_line_is_wrong_there_and_read_on) {
+        char text[2000] = "[broker]\n#", *printed;
+
+        memset(text + strlen(text), 'x', 1000);
+        strcat(text, "\nport = y\n");
+        write_file(text);
+        printed = errors_of(from_file);
+        cr_expect_not_null(strstr(printed, ":2: the line is too long"));
+        cr_expect_not_null(strstr(printed, ":3: a port"), "%s", printed);
+        free(printed);
+}
+
+/* SOURCE_ROOT is where the project is. */
+Test(example_file, has_every_option_at_its_default) {
+        const char *root = getenv("SOURCE_ROOT");
+        struct config with, without;
+        struct capture capture;
+        char *text;
+        size_t n;
+        FILE *file;
+
+        cr_assert_not_null(root);
+        snprintf(file_name, sizeof(file_name), "%.40s/conf/statestored.conf", root);
+        file = fopen(file_name, "r");
+        cr_assert_not_null(file, "%s", file_name);
+        text = calloc(1, 100000);
+        n = fread(text, 1, 99999, file);
+        fclose(file);
+        cr_assert(n > 0 && n < 99999);
+
+        capture_start(&capture, STDERR_FILENO);
+        cr_expect_eq(read_config(from_file, &with), CONFIG_RUN);
+        free(capture_end(&capture));
+        cr_assert_eq(read_config(no_arguments, &without), CONFIG_RUN);
+        for (size_t i = 0; i < n_config_options; i++) {
+                char line[128];
+
+                snprintf(line, sizeof(line), "\n%s%s = ", options[i].initial ? "" : "#", options[i].name);
+                cr_expect_not_null(strstr(text, line), "%s", line + 1);
+                cr_expect_eq(!with.values[i], !without.values[i], "%s", options[i].flag);
+                if (with.values[i] && without.values[i])
+                        cr_expect_str_eq(with.values[i], without.values[i], "%s", options[i].flag);
+        }
+        config_deinit(&with);
+        config_deinit(&without);
+        free(text);
+}
+
+Test(check_config, says_whether_all_can_be_used_and_runs_nothing) {
+        struct capture capture;
+        struct config config;
+        char *printed;
+
+        capture_start(&capture, STDOUT_FILENO);
+        cr_expect_eq(read_config((const char *const[]){ "--check-config", "--port=1", NULL }, &config),
+                     CONFIG_DONE);
+        printed = capture_end(&capture);
+        cr_expect_not_null(strstr(printed, "can be used"));
+        free(printed);
+        config_deinit(&config);
+
+        free(errors_of((const char *const[]){ "--port=x", "--check-config", NULL }));
+}
+
+Test(reload, takes_over_what_may_change_and_says_what_needs_a_restart) {
+        static const char *const before[] = { "--max-keys=1", "--port=1", NULL };
+        static const char *const after[] = { "--max-keys=2", "--port=2", "--max-bytes=5", "--user=u", NULL };
+        struct config config, next;
+        struct capture capture;
+        char *printed;
+
+        cr_assert_eq(read_config(before, &config), CONFIG_RUN);
+        cr_assert_eq(read_config(after, &next), CONFIG_RUN);
+        capture_start(&capture, STDERR_FILENO);
+        config_reload(&config, &next);
+        printed = capture_end(&capture);
+        cr_expect_eq(config.max_keys, 2);
+        cr_expect_eq(config.max_bytes, 5);
+        cr_expect_eq(config.port, 1);
+        cr_expect_null(config.user);
+        cr_expect_not_null(strstr(printed, "[store] max-keys has changed\"\n"));
+        cr_expect_not_null(strstr(printed, "[store] max-bytes has changed\"\n"));
+        cr_expect_not_null(strstr(printed, "[broker] port has changed: this needs a restart\"\n"));
+        cr_expect_not_null(strstr(printed, "[broker] user has changed: this needs a restart\"\n"));
+        cr_expect_null(strstr(printed, "dialect"));
+        free(printed);
+        config_deinit(&config);
+        config_deinit(&next);
+}
+
+/* Each reload lets go of what the one before has read. */
+Test(reload, borrows_nothing_from_what_was_read_before) {
+        static const char *const first[] = { "--max-keys=1", NULL };
+        struct config config, next[2];
+        struct capture capture;
+
+        cr_assert_eq(read_config(first, &config), CONFIG_RUN);
+        capture_start(&capture, STDERR_FILENO);
+        for (size_t i = 0; i < 2; i++) {
+                write_file("[policy]\nfile = /dev/null\n");
+                cr_assert_eq(read_config(from_file, &next[i]), CONFIG_RUN);
+                config_reload(&config, &next[i]);
+                cr_expect_eq(config.policy_file, next[i].policy_file);
+        }
+        free(capture_end(&capture));
+        config_deinit(&next[0]);
+        cr_expect_str_eq(config.policy_file, "/dev/null");
+        config_deinit(&next[1]);
+        config_deinit(&config);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A policy as a person writes it, and what is said where it cannot be meant. */
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/policy_file.h"
+#include "policy/policy.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+/* What is wrong, a line each, without the file's name. */
+struct said {
+        char text[2000];
+        size_t name_length;
+};
+
+static void keep(void *userdata, const char *where, const char *what) {
+        struct said *said = userdata;
+        size_t length = strlen(said->text);
+
+        snprintf(said->text + length, sizeof(said->text) - length, "%s: %s\n", where + said->name_length,
+                 what);
+}
+
+static struct policy *read_text(const char *text, size_t length, struct said *said) {
+        struct policy_file_sink sink = { .fault = keep, .userdata = said };
+        int fd = memfd_create("policy", 0);
+        struct policy *policy;
+        char name[64];
+
+        cr_assert_eq(write(fd, text, length), (ssize_t)length);
+        *said = (struct said){ .name_length = (size_t)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd) };
+        policy = policy_file_read(name, false, &sink);
+        close(fd);
+        return policy;
+}
+
+static bool grants(const struct policy *policy, const char *client, const char *user, enum access access,
+                   struct slice key) {
+        struct asker asker = { slice_from_string(client), slice_from_string(user), true };
+        uint64_t budget = POLICY_STEPS_MAX;
+
+        return policy_decide(policy, &asker, access, key, &budget);
+}
+
+#define ONE_RULE "access = read\nany = yes\nstring = k\n"
+
+static const struct {
+        const char *name;
+        const char *text;
+        const char *said; /* "" : nothing is wrong */
+} files[] = {
+        { "nothing", "", "" },
+        { "a rule", "[rule]\n" ONE_RULE, "" },
+        { "another order, indented", "[rule]\n  string = k\n\tany = yes\n access = read\n", "" },
+        { "comments", "# a\n; b\n[rule] \n" ONE_RULE " # c\n", "" },
+        { "Windows' line ends", "[rule]\r\naccess = read\r\nany = yes\r\nstring = k\r\n", "" },
+        { "a byte order mark", "\xEF\xBB\xBF[rule]\n" ONE_RULE, "" },
+        { "a ';' that begins no comment", "[rule]\n" ONE_RULE "string = a;b\npattern = a [;]b\n", "" },
+
+        { "rules of one name", "[rule]\n" ONE_RULE "[b]\n" ONE_RULE "[rule]\n" ONE_RULE "[rule]\n" ONE_RULE,
+          ":9: a rule of another name was expected; [rule] begins in line 1\n"
+          ":13: a rule of another name was expected; [rule] begins in line 1\n" },
+        { "a comment behind a value", "[rule]\n" ONE_RULE "pattern = a ;b\nclient = c\t; d\n",
+          ":5: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n"
+          ":6: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n" },
+        { "a comment behind a rule's name", "[rule] ;\n",
+          ":1: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n" },
+        { "an indentation of another kind", "[rule]\n" ONE_RULE "\vpattern = [\n",
+          ":5: the '[' is never closed; [[] stands for a bracket\n" },
+        { "no section", "access = read\n", ":1: a [rule] was expected before it\n" },
+        { "an empty rule", "\n[rule]\n",
+          ":2: the rule grants nothing: access = read, write or readwrite was expected\n"
+          ":2: the rule is for nobody: client = ID, user = NAME or any = yes was expected\n"
+          ":2: the rule is about no keys: pattern, string or binary was expected\n" },
+        { "no access", "[rule]\nany = yes\nstring = k\n",
+          ":1: the rule grants nothing: access = read, write or readwrite was expected\n" },
+        { "for nobody", "[rule]\naccess = read\nstring = k\n",
+          ":1: the rule is for nobody: client = ID, user = NAME or any = yes was expected\n" },
+        { "no keys", "[rule]\naccess = read\nany = yes\n",
+          ":1: the rule is about no keys: pattern, string or binary was expected\n" },
+        { "an access that there is not", "[rule]\n" ONE_RULE "[b]\naccess = Read\nany = yes\nstring = k\n",
+          ":6: read, write or readwrite was expected\n" },
+        { "two accesses", "[rule]\naccess = write\n" ONE_RULE,
+          ":3: access is given twice, first in line 2\n" },
+        { "a line that there is not", "[rule]\n" ONE_RULE "clients = a\n",
+          ":5: access, any, client, user, pattern, string or binary was expected, not \"clients\"\n" },
+        { "any that is not yes", "[rule]\naccess = read\nany = no\nstring = k\n",
+          ":3: any = yes was expected\n" },
+        { "a client of a star", "[rule]\n" ONE_RULE "client = *\n",
+          ":5: names are taken as they stand: for everybody any = yes was expected\n" },
+        { "no client", "[rule]\n" ONE_RULE "client =\n", ":5: a value was expected\n" },
+        { "no user", "[rule]\n" ONE_RULE "user =\n", ":5: a value was expected\n" },
+        { "no pattern", "[rule]\n" ONE_RULE "pattern =\n", ":5: a value was expected\n" },
+        { "no bytes", "[rule]\n" ONE_RULE "binary =\n", ":5: a value was expected\n" },
+        { "no base64", "[rule]\n" ONE_RULE "binary = a\n", ":5: base64 was expected\n" },
+        { "an open class", "[rule]\n" ONE_RULE "pattern = a[b\n",
+          ":5: the '[' is never closed; [[] stands for a bracket\n" },
+        { "a placeholder in a class", "[rule]\n" ONE_RULE "pattern = [{user}]\n",
+          ":5: between brackets {client} and {user} stand for nobody\n" },
+        { "a placeholder that there is not", "[rule]\n" ONE_RULE "string = {id}\n",
+          ":5: {client} or {user} was expected; [{] in a pattern stands for a brace\n" },
+        { "too many placeholders", "[rule]\n" ONE_RULE "string = {user}{user}{user}{user}{user}\n",
+          ":5: {client} and {user} were expected four times at most\n" },
+        { "not UTF-8", "[rule]\n" ONE_RULE "string = \xFF\n", ":5: UTF-8 was expected\n" },
+        { "a section that is not closed", "[rule\n" ONE_RULE,
+          ":1: neither [section] nor name = value nor a comment\n"
+          ":2: a [rule] was expected before it\n:3: a [rule] was expected before it\n"
+          ":4: a [rule] was expected before it\n" },
+        { "a section without a name", "[]\n", ":1: neither [section] nor name = value nor a comment\n" },
+        { "more behind a section", "[rule] any = yes\n",
+          ":1: neither [section] nor name = value nor a comment\n" },
+        { "too long a name", "[01234567890123456789012345678901234567890123456789]\n",
+          ":1: the section's name is too long: fewer than 50 bytes were expected\n" },
+        { "two lines that are none", "[rule]\nx\n" ONE_RULE "y\n",
+          ":2: neither [section] nor name = value nor a comment\n"
+          ":6: neither [section] nor name = value nor a comment\n" },
+};
+
+Test(policy_file, says_all_that_is_wrong_with_its_line) {
+        for (size_t i = 0; i < N_ROWS(files); i++) {
+                struct said said;
+                struct policy *policy = read_text(files[i].text, strlen(files[i].text), &said);
+
+                cr_expect_str_eq(said.text, files[i].said, ROW(files, i));
+                cr_expect_eq(!policy, *files[i].said != '\0', ROW(files, i));
+                policy_free(policy);
+        }
+}
+
+Test(policy_file, grants_what_its_rules_say) {
+        static const char text[] = "[one]\naccess = readwrite\nclient = a\nclient = b\nuser = u\n"
+                                   "pattern = p/*\nstring = {client}\nbinary = AP8=\n"
+                                   "[two]\nany = yes\naccess = read\nstring = p;q\n";
+        struct policy *policy;
+        struct said said;
+
+        policy = read_text(text, strlen(text), &said);
+        cr_assert_not_null(policy);
+        cr_expect_eq(policy_n_rules(policy), 2);
+        cr_expect(grants(policy, "a", "", ACCESS_WRITE, S("p/x")));
+        cr_expect(grants(policy, "b", "", ACCESS_READ, S("b")));
+        cr_expect(grants(policy, "c", "u", ACCESS_READ, S("c")));
+        cr_expect(grants(policy, "c", "u", ACCESS_READ, S("\x00\xFF")));
+        cr_expect(grants(policy, "c", "", ACCESS_READ, S("p;q")));
+        cr_expect_not(grants(policy, "c", "", ACCESS_WRITE, S("p;q")));
+        cr_expect_not(grants(policy, "c", "", ACCESS_READ, S("p/x")));
+        cr_expect_not(grants(policy, "u", "a", ACCESS_READ, S("p/x")));
+        policy_free(policy);
+}
+
+Test(policy_file, must_be_there) {
+        struct said said = { .name_length = 0 };
+        struct policy_file_sink sink = { .fault = keep, .userdata = &said };
+
+        cr_expect_null(policy_file_read("/no/such/file", false, &sink));
+        cr_expect_str_eq(said.text, "/no/such/file: No such file or directory\n");
+}
+
+/* Also in the last line, which nothing ends. */
+Test(policy_file, with_a_nul_is_wrong_there) {
+        static const char text[] = "[rule]\n" ONE_RULE "string = a\0b\n";
+
+        for (size_t length = sizeof(text) - 2; length < sizeof(text); length++) {
+                struct said said;
+
+                cr_expect_null(read_text(text, length, &said));
+                cr_expect_str_eq(said.text, ":5: there is a NUL in the line\n");
+        }
+}
+
+Test(policy_file, has_lines_of_fewer_than_200_bytes) {
+        char text[300] = "[rule]\n" ONE_RULE "string = ";
+        size_t length = strlen(text), line = length - strlen("string = ");
+
+        memset(text + length, 'x', 200);
+        for (size_t end = line + 199; end <= line + 200; end++)
+                for (size_t is_ended = 0; is_ended < 2; is_ended++) {
+                        struct policy *policy;
+                        struct said said;
+
+                        text[end] = is_ended ? '\n' : 'x';
+                        policy = read_text(text, end + is_ended, &said);
+                        text[end] = 'x';
+                        cr_expect_str_eq(
+                                said.text,
+                                end == line + 199
+                                        ? ""
+                                        : ":5: the line is too long: fewer than 200 bytes were expected\n");
+                        policy_free(policy);
+                }
+}
+
+/* SOURCE_ROOT is where the project is. */
+Test(policy_file, is_shown_by_an_example) {
+        struct said said = { .name_length = 0 };
+        struct policy_file_sink sink = { .fault = keep, .userdata = &said };
+        struct policy *policy;
+        char name[256];
+
+        snprintf(name, sizeof(name), "%.200s/conf/policy.conf", getenv("SOURCE_ROOT"));
+        policy = policy_file_read(name, false, &sink);
+        cr_assert_not_null(policy, "%s", said.text);
+        cr_expect(grants(policy, "c", "u", ACCESS_WRITE, S("users/u/x")));
+        cr_expect_not(grants(policy, "c", "u", ACCESS_WRITE, S("users/c/x")));
+        cr_expect_not(grants(policy, "c", "", ACCESS_WRITE, S("users//x")));
+        cr_expect(grants(policy, "c", "gateway", ACCESS_WRITE, S("sensors/1")));
+        cr_expect_not(grants(policy, "c", "gateway", ACCESS_READ, S("sensors/1")));
+        policy_free(policy);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+
+#include "control/control.h"
+#include "protocol/topics.h"
+#include "unit/pipeline/fake_broker.h"
+
+/* A daemon with --control, to be given back with tear_down(). */
+static struct control *set_up(struct broker *broker) {
+        struct control *control;
+
+        broker_init(broker, broker_config());
+        cr_assert_eq(control_new(&control, broker->daemon), 0);
+        control_read_clock(control, broker->now);
+        return control;
+}
+
+static void tear_down(struct broker *broker, struct control *control) {
+        control_free(control);
+        broker_deinit(broker);
+}
+
+static void ask(struct broker *broker, struct slice payload) {
+        struct message message = {
+                .topic = S(TOPIC_CONTROL),
+                .payload = payload,
+                .response_topic = S("control"),
+                .correlation_data = S("1"),
+                .qos = 1,
+        };
+
+        daemon_receive(broker->daemon, &message, broker->now);
+}
+
+Test(control, has_its_turn_when_what_was_asked_before_is_answered) {
+        struct control *control;
+        struct broker broker;
+
+        control = set_up(&broker);
+
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
+        ask(&broker, S("*1\r\n$5\r\nreset\r\n"));
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+        for (int i = 0; i < 3; i++)
+                broker_tick(&broker);
+
+        cr_expect_str_eq(broker_sent(&broker), "answers:+OK control:+OK answers:$-1 ");
+        tear_down(&broker, control);
+}
+
+Test(control, leaves_what_came_behind_a_reset_its_expiry_though_the_clock_goes_back) {
+        struct control *control;
+        struct broker broker;
+
+        control = set_up(&broker);
+
+        broker_pass_ms(&broker, 3600000);
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
+        ask(&broker, S("*1\r\n$5\r\nreset\r\n"));
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("GET"), S("k")), .has_expiry = true, .expiry_s = 10 });
+        broker_pass_ms(&broker, -3600000);
+        for (int i = 0; i < 3; i++)
+                broker_tick(&broker);
+
+        cr_expect_str_eq(broker_sent(&broker), "answers:+OK control:+OK answers:$-1 ");
+        cr_expect_eq(broker_sent_message(&broker, 2)->expiry_s, 10);
+        tear_down(&broker, control);
+}
+
+Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
+        static uint8_t value[1 << 20];
+        struct control *control;
+        struct broker broker;
+
+        control = set_up(&broker);
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), { value, sizeof(value) }) });
+        broker_flush(&broker);
+        ask(&broker, S("*3\r\n$5\r\nfault\r\n$5\r\ndelay\r\n$2\r\n5s\r\n"));
+        broker_flush(&broker);
+
+        for (int i = 0; i < 100; i++) {
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_flush(&broker);
+        }
+        broker_forget(&broker);
+        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_OUT_OF_MEMORY], 0);
+        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_TOO_MANY_WAITING], 37);
+        for (int round = 0; round < 2; round++) {
+                broker_pass_ms(&broker, 5000);
+                broker_tick(&broker);
+                cr_expect_eq(broker.n_sent, round == 0 ? 63 : 1); /* each is a little more than its value */
+                broker_forget(&broker);
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_flush(&broker);
+        }
+        tear_down(&broker, control);
+}
+
+Test(control, delays_no_answer_past_its_expiry) {
+        struct control *control;
+        struct broker broker;
+
+        control = set_up(&broker);
+        ask(&broker, S("*3\r\n$5\r\nfault\r\n$5\r\ndelay\r\n$6\r\n2500ms\r\n"));
+        broker_flush(&broker);
+        broker_forget(&broker);
+
+        for (uint32_t expiry_s = 1; expiry_s <= 4; expiry_s++)
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .has_expiry = true,
+                                                       .expiry_s = expiry_s });
+        broker_flush(&broker);
+        broker_pass_ms(&broker, 2500);
+        broker_tick(&broker);
+
+        cr_expect_eq(daemon_counters(broker.daemon)->n_expired, 2);
+        cr_assert_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
+        cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 1);
+        cr_expect_eq(broker_sent_message(&broker, 1)->expiry_s, 2);
+        tear_down(&broker, control);
+}
+
+Test(control, is_nothing_to_a_daemon_without_it) {
+        struct broker broker;
+
+        broker_init(&broker, broker_config());
+        broker_do(&broker, "SET k v");
+        broker_forget(&broker);
+        ask(&broker, S("*1\r\n$5\r\nreset\r\n"));
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "");
+        cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$1\r\nv\r\n")));
+        broker_deinit(&broker);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "control/faults.h"
+#include "unit/support/table.h"
+
+#define S           SLICE_LITERAL
+#define N_WORDS_MAX 20
+
+/* Words with blanks between them. Returns as faults_add(). */
+static int add(struct faults *faults, const char *text) {
+        struct slice words[N_WORDS_MAX], rest = slice_from_string(text);
+        const char *fault = NULL;
+        size_t n_words = 0;
+        uint64_t number;
+        int r;
+
+        while (rest.length > 0)
+                words[n_words++] = slice_split(rest, ' ', &rest);
+        r = faults_add(faults, words, n_words, &number, &fault);
+        cr_expect_eq(r == -EINVAL, fault != NULL);
+        return r;
+}
+
+static const struct fault *ask(struct faults *faults, const char *client, enum verb verb, const char *key) {
+        return faults_strike_request(faults, slice_from_string(client), verb, slice_from_string(key));
+}
+
+static const char *const right[] = {
+        "delay 500ms",
+        "delay 36500d",
+        "delay 1h client c",
+        "no-answer verb SET",
+        "answer-twice key a*",
+        "error boom count 1",
+        "quota probability 1",
+        "wrong-correlation probability 0.5 seed 18446744073709551615",
+        "malformed probability 0.000000001",
+        "disconnect",
+        "drop-notification client c key k",
+        "notify-twice count 18446744073709551615",
+        "delay 1ms client c verb SCAN key k count 1 probability 0.1 seed 0",
+};
+
+Test(faults, takes_every_action_and_option) {
+        struct faults faults = { 0 };
+
+        for (size_t i = 0; i < N_ROWS(right); i++)
+                cr_expect_eq(add(&faults, right[i]), 0, "%s", right[i]);
+        cr_expect_eq(faults.n, N_ROWS(right));
+        faults_clear(&faults);
+}
+
+static const char *const wrong[] = {
+        "",
+        "explode",
+        "DELAY 1s",
+        "delay",
+        "delay soon",
+        "delay 0ms",
+        "delay -1s",
+        "delay 36501d",
+        "error",
+        "error a\nb",
+        "error a\rb",
+        "quota count 0",
+        "quota count",
+        "quota count x",
+        "quota count -1",
+        "quota verb MOVE",
+        "quota verb SET verb SET",
+        "quota probability 0",
+        "quota probability 0.0",
+        "quota probability 1.1",
+        "quota probability 2",
+        "quota probability .5",
+        "quota probability 0.0000000001",
+        "quota probability 50%",
+        "quota seed x",
+        "quota colour red",
+        "drop-notification verb SET",
+        "notify-twice verb DEL",
+};
+
+Test(faults, refuses_what_it_cannot_do_and_says_why) {
+        struct faults faults = { 0 };
+
+        for (size_t i = 0; i < N_ROWS(wrong); i++)
+                cr_expect_eq(add(&faults, wrong[i]), -EINVAL, "%s", wrong[i]);
+        cr_expect_null(faults.first);
+}
+
+Test(faults, has_room_for_so_many_and_no_more) {
+        struct faults faults = { 0 };
+
+        for (size_t i = 0; i < FAULTS_MAX; i++)
+                cr_assert_eq(add(&faults, "quota"), 0);
+        cr_expect_eq(add(&faults, "quota"), -ENOSPC);
+        faults_clear(&faults);
+        cr_expect_eq(add(&faults, "quota"), 0);
+        faults_clear(&faults);
+}
+
+Test(faults, strikes_as_often_as_it_is_told) {
+        struct faults faults = { 0 };
+
+        cr_assert_eq(add(&faults, "quota count 2"), 0);
+        cr_expect_not_null(ask(&faults, "c", VERB_SET, "k"));
+        cr_expect_not_null(ask(&faults, "c", VERB_SET, "k"));
+        cr_expect_null(ask(&faults, "c", VERB_SET, "k"));
+        cr_expect_eq(faults.first->n_strikes, 2);
+        faults_clear(&faults);
+}
+
+Test(faults, strikes_with_the_first_rule_alone) {
+        struct faults faults = { 0 };
+
+        cr_assert_eq(add(&faults, "quota count 1 key a"), 0);
+        cr_assert_eq(add(&faults, "malformed"), 0);
+        cr_expect_eq(ask(&faults, "c", VERB_SET, "b")->action, FAULT_MALFORMED);
+        cr_expect_eq(ask(&faults, "c", VERB_SET, "a")->action, FAULT_QUOTA);
+        cr_expect_eq(ask(&faults, "c", VERB_SET, "a")->action, FAULT_MALFORMED);
+        cr_expect_eq(faults.first->next->n_strikes, 2);
+        faults_clear(&faults);
+}
+
+Test(faults, keeps_requests_and_notifications_apart) {
+        struct faults faults = { 0 };
+
+        cr_assert_eq(add(&faults, "drop-notification"), 0);
+        cr_expect_null(ask(&faults, "c", VERB_SET, "k"));
+        cr_expect_eq(faults_strike_notification(&faults, S("c"), S("k"))->action, FAULT_DROP_NOTIFICATION);
+        faults_clear(&faults);
+
+        cr_assert_eq(add(&faults, "no-answer"), 0);
+        cr_expect_null(faults_strike_notification(&faults, S("c"), S("k")));
+        faults_clear(&faults);
+}
+
+static size_t count_strikes(const char *rule, bool ret_struck[1000]) {
+        struct faults faults = { 0 };
+        size_t n = 0;
+
+        cr_assert_eq(add(&faults, rule), 0);
+        for (size_t i = 0; i < 1000; i++) {
+                ret_struck[i] = ask(&faults, "c", VERB_GET, "k");
+                n += ret_struck[i];
+        }
+        faults_clear(&faults);
+        return n;
+}
+
+Test(faults, strikes_by_chance_and_always_by_the_same) {
+        bool first[1000], second[1000];
+        size_t n = count_strikes("quota probability 0.25 seed 7", first);
+
+        cr_expect(n > 200 && n < 300, "%zu", n);
+        cr_expect_eq(count_strikes("quota probability 0.25 seed 7", second), n);
+        cr_expect_eq(memcmp(first, second, sizeof(first)), 0);
+        count_strikes("quota probability 0.25 seed 8", second);
+        cr_expect_neq(memcmp(first, second, sizeof(first)), 0);
+        cr_expect_eq(count_strikes("quota probability 1.0", first), 1000);
+}
+
+Test(faults, spends_no_chance_on_those_it_is_not_for) {
+        struct faults alone = { 0 }, among_others = { 0 };
+
+        cr_assert_eq(add(&alone, "quota probability 0.5 key a"), 0);
+        cr_assert_eq(add(&among_others, "quota probability 0.5 key a"), 0);
+        for (size_t i = 0; i < 100; i++) {
+                ask(&among_others, "c", VERB_GET, "b");
+                cr_expect_eq(!ask(&alone, "c", VERB_GET, "a"), !ask(&among_others, "c", VERB_GET, "a"));
+        }
+        faults_clear(&alone);
+        faults_clear(&among_others);
+}
+
+Test(faults, are_written_as_they_stand) {
+        struct faults faults = { 0 };
+        struct buf lines = { 0 };
+
+        cr_assert_eq(add(&faults, "delay 2s client c verb SET key k* count 3 probability 0.5 seed 9"), 0);
+        cr_assert_eq(add(&faults, "error boom"), 0);
+        faults_write(&faults, &lines);
+        buf_append(&lines, "", 1);
+        cr_expect_str_eq(
+                (const char *)lines.data,
+                "{\"number\":1,\"action\":\"delay\",\"delay_ms\":2000,\"client\":\"c\",\"verb\":\"SET\","
+                "\"pattern\":\"k*\",\"probability\":0.500000000,\"seed\":9,\"left\":3,\"strikes\":0}\n"
+                "{\"number\":2,\"action\":\"error\",\"text\":\"boom\",\"strikes\":0}\n");
+        buf_deinit(&lines);
+        faults_clear(&faults);
+}

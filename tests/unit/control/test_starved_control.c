@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Each allocation fails once on the way of what a test asks its double, and of requests that a rule strikes: it is answered, or
+ * counted as lost; what is answered with an error has not been done, and what is done has been done as a whole.
+ */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "control/control.h"
+#include "protocol/topics.h"
+#include "unit/pipeline/fake_broker.h"
+#include "unit/support/idle.h"
+#include "unit/support/memory.h"
+#include "unit/support/table.h"
+
+struct world {
+        struct daemon *daemon;
+        struct control *control;
+        struct now real;
+        size_t n_sent; /* since the last ask() */
+        struct buf last;
+};
+
+static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+        bool before = memory_pause();
+        struct world *world = userdata;
+
+        world->n_sent++;
+        buf_reset(&world->last);
+        buf_append_slice(&world->last, message->payload);
+        *ret_id = 1;
+        memory_resume(before);
+        return 0;
+}
+
+static void world_init(struct world *world) {
+        struct outlet outlet = {
+                .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = world
+        };
+        struct daemon_callbacks callbacks = { .serving = idle_serving };
+        struct daemon_config config = broker_config();
+
+        *world = (struct world){ .real = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 } };
+        cr_assert_eq(daemon_new(&world->daemon, &config, &outlet, &callbacks, broker_storage(), world->real),
+                     0);
+        cr_assert_eq(control_new(&world->control, world->daemon), 0);
+        daemon_up(world->daemon, false, control_read_clock(world->control, world->real));
+}
+
+static void world_deinit(struct world *world) {
+        control_free(world->control);
+        daemon_free(world->daemon);
+        buf_deinit(&world->last);
+}
+
+/*
+ * Sends the words, which '|' separates: to the store where they begin with a capital, else to its control. Memory is short
+ * for those alone that get them.
+ */
+static void ask(struct world *world, const char *text, bool is_starved) {
+        struct slice words[WORDS_MAX] = { { 0 } }, rest = slice_from_string(text);
+        struct buf payload = { 0 };
+        struct message message = {
+                .topic = *text >= 'A' && *text <= 'Z' ? S(TOPIC_INVOKE) : S(TOPIC_CONTROL),
+                .response_topic = S("answers"),
+                .correlation_data = S("1"),
+                .qos = 1,
+                .n_user_properties = 2,
+                .user_properties = { { S("__ts"), S(BROKER_TS) }, { S("__srcId"), S("c") } },
+        };
+        struct now now;
+
+        memory_pause();
+        for (size_t n = 0; rest.data; n++)
+                words[n] = slice_split(rest, '|', &rest);
+        append_words(&payload, words);
+        message.payload = buf_slice(&payload);
+        world->n_sent = 0;
+        buf_reset(&world->last);
+
+        now = control_read_clock(world->control, world->real);
+        memory_resume(is_starved);
+        daemon_receive(world->daemon, &message, now);
+        daemon_flush(world->daemon, control_read_clock(world->control, world->real));
+        memory_pause();
+        buf_deinit(&payload);
+}
+
+static bool is_answered(const struct world *world, const char *beginning) {
+        return world->n_sent > 0 && slice_starts_with(buf_slice(&world->last), slice_from_string(beginning));
+}
+
+/* A seed says at which line it was. */
+static bool is_out_of_memory(const struct world *world) {
+        static const char end[] = "out of memory\r\n";
+        size_t length = sizeof(end) - 1;
+
+        return world->last.length > length &&
+               memcmp(world->last.data + world->last.length - length, end, length) == 0;
+}
+
+static uint64_t n_lost(const struct world *world) {
+        return daemon_counters(world->daemon)->n_drops[DROP_OUT_OF_MEMORY];
+}
+
+static void be_quiet(void) {
+        int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+        cr_assert(dup2(fd, STDERR_FILENO) >= 0);
+        close(fd);
+}
+
+TestSuite(starved_control, .init = be_quiet);
+
+#define SEED "seed|{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}"
+
+/* What is asked while memory is short, and what tells whether it has been done. */
+static const struct {
+        const char *name;
+        const char *before[3];
+        const char *asked;
+        const char *probe;
+        const char *undone, *done; /* beginnings of the probe's answer */
+} asked[] = {
+        { "seed, its first", { NULL }, SEED, "GET|a", "$-1", "$1\r\n1" },
+        { "seed, its last", { NULL }, SEED, "GET|b", "$-1", "$1\r\n2" },
+        { "seed over a key", { "SET|b|old" }, SEED, "GET|b", "$3\r\nold", "$1\r\n2" },
+        { "reset", { "SET|a|1" }, "reset", "GET|a", "$1\r\n1", "$-1" },
+        { "fault", { NULL }, "fault|error|boom|client|c|key|*", "GET|a", "$-1", "-ERR boom" },
+        { "fault clear", { "fault|error|boom" }, "fault|clear", "GET|a", "-ERR boom", "$-1" },
+        { "clock skew", { NULL }, "clock|skew|c|1h", "SET|a|1", "+OK", "-ERR the request timestamp" },
+        { "fault list",
+          { "fault|error|boom|client|c|verb|SET" },
+          "fault|list",
+          "SET|a|1",
+          "-ERR boom",
+          "-ERR boom" },
+        { "requests", { "SET|a|1", "GET|a" }, "requests|key|a", "GET|a", "$1\r\n1", "$1\r\n1" },
+        { "wait-for", { NULL }, "wait-for|key|z|client|c", "GET|a", "$-1", "$-1" },
+        { "a request, kept", { NULL }, "SET|a|1", "GET|a", "$-1", "$1\r\n1" },
+        { "answered twice", { "fault|answer-twice|verb|SET" }, "SET|a|1", "GET|a", "$-1", "$1\r\n1" },
+        { "with an error", { "fault|error|boom|verb|SET" }, "SET|a|1", "GET|a", "$-1", "$-1" },
+        { "wrong correlation",
+          { "fault|wrong-correlation|verb|SET" },
+          "SET|a|1",
+          "GET|a",
+          "$-1",
+          "$1\r\n1" },
+        { "told twice",
+          { "KEYNOTIFY|a", "fault|notify-twice|client|c" },
+          "SET|a|1",
+          "GET|a",
+          "$-1",
+          "$1\r\n1" },
+};
+
+/* False where no allocation failed. */
+static bool ask_starved(size_t row, uint64_t n) {
+        struct world world;
+        uint64_t n_failed, lost_before;
+        bool has_answer;
+
+        world_init(&world);
+        for (size_t i = 0; i < N_ROWS(asked[row].before) && asked[row].before[i]; i++)
+                ask(&world, asked[row].before[i], false);
+        lost_before = n_lost(&world);
+        memory_starve(n, n % 2 ? 1 : UINT64_MAX);
+        ask(&world, asked[row].asked, true);
+        n_failed = memory_feed();
+
+        has_answer = world.n_sent > 0 || strncmp(asked[row].asked, "wait-for", strlen("wait-for")) == 0;
+        cr_expect(has_answer || n_lost(&world) > lost_before, ROW(asked, row));
+        if (n_failed > 0 && is_out_of_memory(&world)) {
+                ask(&world, asked[row].probe, false);
+                cr_expect(is_answered(&world, asked[row].undone), ROW(asked, row));
+        } else {
+                bool is_lost = n_lost(&world) > lost_before;
+
+                ask(&world, asked[row].probe, false);
+                cr_expect(is_answered(&world, asked[row].done) ||
+                                  (is_lost && is_answered(&world, asked[row].undone)),
+                          ROW(asked, row));
+        }
+
+        ask(&world, "reset", false);
+        cr_expect(is_answered(&world, "+OK"), ROW(asked, row));
+        ask(&world, "GET|a", false);
+        cr_expect(is_answered(&world, "$-1"), ROW(asked, row));
+        world_deinit(&world);
+        return n_failed > 0;
+}
+
+Test(starved_control, has_done_what_it_says) {
+        for (size_t row = 0; row < N_ROWS(asked); row++) {
+                uint64_t n = 1;
+
+                while (ask_starved(row, n))
+                        n++;
+        }
+}
+
+/* Until all is over; an answer that could not be kept is lost, and said to be. */
+Test(starved_control, loses_no_delayed_answer_unsaid) {
+        uint64_t n = 1, n_failed;
+
+        do {
+                struct world world;
+
+                world_init(&world);
+                ask(&world, "fault|delay|1s|verb|SET", false);
+                memory_starve(n++, 1);
+                ask(&world, "SET|a|1", true);
+                n_failed = memory_feed();
+
+                if (world.n_sent == 0) {
+                        world.real.mono_ns += INT64_C(1000000000);
+                        daemon_tick(world.daemon, control_read_clock(world.control, world.real));
+                }
+                cr_expect_eq(world.n_sent + n_lost(&world), 1, "allocation %lu", n - 1);
+                world_deinit(&world);
+        } while (n_failed > 0);
+        cr_expect_gt(n, 5);
+}
+
+/* As an hour passes all that is due goes, though not at once. */
+Test(starved_control, forgets_no_deadline) {
+        uint64_t n = 1, n_failed;
+
+        do {
+                struct world world;
+
+                world_init(&world);
+                ask(&world, "KEYNOTIFY|a", false);
+                ask(&world, "SET|a|1|PX|1000", false);
+                memory_starve(n++, 1);
+                ask(&world, "clock|advance|1h", true);
+                n_failed = memory_feed();
+
+                world.real.mono_ns += INT64_C(2000000000);
+                daemon_tick(world.daemon, control_read_clock(world.control, world.real));
+                ask(&world, "GET|a", false);
+                cr_expect(is_answered(&world, "$-1"), "allocation %lu", n - 1);
+                world_deinit(&world);
+        } while (n_failed > 0);
+        cr_expect_gt(n, 1);
+}
+
+Test(starved_control, is_made_or_not) {
+        struct control *control = NULL;
+        struct broker broker;
+
+        broker_init(&broker, broker_config());
+        memory_starve(1, 1);
+        cr_expect_eq(control_new(&control, broker.daemon), -ENOMEM);
+        memory_feed();
+        cr_expect_null(control);
+        cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$-1\r\n")));
+        broker_deinit(&broker);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Prometheus' text as statestorectl reads it, and the report that it makes of it. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+
+#include "base/cleanup.h"
+#include "ctl/report.h"
+#include "ctl/terminal_fit.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+static struct samples samples, before;
+static struct buf text;
+
+static void teardown(void) {
+        samples_deinit(&samples);
+        samples_deinit(&before);
+        buf_deinit(&text);
+}
+
+TestSuite(samples, .fini = teardown);
+TestSuite(report, .fini = teardown);
+
+static int read_into(struct samples *read, struct slice page) {
+        buf_reset(&read->text);
+        buf_append_slice(&read->text, page);
+        return samples_read(read);
+}
+
+Test(samples, are_read_with_their_labels) {
+        cr_assert_eq(read_into(&samples, S("# HELP a What it is.\n# TYPE a counter\n"
+                                           "a{x=\"1\",y=\"}\\\"{\"} 3\n"
+                                           "a{x=\"2\"} 4.5 1696374425000\n"
+                                           "\n"
+                                           "b -1e3")),
+                     0);
+        cr_expect_eq(samples.n, 3);
+        cr_expect_eq(samples_sum(&samples, "a", NULL), 7.5);
+        cr_expect_eq(samples_sum(&samples, "a", "x=\"2\""), 4.5);
+        cr_expect_eq(samples_sum(&samples, "b", NULL), -1000);
+        cr_expect(isnan(samples_sum(&samples, "a", "x=\"3\"")));
+        cr_expect(isnan(samples_sum(&samples, "b", "x")));
+        cr_expect(isnan(samples_sum(&samples, "c", NULL)));
+        cr_expect(slice_equal(samples_label(&samples, "a", "x"), S("1")));
+        cr_expect_eq(samples_label(&samples, "b", "x").length, 0);
+}
+
+static const struct {
+        const char *name;
+        struct slice page;
+} wrong_pages[] = {
+        { "a page of HTML", S("<html>hello</html>\n") },
+        { "no value", S("a\n") },
+        { "no value behind a blank", S("a \n") },
+        { "no number", S("a x\n") },
+        { "a number and more", S("a 1x\n") },
+        { "two blanks", S("a  1\n") },
+        { "no name", S(" 1\n") },
+        { "labels without a name", S("{x=\"1\"} 1\n") },
+        { "labels that do not end", S("a{x=\"1\" 1\n") },
+        { "labels that end within quotes", S("a{x=\"1} 1\n") },
+        { "labels that end with an escape", S("a{x=\"1\\") },
+        { "labels and no blank", S("a{x=\"1\"}1\n") },
+        { "a NUL", S("a 1\0\n") },
+        { "a number that has no end",
+          S("a 1111111111111111111111111111111111111111111111111111111111111111111111111\n") },
+        { "a good line before", S("a 1\nb\n") },
+        { "binary", S("\xFF\xFE\0\x01\n") },
+};
+
+Test(samples, are_none_of_what_is_no_such_text) {
+        for (size_t i = 0; i < N_ROWS(wrong_pages); i++) {
+                cr_expect_eq(read_into(&samples, wrong_pages[i].page), -EBADMSG, ROW(wrong_pages, i));
+                cr_expect_eq(samples.n, 0, ROW(wrong_pages, i));
+        }
+        cr_expect_eq(read_into(&samples, S("")), 0);
+        cr_expect_eq(samples.n, 0);
+}
+
+/* Each part of a page, so that each way to end comes up; under ASan this reads nothing beyond. */
+Test(samples, may_end_anywhere) {
+        static const char page[] = "# HELP a b\na{x=\"1\\\"\",y=\"2\"} 3.5\nb 4 5\n";
+
+        for (size_t length = 0; length < sizeof(page); length++) {
+                struct samples cut = { 0 };
+                int r = read_into(&cut, (struct slice){ (const uint8_t *)page, length });
+
+                cr_expect(r == 0 || r == -EBADMSG, "%zu", length);
+                samples_deinit(&cut);
+        }
+}
+
+#define BUCKETS(a, b, c)                                                                                    \
+        S("h_bucket{le=\"0.001\"} " a "\nh_bucket{le=\"0.002\"} " b "\nh_bucket{le=\"+Inf\"} " c "\n")
+
+static bool is_near(double a, double b) {
+        return fabs(a - b) < 1e-9;
+}
+
+Test(samples, give_quantiles_of_what_was_counted_since) {
+        cr_assert_eq(read_into(&samples, BUCKETS("10", "20", "20")), 0);
+        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.5), 0.001));
+        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.75), 0.0015));
+        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.25), 0.0005));
+
+        cr_assert_eq(read_into(&before, BUCKETS("10", "10", "10")), 0);
+        cr_expect(is_near(samples_quantile(&samples, &before, "h_bucket", 0.5), 0.0015));
+        cr_expect(isnan(samples_quantile(&samples, &samples, "h_bucket", 0.5)));
+        cr_expect(isnan(samples_quantile(&samples, NULL, "other", 0.5)));
+
+        cr_assert_eq(read_into(&samples, BUCKETS("0", "0", "7")), 0);
+        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.99), 0.002), "as far as is known");
+}
+
+static const char page_before[] = "statestore_build_info{version=\"1.2.3\"} 1\n"
+                                  "process_start_time_seconds 1000\n"
+                                  "statestore_broker_connected 1\n"
+                                  "statestore_serving 1\n"
+                                  "statestore_broker_ability{ability=\"verified_identity\"} 1\n"
+                                  "statestore_requests_total{verb=\"set\",outcome=\"done\"} 1000000\n";
+static const char page_after[] = "statestore_build_info{version=\"1.2.3\\x1B\"} 1\n"
+                                 "process_start_time_seconds 1000\n"
+                                 "statestore_broker_connected 1\n"
+                                 "statestore_serving 1\n"
+                                 "statestore_storage_failing 1\n"
+                                 "statestore_broker_ability{ability=\"verified_identity\"} 1\n"
+                                 "statestore_requests_total{verb=\"set\",outcome=\"done\"} 1234567\n"
+                                 "statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 10\n"
+                                 "statestore_bytes 3355443\n"
+                                 "statestore_bytes_limit 1073741824\n";
+
+static const char *report(bool has_before, double seconds, double now_s) {
+        buf_reset(&text);
+        report_append(&text, &samples, has_before ? &before : NULL, seconds, now_s);
+        buf_append(&text, "", 1);
+        return (const char *)text.data;
+}
+
+Test(report, says_the_state_then_totals_and_rates) {
+        const char *printed;
+
+        cr_assert_eq(read_into(&before, slice_from_string(page_before)), 0);
+        cr_assert_eq(read_into(&samples, slice_from_string(page_after)), 0);
+        printed = report(true, 10, 1000 + 2 * 86400 + 3 * 3600);
+        cr_expect_not_null(
+                strstr(printed, "up 2 d 3 h: WHAT IS WRITTEN CANNOT BE STORED; serving; identity verified, "
+                                "delivery by subscription, presence guessed\n"),
+                "%s", printed);
+        cr_expect_not_null(strstr(printed, " 1,234,577       23,458/s\n"), "%s", printed);
+        cr_expect_not_null(strstr(printed, " 10            1/s\n"), "%s", printed);
+        cr_expect_not_null(strstr(printed, "3.2 MiB of 1.0 GiB\n"), "%s", printed);
+        cr_expect_null(strchr(printed, '\x1B'));
+}
+
+Test(report, shows_no_rate_across_a_restart) {
+        cr_assert_eq(read_into(&before, slice_from_string(page_after)), 0);
+        cr_assert_eq(read_into(&samples, slice_from_string(page_before)), 0);
+        cr_expect_null(strstr(report(true, 10, 1000), "-234"));
+}
+
+Test(report, says_first_that_there_is_no_broker) {
+        cr_assert_eq(read_into(&samples,
+                               S("statestore_build_info{version=\"1\"} 1\nstatestore_broker_connected 0\n")),
+                     0);
+        cr_expect_eq(strncmp(report(false, 0, 0), "statestored 1, up 0 s: NOT CONNECTED to a broker\n", 49),
+                     0, "%s", (const char *)text.data);
+}
+
+Test(report, stands_whatever_numbers_it_is_given) {
+        cr_assert_eq(read_into(&samples, S("statestore_requests_total 1e300\nstatestore_keys nan\n"
+                                           "statestore_bytes -inf\nprocess_start_time_seconds -1e300\n"
+                                           "statestore_dropped_total -5000\n"
+                                           "statestore_request_seconds_bucket{le=\"x\"} 5\n")),
+                     0);
+        report(true, 0, 1e300);
+        buf_reset(&text);
+        report_append_json(&text, &samples, NAN);
+        cr_expect_not(buf_failed(&text));
+}
+
+static const struct {
+        const char *name;
+        size_t n_lines, n_columns;
+        const char *shown;
+} sizes[] = {
+        { "no size is known", 0, 0, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
+        { "all fits", 6, 11, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
+        { "details go first", 5, 80, "state of it\n\n     head\na 1\nc 3\n" },
+        { "then what stands last", 4, 80, "state of it\n\n     head\na 1\n" },
+        { "one line", 1, 80, "state of it\n" },
+        { "long lines are cut", 0, 5, "state\n\n     \na 1\n  b 2\nc 3\n" },
+};
+
+Test(fit, keeps_what_a_person_asks_for_first) {
+        for (size_t i = 0; i < N_ROWS(sizes); i++) {
+                CLEANUP(buf_deinit) struct buf shown = { 0 };
+
+                fit_append(&shown, S("state of it\n\n     head\na 1\n  b 2\nc 3\n"), sizes[i].n_lines,
+                           sizes[i].n_columns);
+                buf_append(&shown, "", 1);
+                cr_expect_str_eq((const char *)shown.data, sizes[i].shown, ROW(sizes, i));
+        }
+}

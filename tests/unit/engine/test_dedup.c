@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "engine/dedup.h"
+#include "unit/support/secrets.h"
+#include "unit/support/table.h"
+
+#define S      SLICE_LITERAL
+#define ENOUGH (64 << 20)
+
+#define NS_PER_S INT64_C(1000000000)
+
+static struct digest digest_of(uint64_t number) {
+        struct slice part = { (const uint8_t *)&number, sizeof(number) };
+
+        return hash_parts(HASH_KEY(1), &part, 1);
+}
+
+#define NO_SLOT UINT32_MAX
+
+/* The slot, or NO_SLOT. */
+static uint32_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_s) {
+        struct digest digest = digest_of(number);
+        struct remembered_answer answer = { .version_wall_ms = (int64_t)number };
+        struct dedup_record *record = dedup_find(dedup, &digest);
+        uint32_t slot;
+
+        if (record)
+                dedup_forget(dedup, record);
+        return dedup_add(dedup, &digest, answer, deadline_s * NS_PER_S, &slot) ? slot : NO_SLOT;
+}
+
+static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t now_s) {
+        struct digest digest = digest_of(number);
+        const struct dedup_record *record = dedup_find(dedup, &digest);
+
+        if (!record || dedup_is_over(dedup, record, now_s * NS_PER_S))
+                return false;
+        cr_expect_eq(record->answer.version_wall_ms, (int64_t)number);
+        return true;
+}
+
+Test(dedup, gives_back_all_of_an_answer) {
+        struct remembered_answer given = { 1696374425000, INT32_MAX - 1, 12, true };
+        struct digest digest = digest_of(1);
+        const struct dedup_record *record;
+        struct dedup dedup;
+        uint32_t slot;
+
+        dedup_init(&dedup, ENOUGH);
+        cr_expect_null(dedup_find(&dedup, &digest));
+        cr_assert(dedup_add(&dedup, &digest, given, 10, &slot));
+        record = dedup_find(&dedup, &digest);
+        cr_assert_not_null(record);
+        cr_expect_eq(record->answer.version_wall_ms, given.version_wall_ms);
+        cr_expect_eq(record->answer.version_counter, given.version_counter);
+        cr_expect_eq(record->answer.outcome, given.outcome);
+        cr_expect(record->answer.has_version);
+        cr_expect_eq(record->slot, slot);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, remembers_until_the_deadline) {
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        remember(&dedup, 1, 10);
+        cr_expect(is_remembered(&dedup, 1, 9));
+        cr_expect_not(is_remembered(&dedup, 1, 10)); /* though nothing has been forgotten yet */
+        cr_expect_not(is_remembered(&dedup, 2, 0));
+        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, forgets_what_is_past_its_deadline_and_nothing_else) {
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
+        for (uint64_t i = 1; i <= 5; i++)
+                remember(&dedup, i, (int64_t)i * 10);
+        cr_expect_eq(dedup_next_deadline(&dedup), 10 * NS_PER_S);
+
+        dedup_forget_expired(&dedup, 30 * NS_PER_S, 100);
+        cr_expect_eq(dedup_n_answers(&dedup), 2);
+        cr_expect_eq(dedup_next_deadline(&dedup), 40 * NS_PER_S);
+        cr_expect(is_remembered(&dedup, 4, 0));
+        cr_expect_not(is_remembered(&dedup, 3, 0));
+        cr_expect_eq(dedup.n_dropped_early, 0);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, forgets_no_more_at_a_time_than_it_is_told) {
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        for (uint64_t i = 1; i <= 10; i++)
+                remember(&dedup, i, 10);
+        dedup_forget_expired(&dedup, 10 * NS_PER_S, 3);
+        cr_expect_eq(dedup_n_answers(&dedup), 7);
+        dedup_forget_expired(&dedup, 10 * NS_PER_S, 100);
+        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, drops_what_would_be_forgotten_first_at_its_limit_and_counts_it) {
+        struct dedup dedup;
+        uint64_t n_max;
+
+        dedup_init(&dedup, 50000);
+        n_max = dedup.n_records_max;
+        cr_assert(n_max > 10 && n_max < 50000 / (2 * sizeof(struct digest)), "%lu records", n_max);
+
+        /* the later it comes, the sooner it goes */
+        for (uint64_t i = 0; i < n_max; i++)
+                remember(&dedup, i, (int64_t)(1000000 - i));
+        cr_expect_eq(dedup_n_answers(&dedup), n_max);
+        cr_expect_eq(dedup.n_dropped_early, 0);
+
+        remember(&dedup, n_max, 1000001);
+        cr_expect_eq(dedup_n_answers(&dedup), n_max);
+        cr_expect_eq(dedup.n_dropped_early, 1);
+        cr_expect_not(is_remembered(&dedup, n_max - 1, 0));
+        cr_expect(is_remembered(&dedup, n_max, 0));
+        cr_expect(is_remembered(&dedup, 0, 0));
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, remembers_nothing_where_it_may_take_nothing) {
+        struct dedup dedup;
+
+        dedup_init(&dedup, 0);
+        cr_expect_eq(remember(&dedup, 1, 10), NO_SLOT);
+        cr_expect_eq(dedup.n_dropped_early, 1);
+        cr_expect_not(is_remembered(&dedup, 1, 0));
+        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, uses_again_the_slots_of_what_it_forgot) {
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        for (uint64_t i = 0; i < 1000; i++)
+                remember(&dedup, i, 10);
+        for (int64_t round = 1; round <= 100; round++) {
+                dedup_forget_expired(&dedup, round * 10 * NS_PER_S, 1000);
+                for (uint64_t i = 0; i < 1000; i++)
+                        cr_assert_lt(remember(&dedup, i, round * 10 + 10), 1000);
+                cr_assert_eq(dedup_n_answers(&dedup), 1000);
+        }
+        for (uint64_t i = 0; i < 1000; i++)
+                cr_assert(is_remembered(&dedup, i, 1005));
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, has_no_tables_and_no_blocks_when_it_has_forgotten_everything) {
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        for (uint64_t i = 0; i < 100000; i++)
+                remember(&dedup, i, 10 + (int64_t)i / 1000);
+        dedup_forget_expired(&dedup, 100 * NS_PER_S, UINT32_MAX);
+        cr_expect_eq(dedup_n_answers(&dedup), 9000);
+        dedup_forget_expired(&dedup, INT64_MAX, UINT32_MAX);
+        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
+                cr_assert_null(dedup.shards[i]);
+        cr_expect_eq(dedup.n_slots, 0);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, counts_a_deadline_to_the_end_of_its_second) {
+        struct digest digest = digest_of(1);
+        struct dedup dedup;
+        uint32_t slot;
+
+        dedup_init(&dedup, ENOUGH);
+        cr_assert(dedup_add(&dedup, &digest, (struct remembered_answer){ 0 }, NS_PER_S + 1, &slot));
+        cr_expect_not(dedup_is_over(&dedup, dedup_find(&dedup, &digest), 2 * NS_PER_S - 1));
+        cr_expect(dedup_is_over(&dedup, dedup_find(&dedup, &digest), 2 * NS_PER_S));
+        dedup_deinit(&dedup);
+}
+
+/* Nobody forgot anything for long, or what was kept of an earlier run is of a time that has not come. */
+Test(dedup, keeps_its_order_where_deadlines_lie_far_from_each_other) {
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        for (uint64_t i = 0; i < 100; i++)
+                remember(&dedup, i, 10 + (int64_t)i);
+        remember(&dedup, 1000, 10 + DEDUP_SPAN_S - 1);
+        cr_expect_eq(dedup_n_answers(&dedup), 101);
+        remember(&dedup, 1001, 10 + DEDUP_SPAN_S);
+        cr_expect_eq(dedup_n_answers(&dedup), 101);
+        cr_expect_not(is_remembered(&dedup, 0, 0));
+        remember(&dedup, 1002, INT64_MAX / NS_PER_S);
+        cr_expect_eq(dedup_n_answers(&dedup), 1);
+
+        remember(&dedup, 1003, 5);
+        cr_expect(is_remembered(&dedup, 1003, 5));
+        cr_expect_eq(dedup_next_deadline(&dedup), (INT64_MAX / NS_PER_S - DEDUP_SPAN_S + 1) * NS_PER_S);
+        remember(&dedup, 1004, -5);
+        dedup_forget_expired(&dedup, INT64_MAX, 1000);
+        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        remember(&dedup, 1005, 5);
+        cr_expect_eq(dedup_next_deadline(&dedup), 5 * NS_PER_S);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, forgets_what_it_is_told_to) {
+        struct digest one = digest_of(1);
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        remember(&dedup, 1, 10);
+        remember(&dedup, 2, 20);
+        dedup_forget(&dedup, dedup_find(&dedup, &one));
+        cr_expect_not(is_remembered(&dedup, 1, 0));
+        cr_expect(is_remembered(&dedup, 2, 0));
+        cr_expect_eq(dedup_next_deadline(&dedup), 20 * NS_PER_S);
+        dedup_deinit(&dedup);
+}
+
+/* A slot is where storage keeps the answer: two that are remembered at a time must not share one. */
+Test(dedup, keeps_each_answer_in_a_slot_of_its_own) {
+        static uint64_t held_by[1000];
+        struct dedup dedup;
+        uint64_t n_max;
+
+        dedup_init(&dedup, 50000);
+        n_max = dedup.n_records_max;
+        cr_assert_leq(n_max, 1000);
+        for (uint64_t i = 1; i < 10000; i++) {
+                uint32_t slot = remember(&dedup, i, (int64_t)i);
+
+                cr_assert_lt(slot, 1000, "answer %lu", i);
+                cr_assert(held_by[slot] == 0 || !is_remembered(&dedup, held_by[slot], 0), "answer %lu", i);
+                held_by[slot] = i;
+                if (i % 3 == 0)
+                        dedup_forget_expired(&dedup, (int64_t)(i - 50) * NS_PER_S, 10);
+        }
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, remembers_again_what_was_kept_and_fills_the_slots_between) {
+        static const uint32_t kept[] = { 0, 3, 4, 300, 700 };
+        bool is_used[1024] = { false };
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        for (size_t i = 0; i < N_ROWS(kept); i++) {
+                struct digest digest = digest_of(kept[i]);
+                struct remembered_answer answer = { .version_wall_ms = kept[i] };
+
+                cr_assert_eq(dedup_restore(&dedup, kept[i], &digest, answer, 1000 * NS_PER_S), 0);
+                is_used[kept[i]] = true;
+        }
+        cr_expect_eq(dedup_n_answers(&dedup), 5);
+        for (size_t i = 0; i < N_ROWS(kept); i++)
+                cr_expect(is_remembered(&dedup, kept[i], 0), "slot %u", kept[i]);
+
+        for (uint64_t i = 0; i < 1024 - 5; i++) {
+                uint32_t slot = remember(&dedup, 10000 + i, 1000);
+
+                if (slot < 1024) {
+                        cr_assert_not(is_used[slot], "slot %u", slot);
+                        is_used[slot] = true;
+                }
+        }
+        for (uint32_t slot = 0; slot < 768; slot++)
+                cr_expect(is_used[slot], "slot %u", slot);
+        cr_expect_eq(dedup.n_dropped_early, 0);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, refuses_slots_that_do_not_ascend) {
+        struct digest one = digest_of(1), two = digest_of(2);
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_answer){ 0 }, 10), 0);
+        cr_expect_eq(dedup_restore(&dedup, 1, &two, (struct remembered_answer){ 0 }, 10), -EBADMSG);
+        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, drops_of_what_was_kept_what_is_past_its_limit_and_counts_it) {
+        struct digest one = digest_of(1), two = digest_of(2);
+        struct dedup dedup;
+
+        dedup_init(&dedup, 10000);
+        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_answer){ .version_wall_ms = 1 }, 10),
+                     0);
+        cr_assert_eq(dedup_restore(&dedup, (uint32_t)dedup.n_records_max, &two,
+                                   (struct remembered_answer){ 0 }, 10),
+                     0);
+        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        cr_expect_eq(dedup.n_dropped_early, 1);
+        cr_expect(is_remembered(&dedup, 1, 0));
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, comes_down_to_a_lower_limit_with_what_it_remembers_next) {
+        struct dedup dedup;
+        uint64_t n_before, n_steps = 0;
+
+        dedup_init(&dedup, 1 << 20);
+        for (uint64_t i = 0; i < 1000; i++)
+                remember(&dedup, i, (int64_t)(1000 + i));
+        cr_assert_eq(dedup_n_answers(&dedup), 1000);
+
+        dedup_set_limit(&dedup, 10000);
+        cr_expect_eq(dedup_n_answers(&dedup), 1000); /* not all at once */
+        cr_expect(is_remembered(&dedup, 0, 0));
+        do {
+                n_before = dedup_n_answers(&dedup);
+                remember(&dedup, 5000 + n_steps, 2000);
+                cr_assert_leq(n_before, dedup_n_answers(&dedup) + 100, "too many at once");
+                cr_assert_lt(n_steps++, 1000);
+        } while (dedup_n_answers(&dedup) != n_before);
+        cr_expect_eq(dedup_n_answers(&dedup), dedup.n_records_max);
+        cr_expect_eq(dedup.n_dropped_early, 1000 + n_steps - dedup.n_records_max);
+        cr_expect_not(is_remembered(&dedup, 0, 0));
+
+        dedup_set_limit(&dedup, 1 << 20);
+        remember(&dedup, 1, 2000);
+        cr_expect_eq(dedup_n_answers(&dedup), n_before + 1);
+        dedup_deinit(&dedup);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 5: PX, and keys whose time has come. */
+
+#include <stdio.h>
+
+#include "unit/engine/world.h"
+#include "unit/support/table.h"
+
+static struct world world;
+
+static void setup(void) {
+        world_init(&world, world_config());
+}
+
+static void teardown(void) {
+        world_deinit(&world);
+}
+
+TestSuite(expiry, .init = setup, .fini = teardown);
+
+static const int64_t lifetimes_ms[] = { 1, 2, 999, 1000, 10000, 86400000, INT64_C(3155760000000) };
+
+Test(expiry, comes_to_the_nanosecond_and_not_before) {
+        for (size_t i = 0; i < sizeof(lifetimes_ms) / sizeof(lifetimes_ms[0]); i++) {
+                int64_t px_ms = lifetimes_ms[i];
+
+                ask(&world, SET("k", "v", PX(px_ms)));
+                cr_expect_eq(engine_next_deadline(world.engine), world.now.mono_ns + px_ms * 1000000);
+                pass_ns(&world, px_ms * 1000000 - 1);
+                tick(&world);
+                cr_expect(has(&world, S("k"), S("v")), "%ld ms", px_ms);
+                pass_ns(&world, 1);
+                cr_expect(has_none(&world, S("k")), "%ld ms", px_ms);
+        }
+}
+
+static const struct {
+        const char *name;
+        int64_t px_ms;
+} endless[] = {
+        { "the largest there is", INT64_MAX },
+        { "past the range in nanoseconds", INT64_MAX / 1000000 + 1 },
+        { "past the range with the time that has passed", INT64_MAX / 1000000 },
+};
+
+Test(expiry, never_comes_past_the_range) {
+        world.now.mono_ns = 1000000000;
+        for (size_t i = 0; i < N_ROWS(endless); i++) {
+                cr_expect(asked(&world, SET("k", "v", PX(endless[i].px_ms)), OUTCOME_DONE), ROW(endless, i));
+                cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX, ROW(endless, i));
+                tick(&world);
+                cr_expect(has(&world, S("k"), S("v")), ROW(endless, i));
+        }
+        world.now.mono_ns = INT64_MAX - 1; /* the last time there is */
+        tick(&world);
+        cr_expect(has(&world, S("k"), S("v")));
+}
+
+static const struct {
+        const char *name;
+        struct request request;
+        enum outcome outcome; /* as if the key had never been */
+        const char *told, *told_by_tick;
+} commands[] = {
+        { "GET", GET("k"), OUTCOME_NO_VALUE, "", "c:k gone " },
+        { "DEL", DEL("k"), OUTCOME_NOTHING, "c:k gone ", "" },
+        { "DEL, with the token that it had", DEL("k", FENCE(9, 0, "c")), OUTCOME_NOTHING, "c:k gone ", "" },
+        { "VDEL", VDEL("k", "v"), OUTCOME_NOTHING, "c:k gone ", "" },
+        { "VDEL, another value", VDEL("k", "w"), OUTCOME_NOTHING, "c:k gone ", "" },
+        { "SET", SET("k", "w"), OUTCOME_DONE, "c:k gone c:k=w ", "" },
+        { "SET with NX", SET("k", "w", NX), OUTCOME_DONE, "c:k gone c:k=w ", "" },
+        { "SET with NEX", SET("k", "w", NEX("other")), OUTCOME_DONE, "c:k gone c:k=w ", "" },
+        { "SET with an older token", SET("k", "w", FENCE(1, 0, "c")), OUTCOME_DONE, "c:k gone c:k=w ", "" },
+};
+
+Test(expiry, counts_for_every_command_before_any_tick) {
+        for (size_t i = 0; i < N_ROWS(commands); i++) {
+                const struct reply *reply;
+
+                world_deinit(&world);
+                world_init(&world, world_config());
+                ask(&world, WATCH("c", "k"));
+                ask(&world, SET("k", "v", PX(10), FENCE(9, 0, "c")));
+                pass_ms(&world, 10);
+
+                reply = ask(&world, commands[i].request);
+                cr_expect_eq(reply->outcome, commands[i].outcome, ROW(commands, i));
+                cr_expect_eq(reply->has_version, commands[i].outcome == OUTCOME_DONE, ROW(commands, i));
+                cr_expect_str_eq(told(&world), commands[i].told, ROW(commands, i));
+                tick(&world);
+                cr_expect_str_eq(told(&world), commands[i].told_by_tick, ROW(commands, i));
+        }
+}
+
+Test(expiry, counts_for_scan_before_any_tick) {
+        ask(&world, SET("k", "v", PX(10)));
+        cr_assert_eq(ask(&world, SCAN("*"))->outcome, OUTCOME_PAGE);
+        cr_expect_eq(world.effects.replies[0].page->n_entries, 1);
+        pass_ms(&world, 10);
+        ask(&world, SCAN("*"));
+        cr_expect_eq(world.effects.replies[0].page->n_entries, 0);
+}
+
+Test(expiry, is_cleared_by_a_set_without_px) {
+        ask(&world, SET("k", "v", PX(10)));
+        ask(&world, SET("k", "v"));
+        cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
+        pass_ms(&world, 1000000);
+        tick(&world);
+        cr_expect(has(&world, S("k"), S("v")));
+}
+
+Test(expiry, is_renewed_by_a_set_with_px) {
+        ask(&world, SET("k", "v", PX(10)));
+        pass_ms(&world, 9);
+        cr_expect(asked(&world, SET("k", "v", NEX("v"), PX(10)), OUTCOME_DONE));
+        pass_ms(&world, 9);
+        tick(&world);
+        cr_expect(has(&world, S("k"), S("v")));
+        pass_ms(&world, 1);
+        cr_expect(has_none(&world, S("k")));
+}
+
+Test(expiry, may_be_brought_forward) {
+        ask(&world, SET("k", "v", PX(1000)));
+        ask(&world, SET("k", "v", PX(10)));
+        pass_ms(&world, 10);
+        cr_expect(has_none(&world, S("k")));
+}
+
+Test(expiry, runs_on_the_monotonic_clock_whichever_way_the_system_clock_steps) {
+        ask(&world, SET("early", "v", PX(1000)));
+        world.now.wall_ms += 86400000;
+        tick(&world);
+        cr_expect(has(&world, S("early"), S("v")));
+
+        world.now.wall_ms -= 2 * 86400000;
+        pass_ms(&world, 1000);
+        tick(&world);
+        cr_expect(has_none(&world, S("early")));
+}
+
+static void set_many(int n, int64_t px_ms) {
+        char key[16];
+
+        for (int i = 0; i < n; i++) {
+                struct request request = SET("", "v", PX(px_ms));
+
+                snprintf(key, sizeof(key), "key-%d", i);
+                request.key = slice_from_string(key);
+                cr_assert(asked(&world, request, OUTCOME_DONE));
+        }
+}
+
+Test(tick, expires_so_many_keys_and_leaves_the_rest_to_the_next, .init = setup, .fini = teardown) {
+        set_many(2 * ENGINE_EXPIRED_MAX + 1, 10);
+        pass_ms(&world, 10);
+        tick(&world);
+        cr_expect_eq(engine_stats(world.engine).n_keys, ENGINE_EXPIRED_MAX + 1);
+        cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
+        tick(&world);
+        cr_expect_eq(engine_stats(world.engine).n_keys, 1);
+        tick(&world);
+        cr_expect_eq(engine_stats(world.engine).n_keys, 0);
+        cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
+}
+
+Test(tick, tells_in_the_order_of_the_deadlines, .init = setup, .fini = teardown) {
+        ask(&world, WATCH("c", "a"));
+        ask(&world, WATCH("c", "b"));
+        ask(&world, WATCH("c", "d"));
+        ask(&world, SET("a", "v", PX(30)));
+        ask(&world, SET("b", "v", PX(10)));
+        ask(&world, SET("d", "v", PX(20)));
+        pass_ms(&world, 29);
+        tick(&world);
+        cr_expect_str_eq(told(&world), "c:b gone c:d gone ");
+        pass_ms(&world, 1);
+        tick(&world);
+        cr_expect_str_eq(told(&world), "c:a gone ");
+}
+
+Test(tick, does_nothing_where_nothing_is_due, .init = setup, .fini = teardown) {
+        tick(&world);
+        ask(&world, SET("k", "v", PX(10)));
+        tick(&world);
+        cr_expect_eq(world.effects.n_notifications, 0);
+        cr_expect(has(&world, S("k"), S("v")));
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 8: KEYNOTIFY, and who is told of what. */
+
+#include <stdio.h>
+
+#include "unit/engine/world.h"
+#include "unit/support/table.h"
+
+static struct world world;
+
+static void setup(void) {
+        world_init(&world, world_config());
+}
+
+static void teardown(void) {
+        world_deinit(&world);
+}
+
+TestSuite(notify, .init = setup, .fini = teardown);
+
+static const struct {
+        const char *name;
+        struct request request;
+        const char *told;
+} changes[] = {
+        /* "k" has the value "v", "none" has none; the client "c" watches both */
+        { "SET", SET("k", "w"), "c:k=w " },
+        { "SET of the same value", SET("k", "v"), "c:k=v " },
+        { "SET of an empty value", SET("k", ""), "c:k= " },
+        { "SET of a new key", SET("none", "v"), "c:none=v " },
+        { "SET with NX that took effect", SET("none", "v", NX), "c:none=v " },
+        { "SET with NEX that took effect", SET("k", "w", NEX("v")), "c:k=w " },
+        { "SET with an expiry", SET("k", "w", PX(10)), "c:k=w " },
+        { "DEL", DEL("k"), "c:k gone " },
+        { "VDEL", VDEL("k", "v"), "c:k gone " },
+        { "SET by the watcher itself", SET("k", "w", .client = BYTES("c")), "c:k=w " },
+        { "DEL by the watcher itself", DEL("k", .client = BYTES("c")), "c:k gone " },
+        { "SET with NX that did not", SET("k", "w", NX), "" },
+        { "SET with NEX that did not", SET("k", "w", NEX("x")), "" },
+        { "DEL of nothing", DEL("none"), "" },
+        { "VDEL of nothing", VDEL("none", "v"), "" },
+        { "VDEL of another value", VDEL("k", "w"), "" },
+        { "GET", GET("k"), "" },
+        { "SCAN", SCAN("*"), "" },
+        { "KEYNOTIFY", WATCH("other", "k"), "" },
+        { "KEYNOTIFY STOP", UNWATCH("c", "k"), "" },
+        { "SET of a key nobody watches", SET("other", "v"), "" },
+};
+
+Test(notify, tells_of_each_change_that_took_effect_and_of_nothing_else) {
+        for (size_t i = 0; i < N_ROWS(changes); i++) {
+                world_deinit(&world);
+                world_init(&world, world_config());
+                ask(&world, SET("k", "v"));
+                ask(&world, WATCH("c", "k"));
+                ask(&world, WATCH("c", "none"));
+                ask(&world, changes[i].request);
+                cr_expect_str_eq(told(&world), changes[i].told, ROW(changes, i));
+        }
+}
+
+Test(notify, tells_once_each_client_that_registered_oldest_first) {
+        ask(&world, WATCH("c2", "k"));
+        ask(&world, WATCH("c1", "k"));
+        ask(&world, WATCH("c2", "k"));
+        ask(&world, WATCH("c3", "other"));
+        ask(&world, SET("k", "v"));
+        cr_expect_str_eq(told(&world), "c2:k=v c1:k=v ");
+        cr_expect_eq(world.effects.n_changes, 1);
+}
+
+Test(notify, tells_in_the_order_in_which_the_changes_took_effect) {
+        struct request requests[] = { SET("a", "1"), SET("b", "1"), SET("a", "2"), DEL("b"), SET("b", "2") };
+
+        ask(&world, WATCH("c", "a"));
+        ask(&world, WATCH("c", "b"));
+        begin_batch(&world);
+        for (size_t i = 0; i < N_ROWS(requests); i++)
+                ask_in_batch(&world, requests[i]);
+        cr_expect_str_eq(told(&world), "c:a=1 c:b=1 c:a=2 c:b gone c:b=2 ");
+        cr_expect_eq(world.effects.n_replies, N_ROWS(requests));
+}
+
+static int64_t told_version(void) {
+        cr_assert_eq(world.effects.n_changes, 1);
+        return version_number(world.effects.changes[0].version);
+}
+
+Test(notify, gives_the_new_version_of_a_set_and_the_last_one_of_what_went) {
+        int64_t set;
+
+        ask(&world, WATCH("c", "k"));
+        set = version_number(ask(&world, SET("k", "v"))->version);
+        cr_expect_eq(told_version(), set);
+        pass_ms(&world, 5);
+        ask(&world, DEL("k"));
+        cr_expect_eq(told_version(), set);
+
+        set = version_number(ask(&world, SET("k", "v", PX(10)))->version);
+        pass_ms(&world, 10);
+        tick(&world);
+        cr_expect_str_eq(told(&world), "c:k gone ");
+        cr_expect_eq(told_version(), set);
+}
+
+Test(notify, needs_no_key_to_register_and_outlives_the_key) {
+        cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
+        ask(&world, SET("k", "v"));
+        ask(&world, DEL("k"));
+        ask(&world, SET("k", "w", PX(10)));
+        pass_ms(&world, 10);
+        tick(&world);
+        ask(&world, SET("k", "x"));
+        cr_expect_str_eq(told(&world), "c:k=x ");
+}
+
+Test(notify, is_answered_with_our_clock_now) {
+        int64_t set = version_number(ask(&world, SET("k", "v"))->version);
+        const struct reply *reply = ask(&world, WATCH("c", "k"));
+
+        cr_assert(reply->has_version);
+        cr_expect_gt(version_number(reply->version), set);
+        pass_ms(&world, 5);
+        reply = ask(&world, UNWATCH("c", "k"));
+        cr_assert(reply->has_version);
+        cr_expect_eq(reply->version.wall_ms, world.now.wall_ms);
+}
+
+Test(notify, says_done_whether_or_not_it_was_registered_already) {
+        cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
+        cr_expect(world.effects.replies[0].has_version);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+}
+
+Test(notify, stops_what_was_registered_and_nothing_else) {
+        ask(&world, WATCH("c", "k"));
+        ask(&world, WATCH("c2", "k"));
+        cr_expect(asked(&world, UNWATCH("c", "other"), OUTCOME_NOTHING));
+        cr_expect_not(world.effects.replies[0].has_version);
+        cr_expect(asked(&world, UNWATCH("c", "k"), OUTCOME_DONE));
+        cr_expect(asked(&world, UNWATCH("c", "k"), OUTCOME_NOTHING));
+        ask(&world, SET("k", "v"));
+        cr_expect_str_eq(told(&world), "c2:k=v ");
+}
+
+Test(notify, needs_a_client) {
+        cr_expect(asked(&world, WATCH("", "k"), OUTCOME_CLIENT_UNKNOWN));
+        cr_expect(asked(&world, UNWATCH("", "k"), OUTCOME_CLIENT_UNKNOWN));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
+}
+
+/* "clients/statestore/v1/<36>/" HEX(client) "/command/notify/" HEX(key) */
+#define TOPIC_FIXED (21 + 1 + 36 + 1 + 16)
+
+Test(notify, refuses_a_key_whose_topic_would_not_fit) {
+        static uint8_t key[65535];
+        struct request request = WATCH("c", "k");
+
+        memset(key, 'k', sizeof(key));
+        request.key = (struct slice){ key, (65535 - TOPIC_FIXED - 2) / 2 };
+        cr_expect(asked(&world, request, OUTCOME_DONE));
+        request.key.length++;
+        cr_expect(asked(&world, request, OUTCOME_KEY_TOO_LONG_TO_NOTIFY));
+        cr_expect_not(world.effects.replies[0].has_version);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+}
+
+Test(notify, keeps_the_value_of_a_change_until_it_has_been_told) {
+        struct request requests[] = { SET("k", "first"), SET("k", "second"), UNWATCH("c", "k"), DEL("k") };
+
+        ask(&world, WATCH("c", "k"));
+        begin_batch(&world);
+        for (size_t i = 0; i < N_ROWS(requests); i++)
+                ask_in_batch(&world, requests[i]);
+        cr_expect_str_eq(told(&world), "c:k=first c:k=second ");
+}
+
+static const struct {
+        const char *name;
+        struct event event;
+        const char *told; /* by a SET of the key that all watch */
+} departures[] = {
+        /* "a" and "b" registered over the connections 1 and 2, "c" over one without a number */
+        { "a client", { .type = EVENT_CLIENT_LEFT, .client = BYTES("b") }, "a:k=v c:k=v " },
+        { "a client without a number", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, "a:k=v b:k=v " },
+        { "a client that never was",
+          { .type = EVENT_CLIENT_LEFT, .client = BYTES("x") },
+          "a:k=v b:k=v c:k=v " },
+        { "a connection", { .type = EVENT_CONNECTION_LEFT, .connection = 1 }, "b:k=v c:k=v " },
+        { "a connection that never was",
+          { .type = EVENT_CONNECTION_LEFT, .connection = 3 },
+          "a:k=v b:k=v c:k=v " },
+        { "all", { .type = EVENT_ALL_LEFT }, "" },
+        { "all but none", { .type = EVENT_CONNECTIONS_KEPT }, "" },
+};
+
+Test(departure, ends_registrations) {
+        for (size_t i = 0; i < N_ROWS(departures); i++) {
+                world_init(&world, world_config());
+                ask(&world, WATCH("a", "k", .connection = 1));
+                ask(&world, WATCH("b", "k", .connection = 2));
+                ask(&world, WATCH("c", "k"));
+                happen(&world, departures[i].event);
+                cr_expect_str_eq(told(&world), "", ROW(departures, i));
+                ask(&world, SET("k", "v"));
+                cr_expect_str_eq(told(&world), departures[i].told, ROW(departures, i));
+                world_deinit(&world);
+        }
+}
+
+Test(departure, of_all_but_some_connections_keeps_those, .init = setup, .fini = teardown) {
+        static const uint64_t kept[] = { 2, 7 };
+
+        ask(&world, WATCH("a", "k", .connection = 1));
+        ask(&world, WATCH("b", "k", .connection = 2));
+        ask(&world, WATCH("c", "k", .connection = 7));
+        happen(&world,
+               (struct event){ .type = EVENT_CONNECTIONS_KEPT, .connections = kept, .n_connections = 2 });
+        ask(&world, SET("k", "v"));
+        cr_expect_str_eq(told(&world), "b:k=v c:k=v ");
+}
+
+Test(departure, of_one_whom_a_notification_did_not_reach_ends_that_registration, .init = setup,
+     .fini = teardown) {
+        struct registration *registration;
+
+        ask(&world, WATCH("a", "k"));
+        ask(&world, WATCH("a", "other"));
+        registration = registration_ref(engine_find_registration(world.engine, S("a"), S("k")));
+        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
+        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
+        registration_unref(registration);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+        ask(&world, SET("other", "v"));
+        cr_expect_str_eq(told(&world), "a:other=v ");
+}
+
+Test(departure, of_a_former_connection_is_seen_when_the_client_registers_over_the_next, .init = setup,
+     .fini = teardown) {
+        ask(&world, WATCH("a", "k", .connection = 1));
+        ask(&world, WATCH("a", "k2", .connection = 1));
+        ask(&world, WATCH("a", "other", .connection = 2));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+        happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 1 }); /* told late */
+        ask(&world, SET("other", "v"));
+        cr_expect_str_eq(told(&world), "a:other=v ");
+}
+
+Test(departure, of_a_former_connection_leaves_nothing_to_stop, .init = setup, .fini = teardown) {
+        ask(&world, WATCH("a", "k", .connection = 1));
+        cr_expect(asked(&world, UNWATCH("a", "k", .connection = 2), OUTCOME_NOTHING));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
+}
+
+/* Which connection each of a client's registrations is of, as a restart brings them back; 1 has ended meanwhile. */
+static const struct {
+        const char *name;
+        uint64_t connections[3];
+} restored[] = {
+        { "none of the former connection", { 2, 2, 2 } },
+        { "all of the former connection", { 1, 1, 1 } },
+        { "the former connection's first", { 1, 1, 2 } },
+        { "the former connection's last", { 2, 2, 1 } },
+        { "the former connection's between others", { 2, 1, 2 } },
+        { "the former connection's around another", { 1, 2, 1 } },
+};
+
+Test(departure, of_a_former_connection_is_seen_among_what_a_restart_brings_back) {
+        const struct slice keys[] = { S("k1"), S("k2"), S("k3") };
+
+        for (size_t i = 0; i < N_ROWS(restored); i++) {
+                size_t n_former = 0;
+
+                world_init(&world, world_config());
+                for (size_t j = 0; j < 3; j++)
+                        cr_assert_eq(engine_restore_registration(world.engine, S("a"), S(""), keys[j],
+                                                                 restored[i].connections[j]),
+                                     0);
+                ask(&world, WATCH("a", "new", .connection = 2));
+                for (size_t j = 0; j < 3; j++) {
+                        bool is_former = restored[i].connections[j] == 1;
+
+                        cr_expect_eq(!engine_find_registration(world.engine, S("a"), keys[j]), is_former,
+                                     ROW(restored, i));
+                        n_former += is_former;
+                }
+                cr_expect_eq(world.effects.n_rows, n_former + 1, ROW(restored, i)); /* storage is told */
+
+                happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 2 });
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(restored, i));
+                world_deinit(&world);
+        }
+}
+
+/* What the last step said of connections: "+1 " is held, "-1 " is not any more. */
+static const char *holds(void) {
+        static char text[256];
+        size_t at = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < world.effects.n_holds; i++)
+                at += (size_t)snprintf(text + at, sizeof(text) - at, "%c%lu ",
+                                       world.effects.holds[i].is_held ? '+' : '-',
+                                       world.effects.holds[i].connection);
+        return text;
+}
+
+Test(hold, begins_with_the_first_registration_of_a_connection_and_ends_with_the_last, .init = setup,
+     .fini = teardown) {
+        ask(&world, WATCH("a", "k", .connection = 1));
+        cr_expect_str_eq(holds(), "+1 ");
+        ask(&world, WATCH("a", "k", .connection = 1));
+        cr_expect_str_eq(holds(), "");
+        ask(&world, WATCH("a", "k2", .connection = 1));
+        cr_expect_str_eq(holds(), "");
+        ask(&world, UNWATCH("a", "k", .connection = 1));
+        cr_expect_str_eq(holds(), "");
+        ask(&world, UNWATCH("a", "k2", .connection = 1));
+        cr_expect_str_eq(holds(), "-1 ");
+        ask(&world, WATCH("a", "k", .connection = 1));
+        cr_expect_str_eq(holds(), "+1 ");
+}
+
+Test(hold, follows_the_client_to_its_next_connection, .init = setup, .fini = teardown) {
+        ask(&world, WATCH("a", "k", .connection = 1));
+        ask(&world, WATCH("a", "k", .connection = 2));
+        cr_expect_str_eq(holds(), "+2 ");
+}
+
+Test(hold, is_of_no_connection_without_a_number, .init = setup, .fini = teardown) {
+        ask(&world, WATCH("a", "k"));
+        cr_expect_str_eq(holds(), "");
+        ask(&world, UNWATCH("a", "k"));
+        cr_expect_str_eq(holds(), "");
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What does not fit into the broker's packets: protocol section 6, rows 15 and 16. */
+
+#include <stdio.h>
+
+#include "unit/engine/world.h"
+
+static struct world world;
+
+static void teardown(void) {
+        world_deinit(&world);
+}
+
+static void setup(void) {
+        world_init(&world, world_config());
+        engine_set_packet_limits(
+                world.engine,
+                &(struct packet_limits){ .max_bytes = 99, .notification_bytes = 60, .reply_bytes = 40 });
+}
+
+TestSuite(packets, .init = setup, .fini = teardown);
+
+/* 60 bytes, twice the key, and $30..\r\n..\r\n around the value. */
+#define FITS     "012345678901234567890123456789"
+#define TOO_LONG FITS "0"
+
+Test(packets, bound_the_value_of_a_set_by_its_notification_whoever_watches) {
+        cr_expect(asked(&world, SET("k", FITS), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_VALUE_TOO_LARGE));
+        cr_expect_eq(world.effects.n_notifications, 0);
+        cr_expect(has(&world, S("k"), S(FITS)));
+        cr_expect(asked(&world, SET("new", TOO_LONG), OUTCOME_VALUE_TOO_LARGE));
+        cr_expect(has_none(&world, S("new")));
+
+        cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_VALUE_TOO_LARGE));
+        cr_expect_str_eq(told(&world), "");
+        cr_expect(asked(&world, SET("kk", FITS), OUTCOME_VALUE_TOO_LARGE)); /* the key counts twice */
+}
+
+Test(packets, leave_a_set_alone_whose_condition_is_not_met) {
+        cr_expect(asked(&world, SET("k", "v"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("k", TOO_LONG, NX), OUTCOME_CONDITION_NOT_MET));
+}
+
+Test(packets, come_after_the_quota) {
+        struct engine_config limits = *engine_config(world.engine);
+
+        limits.max_keys = 0;
+        engine_set_limits(world.engine, &limits);
+        cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_QUOTA_EXCEEDED));
+}
+
+Test(packets, bound_the_reply_to_a_get_with_what_its_request_adds) {
+        ask(&world, SET("k", FITS));
+        cr_expect(asked(&world,
+                        GET("k", .response_topic = S("0123456789"), .correlation_data = S("012345678901")),
+                        OUTCOME_VALUE));
+        cr_expect(asked(&world,
+                        GET("k", .response_topic = S("0123456789"), .correlation_data = S("0123456789012")),
+                        OUTCOME_REPLY_TOO_LARGE));
+        cr_expect_not(ask(&world, GET("k", .response_topic = S(FITS FITS FITS)))->has_version);
+        cr_expect(asked(&world, GET("k", .response_topic = S(FITS FITS FITS)), OUTCOME_REPLY_TOO_LARGE));
+        cr_expect(
+                asked(&world, GET("k", .response_topic = S(FITS FITS FITS), .is_own = true), OUTCOME_VALUE));
+}
+
+Test(packets, have_no_limit_where_none_is_given) {
+        engine_set_packet_limits(world.engine, &(struct packet_limits){ 0 });
+        cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_DONE));
+        cr_expect(asked(&world, GET("k"), OUTCOME_VALUE));
+        cr_expect(asked(&world, SCAN("*"), OUTCOME_PAGE));
+}
+
+Test(packets, end_a_page_early_and_list_every_key_over_several) {
+        const struct packet_limits limits = { .max_bytes = 200, .reply_bytes = 20 };
+        struct slice token = { 0 };
+        size_t n_listed = 0, n_pages = 0;
+        char text[SCAN_TOKEN_LENGTH], key[8];
+
+        for (int i = 0; i < 50; i++) {
+                snprintf(key, sizeof(key), "key-%02d", i);
+                ask(&world,
+                    (struct request){ .verb = VERB_SET, .key = slice_from_string(key), .value = S("v") });
+        }
+        engine_set_packet_limits(world.engine, &limits);
+        for (bool has_next = true; has_next; n_pages++) {
+                const struct scan_page *page = ask(&world, SCAN("*", .value = token))->page;
+
+                cr_assert_not_null(page);
+                cr_expect_gt(page->n_entries, 0);
+                cr_expect_leq(page->n_entries * packet_blob_length(6),
+                              limits.max_bytes - limits.reply_bytes);
+                n_listed += page->n_entries;
+                has_next = page->has_next;
+                memcpy(text, page->token, sizeof(text));
+                token = (struct slice){ (const uint8_t *)text, sizeof(text) };
+        }
+        cr_expect_eq(n_listed, 50);
+        cr_expect_gt(n_pages, 4);
+}
+
+Test(packets, refuse_a_page_that_could_not_list_its_first_key) {
+        engine_set_packet_limits(world.engine, &(struct packet_limits){ 0 });
+        ask(&world, SET(FITS FITS FITS, "v"));
+        engine_set_packet_limits(world.engine,
+                                 &(struct packet_limits){ .max_bytes = 150, .reply_bytes = 20 });
+        cr_expect(asked(&world, SCAN("*"), OUTCOME_REPLY_TOO_LARGE));
+        cr_expect(asked(&world, SCAN("x*"), OUTCOME_PAGE)); /* it does not match */
+}

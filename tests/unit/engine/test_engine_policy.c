@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The engine under a policy: check 10 of protocol section 6, what SCAN shows, and whose registrations end. */
+
+#include <stdio.h>
+
+#include "policy/policy_build.h"
+#include "unit/engine/world.h"
+
+/* Reads r*, writes w*: whoever is verified; reads and writes u/{user}. */
+static struct policy *make_policy(const char *readable) {
+        struct policy *policy;
+
+        cr_assert_eq(policy_new(&policy), 0);
+        cr_assert_eq(policy_add_rule(policy, S("read")), 0);
+        policy_set_access(policy, ACCESS_READ);
+        cr_assert_eq(policy_add_holder(policy, POLICY_ANYONE, S("")), 0);
+        cr_assert_eq(policy_add_keys(policy, POLICY_PATTERN, slice_from_string(readable), 1), 0);
+        cr_assert_eq(policy_add_rule(policy, S("write")), 0);
+        policy_set_access(policy, ACCESS_WRITE);
+        cr_assert_eq(policy_add_holder(policy, POLICY_ANYONE, S("")), 0);
+        cr_assert_eq(policy_add_keys(policy, POLICY_PATTERN, S("w*"), 2), 0);
+        cr_assert_eq(policy_add_rule(policy, S("users")), 0);
+        policy_set_access(policy, ACCESS_READWRITE);
+        cr_assert_eq(policy_add_holder(policy, POLICY_ANYONE, S("")), 0);
+        cr_assert_eq(policy_add_keys(policy, POLICY_STRING, S("u/{user}"), 3), 0);
+        cr_assert_eq(policy_compile(policy, false), 0);
+        return policy;
+}
+
+#define VERIFIED .client = BYTES("c"), .connection = 1
+#define AS(name) VERIFIED, .user = BYTES(name)
+#define OWN      .is_own = true
+
+Test(engine_policy, denies_what_is_not_granted_and_changes_nothing) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+        int64_t clock_ms;
+
+        world_init(&world, world_config());
+        engine_set_policy(world.engine, policy);
+        cr_expect(asked(&world, SET("w1", "v", VERIFIED), OUTCOME_DONE));
+        cr_expect(asked(&world, GET("w1", VERIFIED), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, SET("r1", "v", VERIFIED), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, GET("r1", VERIFIED), OUTCOME_NO_VALUE));
+        cr_expect(asked(&world, DEL("r1", VERIFIED), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, VDEL("r1", "v", VERIFIED), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, WATCH("c", "w1", .connection = 1), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, UNWATCH("c", "w1", .connection = 1), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, WATCH("c", "r1", .connection = 1), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("u/me", "v", AS("me")), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("u/me", "v", AS("you")), OUTCOME_NOT_AUTHORIZED));
+
+        clock_ms = engine_stats(world.engine).clock.wall_ms;
+        cr_expect(asked(&world, SET("x", "v", VERIFIED, TS(WORLD_WALL_MS + 50000, 0, "c")),
+                        OUTCOME_NOT_AUTHORIZED));
+        cr_expect_eq(engine_stats(world.engine).clock.wall_ms, clock_ms);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+Test(engine_policy, grants_nothing_to_whom_nobody_vouches_for) {
+        struct policy *policy = make_policy("*");
+        struct world world;
+
+        world_init(&world, world_config());
+        engine_set_policy(world.engine, policy);
+        cr_expect(asked(&world, GET("r1", .client = BYTES("c")), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, SCAN("*", .client = BYTES("c")), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, GET("r1", OWN), OUTCOME_NO_VALUE));
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+/* After the clocks, before the fence. */
+Test(engine_policy, has_its_place_among_the_checks) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+
+        world_init(&world, world_config());
+        cr_expect(asked(&world, SET("fenced", "v", OWN, FENCE(WORLD_WALL_MS, 0, "t")), OUTCOME_DONE));
+        engine_set_policy(world.engine, policy);
+        cr_expect(asked(&world, SET("fenced", "v", VERIFIED), OUTCOME_NOT_AUTHORIZED));
+        cr_expect(asked(&world, SET("fenced", "v", VERIFIED, TS(WORLD_WALL_MS + 70000, 0, "c")),
+                        OUTCOME_TIMESTAMP_TOO_FAR));
+        cr_expect(asked(&world, SET("fenced", "v", VERIFIED, FENCE(WORLD_WALL_MS + 70000, 0, "c")),
+                        OUTCOME_FENCE_TOO_FAR));
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+Test(engine_policy, shows_in_scan_what_may_be_read) {
+        struct policy *policy = make_policy("r*");
+        const struct reply *reply;
+        struct world world;
+
+        world_init(&world, world_config());
+        for (size_t i = 0; i < 3; i++) {
+                cr_expect(asked(&world, SET("r1", "v", OWN), OUTCOME_DONE));
+                cr_expect(asked(&world, SET("w1", "v", OWN), OUTCOME_DONE));
+                cr_expect(asked(&world, SET("u/me", "v", OWN), OUTCOME_DONE));
+        }
+        engine_set_policy(world.engine, policy);
+        reply = ask(&world, SCAN("*", VERIFIED));
+        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_assert_eq(reply->page->n_entries, 1);
+        cr_expect(slice_equal(entry_key(reply->page->entries[0]), S("r1")));
+        reply = ask(&world, SCAN("*", AS("me")));
+        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_expect_eq(reply->page->n_entries, 2);
+        reply = ask(&world, SCAN("w*", VERIFIED));
+        cr_assert_eq(reply->outcome, OUTCOME_PAGE);
+        cr_expect_eq(reply->page->n_entries, 0);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+/* A denial is not remembered: the same request is decided anew by another policy. */
+Test(engine_policy, decides_a_repeated_request_that_was_denied_anew) {
+        struct policy *policy = make_policy("r*");
+        struct request request = SET("x", "v", VERIFIED, TS(WORLD_WALL_MS, 0, "c"),
+                                     .timestamp_text = BYTES("t"), .payload = BYTES("p"));
+        struct world world;
+
+        world_init(&world, world_config());
+        engine_set_policy(world.engine, policy);
+        cr_expect(asked(&world, request, OUTCOME_NOT_AUTHORIZED));
+        cr_expect_eq(world.effects.n_rows, 0);
+        engine_set_policy(world.engine, NULL);
+        cr_expect(asked(&world, request, OUTCOME_DONE));
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+static const struct event policy_changed = { .type = EVENT_POLICY_CHANGED };
+
+Test(engine_policy, ends_registrations_that_it_does_not_grant) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+
+        world_init(&world, world_config());
+        cr_expect(asked(&world, WATCH("c", "r1", .connection = 1), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("c", "x1", .connection = 1), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("d", "x1", .connection = 2), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("e", "u/me", .connection = 3, .user = BYTES("me")), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("f", "u/me", .connection = 4, .user = BYTES("you")), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("g", "r1"), OUTCOME_DONE));
+
+        engine_set_policy(world.engine, policy);
+        happen(&world, policy_changed);
+        cr_expect_eq(world.effects.n_rows, 4);
+        cr_expect_eq(world.effects.n_holds, 2); /* of d and f, whose connections have none left */
+        for (size_t i = 0; i < world.effects.n_holds; i++) {
+                cr_expect_not(world.effects.holds[i].is_held);
+                cr_expect(world.effects.holds[i].connection == 2 || world.effects.holds[i].connection == 4);
+        }
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
+        cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("r1")));
+        cr_expect_not_null(engine_find_registration(world.engine, S("e"), S("u/me")));
+
+        /* a failed commit does not bring them back */
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+Test(engine_policy, brings_back_what_was_stopped_in_a_batch_that_fails_only_where_it_is_granted) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+
+        world_init(&world, world_config());
+        cr_expect(asked(&world, WATCH("c", "r1", VERIFIED), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("c", "x1", VERIFIED), OUTCOME_DONE));
+        begin_batch(&world);
+        ask_in_batch(&world, UNWATCH("c", "r1", VERIFIED));
+        ask_in_batch(&world, UNWATCH("c", "x1", VERIFIED));
+        engine_set_policy(world.engine, policy);
+        happen_in_batch(&world, policy_changed);
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("r1")));
+        cr_expect_null(engine_find_registration(world.engine, S("c"), S("x1")));
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+#define N_MANY 3000
+
+static struct slice many_key(char letter, unsigned int i) {
+        static char key[16];
+
+        snprintf(key, sizeof(key), "%c%u", letter, i);
+        return slice_from_string(key);
+}
+
+static void watch_many(struct world *world, char letter) {
+        for (unsigned int i = 0; i < N_MANY; i++) {
+                struct request request = WATCH("c", "k", .connection = 1);
+
+                request.key = many_key(letter, i);
+                cr_assert(asked(world, request, OUTCOME_DONE));
+        }
+}
+
+static unsigned int count_watched(const struct world *world, char letter) {
+        unsigned int n = 0;
+
+        for (unsigned int i = 0; i < N_MANY; i++)
+                n += engine_find_registration(world->engine, S("c"), many_key(letter, i)) != NULL;
+        return n;
+}
+
+/* All ticks that the last step makes due. Returns how many connections the broker is told of in all of them. */
+static size_t end_the_rest(struct world *world) {
+        size_t n_holds = world->effects.n_holds;
+        unsigned int n_steps = 1;
+
+        for (; n_steps < 9 && engine_next_deadline(world->engine) <= world->now.mono_ns; n_steps++) {
+                cr_expect_leq(world->effects.n_rows, 2 * ENGINE_REVOKED_MAX);
+                cr_expect_eq(n_holds, 0);
+                tick(world);
+                n_holds += world->effects.n_holds;
+        }
+        cr_expect_geq(n_steps, 3);
+        cr_expect_leq(n_steps, 8);
+        return n_holds;
+}
+
+Test(engine_policy, ends_many_registrations_in_steps_and_tells_none_of_them_meanwhile) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+        unsigned int i = 0;
+        struct request set = SET("k", "v", OWN);
+
+        world_init(&world, world_config());
+        watch_many(&world, 'r');
+        watch_many(&world, 'x');
+        engine_set_policy(world.engine, policy);
+        happen(&world, policy_changed);
+        cr_expect_eq(count_watched(&world, 'r'), N_MANY);
+        cr_assert_gt(count_watched(&world, 'x'), 100);
+
+        while (i < N_MANY && !engine_find_registration(world.engine, S("c"), many_key('x', i)))
+                i++;
+        set.key = many_key('x', i);
+        cr_expect(asked(&world, set, OUTCOME_DONE));
+        cr_expect_eq(world.effects.n_notifications, 0);
+        cr_expect_eq(world.effects.n_rows, 2);
+        cr_expect(asked(&world, SET("r7", "v", OWN), OUTCOME_DONE));
+        cr_expect_str_eq(told(&world), "c:r7=v ");
+
+        cr_expect_eq(end_the_rest(&world), 0);
+        cr_expect_eq(count_watched(&world, 'r'), N_MANY);
+        cr_expect_eq(count_watched(&world, 'x'), 0);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+Test(engine_policy, that_comes_before_the_last_one_is_through_begins_anew) {
+        struct policy *policy = make_policy("r*"), *next = make_policy("x*");
+        struct world world;
+
+        world_init(&world, world_config());
+        watch_many(&world, 'r');
+        watch_many(&world, 'x');
+        engine_set_policy(world.engine, policy);
+        happen(&world, policy_changed);
+        tick(&world);
+        engine_set_policy(world.engine, next);
+        happen(&world, policy_changed);
+        end_the_rest(&world);
+        cr_expect_eq(count_watched(&world, 'r'), 0);
+        cr_expect_gt(count_watched(&world, 'x'), 100);
+        world_deinit(&world);
+        policy_free(policy);
+        policy_free(next);
+}
+
+/* The broker is told once, when the last one has ended. */
+Test(engine_policy, ends_a_client_s_registrations_and_then_lets_it_go) {
+        struct policy *policy = make_policy("r*");
+        struct world world;
+
+        world_init(&world, world_config());
+        watch_many(&world, 'x');
+        engine_set_policy(world.engine, policy);
+        happen(&world, policy_changed);
+        cr_expect_eq(end_the_rest(&world), 1);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
+Test(engine_policy, counts_the_user_of_a_registration_as_memory) {
+        struct world world;
+
+        world_init(&world, world_config());
+        cr_expect(asked(&world, WATCH("c", "k", .connection = 1, .user = BYTES("me")), OUTCOME_DONE));
+        cr_expect_eq(engine_stats(world.engine).n_registration_bytes, watch_cost(S("c"), S("k")) + 2);
+        cr_expect(asked(&world, UNWATCH("c", "k", .connection = 1, .user = BYTES("me")), OUTCOME_DONE));
+        cr_expect_eq(engine_stats(world.engine).n_registration_bytes, 0);
+        world_deinit(&world);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 6, check 14: keys, bytes and registrations have their limits. */
+
+#include <stdio.h>
+
+#include "unit/engine/world.h"
+#include "unit/support/table.h"
+
+static struct world world;
+
+static void init_keys(uint64_t max_keys) {
+        struct engine_config config = world_config();
+
+        config.max_keys = max_keys;
+        world_init(&world, config);
+}
+
+static void limit_bytes(struct engine *engine, uint64_t max_bytes) {
+        struct engine_config limits = *engine_config(engine);
+
+        limits.max_bytes = max_bytes;
+        engine_set_limits(engine, &limits);
+}
+
+static void init_bytes(uint64_t max_bytes) {
+        struct engine_config config = world_config();
+
+        config.max_bytes = max_bytes;
+        world_init(&world, config);
+}
+
+Test(quota, of_keys_holds_for_new_ones_and_not_for_those_there_are) {
+        init_keys(2);
+        cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("b", "v"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("c", "v"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect_not(world.effects.replies[0].has_version);
+        cr_expect(has_none(&world, S("c")));
+        cr_expect(asked(&world, SET("a", "a longer value than before"), OUTCOME_DONE));
+        ask(&world, DEL("b"));
+        cr_expect(asked(&world, SET("c", "v"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+Test(quota, of_no_keys_lets_none_in) {
+        init_keys(0);
+        cr_expect(asked(&world, SET("a", "v"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect(asked(&world, GET("a"), OUTCOME_NO_VALUE));
+        cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+Test(quota, of_bytes_is_met_to_the_byte) {
+        uint64_t cost = entry_cost(1, 10, NULL);
+
+        init_bytes(cost);
+        cr_expect(asked(&world, SET("a", "0123456789"), OUTCOME_DONE));
+        world_deinit(&world);
+
+        init_bytes(cost - 1);
+        cr_expect(asked(&world, SET("a", "0123456789"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect_eq(engine_stats(world.engine).n_entry_bytes, 0);
+        cr_expect(asked(&world, SET("a", "012345678"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+Test(quota, of_bytes_lets_through_what_does_not_grow_the_store) {
+        init_bytes(entry_cost(1, 5, NULL));
+        ask(&world, SET("a", "12345"));
+        cr_expect(asked(&world, SET("a", "54321"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("a", "123456"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect(has(&world, S("a"), S("54321")));
+        cr_expect(asked(&world, SET("a", "1"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("a", "12345"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+/* What was stored under another limit may be more than this one: it can still be made smaller. */
+Test(quota, of_bytes_lets_a_store_shrink_that_is_over_it) {
+        init_bytes(1 << 20);
+        ask(&world, SET("a", "0123456789"));
+        limit_bytes(world.engine, 1);
+        cr_expect(asked(&world, SET("a", "01234567"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("a", "012345678"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect(asked(&world, DEL("a"), OUTCOME_DELETED));
+        world_deinit(&world);
+}
+
+Test(quota, of_bytes_counts_fencing_tokens) {
+        struct hlc fence = { 50, 0, S("m") };
+
+        init_bytes(entry_cost(1, 1, &fence) - 1);
+        cr_expect(asked(&world, SET("a", "v", FENCE(50, 0, "m")), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+Test(quota, of_bytes_counts_registrations_too) {
+        uint64_t cost = watch_cost(S("c"), S("k"));
+
+        init_bytes(cost + entry_cost(1, 1, NULL));
+        cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("c", "l"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("b", "v"), OUTCOME_QUOTA_EXCEEDED));
+        ask(&world, UNWATCH("c", "k"));
+        cr_expect(asked(&world, SET("b", "v"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+Test(quota, of_registrations_holds_for_new_ones_and_not_for_those_there_are) {
+        struct engine_config config = world_config();
+
+        config.max_registrations = 2;
+        world_init(&world, config);
+        cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("d", "a"), OUTCOME_DONE));
+        cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect_not(world.effects.replies[0].has_version);
+        cr_expect_eq(world.effects.n_holds, 0);
+        cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
+        ask(&world, UNWATCH("d", "a"));
+        cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+Test(quota, gives_the_room_of_keys_that_have_expired) {
+        init_keys(2);
+        ask(&world, WATCH("c", "a"));
+        ask(&world, SET("a", "v", PX(10)));
+        ask(&world, SET("b", "v"));
+        cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
+        pass_ms(&world, 10);
+        cr_expect(asked(&world, SET("d", "v"), OUTCOME_DONE));
+        cr_expect_str_eq(told(&world), "c:a gone ");
+        tick(&world);
+        cr_expect_str_eq(told(&world), "");
+        world_deinit(&world);
+}
+
+Test(quota, gives_the_room_of_keys_that_have_expired_to_registrations_too) {
+        init_bytes(entry_cost(1, 1000, NULL));
+        cr_expect(asked(&world, SET("a", "v", PX(10)), OUTCOME_DONE));
+        limit_bytes(world.engine, watch_cost(S("c"), S("k")));
+        cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_QUOTA_EXCEEDED));
+        pass_ms(&world, 10);
+        cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+Test(quota, does_not_make_one_request_expire_more_keys_than_a_tick_may) {
+        struct engine_config config = world_config();
+        char key[16];
+
+        world_init(&world, config);
+        for (int i = 0; i < 2 * ENGINE_EXPIRED_MAX; i++) {
+                struct request request = SET("", "v", PX(10));
+
+                snprintf(key, sizeof(key), "k%d", i);
+                request.key = slice_from_string(key);
+                ask(&world, request);
+        }
+        limit_bytes(world.engine, entry_cost(3, 1, NULL));
+        pass_ms(&world, 10);
+        cr_expect(asked(&world, SET("new", "v"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect_eq(engine_stats(world.engine).n_keys, ENGINE_EXPIRED_MAX);
+        cr_expect(asked(&world, SET("new", "v"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+Test(quota, is_looked_at_after_the_condition_and_the_fence) {
+        init_keys(1);
+        ask(&world, SET("a", "v", FENCE(50, 0, "m")));
+        limit_bytes(world.engine, 1);
+        cr_expect(asked(&world, SET("a", "a longer value"), OUTCOME_FENCE_REQUIRED));
+        cr_expect(asked(&world, SET("a", "a longer value", FENCE(1, 0, "m")), OUTCOME_FENCE_TOO_OLD));
+        cr_expect(
+                asked(&world, SET("a", "a longer value", NX, FENCE(50, 0, "m")), OUTCOME_CONDITION_NOT_MET));
+        cr_expect(asked(&world, SET("a", "a longer value", FENCE(50, 0, "m")), OUTCOME_QUOTA_EXCEEDED));
+        world_deinit(&world);
+}
+
+Test(quota, may_be_changed_while_keys_are_stored_and_what_is_beyond_it_stays) {
+        struct engine_config config = world_config();
+
+        world_init(&world, config);
+        ask(&world, SET("a", "v"));
+        ask(&world, SET("b", "v"));
+        ask(&world, WATCH("c", "a"));
+        config.max_keys = 1;
+        config.max_registrations = 0;
+        engine_set_limits(world.engine, &config);
+        cr_expect(has(&world, S("a"), S("v")));
+        cr_expect(has(&world, S("b"), S("v")));
+        cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
+        cr_expect(asked(&world, SET("a", "w"), OUTCOME_DONE));
+        cr_expect_str_eq(told(&world), "c:a=w ");
+        cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_QUOTA_EXCEEDED));
+
+        config.max_keys = 3;
+        config.max_bytes = 1;
+        engine_set_limits(world.engine, &config);
+        cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
+        config.max_bytes = 1 << 20;
+        engine_set_limits(world.engine, &config);
+        cr_expect(asked(&world, SET("d", "v"), OUTCOME_DONE));
+        world_deinit(&world);
+}
+
+static const struct {
+        const char *name;
+        struct request request;
+        enum outcome outcome;
+} failures[] = {
+        { "NX", SET("k", "w", NX, FENCE(60, 0, "m"), PX(5)), OUTCOME_CONDITION_NOT_MET },
+        { "NEX", SET("k", "w", NEX("x"), FENCE(60, 0, "m")), OUTCOME_CONDITION_NOT_MET },
+        { "VDEL", VDEL("k", "w", FENCE(60, 0, "m")), OUTCOME_CONDITION_NOT_MET },
+        { "no fencing token", SET("k", "w"), OUTCOME_FENCE_REQUIRED },
+        { "an older fencing token", DEL("k", FENCE(49, 0, "m")), OUTCOME_FENCE_TOO_OLD },
+        { "a fencing token too far ahead", SET("k", "w", FENCE(INT64_MAX, 0, "m")), OUTCOME_FENCE_TOO_FAR },
+        { "a timestamp too far ahead", SET("k", "w", FENCE(60, 0, "m"), TS(INT64_MAX, 0, "c")),
+          OUTCOME_TIMESTAMP_TOO_FAR },
+        { "too many keys", SET("new", "w"), OUTCOME_QUOTA_EXCEEDED },
+        { "too many bytes", SET("k", "a longer value", FENCE(60, 0, "m")), OUTCOME_QUOTA_EXCEEDED },
+        { "too many registrations", WATCH("other", "k"), OUTCOME_QUOTA_EXCEEDED },
+        { "nobody registers", WATCH("", "k"), OUTCOME_CLIENT_UNKNOWN },
+        { "a page that never was", SCAN("*", .value = BYTES("token")), OUTCOME_SYNTAX_ERROR },
+};
+
+Test(failure, changes_nothing) {
+        for (size_t i = 0; i < N_ROWS(failures); i++) {
+                struct engine_config limits;
+                struct engine *engine;
+                struct hlc fence;
+                int64_t deadline_ns;
+                int64_t version;
+
+                world_init(&world, world_config());
+                engine = world.engine;
+                ask(&world, WATCH("c", "k"));
+                version = version_number(ask(&world, SET("k", "v", PX(1000), FENCE(50, 0, "m")))->version);
+                deadline_ns = world.now.mono_ns + 1000 * INT64_C(1000000);
+                limits = *engine_config(engine);
+                limits.max_keys = 1;
+                limits.max_registrations = 1;
+                limits.max_bytes = engine_stats(engine).n_bytes;
+                engine_set_limits(engine, &limits);
+                pass_ms(&world, 5);
+
+                cr_expect_eq(ask(&world, failures[i].request)->outcome, failures[i].outcome,
+                             ROW(failures, i));
+                cr_expect_eq(world.effects.n_notifications, 0, ROW(failures, i));
+                cr_expect_eq(world.effects.n_holds, 0, ROW(failures, i));
+                cr_expect_eq(version_number(ask(&world, GET("k"))->version), version, ROW(failures, i));
+                cr_expect(has(&world, S("k"), S("v")), ROW(failures, i));
+                cr_expect_eq(engine_deadline(engine, engine_find_entry(engine, S("k"))), deadline_ns,
+                             ROW(failures, i));
+                cr_assert(entry_fence(engine_find_entry(engine, S("k")), &fence), ROW(failures, i));
+                cr_expect_eq(fence.wall_ms, 50, ROW(failures, i));
+                cr_expect_eq(engine_stats(engine).n_keys, 1, ROW(failures, i));
+                cr_expect_eq(engine_stats(engine).n_registrations, 1, ROW(failures, i));
+                cr_expect_eq(engine_stats(engine).n_bytes, engine_config(engine)->max_bytes,
+                             ROW(failures, i));
+                world_deinit(&world);
+        }
+}

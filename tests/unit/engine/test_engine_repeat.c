@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 11: what is one request though it comes twice. */
+
+#include "unit/engine/world.h"
+#include "unit/support/table.h"
+
+#define UUID   "0123456789ABCDEF"
+#define SECOND INT64_C(1000000000)
+
+static struct world world;
+
+static void setup(void) {
+        world_init(&world, world_config());
+}
+
+static void teardown(void) {
+        world_deinit(&world);
+}
+
+TestSuite(repeat, .init = setup, .fini = teardown);
+
+/* As it was sent: what tells requests apart. */
+#define SENT                                                                                                \
+        .client = BYTES("c"), .response_topic = BYTES("answers"), .correlation_data = BYTES("1234"),        \
+        .payload = BYTES("payload"), .timestamp_text = BYTES("1:0:c"), .has_timestamp = true,               \
+        .timestamp = { 1, 0, BYTES("c") }
+
+static size_t n_remembered(void) {
+        return engine_stats(world.engine).n_remembered;
+}
+
+static const struct {
+        const char *name;
+        struct request request;
+        bool is_same;
+} copies[] = {
+        { "the same", SET("k", "v", NX, SENT), true },
+        { "less is left of its expiry", SET("k", "v", NX, SENT, .expiry_s = 5), true },
+        { "another client", SET("k", "v", NX, SENT, .client = BYTES("d")), false },
+        { "another response topic", SET("k", "v", NX, SENT, .response_topic = BYTES("other")), false },
+        { "other correlation data", SET("k", "v", NX, SENT, .correlation_data = BYTES("1235")), false },
+        { "shorter correlation data", SET("k", "v", NX, SENT, .correlation_data = BYTES("123")), false },
+        { "another payload", SET("k", "v", NX, SENT, .payload = BYTES("payloaD")), false },
+        { "another timestamp", SET("k", "v", NX, SENT, .timestamp_text = BYTES("1:1:c")), false },
+        { "a fencing token", SET("k", "v", NX, SENT, .fence_text = BYTES("1:0:c")), false },
+        { "bytes moved over",
+          SET("k", "v", NX, SENT, .client = BYTES("ca"), .response_topic = BYTES("nswers")), false },
+        { "another connection", SET("k", "v", NX, SENT, .connection = 2), true },
+};
+
+static void check_copy(size_t i) {
+        struct request first = SET("k", "v", NX, SENT), copy = copies[i].request;
+        const struct reply *reply;
+        int64_t version;
+
+        world_deinit(&world);
+        world_init(&world, world_config());
+
+        version = version_number(ask(&world, first)->version);
+        pass_ms(&world, 100);
+        reply = ask(&world, copy);
+
+        cr_expect_eq(reply->outcome, copies[i].is_same ? OUTCOME_DONE : OUTCOME_CONDITION_NOT_MET,
+                     ROW(copies, i));
+        cr_expect(reply->has_version, ROW(copies, i));
+        cr_expect_eq(version_number(reply->version), version, ROW(copies, i)); /* the stored one */
+}
+
+Test(repeat, is_the_same_in_client_topic_correlation_payload_timestamp_and_fence) {
+        for (size_t i = 0; i < N_ROWS(copies); i++)
+                check_copy(i);
+}
+
+Test(repeat, does_nothing_again) {
+        int64_t version;
+
+        ask(&world, WATCH("w", "k"));
+        ask(&world, SET("k", "first", SENT));
+        ask(&world, SET("k", "second"));
+        ask(&world, SET("k", "first", SENT));
+        cr_expect_str_eq(told(&world), "");
+        cr_expect(has(&world, S("k"), S("second")));
+
+        version = version_number(ask(&world, SET("x", "v"))->version);
+        ask(&world, SET("k", "first", SENT));
+        cr_expect_eq(version_number(ask(&world, SET("x", "v"))->version), version + 1);
+}
+
+static const struct {
+        const char *name;
+        struct request before; /* makes ready */
+        struct request request;
+        struct request between; /* would change the answer */
+        enum outcome outcome;
+} answers[] = {
+        { "DEL", SET("k", "v"), DEL("k", SENT), GET("k"), OUTCOME_DELETED },
+        { "DEL of nothing", GET("k"), DEL("k", SENT), SET("k", "v"), OUTCOME_NOTHING },
+        { "VDEL", SET("k", "v"), VDEL("k", "v", SENT), GET("k"), OUTCOME_DELETED },
+        { "VDEL of another value", SET("k", "v"), VDEL("k", "w", SENT), SET("k", "w"),
+          OUTCOME_CONDITION_NOT_MET },
+        { "NX not met", SET("k", "v"), SET("k", "w", NX, SENT), DEL("k"), OUTCOME_CONDITION_NOT_MET },
+        { "no fencing token", SET("k", "v", FENCE(50, 0, "m")), SET("k", "w", SENT),
+          DEL("k", FENCE(50, 0, "m")), OUTCOME_FENCE_REQUIRED },
+        { "KEYNOTIFY", GET("k"), WATCH("c", "k", SENT), GET("k"), OUTCOME_DONE },
+        { "KEYNOTIFY STOP", WATCH("c", "k"), UNWATCH("c", "k", SENT), GET("k"), OUTCOME_DONE },
+        { "KEYNOTIFY STOP of nothing", GET("k"), UNWATCH("c", "k", SENT), WATCH("c", "k"), OUTCOME_NOTHING },
+};
+
+Test(repeat, gets_the_first_answer_whatever_it_was) {
+        for (size_t i = 0; i < N_ROWS(answers); i++) {
+                struct reply first;
+                const struct reply *second;
+
+                world_deinit(&world);
+                world_init(&world, world_config());
+                ask(&world, answers[i].before);
+                first = *ask(&world, answers[i].request);
+                cr_expect_eq(first.outcome, answers[i].outcome, ROW(answers, i));
+                ask(&world, answers[i].between);
+                pass_ms(&world, 100);
+                second = ask(&world, answers[i].request);
+                cr_expect_eq(second->outcome, first.outcome, ROW(answers, i));
+                cr_expect_eq(second->has_version, first.has_version, ROW(answers, i));
+                cr_expect_eq(version_number(second->version), version_number(first.version),
+                             ROW(answers, i));
+        }
+}
+
+static const struct {
+        const char *name;
+        struct request request;
+        bool is_remembered;
+} remembered[] = {
+        { "a short correlation with a timestamp", SET("k", "v", SENT), true },
+        { "an empty correlation with a timestamp", SET("k", "v", SENT, .correlation_data = BYTES("")),
+          true },
+        { "15 bytes without a timestamp", DEL("k", .correlation_data = BYTES("0123456789ABCDE")), false },
+        { "16 bytes without a timestamp", DEL("k", .correlation_data = BYTES(UUID)), true },
+        { "17 bytes without a timestamp", DEL("k", .correlation_data = BYTES(UUID "G")), true },
+        { "nothing at all", DEL("k"), false },
+        { "a short correlation, KEYNOTIFY", WATCH("c", "k", .correlation_data = BYTES("1234")), false },
+        { "a GET", GET("k", SENT, .correlation_data = BYTES(UUID)), false },
+        { "a SCAN", SCAN("*", SENT, .correlation_data = BYTES(UUID)), false },
+};
+
+Test(repeat, is_taken_for_one_only_where_something_tells_requests_apart) {
+        for (size_t i = 0; i < N_ROWS(remembered); i++) {
+                world_deinit(&world);
+                world_init(&world, world_config());
+                ask(&world, remembered[i].request);
+                cr_expect_eq(n_remembered(), remembered[i].is_remembered, ROW(remembered, i));
+        }
+}
+
+Test(repeat, of_a_read_reads_again) {
+        ask(&world, SET("k", "old"));
+        ask(&world, GET("k", SENT));
+        ask(&world, SET("k", "new"));
+        cr_expect(slice_equal(entry_value(ask(&world, GET("k", SENT))->entry), S("new")));
+}
+
+static const struct {
+        const char *name;
+        uint32_t expiry_s;
+        int64_t lifetime_s;
+} lifetimes[] = {
+        { "none is given: two minutes", 0, 120 },
+        { "at least a minute", 1, 60 },
+        { "a second less than a minute", 59, 60 },
+        { "as long as the message", 61, 61 },
+        { "ten minutes", 600, 600 },
+        { "at most ten minutes", 601, 600 },
+        { "the longest expiry there is", UINT32_MAX, 600 },
+};
+
+/* A second or so longer does no harm. */
+Test(repeat, is_known_for_as_long_as_the_message_lives_within_bounds) {
+        for (size_t i = 0; i < N_ROWS(lifetimes); i++) {
+                struct request request = SET("k", "v", NX, SENT, .expiry_s = lifetimes[i].expiry_s);
+
+                world_deinit(&world);
+                world_init(&world, world_config());
+                world.now.mono_ns = 7 * SECOND + SECOND / 2;
+                ask(&world, request);
+                pass_ns(&world, lifetimes[i].lifetime_s * SECOND - 1);
+                tick(&world);
+                cr_expect(asked(&world, request, OUTCOME_DONE), ROW(lifetimes, i));
+                cr_expect_eq(n_remembered(), 1, ROW(lifetimes, i));
+
+                pass_ns(&world, 2 * SECOND);
+                cr_expect(asked(&world, request, OUTCOME_CONDITION_NOT_MET), ROW(lifetimes, i));
+        }
+}
+
+Test(repeat, is_forgotten_in_time_though_nobody_asks) {
+        ask(&world, SET("k", "v", SENT));
+        cr_assert_lt(engine_next_deadline(world.engine), world.now.mono_ns + 122 * SECOND);
+        world.now.mono_ns = engine_next_deadline(world.engine);
+        tick(&world);
+        cr_expect_eq(n_remembered(), 0);
+        cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
+        cr_expect_eq(engine_stats(world.engine).n_dropped_early, 0);
+}
+
+Test(repeat, of_keynotify_over_another_connection_is_another_request) {
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 1 });
+        cr_expect(asked(&world, WATCH("c", "k", SENT, .connection = 2), OUTCOME_DONE));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+        ask(&world, SET("k", "v"));
+        cr_expect_str_eq(told(&world), "c:k=v ");
+}
+
+Test(repeat, of_keynotify_over_the_same_connection_is_the_same_whoever_left) {
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        ask(&world, UNWATCH("c", "k", .connection = 1));
+        happen(&world, (struct event){ .type = EVENT_CLIENT_LEFT, .client = S("other") });
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
+}
+
+/* It is kept, but its hold was lost on its way to the broker, which so does not list it after a restart. */
+Test(repeat, of_keynotify_whose_connection_the_broker_did_not_list_is_another_request) {
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_KEPT });
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
+        cr_expect(asked(&world, WATCH("c", "k", SENT, .connection = 1), OUTCOME_DONE));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+        cr_expect_eq(world.effects.n_holds, 1);
+}
+
+Test(repeat, of_keynotify_is_the_same_where_the_broker_has_listed_all) {
+        uint64_t listed[] = { 1 };
+
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        ask(&world, UNWATCH("c", "k", .connection = 1));
+        happen(&world,
+               (struct event){ .type = EVENT_CONNECTIONS_KEPT, .connections = listed, .n_connections = 1 });
+        ask(&world, WATCH("c", "k", SENT, .connection = 1));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
+}
+
+static const struct {
+        const char *name;
+        struct event event;
+} departures[] = {
+        { "this client", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") } },
+        { "some client: it may have been this one",
+          { .type = EVENT_CLIENT_LEFT, .client = BYTES("other") } },
+        { "all", { .type = EVENT_ALL_LEFT } },
+};
+
+Test(repeat, of_keynotify_after_a_departure_is_another_request_where_connections_have_no_numbers) {
+        for (size_t i = 0; i < N_ROWS(departures); i++) {
+                world_deinit(&world);
+                world_init(&world, world_config());
+                ask(&world, WATCH("c", "k", SENT));
+                ask(&world, UNWATCH("c", "k"));
+                ask(&world, WATCH("c", "k", SENT));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(departures, i));
+                happen(&world, departures[i].event);
+                ask(&world, WATCH("c", "k", SENT));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 1, ROW(departures, i));
+        }
+}
+
+Test(repeat, of_other_writes_is_the_same_after_a_departure) {
+        ask(&world, SET("k", "v", NX, SENT));
+        happen(&world, (struct event){ .type = EVENT_ALL_LEFT });
+        cr_expect(asked(&world, SET("k", "v", NX, SENT), OUTCOME_DONE));
+}
+
+Test(repeat, is_not_known_where_the_memory_for_it_is_used_up_and_that_is_counted) {
+        struct engine_config config = world_config();
+        struct request request = SET("k", "v", NX, SENT);
+
+        config.max_remembered_bytes = 10000;
+        world_deinit(&world);
+        world_init(&world, config);
+        ask(&world, request);
+        for (uint64_t i = 0; i < 1000; i++)
+                ask(&world, SET("x", "v", SENT, .payload = { (uint8_t *)&i, sizeof(i) }));
+        cr_expect_lt(n_remembered(), 200);
+        cr_expect_eq(engine_stats(world.engine).n_dropped_early + n_remembered(), 1001);
+        cr_expect(asked(&world, request, OUTCOME_CONDITION_NOT_MET));
+}

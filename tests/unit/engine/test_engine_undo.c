@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A batch that could not be stored is taken back; one that was stored is there again after a restart. */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/internal.h"
+#include "unit/engine/world.h"
+#include "unit/support/table.h"
+
+static struct world world;
+
+static void setup(void) {
+        world_init(&world, world_config());
+}
+
+static void teardown(void) {
+        world_deinit(&world);
+}
+
+TestSuite(undo, .init = setup, .fini = teardown);
+
+static int by_text(const void *a, const void *b) {
+        return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+#define N_LINES_MAX 256
+
+static void append_entry(struct buf *line, const struct store *store, struct entry *entry) {
+        struct hlc fence;
+
+        buf_append_slice(line, entry_key(entry));
+        buf_append_string(line, "=");
+        buf_append_slice(line, entry_value(entry));
+        buf_append_string(line, " version ");
+        buf_append_uint(line, (uint64_t)version_number(entry_version(entry)));
+        buf_append_string(line, " deadline ");
+        buf_append_uint(line, (uint64_t)store_deadline(store, entry));
+        buf_append_string(line, entry->is_persistent ? " kept" : "");
+        if (entry_fence(entry, &fence)) {
+                buf_append_string(line, " fence ");
+                hlc_append(line, fence, HLC_UNPADDED);
+        }
+}
+
+static void append_registration(struct buf *line, const struct registration *registration) {
+        struct buf client = { 0 }, key = { 0 };
+
+        registration_names(registration, &client, &key);
+        buf_append_slice(line, buf_slice(&client));
+        buf_append_string(line, " watches ");
+        buf_append_slice(line, buf_slice(&key));
+        buf_append_string(line, " over ");
+        buf_append_uint(line, registration->connection);
+        buf_deinit(&client);
+        buf_deinit(&key);
+}
+
+/* Takes the line over. */
+static void keep(char **lines, size_t *n_lines, struct buf *line) {
+        buf_append(line, "", 1);
+        cr_assert_lt(*n_lines, N_LINES_MAX);
+        lines[(*n_lines)++] = (char *)line->data;
+        *line = (struct buf){ 0 };
+}
+
+/* All that an engine holds, in an order of its own. Freed by the caller. */
+static char *describe(const struct engine *engine) {
+        char *lines[N_LINES_MAX];
+        size_t n_lines = 0;
+        struct store_cursor cursor = { 0 };
+        struct watch_cursor registrations = { 0 };
+        struct entry *entry;
+        struct registration *registration;
+        struct buf line = { 0 };
+
+        while ((entry = engine_each_entry(engine, &cursor))) {
+                append_entry(&line, &engine->store, entry);
+                keep(lines, &n_lines, &line);
+        }
+        while ((registration = watch_each(&engine->watch, &registrations))) {
+                append_registration(&line, registration);
+                keep(lines, &n_lines, &line);
+        }
+
+        qsort(lines, n_lines, sizeof(*lines), by_text);
+        for (size_t i = 0; i < n_lines; i++) {
+                buf_append_string(&line, lines[i]);
+                buf_append_string(&line, "\n");
+                free(lines[i]);
+        }
+        buf_append_uint(&line, engine_stats(engine).n_entry_bytes);
+        buf_append_string(&line, " bytes of keys, of registrations ");
+        buf_append_uint(&line, engine_stats(engine).n_registration_bytes);
+        buf_append(&line, "", 1);
+        return (char *)line.data;
+}
+
+/* A request of any kind about few keys and clients, so that they meet. */
+static struct request random_request(char *text) {
+        struct request request = { .verb = (enum verb)(rand() % N_VERBS) };
+
+        snprintf(text, 32, "k%d", rand() % 6);
+        request.key = (struct slice){ (uint8_t *)text, 2 };
+        snprintf(text + 4, 28, "c%d", rand() % 4);
+        request.client = (struct slice){ (uint8_t *)text + 4, 2 };
+        request.value = rand() % 2 ? S("v") : S("another value");
+        if (request.verb == VERB_SCAN)
+                request.value = (struct slice){ 0 };
+        request.connection = (uint64_t)(text[5] - '0');
+        request.stop = rand() % 3 == 0;
+        request.has_px = rand() % 2;
+        request.px_ms = 1 + rand() % 20;
+        request.condition = (enum set_condition)(rand() % 3);
+        request.expected = S("v");
+        request.wants_persistence = rand() % 2;
+        request.has_fence = rand() % 3 == 0 && request.verb <= VERB_VDEL;
+        request.fence = (struct hlc){ rand() % 3, 0, S("m") };
+        return request;
+}
+
+Test(undo, leaves_all_as_it_was_before_the_batch) {
+        int n_changing = 0;
+
+        srand(1);
+        world.engine->config.persist = PERSIST_CUSTOM;
+        for (int batch = 0; batch < 2000; batch++) {
+                char *before = describe(world.engine), *after;
+                bool is_stored = rand() % 3 == 0;
+
+                for (int i = rand() % 8; i >= 0; i--) {
+                        char text[32];
+
+                        if (rand() % 8 == 0) {
+                                pass_ms(&world, rand() % 10);
+                                happen_in_batch(&world, (struct event){ .type = EVENT_TICK });
+                        } else {
+                                ask_in_batch(&world, random_request(text));
+                        }
+                }
+                if (!is_stored)
+                        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+                n_changing += world.effects.n_rows > 0;
+                begin_batch(&world);
+
+                after = describe(world.engine);
+                if (!is_stored)
+                        cr_assert_str_eq(after, before, "batch %d:\n%s\nwas\n%s", batch, after, before);
+                free(before);
+                free(after);
+        }
+        cr_expect_gt(n_changing, 1000);
+}
+
+Test(engine, does_the_same_for_the_same_events_at_the_same_times) {
+        struct world worlds[2];
+
+        world_init(&worlds[0], world_config());
+        world_init(&worlds[1], world_config());
+        srand(2);
+        for (int i = 0; i < 5000; i++) {
+                char text[32], *described[2];
+                struct request request = random_request(text);
+                int64_t ms = rand() % 3;
+
+                for (size_t j = 0; j < 2; j++) {
+                        ask(&worlds[j], request);
+                        pass_ms(&worlds[j], ms);
+                }
+                cr_assert_eq(worlds[0].effects.replies[0].outcome, worlds[1].effects.replies[0].outcome,
+                             "event %d", i);
+                cr_assert_str_eq(told(&worlds[0]), told(&worlds[1]), "event %d", i);
+                if (i % 50 != 0)
+                        continue;
+                described[0] = describe(worlds[0].engine);
+                described[1] = describe(worlds[1].engine);
+                cr_assert_str_eq(described[0], described[1], "event %d", i);
+                free(described[0]);
+                free(described[1]);
+        }
+        world_deinit(&worlds[0]);
+        world_deinit(&worlds[1]);
+}
+
+Test(undo, forgets_the_answers_of_the_batch) {
+        ask(&world, SET("k", "v", TS(1, 0, "c"), .timestamp_text = BYTES("1:0:c")));
+        cr_expect_eq(engine_stats(world.engine).n_remembered, 1);
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_eq(engine_stats(world.engine).n_remembered, 0);
+}
+
+Test(undo, leaves_the_clock_where_it_is) {
+        int64_t given = version_number(ask(&world, SET("k", "v"))->version);
+
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_gt(version_number(ask(&world, SET("k", "v"))->version), given);
+}
+
+Test(undo, puts_off_expiry_to_the_same_deadline) {
+        ask(&world, SET("k", "v", PX(10)));
+        pass_ms(&world, 10);
+        tick(&world);
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect(has_none(&world, S("k"))); /* it is past its time all the same */
+        cr_expect_eq(engine_next_deadline(world.engine), world.now.mono_ns);
+        tick(&world);
+        cr_expect_eq(engine_stats(world.engine).n_keys, 0);
+}
+
+Test(failed_effects, say_the_same_of_every_request_and_tell_nobody, .init = setup, .fini = teardown) {
+        struct effects *effects = &world.effects;
+
+        ask(&world, WATCH("c", "k", .connection = 7));
+        ask(&world, SET("k", "old"));
+        begin_batch(&world);
+        ask_in_batch(&world, SET("k", "new"));
+        ask_in_batch(&world, GET("k"));
+        ask_in_batch(&world, SCAN("*"));
+        ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
+        cr_assert_gt(effects->n_notifications, 0);
+        cr_assert_gt(effects->n_holds, 0);
+        cr_assert_eq(engine_undo(world.engine, effects), 0);
+        effects_fail(effects, OUTCOME_DISK_FULL);
+
+        cr_assert_eq(effects->n_replies, 4);
+        for (size_t i = 0; i < 4; i++) {
+                cr_expect_eq(effects->replies[i].outcome, OUTCOME_DISK_FULL, "reply %zu", i);
+                cr_expect_not(effects->replies[i].has_version, "reply %zu", i);
+                cr_expect_null(effects->replies[i].entry, "reply %zu", i);
+                cr_expect_null(effects->replies[i].page, "reply %zu", i);
+        }
+        cr_expect_eq(effects->n_notifications, 0);
+        cr_expect_eq(effects->n_holds, 0);
+        cr_expect_eq(effects->n_rows, 0);
+}
+
+Test(restored, keys_have_all_that_they_had, .init = setup, .fini = teardown) {
+        struct hlc fence = { 50, 0, S("m") };
+        struct version version = { WORLD_WALL_MS - 5, 3 };
+
+        world.engine->clock.last = version;
+        cr_assert_eq(
+                engine_restore_entry(world.engine, S("k"), S("v"), version, world.now.mono_ns + 10, &fence),
+                0);
+        cr_assert_eq(
+                engine_restore_entry(world.engine, S("past"), S("v"), version, world.now.mono_ns - 10, NULL),
+                0);
+        cr_assert_eq(engine_restore_entry(world.engine, S("ever"), S(""), version, STORE_NEVER, NULL), 0);
+        cr_assert_eq(engine_restore_registration(world.engine, S("c"), S("u"), S("past"), 7), 0);
+
+        cr_expect(has(&world, S("k"), S("v")));
+        cr_expect_eq(version_number(ask(&world, GET("k"))->version), version_number(version));
+        cr_expect(asked(&world, SET("k", "w"), OUTCOME_FENCE_REQUIRED));
+        cr_expect(has(&world, S("ever"), S("")));
+        cr_expect(has_none(&world, S("past")));
+        tick(&world);
+        cr_expect_str_eq(told(&world), "c:past gone ");
+        pass_ns(&world, 10);
+        cr_expect(has_none(&world, S("k")));
+        cr_expect_gt(version_number(ask(&world, SET("k", "w"))->version), version_number(version));
+}
+
+static const struct {
+        const char *name;
+        enum persist persist;
+        const char *pattern;
+        struct request request;
+        bool is_persistent;
+} kept[] = {
+        { "all", PERSIST_ALL, NULL, SET("k", "v"), true },
+        { "all, whatever the pattern", PERSIST_ALL, "x*", SET("k", "v"), true },
+        { "none", PERSIST_NONE, "k*", SET("k", "v", .wants_persistence = true), false },
+        { "custom, not asked for", PERSIST_CUSTOM, NULL, SET("k", "v"), false },
+        { "custom, asked for", PERSIST_CUSTOM, NULL, SET("k", "v", .wants_persistence = true), true },
+        { "custom, by the pattern", PERSIST_CUSTOM, "k*", SET("key", "v"), true },
+        { "custom, not by the pattern", PERSIST_CUSTOM, "k*", SET("x", "v"), false },
+        { "custom, not by the pattern but asked for", PERSIST_CUSTOM, "k*",
+          SET("x", "v", .wants_persistence = true), true },
+};
+
+Test(kept, keys_are_those_that_are_asked_for) {
+        for (size_t i = 0; i < N_ROWS(kept); i++) {
+                struct engine_config config = world_config();
+                const struct row *row;
+
+                config.persist = kept[i].persist;
+                config.persist_pattern = slice_from_string(kept[i].pattern);
+                world_init(&world, config);
+                ask(&world, kept[i].request);
+                row = &world.effects.rows[0];
+                cr_assert_eq(row->type, ROW_ENTRY, ROW(kept, i));
+                cr_expect_eq(row->entry.after->is_persistent, kept[i].is_persistent, ROW(kept, i));
+                world_deinit(&world);
+        }
+}

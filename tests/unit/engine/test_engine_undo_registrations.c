@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a batch that could not be stored did to registrations is taken back; who has left meanwhile has left. */
+
+#include "unit/engine/world.h"
+#include "unit/support/table.h"
+
+static struct world world;
+
+static void setup(void) {
+        world_init(&world, world_config());
+}
+
+static void teardown(void) {
+        world_deinit(&world);
+}
+
+TestSuite(undo_registrations, .init = setup, .fini = teardown);
+
+static const struct {
+        const char *name;
+        struct event event;
+        bool is_back;
+} ends[] = {
+        { "STOP", { .type = EVENT_REQUEST }, true },
+        { "its client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, false },
+        { "its connection left", { .type = EVENT_CONNECTION_LEFT, .connection = 7 }, false },
+        { "no connection was kept", { .type = EVENT_CONNECTIONS_KEPT }, false },
+        { "all left", { .type = EVENT_ALL_LEFT }, false },
+};
+
+Test(undo_registrations, brings_back_no_registration_whose_connection_has_ended) {
+        struct request stop = UNWATCH("c", "k", .connection = 7);
+
+        for (size_t i = 0; i < N_ROWS(ends); i++) {
+                struct event event = ends[i].event;
+
+                event.request = &stop;
+                ask(&world, WATCH("c", "k", .connection = 7));
+                happen(&world, event);
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(ends, i));
+                cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, ends[i].is_back, ROW(ends, i));
+        }
+}
+
+/* STOP and the end of the connection in one batch: there is nobody left whom it could come back for. */
+Test(undo_registrations, brings_back_no_registration_that_was_stopped_before_its_connection_ended) {
+        for (size_t i = 1; i < N_ROWS(ends); i++) {
+                ask(&world, WATCH("c", "k", .connection = 7));
+                begin_batch(&world);
+                ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
+                happen_in_batch(&world, ends[i].event);
+                cr_assert_eq(engine_undo(world.engine, &world.effects), 0, ROW(ends, i));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(ends, i));
+        }
+}
+
+Test(undo_registrations, takes_back_a_registration_though_its_connection_has_ended_since) {
+        struct event left = { .type = EVENT_CONNECTION_LEFT, .connection = 7 };
+
+        ask_in_batch(&world, WATCH("c", "k", .connection = 7));
+        happen_in_batch(&world, left);
+        ask_in_batch(&world, WATCH("c", "k", .connection = 8));
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
+}
+
+static const uint64_t others[] = { 6, 8 };
+
+static const struct {
+        const char *name;
+        struct event event; /* EVENT_REQUEST: the client registers for another key over connection 8 */
+        bool comes_back;
+} meanwhile[] = {
+        { "nothing", { .type = EVENT_TICK }, true },
+        { "its client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, false },
+        { "another client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("cc") }, true },
+        { "one whose name it begins with", { .type = EVENT_CLIENT_LEFT, .client = BYTES("") }, true },
+        { "its connection ended", { .type = EVENT_CONNECTION_LEFT, .connection = 7 }, false },
+        { "another connection ended", { .type = EVENT_CONNECTION_LEFT, .connection = 8 }, true },
+        { "all but others ended",
+          { .type = EVENT_CONNECTIONS_KEPT, .connections = others, .n_connections = 2 },
+          false },
+        { "all ended", { .type = EVENT_ALL_LEFT }, false },
+        { "its client is back over another connection", { .type = EVENT_REQUEST }, false },
+};
+
+Test(undo_registrations, brings_back_what_was_stopped_unless_its_client_has_left_since) {
+        for (size_t i = 0; i < N_ROWS(meanwhile); i++) {
+                struct request request = WATCH("c", "other", .connection = 8, .payload = BYTES("3"));
+                struct event event = meanwhile[i].event;
+
+                teardown();
+                setup();
+                event.request = &request;
+                ask(&world, WATCH("c", "k", .connection = 7));
+                begin_batch(&world);
+                ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
+                happen_in_batch(&world, event);
+                cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+                cr_expect_eq(engine_stats(world.engine).n_registrations, meanwhile[i].comes_back,
+                             ROW(meanwhile, i));
+        }
+}
+
+/* Stopped and begun anew, of which nobody was told: neither of the two is there then. */
+Test(undo_registrations, brings_back_none_that_was_stopped_where_a_notification_of_its_key_reached_nobody) {
+        struct registration *registration;
+
+        ask(&world, WATCH("c", "k", .connection = 7));
+        ask(&world, WATCH("c", "other", .connection = 7));
+        begin_batch(&world);
+        ask_in_batch(&world, UNWATCH("c", "other", .connection = 7));
+        ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
+        ask_in_batch(&world, WATCH("c", "k", .connection = 7));
+        registration = registration_ref(engine_find_registration(world.engine, S("c"), S("k")));
+        happen_in_batch(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
+        registration_unref(registration);
+        cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
+        cr_expect_null(engine_find_registration(world.engine, S("c"), S("k")));
+        cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("other")));
+}

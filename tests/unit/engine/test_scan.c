@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol section 12: pages of keys. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+#include "engine/scan.h"
+#include "unit/support/secrets.h"
+#include "unit/support/table.h"
+
+#define S      SLICE_LITERAL
+#define N_MANY 10000
+
+static void put_slice(struct store *store, struct slice key, int64_t deadline_ns) {
+        struct entry *entry;
+
+        cr_assert_eq(entry_new(&entry, key, S(""), (struct version){ 1, 0 }, NULL), 0);
+        cr_assert_eq(store_put(store, store_hash(store, entry_key(entry)), entry, deadline_ns, NULL), 0);
+}
+
+static void put(struct store *store, const char *prefix, int number) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "%s%d", prefix, number);
+        put_slice(store, slice_from_string(key), STORE_NEVER);
+}
+
+static void take_out(struct store *store, struct slice key) {
+        struct entry *entry = store_find(store, store_hash(store, key), key);
+
+        store_remove(store, entry);
+        entry_unref(entry);
+}
+
+static struct slice token_of(const struct scan_page *page) {
+        return page ? (struct slice){ (const uint8_t *)page->token, SCAN_TOKEN_LENGTH }
+                    : (struct slice){ 0 };
+}
+
+/* Behind the first letter of its key. */
+static int number_of(const struct entry *entry) {
+        struct slice key = entry_key(entry);
+        uint64_t number;
+
+        cr_assert_eq(parse_uint64((struct slice){ key.data + 1, key.length - 1 }, &number), 0);
+        return (int)number;
+}
+
+/* The page after this one, which is freed; NULL: the first. */
+static struct scan_page *next_page(struct scan_page *page, const struct store *store, struct slice pattern) {
+        struct scan_page *next = NULL;
+
+        cr_assert_eq(scan_page_new(&next, store,
+                                   &(struct scan_query){ .token_key = TOKEN_KEY(1),
+                                                         .pattern = pattern,
+                                                         .token = token_of(page) }),
+                     0);
+        scan_page_free(page);
+        return next;
+}
+
+/* All pages. n_listed[i] is counted up for each key "k<i>"; returns how many keys were listed. */
+static size_t list(const struct store *store, struct slice pattern, int *n_listed) {
+        struct scan_page *page = NULL;
+        size_t n = 0;
+        int n_pages = 0;
+
+        do {
+                page = next_page(page, store, pattern);
+                for (size_t i = 0; i < page->n_entries; i++)
+                        if (n_listed && entry_key(page->entries[i]).data[0] == 'k')
+                                n_listed[number_of(page->entries[i])]++;
+                n += page->n_entries;
+                cr_assert_lt(n_pages++, 100, "the pages do not end");
+        } while (page->has_next);
+        scan_page_free(page);
+        return n;
+}
+
+Test(scan, lists_nothing_of_an_empty_store_on_one_page) {
+        struct store store;
+        struct scan_page *page;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(scan_page_new(&page, &store,
+                                   &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") }),
+                     0);
+        cr_expect_eq(page->n_entries, 0);
+        cr_expect_not(page->has_next);
+        scan_page_free(page);
+        store_deinit(&store);
+}
+
+Test(scan, lists_every_key_once_over_as_many_pages_as_it_takes) {
+        static int n_listed[N_MANY];
+        struct store store;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        for (int i = 0; i < N_MANY; i++)
+                put(&store, "k", i);
+        cr_expect_eq(list(&store, S("*"), n_listed), N_MANY);
+        for (int i = 0; i < N_MANY; i++)
+                cr_assert_eq(n_listed[i], 1, "key %d", i);
+        store_deinit(&store);
+}
+
+Test(scan, lists_what_matches_and_nothing_else) {
+        struct store store;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        for (int i = 0; i < 100; i++)
+                put(&store, i % 2 ? "odd-" : "even-", i);
+        cr_expect_eq(list(&store, S("odd-*"), NULL), 50);
+        cr_expect_eq(list(&store, S("even-?"), NULL), 5);
+        cr_expect_eq(list(&store, S("even-42"), NULL), 1);
+        cr_expect_eq(list(&store, S("Even-42"), NULL), 0);
+        store_deinit(&store);
+}
+
+Test(scan, looks_at_so_many_keys_a_page_whether_they_match_or_not) {
+        struct store store;
+        struct scan_page *page = NULL;
+        int n_pages = 0;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        for (int i = 0; i < 3 * SCAN_PAGE_KEYS_MAX; i++)
+                put(&store, "k", i);
+        put(&store, "other", 1);
+        do {
+                page = next_page(page, &store, S("other*"));
+                cr_expect_leq(page->n_entries, 1);
+                n_pages++;
+        } while (page->has_next);
+        scan_page_free(page);
+        cr_expect_geq(n_pages, 4);
+        cr_expect_leq(n_pages, 5);
+        store_deinit(&store);
+}
+
+Test(scan, ends_at_the_last_page_though_it_be_full) {
+        struct store store;
+        struct scan_page *page = NULL;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        for (int i = 0; i < SCAN_PAGE_KEYS_MAX; i++)
+                put(&store, "k", i);
+        page = next_page(NULL, &store, S("*"));
+        cr_expect_eq(page->n_entries, SCAN_PAGE_KEYS_MAX);
+        cr_expect_not(page->has_next);
+        scan_page_free(page);
+        store_deinit(&store);
+}
+
+Test(scan, lists_at_least_once_what_is_there_throughout_whatever_comes_and_goes) {
+        static int n_listed[3 * N_MANY];
+        struct store store;
+        struct scan_page *page = NULL;
+        int n_added = 0;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        for (int i = 0; i < N_MANY; i++)
+                put(&store, "k", i);
+        for (int i = 0; i < N_MANY; i++)
+                put(&store, "gone", i);
+        do {
+                page = next_page(page, &store, S("k*"));
+                for (size_t i = 0; i < page->n_entries; i++)
+                        n_listed[number_of(page->entries[i])]++;
+
+                /* while the asker reads its page, the table grows by half and loses some */
+                for (int i = 0; i < 1000 && n_added < N_MANY; i++, n_added++) {
+                        char gone[32];
+
+                        snprintf(gone, sizeof(gone), "gone%d", n_added);
+                        take_out(&store, slice_from_string(gone));
+                        put(&store, "k", N_MANY + 2 * n_added);
+                        put(&store, "k", N_MANY + 2 * n_added + 1);
+                }
+        } while (page->has_next);
+        scan_page_free(page);
+
+        cr_expect_eq(n_added, N_MANY);
+        for (int i = 0; i < 3 * N_MANY; i++)
+                cr_assert(i < N_MANY ? n_listed[i] == 1 : n_listed[i] <= 1, "key %d", i);
+        store_deinit(&store);
+}
+
+Test(scan, goes_on_after_the_key_it_stopped_at_has_gone) {
+        struct store store;
+        struct scan_page *page;
+        size_t n_listed;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        for (int i = 0; i < 2 * SCAN_PAGE_KEYS_MAX; i++)
+                put(&store, "k", i);
+        page = next_page(NULL, &store, S("*"));
+        n_listed = page->n_entries;
+        for (int i = 0; i < 2 * SCAN_PAGE_KEYS_MAX; i++) {
+                char key[32];
+
+                snprintf(key, sizeof(key), "k%d", i);
+                take_out(&store, slice_from_string(key));
+        }
+        page = next_page(page, &store, S("*"));
+        cr_expect_eq(n_listed, SCAN_PAGE_KEYS_MAX);
+        cr_expect_eq(page->n_entries, 0);
+        cr_expect_not(page->has_next);
+        scan_page_free(page);
+        store_deinit(&store);
+}
+
+Test(scan, keeps_the_keys_of_a_page_that_have_gone_since) {
+        struct store store;
+        struct scan_page *page;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        put_slice(&store, S("key"), STORE_NEVER);
+        page = next_page(NULL, &store, S("*"));
+        take_out(&store, S("key"));
+        store_deinit(&store);
+        cr_assert_eq(page->n_entries, 1);
+        cr_expect(slice_equal(entry_key(page->entries[0]), S("key")));
+        cr_expect_null(scan_page_free(page));
+        cr_expect_null(scan_page_free(NULL));
+}
+
+Test(scan, bounds_a_page_in_bytes) {
+        static char key[10000];
+        struct store store;
+        struct scan_page *page = NULL;
+        size_t n_listed = 0;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        memset(key, 'a', sizeof(key));
+        for (int i = 0; i < 100; i++) {
+                key[0] = (char)('A' + i / 10);
+                key[1] = (char)('A' + i % 10);
+                put_slice(&store, (struct slice){ (uint8_t *)key, sizeof(key) }, STORE_NEVER);
+        }
+        do {
+                page = next_page(page, &store, S("*"));
+                cr_expect_leq(page->n_entries * sizeof(key), SCAN_PAGE_BYTES_MAX);
+                if (page->has_next)
+                        cr_expect_gt((page->n_entries + 1) * sizeof(key), SCAN_PAGE_BYTES_MAX);
+                n_listed += page->n_entries;
+        } while (page->has_next);
+        scan_page_free(page);
+        cr_expect_eq(n_listed, 100);
+        store_deinit(&store);
+}
+
+Test(scan, leaves_out_what_has_expired) {
+        struct store store;
+        struct scan_page *page;
+
+        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        put_slice(&store, S("past"), 9);
+        put_slice(&store, S("now"), 10);
+        put_slice(&store, S("future"), 11);
+        cr_assert_eq(scan_page_new(&page, &store,
+                                   &(struct scan_query){
+                                           .token_key = TOKEN_KEY(1), .pattern = S("*"), .now_ns = 10 }),
+                     0);
+        cr_assert_eq(page->n_entries, 1);
+        cr_expect(slice_equal(entry_key(page->entries[0]), S("future")));
+        scan_page_free(page);
+        store_deinit(&store);
+}
+
+static const struct {
+        const char *name;
+        struct slice key;
+        bool is_listed;
+} keys[] = {
+        { "ASCII", S("key"), true },          { "UTF-8", S("\xC3\xA4"), true },
+        { "NUL is UTF-8", S("a\0b"), true },  { "one byte that is none", S("a\xFF"), false },
+        { "overlong", S("\xC0\xAF"), false }, { "a surrogate", S("\xED\xA0\x80"), false },
+        { "cut", S("a\xC3"), false },
+};
+
+Test(scan, leaves_out_what_is_not_utf8) {
+        for (size_t i = 0; i < N_ROWS(keys); i++) {
+                struct store store;
+
+                cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+                put_slice(&store, keys[i].key, STORE_NEVER);
+                cr_expect_eq(list(&store, S("*"), NULL), keys[i].is_listed, ROW(keys, i));
+                store_deinit(&store);
+        }
+}

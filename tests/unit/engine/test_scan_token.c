@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* SCAN's tokens, and its pages where they are hard to cut: equal hashes, patterns that take long. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/scan.h"
+#include "unit/support/secrets.h"
+#include "unit/support/table.h"
+
+#define S    SLICE_LITERAL
+#define SEED 1
+
+static void put(struct store *store, struct slice key) {
+        struct entry *entry;
+
+        cr_assert_eq(entry_new(&entry, key, S(""), (struct version){ 1, 0 }, NULL), 0);
+        cr_assert_eq(store_put(store, store_hash(store, entry_key(entry)), entry, STORE_NEVER, NULL), 0);
+}
+
+static void fill(struct store *store, int n) {
+        char key[32];
+
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
+        for (int i = 0; i < n; i++) {
+                snprintf(key, sizeof(key), "k%d", i);
+                put(store, slice_from_string(key));
+        }
+}
+
+static int result_with(const struct token_key *key, const struct store *store, struct slice pattern,
+                       struct slice token) {
+        struct scan_page *page = NULL;
+        int r = scan_page_new(&page, store,
+                              &(struct scan_query){ .token_key = key, .pattern = pattern, .token = token });
+
+        scan_page_free(page);
+        return r;
+}
+
+static int result_of(const struct store *store, struct slice pattern, struct slice token) {
+        return result_with(TOKEN_KEY(1), store, pattern, token);
+}
+
+/* The token after the first page. */
+static struct slice make_token(const struct store *store, char text[SCAN_TOKEN_LENGTH]) {
+        struct scan_page *page;
+
+        cr_assert_eq(scan_page_new(&page, store,
+                                   &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") }),
+                     0);
+        cr_assert(page->has_next);
+        memcpy(text, page->token, SCAN_TOKEN_LENGTH);
+        scan_page_free(page);
+        return (struct slice){ (uint8_t *)text, SCAN_TOKEN_LENGTH };
+}
+
+Test(scan_token, is_good_for_any_pattern_and_as_often_as_one_likes) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct store store;
+        struct slice token;
+
+        fill(&store, 3000);
+        token = make_token(&store, text);
+        cr_expect_eq(result_of(&store, S("*"), token), 0);
+        cr_expect_eq(result_of(&store, S("*"), token), 0);
+        cr_expect_eq(result_of(&store, S("another*"), token), 0);
+        store_deinit(&store);
+}
+
+static const struct {
+        const char *name;
+        struct slice token;
+} foreign[] = {
+        { "empty", S("") },
+        { "a word", S("token") },
+        { "the right length", S("00000000000000000000000000000000"
+                                "00000000000000000000000000000000"
+                                "00000000000000000000000000000000") },
+        { "the right length, no digits", S("ghijklmnopqrstuvwxyzghijklmnopqr"
+                                           "ghijklmnopqrstuvwxyzghijklmnopqr"
+                                           "ghijklmnopqrstuvwxyzghijklmnopqr") },
+        { "NUL", S("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0") },
+        { "too long", S("00000000000000000000000000") },
+};
+
+Test(scan_token, is_refused_where_we_did_not_make_it) {
+        struct store store;
+
+        fill(&store, 1);
+        for (size_t i = 0; i < N_ROWS(foreign); i++)
+                cr_expect_eq(result_of(&store, S("*"), foreign[i].token), -EINVAL, ROW(foreign, i));
+        store_deinit(&store);
+}
+
+Test(scan_token, is_refused_with_another_key) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct store store;
+        struct slice token;
+
+        fill(&store, 3000);
+        token = make_token(&store, text);
+        cr_expect_eq(result_with(TOKEN_KEY(2), &store, S("*"), token), -EINVAL);
+        cr_expect_eq(result_with(&(struct token_key){ { 2 }, { 1 } }, &store, S("*"), token), 0);
+        cr_expect_eq(result_with(&(struct token_key){ { 1 }, { 2 } }, &store, S("*"), token), -EINVAL);
+        store_deinit(&store);
+}
+
+/* Without the key, each bit of a token is as likely to be 0 as 1, whatever the position. */
+Test(scan_token, says_nothing_about_the_position) {
+        enum { N_POSITIONS = 4000, N_BITS = 4 * SCAN_TOKEN_LENGTH };
+        static int n_ones[N_BITS];
+
+        for (uint64_t position = 0; position < N_POSITIONS; position++) {
+                char text[SCAN_TOKEN_LENGTH];
+
+                cr_assert_eq(scan_token_write(TOKEN_KEY(1), position, text), 0);
+                for (size_t i = 0; i < N_BITS; i++) {
+                        const char *digits = "0123456789ABCDEF";
+
+                        n_ones[i] += (int)((strchr(digits, text[i / 4]) - digits) >> (i % 4) & 1);
+                }
+        }
+        for (size_t i = 0; i < N_BITS; i++) /* 6 standard deviations */
+                cr_expect(abs(n_ones[i] - N_POSITIONS / 2) < 190, "bit %zu: %d of %d", i, n_ones[i],
+                          N_POSITIONS);
+}
+
+Test(scan_token, is_read_as_it_was_written) {
+        static const uint64_t positions[] = { 0, 1, UINT32_MAX, UINT64_MAX };
+        char text[SCAN_TOKEN_LENGTH];
+        uint64_t position;
+
+        for (size_t i = 0; i < N_ROWS(positions); i++) {
+                cr_assert_eq(scan_token_write(TOKEN_KEY(1), positions[i], text), 0);
+                cr_assert_eq(scan_token_read(TOKEN_KEY(1), (struct slice){ (uint8_t *)text, sizeof(text) },
+                                             &position),
+                             0);
+                cr_expect_eq(position, positions[i]);
+        }
+}
+
+Test(scan_token, is_refused_with_any_character_changed_or_missing) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct store store;
+        struct slice token;
+
+        fill(&store, 3000);
+        token = make_token(&store, text);
+        for (size_t i = 0; i < SCAN_TOKEN_LENGTH; i++) {
+                char before = text[i];
+
+                text[i] = before == '0' ? '1' : '0';
+                cr_expect_eq(result_of(&store, S("*"), token), -EINVAL, "character %zu", i);
+                text[i] = before;
+        }
+        for (size_t length = 0; length < SCAN_TOKEN_LENGTH; length++)
+                cr_expect_eq(result_of(&store, S("*"), (struct slice){ token.data, length }), -EINVAL,
+                             "length %zu", length);
+        cr_expect_eq(result_of(&store, S("*"), token), 0);
+        store_deinit(&store);
+}
+
+Test(scan, refuses_an_empty_pattern) {
+        struct store store;
+
+        fill(&store, 1);
+        cr_expect_eq(result_of(&store, S(""), (struct slice){ 0 }), -EINVAL);
+        cr_expect_eq(result_of(&store, (struct slice){ 0 }, (struct slice){ 0 }), -EINVAL);
+        store_deinit(&store);
+}
+
+struct numbered {
+        uint32_t hash;
+        uint32_t number;
+};
+
+static int by_hash(const void *a, const void *b) {
+        uint32_t hash_a = ((const struct numbered *)a)->hash, hash_b = ((const struct numbered *)b)->hash;
+
+        return (hash_a > hash_b) - (hash_a < hash_b);
+}
+
+/* The half of the hash that the tables keep. */
+static uint32_t value_of(struct slice key) {
+        return hash_value(hash_bytes(HASH_KEY(SEED), key));
+}
+
+#define N_TRIED 200000 /* some four pairs of 32 bits */
+
+static void write_number(char *text, size_t length, uint32_t number) {
+        for (size_t i = 0; i < 6; i++, number /= 10)
+                text[length - 1 - i] = (char)('0' + number % 10);
+}
+
+/* Two numbers that, written to the end of text, lead to keys of one hash. */
+static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32_t *ret_b) {
+        struct numbered *tried = calloc(N_TRIED, sizeof(*tried));
+
+        for (uint32_t i = 0; i < N_TRIED; i++) {
+                write_number(text, length, i);
+                tried[i] = (struct numbered){ value_of((struct slice){ (uint8_t *)text, length }), i };
+        }
+        qsort(tried, N_TRIED, sizeof(*tried), by_hash);
+        for (uint32_t i = 1; i < N_TRIED; i++)
+                if (tried[i - 1].hash == tried[i].hash) {
+                        *ret_a = tried[i - 1].number;
+                        *ret_b = tried[i].number;
+                        free(tried);
+                        return;
+                }
+        cr_assert_fail("no two keys of equal hash");
+}
+
+/* Each is held to the limits of keys and bytes. */
+static size_t count_pages(const struct store *store, struct slice pattern) {
+        char text[SCAN_TOKEN_LENGTH];
+        struct slice token = { 0 };
+        struct scan_page *page;
+        size_t n_pages = 0;
+        bool has_next;
+
+        do {
+                size_t n_bytes = 0;
+
+                cr_assert_eq(scan_page_new(&page, store,
+                                           &(struct scan_query){ .token_key = TOKEN_KEY(1),
+                                                                 .pattern = pattern,
+                                                                 .token = token }),
+                             0);
+                for (size_t i = 0; i < page->n_entries; i++)
+                        n_bytes += entry_key(page->entries[i]).length;
+                cr_expect_leq(page->n_entries, SCAN_PAGE_KEYS_MAX);
+                cr_expect_leq(n_bytes, SCAN_PAGE_BYTES_MAX);
+                n_pages++;
+                has_next = page->has_next;
+                memcpy(text, page->token, sizeof(text));
+                token = (struct slice){ (uint8_t *)text, sizeof(text) };
+                scan_page_free(page);
+        } while (has_next);
+        return n_pages;
+}
+
+/* How many of this pattern's keys are listed over all pages, each counted once a page. */
+static size_t count_listed(const struct store *store, struct slice pattern, int n_pages_max) {
+        struct scan_page *page = NULL, *next;
+        struct slice token = { 0 };
+        size_t n_listed = 0;
+
+        for (int i = 0; i < n_pages_max; i++) {
+                cr_assert_eq(scan_page_new(&next, store,
+                                           &(struct scan_query){ .token_key = TOKEN_KEY(1),
+                                                                 .pattern = pattern,
+                                                                 .token = token }),
+                             0);
+                scan_page_free(page);
+                page = next;
+                n_listed += page->n_entries;
+                token = (struct slice){ (uint8_t *)page->token, SCAN_TOKEN_LENGTH };
+                if (!page->has_next) {
+                        scan_page_free(page);
+                        return n_listed;
+                }
+        }
+        cr_assert_fail("after %d pages there is still another", n_pages_max);
+        return n_listed;
+}
+
+/* Puts the two; returns their hash. */
+static uint32_t put_pair(struct store *store, char *text, size_t length, const uint32_t *numbers) {
+        struct slice key = { (uint8_t *)text, length };
+
+        for (int i = 0; i < 2; i++) {
+                write_number(text, length, numbers[i]);
+                put(store, key);
+        }
+        return value_of(key);
+}
+
+/* So many keys of this length, that are listed before those of this hash. */
+static void put_before(struct store *store, size_t n, size_t length, uint32_t hash) {
+        char text[1000];
+        struct slice key = { (uint8_t *)text, length };
+
+        memset(text, 'o', sizeof(text));
+        for (uint32_t i = 0; n > 0; i++) {
+                write_number(text, length, i);
+                if (value_of(key) >= hash)
+                        continue;
+                put(store, key);
+                n--;
+        }
+}
+
+Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
+        char text[] = "key-000000";
+        struct store store;
+        uint32_t numbers[2];
+
+        find_equal_hashes(text, 10, &numbers[0], &numbers[1]);
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
+        /* one key less than a page before them, so that it is full between the two */
+        put_before(&store, SCAN_PAGE_KEYS_MAX - 1, 10, put_pair(&store, text, 10, numbers));
+        cr_expect_eq(count_listed(&store, S("*"), 10), SCAN_PAGE_KEYS_MAX + 1);
+        cr_expect_eq(count_listed(&store, S("key*"), 10), 2);
+        store_deinit(&store);
+}
+
+Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_bytes_left_for_one_of_them) {
+        enum { LONG = 1000, N_BEFORE = SCAN_PAGE_BYTES_MAX / LONG - 1 };
+        char text[LONG];
+        struct store store;
+        uint32_t numbers[2];
+
+        memset(text, 'k', sizeof(text));
+        find_equal_hashes(text, LONG, &numbers[0], &numbers[1]);
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
+        put_before(&store, N_BEFORE, LONG, put_pair(&store, text, LONG, numbers));
+        cr_expect_eq(count_listed(&store, S("*"), 2), N_BEFORE + 2);
+        store_deinit(&store);
+}
+
+/* As if all keys had one hash: every key is in one shard. */
+Test(scan, lists_the_keys_of_one_shard_in_pages) {
+        enum { N_KEYS = 2 * SCAN_PAGE_KEYS_MAX + 1 };
+        struct store store;
+        char text[16];
+
+        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
+        for (unsigned int i = 0; store_n_keys(&store) < N_KEYS; i++) {
+                snprintf(text, sizeof(text), "%u", i);
+                if (hash_shard(value_of(slice_from_string(text)), STORE_SHARD_BITS) == 1)
+                        put(&store, slice_from_string(text));
+        }
+        cr_expect_eq(count_pages(&store, S("*")), 3);
+        cr_expect_eq(count_listed(&store, S("*"), 3), N_KEYS);
+        store_deinit(&store);
+}
+
+/* Against LENGTH times 'a', "*aaa...b" takes half the length squared: more steps than a page has. */
+#define LENGTH 9000
+#define NUMBER 6 /* digits, behind the letters */
+static char evil_key[LENGTH + NUMBER];
+
+static struct slice evil_pattern(struct buf *pattern) {
+        buf_append_string(pattern, "*");
+        buf_append(pattern, evil_key, LENGTH / 2);
+        buf_append_string(pattern, "b*");
+        return buf_slice(pattern);
+}
+
+static void evil_keys_init(struct store *store, uint32_t a, uint32_t b) {
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
+        put_pair(store, evil_key, sizeof(evil_key), (uint32_t[]){ a, b });
+}
+
+Test(scan, does_not_list_a_key_that_takes_more_steps_than_a_page_has_and_ends) {
+        struct buf pattern = { 0 };
+        struct store store;
+
+        memset(evil_key, 'a', sizeof(evil_key));
+        evil_keys_init(&store, 1, 2);
+        put(&store, S("cheap"));
+        cr_expect_eq(count_listed(&store, evil_pattern(&pattern), 5), 0);
+        buf_deinit(&pattern);
+        store_deinit(&store);
+}
+
+Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
+        struct buf pattern = { 0 };
+        struct store store;
+        uint32_t a, b;
+
+        memset(evil_key, 'a', sizeof(evil_key));
+        find_equal_hashes(evil_key, sizeof(evil_key), &a, &b);
+        evil_keys_init(&store, a, b);
+        cr_expect_eq(count_listed(&store, evil_pattern(&pattern), 5), 0);
+        buf_deinit(&pattern);
+        store_deinit(&store);
+}
+
+/* Either takes less than a page has, both take more. */
+#define LESS_LENGTH 500
+
+/* Returns their hash. */
+static uint32_t less_evil_keys_init(struct store *store, uint32_t *ret_numbers) {
+        memset(evil_key, 'a', sizeof(evil_key));
+        find_equal_hashes(evil_key, LESS_LENGTH + NUMBER, &ret_numbers[0], &ret_numbers[1]);
+        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
+        return put_pair(store, evil_key, LESS_LENGTH + NUMBER, ret_numbers);
+}
+
+/* How often the key of this number alone is listed, by a pattern that takes as many steps against the other one. */
+static size_t count_less_evil(const struct store *store, uint32_t number) {
+        struct buf pattern = { 0 };
+        size_t n_listed;
+
+        write_number(evil_key, LESS_LENGTH + NUMBER, number);
+        buf_append_string(&pattern, "*");
+        buf_append(&pattern, evil_key + LESS_LENGTH / 2, LESS_LENGTH / 2 + NUMBER);
+        n_listed = count_listed(store, buf_slice(&pattern), 5);
+        buf_deinit(&pattern);
+        return n_listed;
+}
+
+Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
+        struct store store;
+        uint32_t numbers[2];
+
+        less_evil_keys_init(&store, numbers);
+        for (int i = 0; i < 2; i++)
+                cr_expect_eq(count_less_evil(&store, numbers[i]), 1, "the %d.", i);
+        store_deinit(&store);
+}
+
+Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_steps_left_for_one_of_them) {
+        struct store store;
+        uint32_t numbers[2];
+
+        put_before(&store, 1, 10, less_evil_keys_init(&store, numbers));
+        for (int i = 0; i < 2; i++)
+                cr_expect_eq(count_less_evil(&store, numbers[i]), 1, "the %d.", i);
+        store_deinit(&store);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Each allocation of the engine fails once, or that and all that follow: what it does not say is not done. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "engine/internal.h"
+#include "unit/engine/world.h"
+#include "unit/support/memory.h"
+#include "unit/support/table.h"
+
+#define FOR_EVER UINT64_MAX
+
+Test(starved_engine, is_made_whole_or_not_at_all) {
+        struct engine_config config = { .node_id = S("StateStore"),
+                                        .table_key = { { 1 } },
+                                        .max_remembered_bytes = 1000 };
+        struct engine *engine = NULL;
+
+        for (uint64_t n = 1;; n++) {
+                int r;
+
+                memory_starve(n, n % 2 ? 1 : FOR_EVER);
+                r = engine_new(&engine, &config);
+                if (memory_feed() == 0)
+                        break;
+                cr_assert_eq(r, -ENOMEM, "allocation %lu", n);
+                cr_assert_null(engine);
+        }
+        engine_free(engine);
+}
+
+Test(starved_engine, restores_a_key_or_does_not) {
+        struct engine_config config = world_config();
+        struct engine *engine;
+        int r = -ENOMEM;
+
+        cr_assert_eq(engine_new(&engine, &config), 0);
+        for (uint64_t n = 1; r < 0; n++) {
+                memory_starve(n, n % 2 ? 1 : FOR_EVER);
+                r = engine_restore_entry(engine, S("k"), S("v"), (struct version){ 1, 0 }, 10, NULL);
+                cr_assert_eq(r, memory_feed() > 0 ? -ENOMEM : 0, "allocation %lu", n);
+                cr_expect_eq(engine_stats(engine).n_keys, r == 0, "allocation %lu", n);
+        }
+        engine_free(engine);
+}
+
+static const struct {
+        const char *name;
+        struct request request;
+        enum outcome outcome;
+} requests[] = {
+        /* "k" has the value "v", the time of "past" has come, "none" has none; somebody watches each */
+        { "SET", SET("k", "w", PX(10)), OUTCOME_DONE },
+        { "SET of a new key", SET("none", "w", PX(10)), OUTCOME_DONE },
+        { "SET of a key whose time has come", SET("past", "w"), OUTCOME_DONE },
+        { "DEL", DEL("k"), OUTCOME_DELETED },
+        { "DEL of a key whose time has come", DEL("past"), OUTCOME_NOTHING },
+        { "VDEL", VDEL("k", "v"), OUTCOME_DELETED },
+        { "KEYNOTIFY", WATCH("d", "k"), OUTCOME_DONE },
+        { "STOP", UNWATCH("c", "k"), OUTCOME_DONE },
+};
+
+static struct engine *engine_of_requests(void) {
+        struct engine_config config = world_config();
+        struct version version = { 1, 0 };
+        struct engine *engine;
+
+        cr_assert_eq(engine_new(&engine, &config), 0);
+        cr_assert_eq(engine_restore_entry(engine, S("k"), S("v"), version, STORE_NEVER, NULL), 0);
+        cr_assert_eq(engine_restore_entry(engine, S("past"), S("v"), version, 1, NULL), 0);
+        cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("k"), 0), 0);
+        cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("past"), 0), 0);
+        cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("none"), 0), 0);
+        return engine;
+}
+
+/* All is as it was, but that what is past its time may have gone; then that is a row, and who watches it is told. */
+static void check_unchanged(const struct engine *engine, const struct effects *effects, const char *name) {
+        bool has_gone = !engine_find_entry(engine, S("past"));
+        struct entry *entry = engine_find_entry(engine, S("k"));
+
+        cr_assert_not_null(entry, "%s", name);
+        cr_expect(slice_equal(entry_value(entry), S("v")), "%s", name);
+        cr_expect_null(engine_find_entry(engine, S("none")), "%s", name);
+        cr_expect_eq(engine_stats(engine).n_registrations, 3, "%s", name);
+        cr_expect_eq(effects->n_rows, has_gone, "%s", name);
+        cr_expect_eq(effects->n_notifications, has_gone, "%s", name);
+        cr_expect_eq(effects->n_holds, 0, "%s", name);
+}
+
+Test(starved_engine, changes_nothing_where_it_says_that_memory_is_out) {
+        struct now now = { .wall_ms = WORLD_WALL_MS, .mono_ns = 5000 };
+
+        for (size_t i = 0; i < N_ROWS(requests); i++) {
+                struct event event = { .type = EVENT_REQUEST, .request = &requests[i].request };
+                uint64_t n_failed = 1, n_refused = 0;
+
+                for (uint64_t n = 1; n_failed > 0; n++) {
+                        struct engine *engine = engine_of_requests();
+                        struct effects effects = { 0 };
+                        int r;
+
+                        memory_starve(n, n % 2 ? 1 : FOR_EVER);
+                        r = engine_step(engine, &event, now, &effects);
+                        n_failed = memory_feed();
+                        if (r < 0 || effects.replies[0].outcome == OUTCOME_OUT_OF_MEMORY) {
+                                cr_expect_gt(n_failed, 0, ROW(requests, i));
+                                check_unchanged(engine, &effects, requests[i].name);
+                                n_refused++;
+                                effects_reset(&effects);
+                                cr_assert_eq(engine_step(engine, &event, now, &effects), 0);
+                        }
+                        cr_expect_eq(effects.replies[0].outcome, requests[i].outcome, ROW(requests, i));
+                        effects_deinit(&effects);
+                        engine_free(engine);
+                }
+                cr_expect_gt(n_refused, 1, ROW(requests, i));
+        }
+}
+
+/* So many that their shard of the table gives its memory back when all have gone, and has to get it again. */
+#define N_TOGETHER 6
+
+static char together[N_TOGETHER][16];
+
+static void find_keys_of_one_shard(const struct engine *engine) {
+        for (unsigned int i = 0, n = 0; n < N_TOGETHER; i++) {
+                snprintf(together[n], sizeof(together[n]), "%u", i);
+                n += store_hash(&engine->store, slice_from_string(together[n])) >> (64 - STORE_SHARD_BITS) ==
+                     0;
+        }
+}
+
+static void step(struct engine *engine, struct request request, struct effects *effects) {
+        struct event event = { .type = EVENT_REQUEST, .request = &request };
+
+        cr_assert_eq(engine_step(engine, &event, (struct now){ 1, 1 }, effects), 0);
+}
+
+/* Of each of these keys. */
+static void step_each(struct engine *engine, struct request request, struct effects *effects) {
+        for (size_t i = 0; i < N_TOGETHER; i++) {
+                request.key = slice_from_string(together[i]);
+                step(engine, request, effects);
+        }
+}
+
+/* Takes back what it can, and says so where it cannot. */
+Test(starved_engine, takes_back_all_or_says_that_it_did_not) {
+        struct engine_config config = world_config();
+
+        for (uint64_t n = 1, n_failed = 1; n_failed > 0; n++) {
+                struct effects effects = { 0 };
+                struct engine *engine;
+                int r;
+
+                cr_assert_eq(engine_new(&engine, &config), 0);
+                find_keys_of_one_shard(engine);
+                step_each(engine, SET("", "v"), &effects);
+                step(engine, SET("k", "old", PX(10)), &effects);
+                step(engine, WATCH("c", "k"), &effects);
+
+                effects_reset(&effects);
+                step_each(engine, DEL(""), &effects);
+                step(engine, SET("k", "new"), &effects);
+                step(engine, UNWATCH("c", "k"), &effects);
+                step(engine, WATCH("d", "k"), &effects);
+
+                memory_starve(n, 1);
+                r = engine_undo(engine, &effects);
+                n_failed = memory_feed();
+                cr_assert_eq(r, n_failed > 0 ? -ENOMEM : 0, "allocation %lu", n);
+                if (r == 0) {
+                        cr_expect(slice_equal(entry_value(engine_find_entry(engine, S("k"))), S("old")));
+                        cr_expect_eq(engine_stats(engine).n_keys, N_TOGETHER + 1);
+                        cr_expect_not_null(engine_find_registration(engine, S("c"), S("k")));
+                        cr_expect_null(engine_find_registration(engine, S("d"), S("k")));
+                        cr_expect_gt(n, 3, "only %lu allocations were tried", n);
+                }
+                effects_deinit(&effects);
+                engine_free(engine);
+        }
+}

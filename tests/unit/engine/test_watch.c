@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "engine/watch.h"
+#include "unit/support/secrets.h"
+#include "unit/support/table.h"
+
+#define S    SLICE_LITERAL
+#define SEED 1
+
+/* Registers; without a number of its connection. */
+static struct registration *add(struct watch *watch, const char *client, const char *key) {
+        struct slice client_slice = slice_from_string(client), key_slice = slice_from_string(key);
+
+        cr_assert_eq(watch_add(watch, client_slice, key_slice, 0), 0);
+        return watch_find(watch, client_slice, key_slice);
+}
+
+static struct registration *find(const struct watch *watch, const char *client, const char *key) {
+        return watch_find(watch, slice_from_string(client), slice_from_string(key));
+}
+
+Test(watch, finds_a_registration_by_client_and_key) {
+        struct watch watch;
+        struct registration *registration;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        cr_expect_null(find(&watch, "c", "k"));
+        registration = add(&watch, "c", "k");
+        cr_assert_not_null(registration);
+        cr_expect_eq(find(&watch, "c", "k"), registration);
+        cr_expect_null(find(&watch, "k", "c"));
+        cr_expect_null(find(&watch, "c", "k2"));
+        cr_expect_null(find(&watch, "c2", "k"));
+        cr_expect_eq(watch_n_registrations(&watch), 1);
+        watch_deinit(&watch);
+}
+
+Test(watch, finds_a_client_by_what_is_left_of_its_connections) {
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        cr_assert_eq(watch_add(&watch, S("c"), S("former"), 3), 0);
+        cr_assert_eq(watch_add(&watch, S("c"), S("present"), 4), 0);
+        watch_remove(&watch, find(&watch, "c", "former"));
+        cr_expect_null(watch_of_connection(&watch, 3));
+        cr_expect_eq(watch_of_connection(&watch, 4), find(&watch, "c", "present"));
+        watch_remove(&watch, find(&watch, "c", "present"));
+        cr_expect_null(watch_of_connection(&watch, 4));
+        watch_deinit(&watch);
+}
+
+Test(registration, is_of_one_client_also_when_it_has_ended) {
+        struct registration *registration;
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        registration = registration_ref(add(&watch, "client", "k"));
+        for (int has_ended = 0; has_ended < 2; has_ended++) {
+                cr_expect(registration_is_of(registration, S("client")));
+                cr_expect_not(registration_is_of(registration, S("clien")));
+                cr_expect_not(registration_is_of(registration, S("client2")));
+                cr_expect_not(registration_is_of(registration, S("cliend")));
+                cr_expect_not(registration_is_of(registration, S("")));
+                if (!has_ended)
+                        watch_remove(&watch, registration);
+        }
+        registration_unref(registration);
+        watch_deinit(&watch);
+}
+
+Test(watch, tells_a_pair_from_others_of_its_client_and_key) {
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        add(&watch, "c1", "k1");
+        add(&watch, "c2", "k2");
+        cr_expect_null(find(&watch, "c1", "k2"));
+        cr_expect_null(find(&watch, "c2", "k1"));
+        watch_deinit(&watch);
+}
+
+Test(watch, spells_out_where_the_client_is_told) {
+        static const char topic[] = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
+                                    "636C69656E742D696431/command/notify/534F4D454B4559";
+        struct registration *registration;
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        registration = add(&watch, "client-id1", "SOMEKEY");
+        cr_expect_str_eq(registration->topic, topic);
+        cr_expect_eq(registration->topic_length, sizeof(topic) - 1);
+        watch_deinit(&watch);
+}
+
+Test(watch, takes_names_of_any_bytes) {
+        struct slice client = S("c\0\xFF"), key = S("\0"), other = S("\0\0");
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        cr_assert_eq(watch_add(&watch, client, key, 0), 0);
+        cr_expect_not_null(watch_find(&watch, client, key));
+        cr_expect_null(watch_find(&watch, client, other));
+        watch_deinit(&watch);
+}
+
+Test(watch, lists_the_registrations_of_a_key_oldest_first) {
+        static const char *const clients[] = { "c1", "c2", "c3", "c4" };
+        struct registration *registration;
+        struct watch watch;
+        size_t n = 0;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        cr_expect_null(watch_of_key(&watch, hash_bytes(&watch.hash_key, S("k")), S("k")));
+        for (size_t i = 0; i < 4; i++)
+                add(&watch, clients[i], "k");
+        add(&watch, "c1", "other");
+        for (registration = watch_of_key(&watch, hash_bytes(&watch.hash_key, S("k")), S("k")); registration;
+             registration = registration->next_of_key)
+                cr_expect_eq(registration, find(&watch, clients[n++], "k"));
+        cr_expect_eq(n, 4);
+
+        watch_remove(&watch, find(&watch, "c1", "k"));
+        cr_expect_eq(watch_of_key(&watch, hash_bytes(&watch.hash_key, S("k")), S("k")),
+                     find(&watch, "c2", "k"));
+        watch_remove(&watch, find(&watch, "c3", "k"));
+        cr_expect_eq(find(&watch, "c2", "k")->next_of_key, find(&watch, "c4", "k"));
+        watch_deinit(&watch);
+}
+
+Test(watch, lists_the_registrations_of_a_client_oldest_first) {
+        static const char *const keys[] = { "k1", "k2", "k3" };
+        struct registration *registration;
+        struct watch watch;
+        size_t n = 0;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        cr_expect_null(watch_of_client(&watch, S("c")));
+        for (size_t i = 0; i < 3; i++)
+                add(&watch, "c", keys[i]);
+        add(&watch, "other", "k1");
+        for (registration = watch_of_client(&watch, S("c")); registration;
+             registration = registration->next_of_client)
+                cr_expect_eq(registration, find(&watch, "c", keys[n++]));
+        cr_expect_eq(n, 3);
+        watch_deinit(&watch);
+}
+
+Test(watch, ends_one_registration_and_no_other) {
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        add(&watch, "c1", "k");
+        add(&watch, "c2", "k");
+        add(&watch, "c1", "k2");
+        watch_remove(&watch, find(&watch, "c1", "k"));
+        cr_expect_null(find(&watch, "c1", "k"));
+        cr_expect_not_null(find(&watch, "c2", "k"));
+        cr_expect_not_null(find(&watch, "c1", "k2"));
+        cr_expect_eq(watch_n_registrations(&watch), 2);
+
+        add(&watch, "c1", "k"); /* and again */
+        cr_expect_not_null(find(&watch, "c1", "k"));
+        watch_deinit(&watch);
+}
+
+Test(watch, finds_a_client_s_registrations_by_its_connection) {
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        cr_assert_eq(watch_add(&watch, S("c1"), S("k1"), 1), 0);
+        cr_assert_eq(watch_add(&watch, S("c1"), S("k2"), 1), 0);
+        cr_assert_eq(watch_add(&watch, S("c2"), S("k1"), UINT64_MAX), 0);
+        add(&watch, "c3", "k1");
+
+        cr_expect_eq(watch_of_connection(&watch, 1), find(&watch, "c1", "k1"));
+        cr_expect_eq(watch_of_connection(&watch, 1)->next_of_client, find(&watch, "c1", "k2"));
+        cr_expect_eq(watch_of_connection(&watch, UINT64_MAX), find(&watch, "c2", "k1"));
+        cr_expect_null(watch_of_connection(&watch, 7));
+        cr_expect_null(watch_of_connection(&watch, 0));
+        watch_deinit(&watch);
+}
+
+Test(watch, finds_a_client_by_its_next_connection_after_its_last_one_has_ended) {
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        cr_assert_eq(watch_add(&watch, S("c"), S("k"), 1), 0);
+        watch_remove(&watch, find(&watch, "c", "k"));
+        cr_expect_null(watch_of_connection(&watch, 1));
+        cr_assert_eq(watch_add(&watch, S("c"), S("k"), 2), 0);
+        cr_expect_null(watch_of_connection(&watch, 1));
+        cr_expect_eq(watch_of_connection(&watch, 2), find(&watch, "c", "k"));
+        watch_deinit(&watch);
+}
+
+Test(watch, gives_every_registration_once_and_goes_on_where_the_last_was_removed) {
+        struct watch_cursor cursor = { 0 };
+        struct registration *registration;
+        struct watch watch;
+        int n_seen = 0;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        for (int i = 0; i < 1000; i++) {
+                char client[16], key[16];
+
+                snprintf(client, sizeof(client), "c%d", i % 10);
+                snprintf(key, sizeof(key), "k%d", i);
+                cr_assert_eq(watch_add(&watch, slice_from_string(client), slice_from_string(key),
+                                       (uint64_t)i % 10 + 1),
+                             0);
+        }
+        while ((registration = watch_each(&watch, &cursor))) {
+                n_seen++;
+                watch_remove(&watch, registration);
+        }
+        cr_expect_eq(n_seen, 1000);
+        cr_expect_eq(watch_n_registrations(&watch), 0);
+        cr_expect_eq(watch.n_bytes, 0);
+        cr_expect_null(watch_of_client(&watch, S("c1")));
+        cr_expect_null(watch_of_connection(&watch, 1));
+        add(&watch, "c1", "k1");
+        cr_expect_eq(watch_n_registrations(&watch), 1);
+        watch_deinit(&watch);
+}
+
+static const struct {
+        const char *name;
+        struct slice client, key;
+} named[] = {
+        { "text", S("client-id1"), S("SOMEKEY") },
+        { "one byte each", S("c"), S("k") },
+        { "what separates levels", S("a/b"), S("/command/notify/") },
+        { "any bytes", S("\0\xFF"), S("\r\n\0") },
+};
+
+Test(watch, can_tell_whose_a_registration_is_to_the_last_byte) {
+        struct registration *registration;
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        registration = add(&watch, "client", "k");
+        cr_expect(registration_is_of(registration, S("client")));
+        cr_expect_not(registration_is_of(registration, S("clien")));
+        cr_expect_not(registration_is_of(registration, S("client1")));
+        cr_expect_not(registration_is_of(registration, S("Client")));
+        cr_expect_not(registration_is_of(registration,
+                                         S("a client with a name that is longer than the topic of the "
+                                           "registration, and that goes on and on, and on and on")));
+        cr_expect_not(registration_is_of(registration, S("")));
+        watch_deinit(&watch);
+}
+
+Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
+        for (size_t i = 0; i < N_ROWS(named); i++) {
+                struct buf client = { 0 }, key = { 0 };
+                struct registration *registration;
+                struct watch watch;
+
+                watch_init(&watch, HASH_KEY(SEED));
+                cr_assert_eq(watch_add(&watch, named[i].client, named[i].key, 0), 0);
+                registration = registration_ref(watch_find(&watch, named[i].client, named[i].key));
+                watch_deinit(&watch);
+                registration_names(registration, &client, &key);
+                cr_expect(slice_equal(buf_slice(&client), named[i].client), ROW(named, i));
+                cr_expect(slice_equal(buf_slice(&key), named[i].key), ROW(named, i));
+                cr_expect(registration_is_of(registration, named[i].client), ROW(named, i));
+                cr_expect_not(registration_is_of(registration, S("another client")), ROW(named, i));
+                registration_unref(registration);
+                buf_deinit(&client);
+                buf_deinit(&key);
+        }
+}
+
+Test(watch, keeps_a_registration_that_has_ended_readable_for_those_who_hold_it) {
+        struct registration *registration;
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        registration = registration_ref(add(&watch, "c", "k"));
+        watch_deinit(&watch);
+        cr_expect_null(registration->key);
+        cr_expect_null(registration->client);
+        cr_expect_eq(strlen(registration->topic), registration->topic_length);
+        cr_expect_null(registration_unref(registration));
+        cr_expect_null(registration_unref(NULL));
+}
+
+Test(watch, counts_the_bytes_of_what_it_holds) {
+        struct slice long_key = S("a key that is longer than the other one");
+        struct watch watch;
+
+        watch_init(&watch, HASH_KEY(SEED));
+        add(&watch, "c", "k");
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")));
+        cr_assert_eq(watch_add(&watch, S("c"), long_key, 0), 0);
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")) + watch_cost(S("c"), long_key));
+        watch_remove(&watch, find(&watch, "c", "k"));
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), long_key));
+        watch_remove(&watch, watch_of_client(&watch, S("c")));
+        cr_expect_eq(watch.n_bytes, 0);
+        watch_deinit(&watch);
+}
+
+Test(watch, costs_more_for_longer_names_and_no_less_than_is_stored) {
+        cr_expect_geq(watch_cost(S("c"), S("k")), sizeof(struct registration));
+        cr_expect_geq(watch_cost(S("cc"), S("k")),
+                      watch_cost(S("c"), S("k")) + 3); /* and twice in the topic */
+        cr_expect_geq(watch_cost(S("c"), S("kk")), watch_cost(S("c"), S("k")) + 3);
+}
+
+Test(watch, is_deinitialised_when_it_never_was_made) {
+        struct watch watch = { 0 };
+
+        watch_deinit(&watch);
+}

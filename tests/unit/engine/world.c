@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit/engine/world.h"
+
+#include <stdio.h>
+
+#include "base/base16.h"
+#include "protocol/topics.h"
+
+struct engine_config world_config(void) {
+        return (struct engine_config){
+                .node_id = S("StateStore"),
+                .table_key = { { 1 } },
+                .max_keys = 1000000,
+                .max_bytes = 1 << 30,
+                .max_registrations = 1000000,
+                .max_remembered_bytes = 64 << 20,
+        };
+}
+
+void world_init(struct world *world, struct engine_config config) {
+        *world = (struct world){ .now = { .wall_ms = WORLD_WALL_MS, .mono_ns = 5000 } };
+        cr_assert_eq(engine_new(&world->engine, &config), 0);
+}
+
+void world_deinit(struct world *world) {
+        effects_deinit(&world->effects);
+        cr_expect_null(engine_free(world->engine));
+}
+
+void pass_ns(struct world *world, int64_t ns) {
+        world->now.mono_ns += ns;
+        world->now.wall_ms += ns / 1000000;
+}
+
+void pass_ms(struct world *world, int64_t ms) {
+        pass_ns(world, ms * 1000000);
+}
+
+void begin_batch(struct world *world) {
+        effects_reset(&world->effects);
+}
+
+void happen_in_batch(struct world *world, struct event event) {
+        cr_assert_eq(engine_step(world->engine, &event, world->now, &world->effects), 0);
+}
+
+void ask_in_batch(struct world *world, struct request request) {
+        world->n_asked++;
+        if (!request.payload.data)
+                request.payload = (struct slice){ (uint8_t *)&world->n_asked, sizeof(world->n_asked) };
+
+        happen_in_batch(world, (struct event){ .type = EVENT_REQUEST, .request = &request });
+}
+
+const struct reply *ask(struct world *world, struct request request) {
+        begin_batch(world);
+        ask_in_batch(world, request);
+        cr_assert_eq(world->effects.n_replies, 1);
+        return &world->effects.replies[0];
+}
+
+bool asked(struct world *world, struct request request, enum outcome outcome) {
+        return ask(world, request)->outcome == outcome;
+}
+
+void happen(struct world *world, struct event event) {
+        begin_batch(world);
+        happen_in_batch(world, event);
+}
+
+void tick(struct world *world) {
+        happen(world, (struct event){ .type = EVENT_TICK });
+        cr_assert_eq(world->effects.n_replies, 0);
+}
+
+bool has(struct world *world, struct slice key, struct slice value) {
+        const struct reply *reply = ask(world, (struct request){ .verb = VERB_GET, .key = key });
+
+        return reply->outcome == OUTCOME_VALUE && slice_equal(entry_value(reply->entry), value);
+}
+
+bool has_none(struct world *world, struct slice key) {
+        return ask(world, (struct request){ .verb = VERB_GET, .key = key })->outcome == OUTCOME_NO_VALUE;
+}
+
+/* Puts client and key of a notify topic into text as "c:k". */
+static void append_told_of(struct buf *text, const struct registration *registration) {
+        struct slice client, key;
+
+        client = slice_from_string(registration->topic + strlen(TOPIC_NOTIFY_PREFIX "/"));
+        client = slice_split(client, '/', &key);
+        slice_split(key, '/', &key); /* command */
+        slice_split(key, '/', &key); /* notify */
+        cr_assert_eq(base16_append_decoded(text, client), 0);
+        buf_append_string(text, ":");
+        cr_assert_eq(base16_append_decoded(text, key), 0);
+}
+
+const char *told(struct world *world) {
+        struct buf text = { 0 };
+
+        for (size_t i = 0; i < world->effects.n_notifications; i++) {
+                const struct notification *notification = &world->effects.notifications[i];
+                const struct change *change = &world->effects.changes[notification->change];
+
+                append_told_of(&text, notification->registration);
+                if (change->entry) {
+                        buf_append_string(&text, "=");
+                        buf_append_slice(&text, entry_value(change->entry));
+                }
+                buf_append_string(&text, change->entry ? " " : " gone ");
+        }
+        cr_assert_lt(text.length, sizeof(world->told));
+        if (text.length > 0)
+                memcpy(world->told, text.data, text.length);
+        world->told[text.length] = '\0';
+        buf_deinit(&text);
+        return world->told;
+}
+
+int64_t version_number(struct version version) {
+        cr_assert_lt(version.counter, 1000);
+        return version.wall_ms * 1000 + version.counter;
+}

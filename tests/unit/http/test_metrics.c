@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "http/metrics.h"
+#include "unit/pipeline/fake_broker.h"
+#include "unit/support/table.h"
+
+static struct broker broker;
+static struct buf text;
+
+static void setup(void) {
+        broker_init(&broker, broker_config());
+}
+
+static void teardown(void) {
+        broker_deinit(&broker);
+        buf_deinit(&text);
+}
+
+TestSuite(metrics, .init = setup, .fini = teardown);
+
+static const char *render(void) {
+        struct metrics_source source = { .counters = daemon_counters(broker.daemon) };
+
+        daemon_read_gauges(broker.daemon, broker.now.wall_ms, &source.gauges);
+        process_usage_read(&source.process);
+        buf_reset(&text);
+        metrics_append(&text, &source);
+        buf_append(&text, "", 1);
+        return (const char *)text.data;
+}
+
+/* Whether this line is there, as a whole. */
+static bool shows(const char *line) {
+        char whole[256];
+
+        snprintf(whole, sizeof(whole), "\n%s\n", line);
+        return strstr(render(), whole);
+}
+
+static void ask(const char *verb, const char *key, const char *value) {
+        broker_ask(&broker, (struct sending){ WORDS(slice_from_string(verb), slice_from_string(key),
+                                                    slice_from_string(value)),
+                                              .source = S("c") });
+}
+
+Test(metrics, count_a_request_by_what_was_asked_and_what_became_of_it) {
+        ask("SET", "k", "v");
+        ask("GET", "k", NULL);
+        ask("GET", "other", NULL);
+        ask("GET", "k", "too many");
+        ask("NOSUCH", "k", NULL);
+        broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")), .no_correlation = true });
+
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"done\"} 1"));
+        cr_expect(shows("statestore_requests_total{verb=\"get\",outcome=\"value\"} 1"));
+        cr_expect(shows("statestore_requests_total{verb=\"get\",outcome=\"no_value\"} 1"));
+        cr_expect(shows("statestore_requests_total{verb=\"get\",outcome=\"wrong_number_of_arguments\"} 1"));
+        cr_expect(shows("statestore_requests_total{verb=\"unknown\",outcome=\"unknown_command\"} 1"));
+        cr_expect(shows("statestore_requests_total{verb=\"unknown\",outcome=\"no_correlation_data\"} 1"));
+        cr_expect(shows("statestore_refused_total 3"));
+}
+
+/* So that increase() sees the first one. */
+Test(metrics, show_from_the_start_what_can_become_of_a_request) {
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"value_too_large\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"scan\",outcome=\"reply_too_large\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"get\",outcome=\"disk_full\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"unknown\",outcome=\"syntax_error\"} 0"));
+        cr_expect(shows("statestore_requests_total{verb=\"unknown\",outcome=\"unsupported_version\"} 0"));
+        cr_expect_not(strstr(render(), "{verb=\"get\",outcome=\"deleted\"}"));
+        cr_expect_not(strstr(render(), "outcome=\"none\""));
+}
+
+/* As a fault that a test has ordered gives it to any verb's. */
+Test(metrics, show_too_what_could_not_become_of_a_request) {
+        struct counters counters = { .n_refusals[VERB_GET][OUTCOME_QUOTA_EXCEEDED] = 1 };
+        const struct metrics_source source = { .counters = &counters };
+
+        metrics_append(&text, &source);
+        buf_append(&text, "", 1);
+        cr_expect(strstr((const char *)text.data,
+                         "\nstatestore_requests_total{verb=\"get\",outcome=\"quota_exceeded\"} 1\n"));
+}
+
+Test(metrics, count_a_request_that_could_not_be_stored_as_what_was_answered) {
+        broker.commit_result = -ENOSPC;
+        ask("SET", "k", "v");
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"disk_full\"} 1"));
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"done\"} 0"));
+        cr_expect(shows("statestore_storage_failing 1"));
+        ask("GET", "k", NULL); /* stores nothing, and proves nothing */
+        cr_expect(shows("statestore_storage_failing 1"));
+        cr_expect(shows("aio_broker_state_store_insertions 0"));
+
+        broker.commit_result = 0;
+        ask("SET", "k", "v");
+        cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"done\"} 1"));
+        cr_expect(shows("statestore_storage_failing 0"));
+}
+
+Test(metrics, count_an_answer_that_is_given_again) {
+        struct sending sending = { WORDS(S("SET"), S("k"), S("v")), .correlation = S("same"),
+                                   .timestamp = S("1696374425000:7:c") };
+
+        broker_ask(&broker, sending);
+        cr_expect(shows("statestore_repeated_total 0"));
+        broker_ask(&broker, sending);
+        cr_expect(shows("statestore_repeated_total 1"));
+        cr_expect(shows("aio_broker_state_store_insertions 1"));
+        cr_expect(shows("aio_broker_state_store_modifications 1"));
+}
+
+/* As AIO's broker counts: requests, errors and those that change nothing too. */
+Test(metrics, count_for_aio_what_was_asked_for) {
+        ask("SET", "k", "v");
+        ask("SET", "k", "again");
+        ask("SET", "", "no key");
+        ask("DEL", "k", NULL);
+        ask("DEL", "k", NULL);
+        ask("VDEL", "k", "v");
+        ask("GET", "k", NULL);
+        ask("GET", "", NULL);
+        ask("KEYNOTIFY", "", NULL);
+
+        cr_expect(shows("aio_broker_state_store_insertions 1"));
+        cr_expect(shows("aio_broker_state_store_modifications 2"));
+        cr_expect(shows("aio_broker_state_store_deletions 3"));
+        cr_expect(shows("aio_broker_state_store_retrievals 2"));
+        cr_expect(shows("aio_broker_state_store_keynotify_requests 1"));
+}
+
+static const struct {
+        const char *name;
+        int result;
+        const char *line;
+} failures[] = {
+        { "too many unacknowledged", -EAGAIN, "statestore_dropped_total{cause=\"connection_full\"} 1" },
+        { "too large", -EMSGSIZE, "statestore_dropped_total{cause=\"too_large\"} 1" },
+        { "not to be sent", -EINVAL, "statestore_dropped_total{cause=\"not_sendable\"} 1" },
+        { "out of memory", -ENOMEM, "statestore_dropped_total{cause=\"out_of_memory\"} 1" },
+};
+
+Test(metrics, tell_the_causes_of_a_loss_apart) {
+        for (size_t i = 0; i < N_ROWS(failures); i++) {
+                teardown();
+                setup();
+                broker.publish_result = failures[i].result;
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_flush(&broker);
+                cr_expect(shows(failures[i].line), ROW(failures, i));
+        }
+}
+
+Test(metrics, count_a_request_that_found_too_many_waiting) {
+        daemon_down(broker.daemon);
+        broker_send(&broker, (struct sending){ .payload = { (const uint8_t *)"", DAEMON_INBOX_MAX } });
+        cr_expect(shows("statestore_dropped_total{cause=\"too_many_waiting\"} 1"));
+}
+
+Test(metrics, show_how_far_timestamps_were_from_our_clock) {
+        struct sending sending = { WORDS(S("SET"), S("k"), S("v")) };
+
+        sending.timestamp = S("1696374431500:0:c"); /* 6.5 s ahead */
+        broker_ask(&broker, sending);
+        sending.timestamp = S("1696374424250:0:c");
+        broker_ask(&broker, sending);
+        cr_expect(shows("statestore_clock_skew_max_seconds{direction=\"ahead\"} 6.500"));
+        cr_expect(shows("statestore_clock_skew_max_seconds{direction=\"behind\"} 0.750"));
+        cr_expect(shows("statestore_clock_ahead_seconds 6.500"));
+}
+
+Test(metrics, show_what_the_broker_is_to_us) {
+        cr_expect(shows("statestore_broker_connected 1"));
+        cr_expect(shows("statestore_broker_connections_total 1"));
+        cr_expect(shows("statestore_broker_ability{ability=\"exact_presence\"} 0"));
+        cr_expect(shows("statestore_serving 1"));
+
+        daemon_down(broker.daemon);
+        cr_expect(shows("statestore_broker_connected 0"));
+        cr_expect(shows("statestore_serving 0"));
+}
+
+/* A clock that every look moves on by half a millisecond. */
+static int64_t clock_ns(void *userdata) {
+        struct broker *asked = userdata;
+
+        asked->now.mono_ns += 500000;
+        return asked->now.mono_ns;
+}
+
+Test(metrics, time_each_stage_of_a_request) {
+        teardown();
+        broker_init(&broker, broker_config());
+        broker.clock_ns = clock_ns;
+        broker.commit_result = 1;
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) }); /* 0.5 ms in the engine */
+        broker_flush(&broker);
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+        broker_pass_ms(&broker, 3);
+        broker.commit_result = 0;
+        broker_committed(&broker, 0);
+
+        cr_expect(shows("statestore_commit_seconds_sum 0.003000000"));
+        cr_expect(shows("statestore_commit_seconds_bucket{le=\"0.002048\"} 0"));
+        cr_expect(shows("statestore_commit_seconds_bucket{le=\"0.004096\"} 1"));
+        cr_expect(shows("statestore_engine_seconds_sum 0.001000000"));
+        cr_expect(shows("statestore_engine_seconds_count 2"));
+        cr_expect(shows("statestore_queue_seconds_bucket{le=\"1e-06\"} 1"));
+        cr_expect(shows("statestore_queue_seconds_count 2"));
+        cr_expect(shows("statestore_request_seconds_bucket{le=\"0.002048\"} 0"));
+        cr_expect(shows("statestore_request_seconds_bucket{le=\"0.008192\"} 2"));
+}
+
+Test(metrics, show_this_process) {
+        struct process_usage usage;
+
+        process_usage_read(&usage);
+        cr_expect_gt(usage.resident_bytes, 100000);
+        cr_expect_gt(usage.n_open_fds, 2);
+        cr_expect_geq(usage.max_fds, usage.n_open_fds);
+        cr_expect_gt(usage.started_at_s, 1600000000);
+        cr_expect_leq(usage.started_at_s, (uint64_t)time(NULL) + 1);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit/pipeline/fake_broker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/base16.h"
+#include "protocol/topics.h"
+
+/* No test makes it send more. */
+#define BROKER_SENT_MAX 100000
+
+static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+        struct broker *broker = userdata;
+
+        if (broker->publish_result < 0)
+                return broker->publish_result;
+        cr_assert_lt(broker->n_sent, BROKER_SENT_MAX, "it does not stop");
+
+        cr_assert_eq(array_reserve((void **)&broker->sent, &broker->sent_capacity, broker->n_sent + 1,
+                                   sizeof(*broker->sent)),
+                     0);
+        broker->sent[broker->n_sent] = message_copy(message);
+        cr_assert_not_null(broker->sent[broker->n_sent++]);
+        if (slice_equal(message->topic, S(COMPANION_HELLO))) {
+                free(broker->hello);
+                broker->hello = message_copy(message);
+        }
+        if (broker->room > 0)
+                broker->room--;
+
+        if (++broker->last_id == 0)
+                broker->last_id = 1;
+        *ret_id = broker->last_id;
+        return 0;
+}
+
+static bool has_room(void *userdata) {
+        return ((struct broker *)userdata)->room > 0;
+}
+
+static void serving(void *userdata, enum broker_side side) {
+        struct broker *broker = userdata;
+
+        broker->side = side;
+        broker->n_serving++;
+}
+
+static void lost(void *userdata) {
+        struct broker *broker = userdata;
+
+        broker->is_lost = true;
+}
+
+static int commit(void *userdata, const struct storage_batch *batch) {
+        struct broker *broker = userdata;
+
+        broker->n_commits++;
+        if (broker->commit_result == 0)
+                broker->n_rows_committed += batch->n_rows;
+        return broker->commit_result;
+}
+
+static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
+        struct storage_header header = { .digest_key = { { 1 } }, .instance_id = "instance-1" };
+
+        (void)storage;
+        (void)now;
+        return sink->header(sink->userdata, &header);
+}
+
+struct storage *broker_storage(void) {
+        static const struct storage_operations operations = { .load = load };
+        static struct storage storage = { &operations };
+
+        return &storage;
+}
+
+struct daemon_config broker_config(void) {
+        return (struct daemon_config){
+                .engine = {
+                        .node_id = S("StateStore"),
+                        .max_keys = 1000000,
+                        .max_bytes = 1 << 30,
+                        .max_registrations = 1000000,
+                        .max_remembered_bytes = 64 << 20,
+                },
+                .dialect = DIALECT_SDK,
+                .node_id = "StateStore",
+                .run = BROKER_RUN,
+        };
+}
+
+static int64_t clock_ns(void *userdata) {
+        struct broker *broker = userdata;
+
+        return broker->clock_ns ? broker->clock_ns(broker) : broker->now.mono_ns;
+}
+
+void broker_init_down(struct broker *broker, struct daemon_config config) {
+        struct outlet outlet = { .publish = publish,
+                                 .has_room = has_room,
+                                 .commit = commit,
+                                 .userdata = broker,
+                                 .clock_ns = clock_ns };
+        struct daemon_callbacks callbacks = { .serving = serving, .lost = lost, .userdata = broker };
+
+        *broker = (struct broker){ .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },
+                                   .room = SIZE_MAX };
+        cr_assert_eq(
+                daemon_new(&broker->daemon, &config, &outlet, &callbacks, broker_storage(), broker->now), 0);
+}
+
+void broker_init(struct broker *broker, struct daemon_config config) {
+        broker_init_down(broker, config);
+        daemon_up(broker->daemon, false, broker->now);
+        cr_assert_eq(broker->side, BROKER_SIDE_PLAIN);
+}
+
+void broker_deinit(struct broker *broker) {
+        cr_expect_null(daemon_free(broker->daemon));
+        broker_forget(broker);
+        buf_deinit(&broker->text);
+        free(broker->hello);
+        free(broker->sent);
+}
+
+void broker_pass_ms(struct broker *broker, int64_t ms) {
+        broker->now.wall_ms += ms;
+        broker->now.mono_ns += ms * 1000000;
+}
+
+void broker_flush(struct broker *broker) {
+        if (daemon_has_work(broker->daemon))
+                daemon_flush(broker->daemon, broker->now);
+}
+
+void broker_tick(struct broker *broker) {
+        daemon_tick(broker->daemon, broker->now);
+}
+
+void broker_pass_deadline(struct broker *broker) {
+        broker->now.mono_ns = daemon_next_deadline(broker->daemon);
+        broker_tick(broker);
+}
+
+void broker_committed(struct broker *broker, int result) {
+        daemon_committed(broker->daemon, result, broker->now);
+}
+
+void broker_forget(struct broker *broker) {
+        while (broker->n_sent > 0)
+                free(broker->sent[--broker->n_sent]);
+}
+
+static void add(struct message *message, struct slice name, struct slice value) {
+        if (value.data)
+                message->user_properties[message->n_user_properties++] =
+                        (struct user_property){ name, value };
+}
+
+void broker_send(struct broker *broker, struct sending sending) {
+        struct companion_proof proof;
+        char timestamp[64];
+        struct buf payload = { 0 };
+        struct message message = {
+                .topic = S(TOPIC_INVOKE),
+                .payload = sending.payload,
+                .response_topic = sending.topic.data ? sending.topic : S("answers"),
+                .correlation_data = sending.correlation.data ? sending.correlation : S("1234"),
+                .qos = sending.has_qos ? sending.qos : 1,
+                .has_expiry = sending.has_expiry,
+                .expiry_s = sending.expiry_s,
+        };
+
+        if (!sending.payload.data) {
+                append_words(&payload, sending.words);
+                message.payload = buf_slice(&payload);
+        }
+        if (sending.no_topic)
+                message.response_topic = (struct slice){ 0 };
+        if (sending.no_correlation)
+                message.correlation_data = (struct slice){ 0 };
+        snprintf(timestamp, sizeof(timestamp), "1696374400000:%lu:Client1", ++broker->n_timestamps_given);
+        if (!sending.timestamp.data && !sending.no_timestamp)
+                sending.timestamp = slice_from_string(timestamp);
+
+        add(&message, S("__ts"), sending.timestamp);
+        add(&message, S("__ft"), sending.fence);
+        add(&message, S("__srcId"), sending.source);
+        add(&message, S("__protVer"), sending.version);
+        if (sending.vouched.connection == 0 && broker->key)
+                sending.vouched = (struct vouched){ broker->key, S("other"), { 0 }, 99, 0 };
+        if (sending.vouched.connection != 0 && !sending.is_will) {
+                if (sending.vouched.sequence == 0)
+                        sending.vouched.sequence = ++broker->last_sequence;
+                vouch(&message, &sending.vouched, &proof);
+        }
+        daemon_receive(broker->daemon, &message, broker->now);
+        buf_deinit(&payload);
+}
+
+void broker_say(struct broker *broker, const char *topic, const char *payload) {
+        struct message message = { .topic = slice_from_string(topic),
+                                   .payload = slice_from_string(payload),
+                                   .qos = 1 };
+
+        daemon_receive(broker->daemon, &message, broker->now);
+}
+
+void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation) {
+        struct message message = { .topic = S(COMPANION_WELCOME),
+                                   .correlation_data = correlation,
+                                   .qos = 1 };
+        struct buf text = { 0 };
+
+        message.payload = welcome_box(broker->hello->payload, welcome_text(&text, key, rest));
+        cr_assert_not_null(message.payload.data);
+        broker->key = key;
+        daemon_receive(broker->daemon, &message, broker->now);
+        free((void *)message.payload.data);
+        buf_deinit(&text);
+}
+
+void broker_welcome(struct broker *broker, char key, const char *rest) {
+        broker_welcome_as(broker, key, rest, broker->hello->correlation_data);
+}
+
+const struct message *broker_ask(struct broker *broker, struct sending sending) {
+        struct slice topic = sending.topic.data ? sending.topic : S("answers");
+        const struct message *answer = NULL;
+        size_t before = broker->n_sent;
+
+        broker_send(broker, sending);
+        broker_flush(broker);
+        for (size_t i = before; i < broker->n_sent; i++)
+                if (slice_equal(broker->sent[i]->topic, topic)) {
+                        cr_assert_null(answer, "two answers");
+                        answer = broker->sent[i];
+                }
+        cr_assert_not_null(answer, "no answer");
+        return answer;
+}
+
+bool broker_answers(struct broker *broker, struct sending sending, struct slice payload) {
+        return slice_equal(broker_ask(broker, sending)->payload, payload);
+}
+
+void broker_do(struct broker *broker, const char *words) {
+        struct slice rest = slice_from_string(words);
+        struct sending sending = { .source = S("c") };
+        const struct message *answer;
+
+        for (size_t i = 0; rest.data; i++)
+                sending.words[i] = slice_split(rest, ' ', &rest);
+        answer = broker_ask(broker, sending);
+        cr_assert(slice_equal(answer->payload, S("+OK\r\n")) || slice_equal(answer->payload, S(":1\r\n")),
+                  "%s", words);
+        broker_forget(broker);
+}
+
+/* The client and the key of a notify topic as "c/k"; false where it is none. */
+static bool append_notified(struct buf *text, struct slice topic) {
+        struct slice rest = topic, client, key;
+
+        if (!slice_starts_with(topic, S(TOPIC_NOTIFY_PREFIX "/")))
+                return false;
+        rest.data += strlen(TOPIC_NOTIFY_PREFIX "/");
+        rest.length -= strlen(TOPIC_NOTIFY_PREFIX "/");
+        client = slice_split(rest, '/', &key);
+        slice_split(key, '/', &key);
+        slice_split(key, '/', &key);
+        base16_append_decoded(text, client);
+        buf_append_string(text, "/");
+        base16_append_decoded(text, key);
+        return true;
+}
+
+const char *broker_sent(struct broker *broker) {
+        struct buf *text = &broker->text;
+
+        buf_reset(text);
+        for (size_t i = 0; i < broker->n_sent; i++) {
+                struct message *message = broker->sent[i];
+                size_t n_line_ends = 0, start = 0;
+
+                if (slice_equal(message->topic, S(COMPANION_HELLO)))
+                        start = COMPANION_HELLO_KEY_SIZE;
+
+                if (!append_notified(text, message->topic))
+                        buf_append_slice(text, message->topic);
+                buf_append_string(text, ":");
+                for (size_t j = start; j < message->payload.length; j++) {
+                        char c = (char)message->payload.data[j];
+
+                        n_line_ends += c == '\n';
+                        if (c != '\r' && (c != '\n' || j + 1 < message->payload.length))
+                                buf_append(text, c == '\n' ? "|" : &c, 1);
+                }
+                buf_append_string(text, " ");
+        }
+        buf_append(text, "", 1);
+        return (const char *)text->data;
+}
+
+const struct message *broker_sent_message(struct broker *broker, size_t i) {
+        cr_assert_lt(i, broker->n_sent);
+        return broker->sent[i];
+}
+
+const char *broker_told_after_set(struct broker *broker) {
+        broker_forget(broker);
+        broker_send(broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .topic = S("x") });
+        broker_flush(broker);
+        return broker_sent(broker);
+}

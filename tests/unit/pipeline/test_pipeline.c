@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol sections 2, 3 and 8: what leaves, in which order, and what is lost. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "unit/pipeline/fake_broker.h"
+#include "unit/support/table.h"
+
+static struct broker broker;
+
+static void setup(void) {
+        broker_init(&broker, broker_config());
+}
+
+static void teardown(void) {
+        broker_deinit(&broker);
+}
+
+TestSuite(daemon, .init = setup, .fini = teardown);
+
+#define GET_K                                                                                               \
+        { WORDS(S("GET"), S("k")) }
+
+static uint64_t n_dropped(void) {
+        return counters_n_dropped(daemon_counters(broker.daemon));
+}
+
+static void send_words(const char *verb, const char *key, const char *value) {
+        broker_send(&broker, (struct sending){ WORDS(slice_from_string(verb), slice_from_string(key),
+                                                     slice_from_string(value)),
+                                               .source = S("c") });
+}
+
+Test(daemon, sends_nothing_before_the_batch_ends) {
+        send_words("SET", "k", "v");
+        send_words("GET", "k", NULL);
+        cr_expect_eq(broker.n_sent, 0);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "answers:+OK answers:$1|v ");
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 2);
+}
+
+Test(daemon, has_work_until_what_arrived_has_been_answered) {
+        cr_expect_not(daemon_has_work(broker.daemon));
+        send_words("SET", "k", "v");
+        cr_expect(daemon_has_work(broker.daemon));
+        broker_flush(&broker);
+        cr_expect_not(daemon_has_work(broker.daemon));
+        daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
+        cr_expect_not(daemon_has_work(broker.daemon));
+}
+
+Test(daemon, answers_in_the_order_of_the_requests) {
+        char key[16];
+
+        for (int i = 0; i < 500; i++) {
+                snprintf(key, sizeof(key), "%d", i);
+                send_words("SET", key, key);
+                send_words("GET", key, NULL);
+        }
+        broker_flush(&broker);
+        cr_assert_eq(broker.n_sent, 1000);
+        for (size_t i = 0; i < 500; i++) {
+                char expected[32];
+
+                snprintf(key, sizeof(key), "%zu", i);
+                snprintf(expected, sizeof(expected), "$%zu\r\n%s\r\n", strlen(key), key);
+                cr_assert(slice_equal(broker_sent_message(&broker, 2 * i)->payload, S("+OK\r\n")));
+                cr_assert(slice_equal(broker_sent_message(&broker, 2 * i + 1)->payload,
+                                      slice_from_string(expected)));
+        }
+}
+
+Test(daemon, takes_more_requests_at_a_time_than_a_batch_holds) {
+        for (int i = 0; i < 5000; i++)
+                send_words("SET", "k", "v");
+        broker_flush(&broker);
+        while (daemon_next_deadline(broker.daemon) ==
+               0) /* the rest is due at once, and others come in between */
+                broker_tick(&broker);
+        cr_expect_eq(broker.n_sent, 5000);
+        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 5000);
+        cr_expect(daemon_is_idle(broker.daemon));
+}
+
+/* Who is answered knows that those who watch have been told; STOP's answer is the last that comes. */
+Test(daemon, answers_and_tells_of_changes_in_the_order_in_which_they_took_effect) {
+        send_words("SET", "k", "0");
+        send_words("KEYNOTIFY", "k", NULL);
+        send_words("SET", "k", "1");
+        send_words("SET", "k", "2");
+        send_words("DEL", "k", NULL);
+        send_words("KEYNOTIFY", "k", "STOP");
+        send_words("SET", "k", "3");
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker),
+                         "answers:+OK answers:+OK "
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 answers:+OK "
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 answers:+OK "
+                         "c/k:*2|$6|NOTIFY|$6|DELETE answers::1 answers:+OK answers:+OK ");
+        cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 3);
+}
+
+Test(daemon, tells_every_client_that_registered_the_same) {
+        static const char *const clients[] = { "c1", "c2", "c3" };
+
+        for (size_t i = 0; i < 3; i++)
+                broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
+                                                      .source = slice_from_string(clients[i]) });
+        broker_forget(&broker);
+        send_words("SET", "k", "v");
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "c1/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
+                                               "c2/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
+                                               "c3/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v answers:+OK ");
+        for (size_t i = 0; i < 3; i++)
+                cr_expect(slice_equal(message_property(broker_sent_message(&broker, i), "__ts"),
+                                      message_property(broker_sent_message(&broker, 3), "__ts")));
+}
+
+Test(daemon, tells_of_an_expired_key_when_time_has_passed) {
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_do(&broker, "SET k v PX 1000");
+        broker_forget(&broker);
+        cr_expect_eq(daemon_next_deadline(broker.daemon), broker.now.mono_ns + 1000000000);
+        broker_pass_ms(&broker, 999);
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_sent, 0);
+        broker_pass_ms(&broker, 1);
+        broker_tick(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
+        cr_expect_not(broker_sent_message(&broker, 0)->has_expiry);
+        cr_expect_null(broker_sent_message(&broker, 0)->correlation_data.data);
+        cr_expect_null(broker_sent_message(&broker, 0)->response_topic.data);
+}
+
+static const struct {
+        const char *name;
+        struct slice bytes;
+} correlations[] = {
+        { "one byte", S("1") },
+        { "empty", S("") },
+        { "NUL", S("\0") },
+        { "binary", S("\0\xFF\r\n\x80") },
+        { "a UUID", S("0123456789ABCDEF") },
+};
+
+Test(daemon, copies_correlation_data_bit_for_bit) {
+        for (size_t i = 0; i < N_ROWS(correlations); i++) {
+                const struct message *answer =
+                        broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")),
+                                                              .correlation = correlations[i].bytes });
+
+                cr_expect_not_null(answer->correlation_data.data, ROW(correlations, i));
+                cr_expect(slice_equal(answer->correlation_data, correlations[i].bytes),
+                          ROW(correlations, i));
+        }
+}
+
+Test(daemon, answers_each_to_its_own_topic_with_its_own_correlation) {
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("GET"), S("k")), .topic = S("a"), .correlation = S("1") });
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("GET"), S("k")), .topic = S("a/b"), .correlation = S("2") });
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("get"), S("k")), .topic = S("a"), .correlation = S("3") });
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "a:$-1 a/b:$-1 a:-ERR unknown command ");
+        for (size_t i = 0; i < 3; i++)
+                cr_expect(slice_equal(broker_sent_message(&broker, i)->correlation_data,
+                                      (struct slice){ (const uint8_t *)"123" + i, 1 }));
+}
+
+static const struct {
+        const char *name;
+        uint32_t expiry_s;
+        int64_t passed_ms;
+        bool is_answered;
+        uint32_t left_s;
+} expiries[] = {
+        { "at once", 5, 0, true, 5 },
+        { "within a second", 5, 999, true, 5 },
+        { "after a second", 5, 1000, true, 4 },
+        { "a second and a half", 5, 1500, true, 4 },
+        { "in the last second", 5, 4999, true, 1 },
+        { "when it is over", 5, 5000, false, 0 },
+        { "long after", 5, 500000, false, 0 },
+        { "one second", 1, 999, true, 1 },
+        { "the longest there is", UINT32_MAX, 1000, true, UINT32_MAX - 1 },
+};
+
+Test(daemon, gives_an_answer_what_is_left_of_the_request_s_expiry) {
+        for (size_t i = 0; i < N_ROWS(expiries); i++) {
+                teardown();
+                setup();
+                broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_expiry = true,
+                                                       .expiry_s = expiries[i].expiry_s });
+                broker_pass_ms(&broker, expiries[i].passed_ms);
+                broker_flush(&broker);
+                cr_expect_eq(broker.n_sent, expiries[i].is_answered, ROW(expiries, i));
+                cr_expect_eq(daemon_counters(broker.daemon)->n_expired, !expiries[i].is_answered,
+                             ROW(expiries, i));
+                if (!expiries[i].is_answered)
+                        continue;
+                cr_expect(broker_sent_message(&broker, 0)->has_expiry, ROW(expiries, i));
+                cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, expiries[i].left_s,
+                             ROW(expiries, i));
+        }
+}
+
+Test(daemon, gives_an_answer_no_expiry_where_the_request_has_none) {
+        cr_expect_not(broker_ask(&broker, (struct sending)GET_K)->has_expiry);
+}
+
+Test(daemon, does_not_execute_what_is_over_when_it_arrives) {
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_expiry = true, .expiry_s = 0 });
+        cr_expect(broker_answers(&broker, (struct sending)GET_K, S("$-1\r\n")));
+        cr_expect_eq(broker.n_sent, 1);
+        cr_expect_eq(daemon_counters(broker.daemon)->n_expired, 1);
+        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 1);
+}
+
+Test(daemon, answers_a_repeated_request_once_each_time_and_executes_it_once) {
+        struct sending sending = { WORDS(S("SET"), S("k"), S("v"), S("NX")), .timestamp = S(BROKER_TS),
+                                   .has_expiry = true, .expiry_s = 10 };
+        const struct message *first, *second;
+
+        broker_do(&broker, "KEYNOTIFY k");
+        first = broker_ask(&broker, sending);
+        sending.expiry_s = 8;
+        second = broker_ask(&broker, sending);
+        cr_expect(slice_equal(second->payload, S("+OK\r\n")));
+        cr_expect(slice_equal(message_property(second, "__ts"), message_property(first, "__ts")));
+        cr_expect_eq(second->expiry_s, 8);
+        cr_expect_str_eq(broker_sent(&broker),
+                         "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v answers:+OK answers:+OK ");
+}
+
+static const struct {
+        const char *name;
+        int result;
+} failures[] = {
+        { "too many are waiting", -EAGAIN },
+        { "too large for the broker", -EMSGSIZE },
+        { "not to be sent", -EINVAL },
+        { "out of memory", -ENOMEM },
+};
+
+Test(daemon, counts_what_there_was_no_memory_for_when_it_arrived) {
+        daemon_dropped(broker.daemon);
+        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_OUT_OF_MEMORY], 1);
+}
+
+Test(daemon, counts_what_the_broker_does_not_take) {
+        for (size_t i = 0; i < N_ROWS(failures); i++) {
+                teardown();
+                setup();
+                broker_do(&broker, "KEYNOTIFY k");
+                broker.publish_result = failures[i].result;
+                send_words("SET", "k", "v");
+                broker_flush(&broker);
+                cr_expect_eq(n_dropped(), 2, ROW(failures, i)); /* the answer and the notification */
+                cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 0, ROW(failures, i));
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .has_qos = true, .qos = 0 });
+                cr_expect_eq(n_dropped(), 3, ROW(failures, i));
+
+                broker.publish_result = 0;
+                cr_expect(broker_answers(&broker, (struct sending)GET_K, S("$1\r\nv\r\n")),
+                          ROW(failures, i));
+                cr_expect(daemon_is_idle(broker.daemon), ROW(failures, i));
+        }
+}
+
+Test(daemon, counts_requests_by_what_became_of_them) {
+        const struct counters *counters = daemon_counters(broker.daemon);
+
+        broker_ask(&broker, (struct sending)GET_K);
+        broker_ask(&broker, (struct sending){ WORDS(S("get"), S("k")) });
+        broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")), .no_correlation = true });
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .no_topic = true });
+        broker_flush(&broker);
+        cr_expect_eq(counters_n_requests(counters), 1);
+        cr_expect_eq(counters->n_refused, 2);
+        cr_expect_eq(counters->n_unanswerable, 1);
+        cr_expect_eq(counters->n_expired, 0);
+        cr_expect_eq(counters_n_dropped(counters), 0);
+}

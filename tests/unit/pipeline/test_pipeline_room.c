@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A broker that does not keep up, or is not there: nothing is lost, nothing is sent twice, order is kept. */
+
+#include <stdio.h>
+
+#include "unit/pipeline/fake_broker.h"
+
+static struct broker broker;
+
+static void setup(void) {
+        broker_init(&broker, broker_config());
+}
+
+static void teardown(void) {
+        broker_deinit(&broker);
+}
+
+TestSuite(room, .init = setup, .fini = teardown);
+
+static void send_words(const char *verb, const char *key, const char *value) {
+        broker_send(&broker, (struct sending){ WORDS(slice_from_string(verb), slice_from_string(key),
+                                                     slice_from_string(value)),
+                                               .source = S("c") });
+}
+
+Test(room, that_comes_bit_by_bit_lets_all_through_in_order) {
+        static const char all[] = "answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 "
+                                  "answers:+OK answers:$1|1 "
+                                  "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 answers:+OK "
+                                  "c/k:*2|$6|NOTIFY|$6|DELETE answers::1 answers:$-1 ";
+
+        broker.room = 1;
+        send_words("KEYNOTIFY", "k", NULL);
+        send_words("SET", "k", "1");
+        send_words("GET", "k", NULL);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 1);
+        cr_expect_not(daemon_is_idle(broker.daemon));
+        send_words("SET", "k", "2");
+        send_words("DEL", "k", NULL);
+        send_words("GET", "k", NULL);
+        cr_expect_gt(daemon_n_waiting_bytes(broker.daemon), 0);
+
+        for (size_t i = 2; i <= 9; i++) {
+                broker.room = 1;
+                broker_flush(&broker);
+                cr_expect_eq(broker.n_sent, i);
+        }
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), all);
+        cr_expect_eq(daemon_n_waiting_bytes(broker.daemon), 0);
+}
+
+Test(room, that_is_missing_keeps_faults_waiting_too) {
+        broker.room = 1;
+        for (int i = 0; i < 3; i++)
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .no_correlation = true });
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 1);
+        broker.room = 2;
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 3);
+        cr_expect(daemon_is_idle(broker.daemon));
+}
+
+Test(room, that_is_missing_keeps_requests_from_being_executed) {
+        send_words("SET", "k", "v");
+        broker.room = 0;
+        broker_flush(&broker);
+        send_words("SET", "k", "w");
+        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 1);
+        cr_expect_eq(broker.n_sent, 0);
+
+        broker.room = SIZE_MAX;
+        broker_flush(&broker);
+        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 2);
+        cr_expect_eq(broker.n_sent, 2);
+        cr_expect(daemon_is_idle(broker.daemon));
+}
+
+Test(room, that_is_missing_lets_no_key_expire_in_between) {
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_do(&broker, "SET k v PX 1000");
+        send_words("GET", "k", NULL);
+        broker.room = 0;
+        broker_flush(&broker);
+        broker_pass_ms(&broker, 1000);
+        broker_tick(&broker);
+        cr_expect_eq(daemon_next_deadline(broker.daemon), INT64_MAX); /* nothing to do until there is room */
+
+        broker.room = SIZE_MAX;
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "answers:$1|v ");
+        cr_expect_leq(daemon_next_deadline(broker.daemon), broker.now.mono_ns);
+        broker_tick(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "answers:$1|v c/k:*2|$6|NOTIFY|$6|DELETE ");
+}
+
+Test(room, that_comes_too_late_leaves_no_answer) {
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_expiry = true, .expiry_s = 2 });
+        broker.room = 0;
+        broker_flush(&broker);
+        broker_send(&broker,
+                    (struct sending){ WORDS(S("SET"), S("k"), S("w")), .has_expiry = true, .expiry_s = 2 });
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .has_expiry = true, .expiry_s = 9 });
+        broker_pass_ms(&broker, 2000);
+        broker.room = SIZE_MAX;
+        broker_flush(&broker);
+
+        /* the first was executed in time; the second was over before its turn came */
+        cr_expect_str_eq(broker_sent(&broker), "answers:$1|v ");
+        cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 7);
+        cr_expect_eq(daemon_counters(broker.daemon)->n_expired, 2);
+}
+
+Test(room, keeps_values_as_they_were_while_answers_wait) {
+        send_words("SET", "k", "old");
+        send_words("GET", "k", NULL);
+        broker.room = 0;
+        broker_flush(&broker);
+        for (int i = 0; i < 100; i++)
+                send_words("SET", "k", "new");
+        send_words("DEL", "k", NULL);
+        broker.room = SIZE_MAX;
+        broker_flush(&broker);
+        cr_expect(slice_equal(broker_sent_message(&broker, 1)->payload, S("$3\r\nold\r\n")));
+        cr_expect_eq(broker.n_sent, 103);
+}
+
+Test(waiting, is_what_requests_do_until_the_broker_is_there) {
+        broker_init_down(&broker, broker_config());
+        send_words("SET", "k", "v");
+        send_words("GET", "k", NULL);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 0);
+        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 0);
+        cr_expect_not(daemon_is_idle(broker.daemon));
+
+        daemon_up(broker.daemon, false, broker.now);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_serving, 1);
+        cr_expect_str_eq(broker_sent(&broker), "answers:+OK answers:$1|v ");
+        broker_deinit(&broker);
+}
+
+Test(waiting, is_what_requests_do_while_the_broker_is_gone, .init = setup, .fini = teardown) {
+        daemon_down(broker.daemon);
+        send_words("SET", "k", "v");
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 0);
+        daemon_up(broker.daemon, true, broker.now);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+        cr_expect_eq(broker.n_serving, 2);
+}
+
+Test(waiting, is_what_keys_do_with_expiry_until_somebody_can_be_told, .init = setup, .fini = teardown) {
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_do(&broker, "SET k v PX 1000");
+        daemon_down(broker.daemon);
+        broker_pass_ms(&broker, 5000);
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_sent, 0);
+        cr_expect_eq(daemon_next_deadline(broker.daemon), INT64_MAX);
+
+        daemon_up(broker.daemon, true, broker.now);
+        cr_expect_leq(daemon_next_deadline(broker.daemon), broker.now.mono_ns);
+        broker_tick(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
+}
+
+Test(waiting, has_its_limit_past_which_requests_are_dropped_and_counted) {
+        struct sending large = { .payload = { (const uint8_t *)"", DAEMON_INBOX_MAX } }; /* is not read */
+
+        broker_init_down(&broker, broker_config());
+        send_words("GET", "k", NULL);
+        broker_send(&broker, large);
+        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 1);
+        send_words("GET", "k", NULL);
+        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 1);
+        daemon_up(broker.daemon, false, broker.now);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 2);
+        broker_deinit(&broker);
+}
+
+Test(waiting, does_not_keep_limits_from_being_changed, .init = setup, .fini = teardown) {
+        struct engine_config config = broker_config().engine;
+
+        config.max_keys = 0;
+        daemon_set_limits(broker.daemon, &config);
+        cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) },
+                                 S("-ERR the quota has been exceeded\r\n")));
+}
+
+Test(waiting, ends_with_the_daemon) {
+        broker_init_down(&broker, broker_config());
+        send_words("SET", "k", "v");
+        broker_deinit(&broker);
+
+        setup();
+        send_words("KEYNOTIFY", "k", NULL);
+        send_words("SET", "k", "v");
+        broker.room = 0;
+        broker_flush(&broker);
+        send_words("SET", "k", "w");
+        broker_deinit(&broker);
+}
+
+/* More than a batch of notifications, with a broker that takes a few at a time. */
+Test(room, is_enough_when_it_is_a_little_at_a_time_for_many_notifications) {
+        char client[16];
+        size_t n_flushes = 0;
+
+        for (int i = 0; i < 50; i++) {
+                snprintf(client, sizeof(client), "c%d", i);
+                broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
+                                                      .source = slice_from_string(client) });
+        }
+        broker_forget(&broker);
+        for (int i = 0; i < 300; i++)
+                send_words("SET", "k", "v");
+        do {
+                broker.room = 100;
+                broker_flush(&broker);
+                cr_assert_lt(n_flushes++, 1000);
+        } while (!daemon_is_idle(broker.daemon));
+        cr_expect_eq(broker.n_sent, 300 + 300 * 50);
+        cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 300 * 50);
+        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 0);
+}

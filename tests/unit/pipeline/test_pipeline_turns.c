@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Requests that wait: served in turns by client, for a bounded time before the caller reads on. */
+
+#include <stdlib.h>
+
+#include "unit/pipeline/fake_broker.h"
+
+#define KEY 'a'
+#define MIB ((size_t)1 << 20)
+
+static struct broker broker;
+
+/* Whatever is done takes a slice. */
+static int64_t slow_clock_ns(void *userdata) {
+        struct broker *slow = userdata;
+
+        return slow->now.mono_ns += 1000000;
+}
+
+static void setup(void) {
+        broker_init(&broker, broker_config());
+        broker.clock_ns = slow_clock_ns;
+}
+
+static void teardown(void) {
+        broker_deinit(&broker);
+}
+
+TestSuite(turns, .init = setup, .fini = teardown);
+
+static void get(const char *client) {
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .source = slice_from_string(client),
+                                               .topic = slice_from_string(client) });
+}
+
+Test(turns, are_given_to_each_client_in_a_flood_of_one) {
+        for (int i = 0; i < 5; i++)
+                get("f");
+        get("o");
+        for (int i = 0; i < 5; i++) {
+                broker_flush(&broker);
+                daemon_end_wakeup(broker.daemon);
+        }
+        cr_expect_str_eq(broker_sent(&broker), "f:$-1 f:$-1 o:$-1 f:$-1 f:$-1 f:$-1 ");
+        cr_expect(daemon_is_idle(broker.daemon));
+}
+
+Test(turns, end_so_that_the_caller_reads_on) {
+        get("f");
+        cr_expect_eq(daemon_n_waiting_bytes(broker.daemon), 0); /* it was executed at once */
+        get("f");
+        get("f");
+        cr_expect_gt(daemon_n_waiting_bytes(broker.daemon), 0);
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 2);
+        cr_expect_eq(daemon_next_deadline(broker.daemon), 0);
+        get("o");
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 3);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "f:$-1 f:$-1 f:$-1 o:$-1 ");
+}
+
+Test(turns, begin_anew_with_each_wakeup) {
+        for (size_t i = 1; i <= 3; i++) {
+                get("f");
+                cr_expect_eq(daemon_n_waiting_bytes(broker.daemon), 0);
+                broker_flush(&broker);
+                cr_expect_eq(broker.n_sent, i);
+                daemon_end_wakeup(broker.daemon);
+        }
+}
+
+Test(turns, bound_the_bytes_of_a_batch) {
+        uint8_t *value = calloc(1, MIB);
+
+        cr_assert_not_null(value);
+        broker.clock_ns = NULL;
+        broker.commit_result = 1;
+        for (int i = 0; i < 3; i++) {
+                broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), { value, MIB }),
+                                                       .source = S("f"), .topic = S("f") });
+                broker_flush(&broker);
+        }
+        get("o");
+        broker_committed(&broker, 0);
+        cr_expect_str_eq(broker_sent(&broker), "f:+OK ");
+        broker_committed(&broker, 0);
+        cr_expect_str_eq(broker_sent(&broker), "f:+OK f:+OK ");
+        broker_committed(&broker, 0);
+        cr_expect_str_eq(broker_sent(&broker), "f:+OK f:+OK o:$1048576|");
+        free(value);
+}
+
+Test(turns, say_when_a_commit_is_stalled) {
+        cr_expect_not(daemon_is_commit_stalled(broker.daemon, broker.now));
+        broker.commit_result = 1;
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("f") });
+        broker_flush(&broker);
+        cr_expect_not(daemon_is_commit_stalled(broker.daemon, broker.now));
+        broker_pass_ms(&broker, 200);
+        cr_expect(daemon_is_commit_stalled(broker.daemon, broker.now));
+        broker_committed(&broker, 0);
+        cr_expect_not(daemon_is_commit_stalled(broker.daemon, broker.now));
+}
+
+/* What the plugin does not vouch for waits apart, whatever client it claims. */
+Test(turns, of_a_client_cannot_be_taken_by_another_that_claims_its_id) {
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
+        daemon_down(broker.daemon);
+        broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
+        daemon_up(broker.daemon, false, broker.now);
+        broker_welcome(&broker, KEY, "0\nguarded\n");
+        cr_assert_eq(broker.side, BROKER_SIDE_PROVEN);
+        broker_forget(&broker);
+        daemon_end_wakeup(broker.daemon);
+
+        for (int i = 0; i < 5; i++)
+                get("o"); /* without a stamp */
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .topic = S("real"),
+                                               .vouched = { KEY, S("o"), { 0 }, 1, 0 } });
+        for (int i = 0; i < 6; i++)
+                broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "o:$-1 o:$-1 real:$-1 o:$-1 o:$-1 o:$-1 ");
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol sections 5 and 6 from end to end: what comes back to what was sent. */
+
+#include "unit/pipeline/fake_broker.h"
+#include "unit/support/table.h"
+
+#define LOW_FENCE "40:0:m"
+#define FENCE     "50:0:m"
+#define FAR       "1696374485001:0:m" /* a minute and a millisecond ahead */
+#define MINUTE    "1696374485000:0:m"
+
+static struct broker broker;
+
+/* "k" has the value "v"; "f" has it too and is fenced; nothing more fits. */
+static void setup(void) {
+        struct daemon_config config = broker_config();
+
+        config.engine.max_keys = 2;
+        broker_init(&broker, config);
+        broker_do(&broker, "SET k v");
+        cr_assert(broker_answers(&broker,
+                                 (struct sending){ WORDS(S("SET"), S("f"), S("v")), .fence = S(FENCE) },
+                                 S("+OK\r\n")));
+        broker_forget(&broker);
+}
+
+static void teardown(void) {
+        broker_deinit(&broker);
+}
+
+static const struct {
+        const char *name;
+        struct sending sending;
+        struct slice payload;
+        enum { NO_VERSION, STORED, NEW } version;
+} rows[] = {
+        { "SET done", { WORDS(S("SET"), S("k"), S("w")) }, S("+OK\r\n"), NEW },
+        { "NX not met", { WORDS(S("SET"), S("k"), S("w"), S("NX")) }, S(":-1\r\n"), STORED },
+        { "NEX not met", { WORDS(S("SET"), S("k"), S("w"), S("NEX")) }, S(":-1\r\n"), STORED },
+        { "NEX met", { WORDS(S("SET"), S("k"), S("w"), S("NEX"), S("v")) }, S("+OK\r\n"), NEW },
+        { "GET found", { WORDS(S("GET"), S("k")) }, S("$1\r\nv\r\n"), STORED },
+        { "GET not found", { WORDS(S("GET"), S("none")) }, S("$-1\r\n"), NO_VERSION },
+        { "DEL deleted", { WORDS(S("DEL"), S("k")) }, S(":1\r\n"), STORED },
+        { "DEL not found", { WORDS(S("DEL"), S("none")) }, S(":0\r\n"), NO_VERSION },
+        { "VDEL deleted", { WORDS(S("VDEL"), S("k"), S("v")) }, S(":1\r\n"), STORED },
+        { "VDEL not found", { WORDS(S("VDEL"), S("none"), S("v")) }, S(":0\r\n"), NO_VERSION },
+        { "VDEL value differs", { WORDS(S("VDEL"), S("k"), S("w")) }, S(":-1\r\n"), STORED },
+        { "KEYNOTIFY", { WORDS(S("KEYNOTIFY"), S("k")), .source = S("c") }, S("+OK\r\n"), NEW },
+        { "KEYNOTIFY STOP of nothing",
+          { WORDS(S("KEYNOTIFY"), S("k"), S("STOP")), .source = S("c") },
+          S(":0\r\n"),
+          NO_VERSION },
+        { "SCAN", { WORDS(S("SCAN"), S("k*")) }, S("*1\r\n*1\r\n$1\r\nk\r\n"), NO_VERSION },
+        { "SCAN of nothing", { WORDS(S("SCAN"), S("x*")) }, S("*1\r\n*0\r\n"), NO_VERSION },
+};
+
+Test(answers, are_those_of_the_table_of_commands) {
+        for (size_t i = 0; i < N_ROWS(rows); i++) {
+                const struct message *stored, *answer;
+                struct slice version;
+
+                setup();
+                stored = broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+                broker_pass_ms(&broker, 10);
+                answer = broker_ask(&broker, rows[i].sending);
+                version = message_property(answer, "__ts");
+                cr_expect(slice_equal(answer->payload, rows[i].payload), ROW(rows, i));
+                cr_expect(slice_equal(message_property(answer, "__stat"), S("200")), ROW(rows, i));
+                if (rows[i].version == NO_VERSION)
+                        cr_expect_null(version.data, ROW(rows, i));
+                if (rows[i].version == STORED)
+                        cr_expect(slice_equal(version, message_property(stored, "__ts")), ROW(rows, i));
+                if (rows[i].version == NEW)
+                        cr_expect(slice_equal(version, S("001696374425010:00000:StateStore")), ROW(rows, i));
+                teardown();
+        }
+}
+
+#define ERR(text)  S("-ERR " text "\r\n")
+#define TOO_FAR    " is too far in the future; ensure that the client and broker system clocks are synchronized"
+#define SET_K      S("SET"), S("k"), S("w")
+#define SET_F      S("SET"), S("f"), S("a longer value")
+#define BAD_OPTION S("XX")
+
+/* Each has what its check is about, and what some later ones would find too. */
+static const struct {
+        const char *name;
+        struct sending sending;
+        struct slice payload;
+} checks[] = {
+        { "1: payload syntax, then verb and timestamp",
+          { .payload = S("*1\r\n$3\r\nset\r\n "), .timestamp = S("x") },
+          ERR("syntax error") },
+        { "2: verb, then number, key and timestamp",
+          { WORDS(S("set"), S("")), .timestamp = S("x") },
+          ERR("unknown command") },
+        { "3: number, then key and timestamp",
+          { WORDS(S("SET"), S("")), .timestamp = S("x") },
+          ERR("wrong number of arguments") },
+        { "3: too many, then key", { WORDS(S("GET"), S(""), S("")) }, ERR("wrong number of arguments") },
+        { "4: key, then options and no timestamp",
+          { WORDS(S("SET"), S(""), S("v"), BAD_OPTION), .no_timestamp = true },
+          ERR("the key length is zero") },
+        { "5: options, then no timestamp and token",
+          { WORDS(SET_K, BAD_OPTION), .no_timestamp = true, .fence = S("x") },
+          ERR("syntax error") },
+        { "6: no timestamp, then token",
+          { WORDS(SET_K), .no_timestamp = true, .fence = S("x") },
+          ERR("missing timestamp") },
+        { "7: timestamp, then token too far",
+          { WORDS(SET_K), .timestamp = S("x"), .fence = S(FAR) },
+          ERR("malformed timestamp") },
+        { "7: token, then timestamp too far",
+          { WORDS(SET_K), .timestamp = S(FAR), .fence = S("x") },
+          ERR("malformed timestamp") },
+        { "8: timestamp too far, then token too far",
+          { WORDS(SET_K), .timestamp = S(FAR), .fence = S(FAR) },
+          ERR("the request timestamp" TOO_FAR) },
+        { "8: timestamp too far, then fenced",
+          { WORDS(SET_F), .timestamp = S(FAR) },
+          ERR("the request timestamp" TOO_FAR) },
+        { "8: not at a minute", { WORDS(SET_K), .timestamp = S(MINUTE) }, S("+OK\r\n") },
+        { "9: token too far, then condition",
+          { WORDS(SET_F, S("NX")), .fence = S(FAR) },
+          ERR("the request fencing token timestamp" TOO_FAR) },
+        { "9: not at a minute", { WORDS(S("SET"), S("f"), S("w")), .fence = S(MINUTE) }, S("+OK\r\n") },
+        { "11: fenced, then condition",
+          { WORDS(SET_F, S("NX")) },
+          ERR("a fencing token is required for this request") },
+        { "11: fenced, DEL",
+          { WORDS(S("DEL"), S("f")) },
+          ERR("a fencing token is required for this request") },
+        { "11: fenced, VDEL, then condition",
+          { WORDS(S("VDEL"), S("f"), S("w")) },
+          ERR("a fencing token is required for this request") },
+        { "12: older token, then condition",
+          { WORDS(SET_F, S("NX")), .fence = S(LOW_FENCE) },
+          ERR("the request fencing token is a lower version than the fencing token protecting the "
+              "resource") },
+        { "12: older token, VDEL, then condition",
+          { WORDS(S("VDEL"), S("f"), S("w")), .fence = S(LOW_FENCE) },
+          ERR("the request fencing token is a lower version than the fencing token protecting the "
+              "resource") },
+        { "13: condition", { WORDS(SET_F, S("NX")), .fence = S(FENCE) }, S(":-1\r\n") },
+        { "14: quota",
+          { WORDS(S("SET"), S("new"), S("v"), S("NX")), .fence = S(FENCE) },
+          ERR("the quota has been exceeded") },
+        { "KEYNOTIFY of nobody", { WORDS(S("KEYNOTIFY"), S("k")) }, ERR("the client id is missing") },
+        { "SCAN of a foreign token", { WORDS(S("SCAN"), S("*"), S("x")) }, ERR("syntax error") },
+};
+
+Test(answers, name_the_first_check_that_fails) {
+        for (size_t i = 0; i < N_ROWS(checks); i++) {
+                const struct message *answer;
+
+                setup();
+                answer = broker_ask(&broker, checks[i].sending);
+                cr_expect(slice_equal(answer->payload, checks[i].payload), "row %zu: %s: %.*s", i,
+                          checks[i].name, (int)answer->payload.length, (const char *)answer->payload.data);
+                cr_expect(slice_equal(message_property(answer, "__stat"), S("200")), ROW(checks, i));
+                if (answer->payload.data[0] == '-')
+                        cr_expect_null(message_property(answer, "__ts").data, ROW(checks, i));
+                teardown();
+        }
+}
+
+static const struct {
+        const char *name;
+        struct sending sending;
+        struct slice status;
+        const char *property;
+} envelopes[] = {
+        { "QoS 0", { WORDS(SET_K), .has_qos = true, .qos = 0 }, S("400"), "QoS" },
+        { "QoS 2", { WORDS(SET_K), .has_qos = true, .qos = 2 }, S("400"), "QoS" },
+        { "no correlation data", { WORDS(SET_K), .no_correlation = true }, S("400"), "Correlation Data" },
+        { "a version", { WORDS(SET_K), .version = S("2.0") }, S("505"), "__protVer" },
+        { "before payload syntax", { .payload = S("x"), .has_qos = true }, S("400"), "QoS" },
+};
+
+Test(answers, refuse_a_wrong_envelope_before_they_look_inside) {
+        for (size_t i = 0; i < N_ROWS(envelopes); i++) {
+                const struct message *answer;
+
+                setup();
+                answer = broker_ask(&broker, envelopes[i].sending);
+                cr_expect(slice_equal(message_property(answer, "__stat"), envelopes[i].status),
+                          ROW(envelopes, i));
+                cr_expect(slice_equal(message_property(answer, "__propName"),
+                                      slice_from_string(envelopes[i].property)),
+                          ROW(envelopes, i));
+                cr_expect_eq(!answer->correlation_data.data, envelopes[i].sending.no_correlation,
+                             ROW(envelopes, i));
+                cr_expect(broker_answers(&broker,
+                                         (struct sending){ WORDS(S("GET"), S("k")), .topic = S("t") },
+                                         S("$1\r\nv\r\n")),
+                          ROW(envelopes, i));
+                cr_expect_eq(daemon_counters(broker.daemon)->n_refused, 1, ROW(envelopes, i));
+                teardown();
+        }
+}
+
+static const struct {
+        const char *name;
+        struct sending sending;
+} unanswerable[] = {
+        { "none", { WORDS(SET_K), .no_topic = true } },
+        { "empty", { WORDS(SET_K), .topic = S("") } },
+        { "a wildcard", { WORDS(SET_K), .topic = S("a/#") } },
+        { "the invoke topic",
+          { WORDS(SET_K),
+            .topic = S("statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke") } },
+        { "a notify topic",
+          { WORDS(SET_K), .topic = S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/63/x") } },
+        { "the broker's own", { WORDS(SET_K), .topic = S("$SYS/x") } },
+};
+
+Test(answers, do_not_go_where_they_must_not_and_the_request_is_not_executed) {
+        for (size_t i = 0; i < N_ROWS(unanswerable); i++) {
+                setup();
+                broker_send(&broker, unanswerable[i].sending);
+                broker_flush(&broker);
+                cr_expect_eq(broker.n_sent, 0, ROW(unanswerable, i));
+                cr_expect_eq(daemon_counters(broker.daemon)->n_unanswerable, 1, ROW(unanswerable, i));
+                cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 2, ROW(unanswerable, i));
+                cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) },
+                                         S("$1\r\nv\r\n")),
+                          ROW(unanswerable, i));
+                teardown();
+        }
+}
+
+Test(answers, read_otherwise_in_the_document_dialect) {
+        struct daemon_config config = broker_config();
+        const struct message *answer;
+
+        config.dialect = DIALECT_DOCUMENT;
+        broker_init(&broker, config);
+        broker_do(&broker, "SET k v");
+        broker_do(&broker, "KEYNOTIFY k");
+        answer = broker_ask(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("w"), S("NX")) });
+        cr_expect(slice_equal(answer->payload, S("-1\r\n")));
+        cr_expect(slice_equal(message_property(answer, "__ts"), S("1696374425000:0:StateStore")));
+        broker_forget(&broker);
+        broker_ask(&broker, (struct sending){ WORDS(S("DEL"), S("k")) });
+        cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$3|DEL answers::1 ");
+        broker_deinit(&broker);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a record becomes when it is set on nobody's behalf. */
+
+#include <criterion/criterion.h>
+
+#include "base/cleanup.h"
+#include "pipeline/seed.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+#define WALL_MS INT64_C(1696374425000)
+#define MONO_NS INT64_C(5000000)
+
+static struct engine *engine;
+static struct effects effects;
+static const struct now now = { WALL_MS, MONO_NS };
+
+static void setup(void) {
+        struct engine_config config = { .node_id = S("StateStore"),
+                                        .max_keys = 2,
+                                        .max_bytes = 1 << 20,
+                                        .max_registrations = 10,
+                                        .max_remembered_bytes = 1 << 20 };
+
+        cr_assert_eq(engine_new(&engine, &config), 0);
+}
+
+static void teardown(void) {
+        effects_deinit(&effects);
+        engine_free(engine);
+}
+
+TestSuite(seeding, .init = setup, .fini = teardown);
+
+static enum outcome set(const char *line, enum set_condition condition) {
+        CLEANUP(record_deinit) struct record record = { 0 };
+        enum outcome outcome = N_OUTCOMES;
+        const char *fault;
+
+        cr_assert_eq(record_read(&record, slice_from_string(line), &fault), 0);
+        cr_assert_eq(seeding_set(engine, &record, condition, now, &effects, &outcome), 0);
+        cr_expect_eq(effects.n_replies, 0);
+        return outcome;
+}
+
+static bool has(const char *key, const char *value) {
+        struct entry *entry = engine_find_entry(engine, slice_from_string(key));
+
+        return entry && slice_equal(entry_value(entry), slice_from_string(value));
+}
+
+Test(seeding, sets_value_deadline_and_token_and_leaves_a_row_for_storage) {
+        struct hlc fence;
+
+        cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"deadline\":1696374426000,\"token\":\"7:1:n\"}",
+                         SET_IF_ABSENT),
+                     OUTCOME_DONE);
+        cr_expect(has("k", "v"));
+        cr_expect_eq(engine_deadline(engine, engine_find_entry(engine, S("k"))),
+                     MONO_NS + INT64_C(1000000000));
+        cr_expect(entry_fence(engine_find_entry(engine, S("k")), &fence));
+        cr_expect_eq(fence.wall_ms, 7);
+        cr_expect_eq(effects.n_rows, 1);
+        cr_expect_eq(effects.rows[0].type, ROW_ENTRY);
+}
+
+Test(seeding, sets_an_empty_value) {
+        cr_expect_eq(set("{\"key\":\"k\",\"value\":\"\"}", SET_IF_ABSENT), OUTCOME_DONE);
+        cr_expect(has("k", ""));
+}
+
+Test(seeding, leaves_a_key_that_is_there_also_one_with_a_token) {
+        cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"token\":\"7:1:n\"}", SET_IF_ABSENT),
+                     OUTCOME_DONE);
+        cr_expect_eq(set("{\"key\":\"k\",\"value\":\"w\"}", SET_IF_ABSENT), OUTCOME_CONDITION_NOT_MET);
+        cr_expect(has("k", "v"));
+        cr_expect_eq(effects.n_rows, 1);
+}
+
+Test(seeding, sets_a_key_that_is_there_where_it_is_asked_to) {
+        cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\"}", SET_ALWAYS), OUTCOME_DONE);
+        cr_expect_eq(set("{\"key\":\"k\",\"value\":\"w\"}", SET_ALWAYS), OUTCOME_DONE);
+        cr_expect(has("k", "w"));
+}
+
+Test(seeding, leaves_out_a_key_whose_deadline_has_passed) {
+        cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"deadline\":1696374425000}", SET_ALWAYS),
+                     OUTCOME_NOTHING);
+        cr_expect_null(engine_find_entry(engine, S("k")));
+}
+
+Test(seeding, is_refused_what_a_client_would_be_refused) {
+        cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"token\":\"1696374485001:0:n\"}", SET_ALWAYS),
+                     OUTCOME_FENCE_TOO_FAR);
+        cr_expect_eq(set("{\"key\":\"a\",\"value\":\"v\"}", SET_ALWAYS), OUTCOME_DONE);
+        cr_expect_eq(set("{\"key\":\"b\",\"value\":\"v\"}", SET_ALWAYS), OUTCOME_DONE);
+        cr_expect_eq(set("{\"key\":\"c\",\"value\":\"v\"}", SET_ALWAYS), OUTCOME_QUOTA_EXCEEDED);
+}

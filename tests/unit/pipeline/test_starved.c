@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Scripts of all commands, run once for every allocation that they make, with that one failing, or that one and all
+ * that follow in its batch. Beside it runs a daemon that is not starved: it gets the requests that were executed, and
+ * not those that were answered with "out of memory" or dropped before they were. Then both must have said the same,
+ * but for what was counted as lost, and hold the same.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "protocol/topics.h"
+#include "unit/pipeline/fake_broker.h"
+#include "unit/support/idle.h"
+#include "unit/support/memory.h"
+#include "unit/support/scripts.h"
+
+#define FOR_EVER UINT64_MAX
+
+/* A daemon, and what it has said since the batch began. */
+struct side {
+        struct daemon *daemon;
+        struct buf answers[BATCH_MAX];
+        bool is_answered[BATCH_MAX];
+        struct buf told; /* a line each: topic, payload */
+        uint64_t n_told, n_received;
+        uint8_t hello_key[COMPANION_HELLO_KEY_SIZE];
+};
+
+static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
+        bool before = memory_pause();
+        struct side *side = userdata;
+
+        if (slice_equal(message->topic, S(COMPANION_HELLO)))
+                memcpy(side->hello_key, message->payload.data, sizeof(side->hello_key));
+        if (slice_equal(message->topic, S("answers"))) {
+                /* without correlation data it is the one line that has none: the second of its batch */
+                size_t i =
+                        message->correlation_data.data ? (size_t)message->correlation_data.data[0] - '0' : 1;
+
+                cr_assert(i < BATCH_MAX && !side->is_answered[i], "an answer too many");
+                side->is_answered[i] = true;
+                buf_append_slice(&side->answers[i], message->payload);
+        } else {
+                cr_assert_lt(side->n_told, 1000, "it does not stop");
+                buf_append_slice(&side->told, message->response_topic);
+                buf_append_slice(&side->told, message->topic);
+                buf_append_string(&side->told, " ");
+                for (size_t i = 0; i < message->payload.length; i++)
+                        if (message->payload.data[i] != '\n')
+                                buf_append(&side->told, &message->payload.data[i], 1);
+                buf_append_string(&side->told, "\n");
+                side->n_told++;
+        }
+        *ret_id = 1;
+        memory_resume(before);
+        return 0;
+}
+
+static void forget(struct side *side) {
+        for (size_t i = 0; i < BATCH_MAX; i++) {
+                side->is_answered[i] = false;
+                buf_reset(&side->answers[i]);
+        }
+        buf_reset(&side->told);
+        side->n_told = 0;
+}
+
+static void say(struct side *side, const char *topic, const char *payload, struct now now) {
+        struct companion_pair hello = companion_pair(BROKER_RUN, 1);
+        struct message message = { .topic = slice_from_string(topic),
+                                   .payload = slice_from_string(payload),
+                                   .correlation_data = slice_from_string(hello.text),
+                                   .qos = 1 };
+
+        daemon_receive(side->daemon, &message, now);
+}
+
+static void say_welcome(struct side *side, struct now now) {
+        struct companion_pair hello = companion_pair(BROKER_RUN, 1);
+        struct buf text = { 0 };
+        struct message welcome = {
+                .topic = S(COMPANION_WELCOME),
+                .payload = welcome_box((struct slice){ side->hello_key, COMPANION_KEY_SIZE },
+                                       welcome_text(&text, 'a', "0\nguarded\n")),
+                .correlation_data = slice_from_string(hello.text),
+                .qos = 1,
+        };
+
+        daemon_receive(side->daemon, &welcome, now);
+        free((void *)welcome.payload.data);
+        buf_deinit(&text);
+}
+
+static void side_init(struct side *side, const struct script *script, bool is_proven, struct now now) {
+        struct outlet outlet = {
+                .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = side
+        };
+        struct daemon_callbacks callbacks = { .serving = idle_serving, .userdata = side };
+        struct daemon_config config = broker_config();
+
+        *side = (struct side){ 0 };
+        config.engine.max_keys = script->max_keys;
+        cr_assert_eq(daemon_new(&side->daemon, &config, &outlet, &callbacks, broker_storage(), now), 0);
+        if (is_proven)
+                say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
+        daemon_up(side->daemon, false, now);
+        if (is_proven)
+                say_welcome(side, now);
+        forget(side);
+}
+
+static void side_deinit(struct side *side) {
+        daemon_free(side->daemon);
+        for (size_t i = 0; i < BATCH_MAX; i++)
+                buf_deinit(&side->answers[i]);
+        buf_deinit(&side->told);
+}
+
+static void add(struct message *message, const char *name, const char *value) {
+        if (value)
+                message->user_properties[message->n_user_properties++] =
+                        (struct user_property){ slice_from_string(name), slice_from_string(value) };
+}
+
+/* Hands the line to the daemon as the i-th of its batch. The message is made before memory is short. */
+static void receive(struct side *side, const struct line *line, size_t number, size_t i, struct now now,
+                    bool is_starved) {
+        uint8_t correlation = (uint8_t)('0' + i);
+        struct companion_proof proof;
+        struct vouched vouched = { 'a', slice_from_string(line->source), { 0 }, 9, side->n_received + 1 };
+        char timestamp[64];
+        struct slice words[WORDS_MAX] = { { 0 } }, rest = slice_from_string(line->words);
+        struct buf payload = { 0 };
+        struct message message = {
+                .topic = S(TOPIC_INVOKE),
+                .response_topic = S("answers"),
+                .correlation_data = { &correlation, line->envelope != BAD_CORRELATION },
+                .qos = line->envelope == BAD_QOS ? 0 : 1,
+        };
+
+        if (line->envelope == BAD_CORRELATION)
+                message.correlation_data = (struct slice){ 0 };
+        for (size_t n = 0; rest.data; n++)
+                words[n] = slice_split(rest, ' ', &rest);
+        append_words(&payload, words);
+        message.payload = buf_slice(&payload);
+        snprintf(timestamp, sizeof(timestamp), "1696374400000:%zu:Client1", number);
+        if (line->source)
+                vouched.connection = strtoull(line->source + 1, NULL, 10);
+        side->n_received++;
+        add(&message, "__ts", timestamp);
+        add(&message, "__ft", line->fence);
+        add(&message, "__srcId", line->source);
+        add(&message, "__protVer", line->envelope == BAD_VERSION ? "2.0" : NULL);
+        if (line->source)
+                vouch(&message, &vouched, &proof);
+
+        memory_resume(is_starved);
+        daemon_receive(side->daemon, &message, now);
+        memory_pause();
+        buf_deinit(&payload);
+}
+
+static uint64_t n_dropped(const struct side *side) {
+        return counters_n_dropped(daemon_counters(side->daemon));
+}
+
+/* Whether each line of `part` is one of `whole`, in order. */
+static bool is_part(const struct buf *part, const struct buf *whole) {
+        struct slice rest = buf_slice(whole), left = buf_slice(part);
+
+        while (left.length > 0) {
+                struct slice wanted = slice_split(left, '\n', &left), line = { 0 };
+
+                do {
+                        if (rest.length == 0)
+                                return false;
+                        line = slice_split(rest, '\n', &rest);
+                } while (!slice_equal(line, wanted));
+        }
+        return true;
+}
+
+/* Both sides have had the batch, and time to tell of what has expired. */
+static void compare(const struct side *starved, const struct side *fed, const bool *is_executed,
+                    size_t n_lines, uint64_t n_lost, bool is_tick, const char *where) {
+        uint64_t n_unanswered = 0;
+
+        for (size_t i = 0; i < n_lines; i++) {
+                if (!is_executed[i])
+                        continue;
+                cr_assert(fed->is_answered[i], "%s", where);
+                n_unanswered += !starved->is_answered[i];
+                if (starved->is_answered[i])
+                        cr_assert(slice_equal(buf_slice(&starved->answers[i]), buf_slice(&fed->answers[i])),
+                                  "%s, request %zu: %.*s", where, i, (int)starved->answers[i].length,
+                                  (const char *)starved->answers[i].data);
+        }
+        cr_assert_leq(n_unanswered, n_lost, "%s: an answer was lost and not counted", where);
+        cr_assert(is_part(&starved->told, &fed->told), "%s: told\n%.*s", where, (int)starved->told.length,
+                  (const char *)starved->told.data);
+        if (is_tick) /* a tick that could not do its work counts, though the next one does it */
+                cr_assert_leq(fed->n_told, starved->n_told + n_lost, "%s", where);
+        else
+                cr_assert_eq(fed->n_told, starved->n_told + n_lost - n_unanswered, "%s: %lu told, %lu lost",
+                             where, starved->n_told, n_lost);
+}
+
+static bool is_out_of_memory(const struct side *side, size_t i) {
+        return side->is_answered[i] &&
+               slice_equal(buf_slice(&side->answers[i]), S("-ERR out of memory\r\n"));
+}
+
+/* The lines up to the end of the batch. Returns how many. */
+static size_t run_batch(struct side *starved, struct side *fed, const struct script *script, size_t first,
+                        struct now *now, const char *where) {
+        bool is_executed[BATCH_MAX] = { false };
+        uint64_t before_flush, lost_before;
+        size_t n = 0;
+        bool is_tick = false;
+
+        forget(starved);
+        forget(fed);
+        do {
+                const struct line *line = &script->lines[first + n];
+
+                now->mono_ns += line->pass_ms * 1000000;
+                now->wall_ms += line->pass_ms;
+                lost_before = n_dropped(starved);
+                is_tick = !line->words;
+                if (!is_tick)
+                        receive(starved, line, first + n, n, *now, true);
+                is_executed[n] = !is_tick && n_dropped(starved) == lost_before;
+        } while (!script->lines[first + n++].ends_batch);
+
+        before_flush = n_dropped(starved);
+        memory_resume(true);
+        if (is_tick)
+                daemon_tick(starved->daemon, *now);
+        else
+                daemon_flush(starved->daemon, *now);
+        memory_pause();
+
+        for (size_t i = 0; i < n; i++) {
+                is_executed[i] = is_executed[i] && !is_out_of_memory(starved, i);
+                if (is_executed[i])
+                        receive(fed, &script->lines[first + i], first + i, i, *now, false);
+        }
+        daemon_flush(fed->daemon, *now);
+        lost_before = n_dropped(starved) - before_flush;
+        daemon_tick(starved->daemon, *now);
+        daemon_tick(fed->daemon, *now);
+        compare(starved, fed, is_executed, n, lost_before, is_tick, where);
+        return n;
+}
+
+static const struct line probes[] = {
+        { "SCAN *", NULL, NULL, 0, 0, true },      { "GET w", NULL, NULL, 0, 0, true },
+        { "GET p", NULL, NULL, 0, 0, true },       { "GET f", NULL, NULL, 0, 0, true },
+        { "GET k4", NULL, NULL, 0, 0, true },      { "GET d", NULL, NULL, 0, 0, true },
+        { "SET f v", "c1", "60:0:m", 0, 0, true }, { "SET w v", "c1", NULL, 0, 0, true },
+        { "SET p v", "c1", NULL, 0, 0, true },     { "SET a v", "c1", NULL, 0, 0, true },
+        { "DEL w", "c1", NULL, 0, 0, true },       { "DEL p", "c1", NULL, 0, 0, true },
+};
+
+/* Returns how many allocations failed. */
+static uint64_t run(const struct script *script, bool is_proven, uint64_t n, uint64_t n_failures) {
+        const struct script probing = { "probes", probes, N_ROWS(probes), 0 };
+        struct now now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
+        struct side starved, fed;
+        uint64_t n_failed;
+        char where[256];
+
+        side_init(&starved, script, is_proven, now);
+        side_init(&fed, script, is_proven, now);
+        memory_starve(n, n_failures);
+        memory_pause();
+        for (size_t i = 0; i < script->n_lines;) {
+                snprintf(where, sizeof(where), "%s, allocation %lu, batch of \"%.20s\"", script->name, n,
+                         script->lines[i].words ? script->lines[i].words : "tick");
+                i += run_batch(&starved, &fed, script, i, &now, where);
+        }
+        n_failed = memory_feed();
+
+        for (size_t i = 0; i < N_ROWS(probes); i++) {
+                snprintf(where, sizeof(where), "%s, allocation %lu, after \"%s\"", script->name, n,
+                         probes[i].words);
+                run_batch(&starved, &fed, &probing, i, &now, where);
+        }
+        side_deinit(&starved);
+        side_deinit(&fed);
+        return n_failed;
+}
+
+/* The daemon logs each failure. */
+static void be_quiet(void) {
+        int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+        cr_assert(dup2(fd, STDERR_FILENO) >= 0);
+        close(fd);
+}
+
+TestSuite(starved, .init = be_quiet);
+
+static void run_for_every_allocation(size_t script, bool is_proven, uint64_t n_failures) {
+        uint64_t n = 1;
+
+        while (run(&scripts[script], is_proven, n, n_failures) > 0)
+                n++;
+        cr_expect_gt(n, 10, "only %lu allocations were tried", n);
+}
+
+Test(starved, daemon_says_so_or_says_what_is_right) {
+        for (size_t i = 0; i < N_ROWS(scripts); i++)
+                run_for_every_allocation(i, false, 1);
+}
+
+Test(starved, daemon_says_so_or_says_what_is_right_with_the_plugin) {
+        for (size_t i = 0; i < N_ROWS(scripts); i++)
+                run_for_every_allocation(i, true, 1);
+}
+
+Test(starved, daemon_gets_over_several_failures) {
+        static const uint64_t n_failures[] = { 2, 3, 5, 10 };
+
+        for (size_t i = 0; i < N_ROWS(scripts); i++)
+                for (size_t j = 0; j < N_ROWS(n_failures); j++)
+                        run_for_every_allocation(i, j % 2, n_failures[j]);
+}
+
+Test(starved, daemon_gets_over_having_no_memory_at_all) {
+        for (size_t i = 0; i < N_ROWS(scripts); i++)
+                run(&scripts[i], false, 1, FOR_EVER);
+}
+
+Test(starved, daemon_is_made_whole_or_not_at_all) {
+        struct daemon_config config = broker_config();
+        struct outlet outlet = { .publish = publish, .has_room = idle_has_room, .commit = idle_commit };
+        struct daemon_callbacks callbacks = { .serving = idle_serving };
+        struct daemon *daemon = NULL;
+
+        for (uint64_t n = 1;; n++) {
+                int r;
+
+                memory_starve(n, 1);
+                r = daemon_new(&daemon, &config, &outlet, &callbacks, broker_storage(), (struct now){ 0 });
+                if (memory_feed() == 0)
+                        break;
+                cr_assert_eq(r, -ENOMEM, "allocation %lu", n);
+                cr_assert_null(daemon);
+        }
+        daemon_free(daemon);
+}

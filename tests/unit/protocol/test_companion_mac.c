@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The MACs and boxes of common/protocol/companion_mac.h. The known answers are those of tests/support/companion.py. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "protocol/companion_mac.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+static uint8_t key[COMPANION_KEY_SIZE];
+
+static void setup(void) {
+        cr_assert_eq(companion_mac_init(), 0);
+        for (size_t i = 0; i < sizeof(key); i++)
+                key[i] = (uint8_t)i;
+}
+
+TestSuite(mac, .init = setup);
+TestSuite(box, .init = setup);
+
+static uint8_t digest_of_some[COMPANION_DIGEST_SIZE], no_digest[COMPANION_DIGEST_SIZE];
+
+static struct companion_request full_request(void) {
+        struct companion_digest digest;
+
+        companion_digest_init(&digest);
+        companion_digest_add(&digest, S("__ts"), S("1"));
+        companion_digest_add(&digest, S(""), S(""));
+        companion_digest_add(&digest, S("statestore-mac"), S("x")); /* is not counted */
+        companion_digest_finish(&digest, digest_of_some);
+        return (struct companion_request){
+                .client_id = S("client"),
+                .username = S("user"),
+                .response_topic = S("answers"),
+                .correlation_data = { (const uint8_t *)"\0\1", 2 },
+                .payload = S("payload"),
+                .properties = digest_of_some,
+                .connection = 7,
+                .sequence = 42,
+        };
+}
+
+Test(mac, is_the_one_that_another_implementation_gives) {
+        struct companion_request full = full_request();
+        struct companion_request bare = {
+                .client_id = S("c"), .properties = no_digest, .connection = 1, .sequence = 1
+        };
+
+        cr_expect_str_eq(companion_proof(&full, key).text, "7:42:a3b0e093901d9942f1fdb24b1a26dd84");
+        cr_expect_str_eq(companion_proof(&bare, key).text, "1:1:40c5385024a928b468e1b946a5a146a7");
+}
+
+static void expect_other(struct companion_request changed, const char *what) {
+        struct companion_request full = full_request();
+        struct companion_proof proof = companion_proof(&full, key);
+
+        cr_expect(
+                companion_proof_is_valid((struct slice){ (uint8_t *)proof.text, proof.length }, &full, key));
+        cr_expect_not(companion_proof_is_valid((struct slice){ (uint8_t *)proof.text, proof.length },
+                                               &changed, key),
+                      "%s", what);
+}
+
+#define EXPECT_OTHER(member, ...)                                                                           \
+        do {                                                                                                \
+                struct companion_request changed = full_request();                                          \
+                changed.member = __VA_ARGS__;                                                               \
+                expect_other(changed, #member);                                                             \
+        } while (0)
+
+Test(mac, covers_each_part_and_what_is_absent) {
+        EXPECT_OTHER(client_id, S("clienu"));
+        EXPECT_OTHER(username, (struct slice){ 0 });
+        EXPECT_OTHER(username, S(""));
+        EXPECT_OTHER(response_topic, S("answer"));
+        EXPECT_OTHER(response_topic, (struct slice){ 0 });
+        EXPECT_OTHER(correlation_data, S(""));
+        EXPECT_OTHER(correlation_data, (struct slice){ 0 });
+        EXPECT_OTHER(payload, S("payloae"));
+        EXPECT_OTHER(properties, no_digest);
+        EXPECT_OTHER(connection, 8);
+        EXPECT_OTHER(sequence, 43);
+}
+
+Test(mac, tells_where_one_part_ends_and_the_next_begins) {
+        struct companion_request a = full_request(), b = full_request();
+
+        a.client_id = S("ab");
+        a.username = S("c");
+        b.client_id = S("a");
+        b.username = S("bc");
+        cr_expect_str_neq(companion_proof(&a, key).text, companion_proof(&b, key).text);
+}
+
+Test(mac, of_another_key_is_another) {
+        struct companion_request request = full_request();
+        uint8_t other[COMPANION_KEY_SIZE] = { 0 };
+
+        cr_expect_str_neq(companion_proof(&request, key).text, companion_proof(&request, other).text);
+}
+
+static const char *const unreadable[] = {
+        "",
+        ":",
+        "1:2",
+        "1:2:",
+        "1:2:00000000000000000000000000000000 ",
+        "1:00000000000000000000000000000000",
+        "x:2:00000000000000000000000000000000",
+        "1:x:00000000000000000000000000000000",
+        "1:18446744073709551616:00000000000000000000000000000000",
+        ":00000000000000000000000000000000",
+};
+
+Test(mac, is_not_read_where_it_is_none) {
+        struct companion_request request = { 0 };
+
+        for (size_t i = 0; i < N_ROWS(unreadable); i++)
+                cr_expect_eq(companion_proof_read(slice_from_string(unreadable[i]), &request), -EINVAL, "%s",
+                             unreadable[i]);
+        cr_expect_eq(companion_proof_read(S("1:2:00000000000000000000000000000000"), &request), 0);
+        cr_expect_eq(request.connection, 1);
+        cr_expect_eq(request.sequence, 2);
+}
+
+Test(box, is_opened_with_its_key_alone) {
+        uint8_t box[5 + COMPANION_BOX_EXTRA], text[sizeof(box)], other[COMPANION_KEY_SIZE] = { 0 };
+        size_t length;
+
+        companion_box_seal(S("hello"), key, box);
+        cr_assert_eq(companion_box_open((struct slice){ box, sizeof(box) }, key, text, &length), 0);
+        cr_expect(slice_equal((struct slice){ text, length }, S("hello")));
+        cr_expect_eq(companion_box_open((struct slice){ box, sizeof(box) }, other, text, &length), -EBADMSG);
+        for (size_t n = 0; n < sizeof(box); n++)
+                cr_expect_eq(companion_box_open((struct slice){ box, n }, key, text, &length), -EBADMSG);
+        for (size_t n = 0; n < sizeof(box); n++) {
+                box[n] ^= 1;
+                cr_expect_eq(companion_box_open((struct slice){ box, sizeof(box) }, key, text, &length),
+                             -EBADMSG);
+                box[n] ^= 1;
+        }
+}
+
+Test(box, of_the_same_text_looks_different_each_time) {
+        uint8_t first[5 + COMPANION_BOX_EXTRA], second[sizeof(first)];
+
+        companion_box_seal(S("hello"), key, first);
+        companion_box_seal(S("hello"), key, second);
+        cr_expect_neq(memcmp(first, second, sizeof(first)), 0);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Protocol sections 1 and 2: the topics, and what may stand in a Response Topic. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "protocol/topics.h"
+#include "unit/support/table.h"
+
+#define S       SLICE_LITERAL
+#define SERVICE "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
+
+Test(topics, are_those_of_the_protocol) {
+        cr_expect_str_eq(TOPIC_INVOKE, SERVICE "/command/invoke");
+        cr_expect_str_eq(TOPIC_NOTIFY_PREFIX, "clients/" SERVICE);
+        cr_expect_eq(TOPIC_LENGTH_MAX, 65535);
+}
+
+static const struct {
+        const char *name;
+        struct slice client, key, topic;
+} notified[] = {
+        { "the page's example", S("client-id1"), S("SOMEKEY"),
+          S("clients/" SERVICE "/636C69656E742D696431/command/notify/534F4D454B4559") },
+        { "bytes of any value", S("a/+#"), S("\0\xFF\r\n"),
+          S("clients/" SERVICE "/612F2B23/command/notify/00FF0D0A") },
+        { "one byte each", S("c"), S("k"), S("clients/" SERVICE "/63/command/notify/6B") },
+};
+
+Test(notify_topic, spells_client_and_key_in_base16) {
+        for (size_t i = 0; i < N_ROWS(notified); i++) {
+                struct buf topic = { 0 };
+
+                topic_append_notify(&topic, notified[i].client, notified[i].key);
+                cr_expect(slice_equal(buf_slice(&topic), notified[i].topic), ROW(notified, i));
+                cr_expect_eq(topic_notify_length(notified[i].client.length, notified[i].key.length),
+                             topic.length, ROW(notified, i));
+                buf_deinit(&topic);
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice topic;
+        bool valid;
+} responses[] = {
+        { "the page's advice", S("clients/id/services/statestore/_any_/command/invoke/response"), true },
+        { "one level", S("answers"), true },
+        { "one byte", S("/"), true },
+        { "empty levels", S("//a//"), true },
+        { "UTF-8", S("antw\xC3\xB6rt/\xF0\x9F\x98\x80"), true },
+        { "blanks", S(" a b "), true },
+        { "a dollar further on", S("a/$SYS"), true },
+        { "below the invoke topic", S(SERVICE "/command/invoke/x"), true },
+        { "above the invoke topic", S(SERVICE "/command"), true },
+        { "the invoke topic in lower case",
+          S("statestore/v1/fa9ae35f-2f64-47cd-9bff-08e2b32a0fe8/command/invoke"), true },
+        { "a client's own", S("clients/statestore/x"), true },
+        { "all but the last byte of the prefix",
+          S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE"), true },
+        { "the prefix further on", S("x/clients/" SERVICE), true },
+
+        { "absent", { NULL, 0 }, false },
+        { "empty", S(""), false },
+        { "the invoke topic", S(SERVICE "/command/invoke"), false },
+        { "the forbidden prefix itself", S("clients/" SERVICE), false },
+        { "below the forbidden prefix", S("clients/" SERVICE "/63/command/notify/6B"), false },
+        { "what begins with it", S("clients/" SERVICE "x"), false },
+        { "a wildcard for one level", S("clients/+/response"), false },
+        { "a wildcard inside a level", S("clients/a+b"), false },
+        { "a wildcard for all", S("clients/#"), false },
+        { "a wildcard at the end of a level", S("clients/a#"), false },
+        { "NUL", S("clients/\0/response"), false },
+        { "NUL at the end", S("clients\0"), false },
+        { "not UTF-8", S("clients/\xFF"), false },
+        { "a surrogate", S("clients/\xED\xA0\x80"), false },
+        { "an overlong slash", S("clients\xC0\xAF"), false },
+        { "the broker's own", S("$SYS/broker"), false },
+        { "a shared subscription", S("$share/g/t"), false },
+};
+
+Test(response_topic, is_valid_unless_the_protocol_forbids_it) {
+        for (size_t i = 0; i < N_ROWS(responses); i++)
+                cr_expect_eq(topic_is_valid_response(responses[i].topic), responses[i].valid,
+                             ROW(responses, i));
+}
+
+Test(response_topic, may_be_as_long_as_mqtt_allows) {
+        static uint8_t text[TOPIC_LENGTH_MAX + 1];
+
+        memset(text, 'a', sizeof(text));
+        cr_expect(topic_is_valid_response((struct slice){ text, TOPIC_LENGTH_MAX }));
+        cr_expect(!topic_is_valid_response((struct slice){ text, TOPIC_LENGTH_MAX + 1 }));
+}
+
+static const struct {
+        const char *name;
+        struct slice topic, client;
+} clients[] = {
+        { "the raw id", S("clients/my-client/services/x"), S("my-client") },
+        { "what Go puts there, as it stands", S("clients/636C/x"), S("636C") },
+        { "nothing after the slash", S("clients/c/"), S("c") },
+        { "no level after the id", S("clients/c"), { NULL, 0 } },
+        { "an empty id", S("clients//x"), { NULL, 0 } },
+        { "no id", S("clients"), { NULL, 0 } },
+        { "another first level", S("client/c/x"), { NULL, 0 } },
+        { "a first level that goes on", S("clientsx/c/x"), { NULL, 0 } },
+        { "not the first level", S("/clients/c/x"), { NULL, 0 } },
+        { "upper case", S("Clients/c/x"), { NULL, 0 } },
+        { "absent", { NULL, 0 }, { NULL, 0 } },
+};
+
+Test(response_topic, names_its_client_on_its_second_level) {
+        for (size_t i = 0; i < N_ROWS(clients); i++) {
+                struct slice client = topic_response_client(clients[i].topic);
+
+                cr_expect(slice_equal(client, clients[i].client), ROW(clients, i));
+                cr_expect_eq(!client.data, !clients[i].client.data, ROW(clients, i));
+        }
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Both forms of a seed, and what is said of one that is neither. */
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "records/seed.h"
+#include "unit/support/table.h"
+
+#define S SLICE_LITERAL
+
+/* What a seed gives, as lines of the export format. */
+static const struct {
+        const char *name;
+        struct slice text, lines;
+} seeds[] = {
+        { "nothing", S(""), S("") },
+        { "blanks", S(" \r\n\n\t"), S("") },
+        { "a line", S("{\"key\":\"a\",\"value\":\"b\"}\n"), S("{\"key\":\"a\",\"value\":\"b\"}\n") },
+        { "no end of the last line", S("{\"key\":\"a\",\"value\":\"b\"}"),
+          S("{\"key\":\"a\",\"value\":\"b\"}\n") },
+        { "lines with empty ones between",
+          S("\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":\"4:5:m\"}\r\n \n"
+            "{\"key_base64\":\"/w==\",\"value\":\"\"}\n"),
+          S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":\"4:5:m\"}\n"
+            "{\"key_base64\":\"/w==\",\"value\":\"\"}\n") },
+
+        { "an empty list", S("[]"), S("") },
+        { "objects of nothing", S(" [ {}, {} ] \n"), S("") },
+        { "the published statestore.json",
+          S("[\n  {\n    \"factoryId\": \"factoryA\"\n  },\n  {\n"
+            "    \"machineId\": \"machineA\"\n  }\n]"),
+          S("{\"key\":\"factoryId\",\"value\":\"factoryA\"}\n"
+            "{\"key\":\"machineId\",\"value\":\"machineA\"}\n") },
+        { "several members", S("[{\"a\":\"1\",\"b\":\"2\"},{\"c\":\"3\"}]"),
+          S("{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n"
+            "{\"key\":\"c\",\"value\":\"3\"}\n") },
+        { "values that are no strings", S("[{\"a\":{\"x\": [1, 2.50]},\"b\":true,\"c\":7,\"d\":\"\"}]"),
+          S("{\"key\":\"a\",\"value\":\"{\\\"x\\\":[1,2.5]}\"}\n{\"key\":\"b\",\"value\":\"true\"}\n"
+            "{\"key\":\"c\",\"value\":\"7\"}\n{\"key\":\"d\",\"value\":\"\"}\n") },
+        { "a NUL in a value", S("[{\"a\":\"x\\u0000y\"}]"), S("{\"key\":\"a\",\"value\":\"x\\u0000y\"}\n") },
+        { "records in a list", S("[{\"key\":\"a\",\"value\":\"b\",\"deadline\":3},\n{\"c\":\"d\"}]"),
+          S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3}\n{\"key\":\"c\",\"value\":\"d\"}\n") },
+        { "a key that reads key", S("[{\"key\":\"a\"}]"), S("{\"key\":\"key\",\"value\":\"a\"}\n") },
+};
+
+static int read_all(struct seed *seed, struct buf *lines) {
+        CLEANUP(record_deinit) struct record record = { 0 };
+        int r;
+
+        while ((r = seed_next(seed, &record)) > 0)
+                record_write(&record, lines);
+        return r;
+}
+
+Test(seed, has_two_forms) {
+        for (size_t i = 0; i < N_ROWS(seeds); i++) {
+                CLEANUP(buf_deinit) struct buf lines = { 0 };
+                CLEANUP(seed_deinit) struct seed seed;
+
+                seed_init(&seed, "seed.json", seeds[i].text);
+                cr_assert_eq(read_all(&seed, &lines), 0, "row %zu: %s: %s", i, seeds[i].name, seed.fault);
+                cr_expect(slice_equal(buf_slice(&lines), seeds[i].lines), "row %zu: %s: %.*s", i,
+                          seeds[i].name, (int)lines.length, (const char *)lines.data);
+                cr_expect_eq(read_all(&seed, &lines), 0, ROW(seeds, i));
+        }
+}
+
+static const struct {
+        const char *name;
+        struct slice text;
+        const char *fault;
+} faults[] = {
+        { "text", S("\nhello"), "seed.json:2: it is not JSON" },
+        { "bytes", S("\xFF\x00"), "seed.json:1: it is not JSON" },
+        { "the second line", S("{\"key\":\"a\",\"value\":\"b\"}\n\n{\"key\":\"a\"}\n"),
+          "seed.json:3: \"value\" or \"value_base64\" was expected" },
+        { "two objects on a line", S("{\"key\":\"a\",\"value\":\"b\"}{\"key\":\"a\",\"value\":\"b\"}"),
+          "seed.json:1: it is not JSON" },
+        { "an object that is no list", S("{\"factoryId\":\"a\"}"),
+          "seed.json:1: \"key\" or \"key_base64\" was expected, not empty" },
+
+        { "a list that does not end", S("[{\"a\":\"b\"}\n"), "seed.json:2: ',' or ']' was expected" },
+        { "a list of nothing", S("["), "seed.json:1: a JSON object was expected, each key in it once" },
+        { "a comma behind the last", S("[{\"a\":\"b\"},\n]"),
+          "seed.json:2: a JSON object was expected, each key in it once" },
+        { "a fault within an object", S("[{\"a\":\"b\"},\n{\n\"c\":}]"),
+          "seed.json:3: a JSON object was expected, each key in it once" },
+        { "a key twice", S("[{\"a\":\"b\",\"a\":\"c\"}]"),
+          "seed.json:1: a JSON object was expected, each key in it once" },
+        { "a list in the list", S("[\n[]]"), "seed.json:2: a JSON object was expected" },
+        { "an empty key", S("[{},\n{\"\":\"b\"\n}]"), "seed.json:2: a key was expected, not empty" },
+        { "null", S("[{\"a\":\n null}]"),
+          "seed.json:1: null is no value: a string, an object, a list, a number, true or false was "
+          "expected" },
+        { "a record that is none", S("[{\"a\":\"b\"},\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":\"x\"}]"),
+          "seed.json:2: \"deadline\" is not a number of milliseconds" },
+        { "something behind the list", S("[]\n{}"), "seed.json:2: nothing was expected behind the list" },
+};
+
+Test(seed, says_in_which_line_what_was_expected) {
+        for (size_t i = 0; i < N_ROWS(faults); i++) {
+                CLEANUP(buf_deinit) struct buf lines = { 0 };
+                CLEANUP(seed_deinit) struct seed seed;
+
+                seed_init(&seed, "seed.json", faults[i].text);
+                cr_assert_eq(read_all(&seed, &lines), -EBADMSG, ROW(faults, i));
+                cr_expect_str_eq(seed.fault, faults[i].fault, ROW(faults, i));
+        }
+}
+
+Test(seed, says_why_a_file_cannot_be_read) {
+        CLEANUP(seed_deinit) struct seed seed;
+
+        cr_expect_eq(seed_open(&seed, "/nowhere/seed.json"), -ENOENT);
+        cr_expect_str_eq(seed.fault, "/nowhere/seed.json: No such file or directory");
+}
+
+Test(seed, of_objects_within_objects_without_end_is_refused) {
+        CLEANUP(buf_deinit) struct buf text = { 0 }, lines = { 0 };
+        CLEANUP(seed_deinit) struct seed seed;
+
+        for (size_t i = 0; i < 1000000; i++)
+                buf_append_string(&text, "[{\"a\":");
+        seed_init(&seed, "seed.json", buf_slice(&text));
+        cr_expect_eq(read_all(&seed, &lines), -EBADMSG);
+}

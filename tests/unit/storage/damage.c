@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit/storage/damage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "engine/outcome.h"
+#include "support/fault_vfs.h"
+
+#define NOTE "acknowledged"
+
+void damage_make_batch(struct disk *disk, int i) {
+        static char large[7000];
+        char key[32];
+
+        memset(large, 'a' + i, sizeof(large));
+        for (int j = 0; j < 12; j++) {
+                snprintf(key, sizeof(key), "sensors/%d/key-%d", j, (i * 7 + j * 3) % 60);
+                disk_set_as(disk, (struct setting){
+                                          .key = slice_from_string(key),
+                                          .value = S("what a value of some length looks like"),
+                                          .deadline_ns = j % 2 ? 0 : (5000 + i) * INT64_C(1000000),
+                                          .fence = { 5, 6, j % 3 ? (struct slice){ 0 } : S("node") },
+                                  });
+        }
+        disk_set(disk, S("large"), (struct slice){ (uint8_t *)large, sizeof(large) });
+        disk_watch(disk, (struct slice){ (uint8_t *)large, (size_t)i + 1 }, S("sensors"), 7);
+        for (uint32_t j = 0; j < 3; j++)
+                disk_answer(disk, ((uint32_t)i * 3 + j) % 20, OUTCOME_DONE, disk->clock,
+                            INT64_C(5000000000));
+}
+
+void damage_fill(struct disk *disk) {
+        char key[32];
+
+        for (int i = 0; i < 500; i++) {
+                snprintf(key, sizeof(key), "cold/%d", i);
+                disk_put(disk, key, "there are many of these, and they are never changed");
+        }
+        COMMIT(disk);
+}
+
+/* How much of the log belongs to the commits so far: frames behind are left from before, or are not there. */
+static size_t find_log_end(const struct disk *original) {
+        uint8_t *log;
+        size_t length = disk_read(original, DAMAGE_LOG, &log), end = DAMAGE_HEADER_LENGTH;
+
+        while (end + DAMAGE_FRAME_LENGTH <= length && memcmp(log + end + 8, log + 16, 8) == 0)
+                end += DAMAGE_FRAME_LENGTH;
+        free(log);
+        return end;
+}
+
+static void make_original(struct damage *damage) {
+        struct disk live;
+
+        disk_init(&live);
+        live.checkpoint_frames = 80;
+        live.n_departures = 3;
+        cr_assert_eq(disk_open(&live), 0);
+        damage_fill(&live);
+        for (int i = 0; i < 10; i++) {
+                damage_make_batch(&live, i);
+                COMMIT(&live);
+        }
+
+        for (int i = 0; i <= DAMAGE_N_LATEST; i++) {
+                if (i > 0) {
+                        damage_make_batch(&live, 12 + i);
+                        COMMIT(&live);
+                        disk_deinit(&damage->original);
+                }
+                content_copy(&damage->history[i], &live.committed);
+                disk_copy(&live, &damage->original);
+                damage->log_ends[i] = find_log_end(&damage->original);
+        }
+        disk_deinit(&live);
+}
+
+void damage_init(struct damage *damage) {
+        *damage = (struct damage){ 0 };
+        log_set_level(LOG_ERROR);
+        fault_vfs_register(); /* syncs are not what is tested here */
+        make_original(damage);
+        damage->database.length = disk_read(&damage->original, DAMAGE_DATABASE, &damage->database.bytes);
+        damage->log.length = disk_read(&damage->original, DAMAGE_LOG, &damage->log.bytes);
+        cr_assert_lt(damage->log_ends[DAMAGE_N_LATEST], damage->log.length,
+                     "nothing is left from an earlier use of the log");
+        cr_assert_gt(damage->log_ends[0], DAMAGE_HEADER_LENGTH);
+        disk_init_like(&damage->disk, &damage->original);
+        cr_assert_not_null(freopen("/dev/null", "w", stderr));
+}
+
+void damage_deinit(struct damage *damage) {
+        printf("%u refused, %u sound\n", damage->n_refused, damage->n_sound);
+        disk_deinit(&damage->disk);
+        disk_deinit(&damage->original);
+        for (size_t i = 0; i <= DAMAGE_N_LATEST; i++)
+                content_deinit(&damage->history[i]);
+        free(damage->database.bytes);
+        free(damage->log.bytes);
+}
+
+static void remove_if_there(const struct disk *disk, const char *name) {
+        if (disk_has(disk, name))
+                disk_unlink(disk, name);
+}
+
+void damage_place(struct damage *damage, size_t database_length, size_t log_length, bool with_note) {
+        uint8_t *note;
+        size_t length = disk_read(&damage->original, NOTE, &note);
+
+        disk_write(&damage->disk, DAMAGE_DATABASE, damage->database.bytes, database_length);
+        disk_write(&damage->disk, DAMAGE_LOG, damage->log.bytes, log_length);
+        remove_if_there(&damage->disk, DAMAGE_DATABASE "-shm");
+        remove_if_there(&damage->disk, NOTE);
+        if (with_note)
+                disk_write(&damage->disk, NOTE, note, length);
+        free(note);
+}
+
+void damage_place_all(struct damage *damage) {
+        damage_place(damage, damage->database.length, damage->log.length, true);
+}
+
+bool damage_examine(struct damage *damage, const char *what, size_t where) {
+        uint64_t before = disk_fingerprint(&damage->disk);
+        int r = disk_open(&damage->disk);
+
+        if (r == 0) {
+                cr_assert(content_equal(&damage->disk.loaded, &damage->history[DAMAGE_N_LATEST]),
+                          "%s %zu: wrong content", what, where);
+                damage->n_sound++;
+                return true;
+        }
+
+        cr_assert_eq(r, -EBADMSG, "%s %zu: %d", what, where, r);
+        cr_assert_eq(disk_fingerprint(&damage->disk), before, "%s %zu: refused and changed", what, where);
+        damage->n_refused++;
+        return false;
+}
+
+static void build_upon(struct damage *damage, const char *what, size_t where) {
+        struct disk *disk = &damage->disk;
+
+        content_copy(&disk->committed, &damage->history[DAMAGE_N_LATEST]);
+        content_copy(&disk->expected, &damage->history[DAMAGE_N_LATEST]);
+        for (int i = 0; i < 2; i++) {
+                damage_make_batch(disk, 16 + i);
+                disk_remove(disk, S("large"));
+                cr_assert_eq(disk_commit(disk), 0, "%s %zu", what, where);
+        }
+        disk_close(disk);
+        cr_assert_eq(disk_open(disk), 0, "%s %zu", what, where);
+        cr_assert(content_equal(&disk->loaded, &disk->committed), "%s %zu: not what was built", what, where);
+        disk_close(disk);
+}
+
+bool damage_try(struct damage *damage, const char *what, size_t where) {
+        if (!damage_examine(damage, what, where))
+                return false;
+        build_upon(damage, what, where);
+        return true;
+}

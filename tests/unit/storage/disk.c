@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "unit/storage/disk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "engine/outcome.h"
+#include "storage/sqlite/sqlite.h"
+#include "unit/support/secrets.h"
+
+#define ROOM_NEEDED (256 << 20)
+
+/* Loading */
+
+static int take_header(void *userdata, const struct storage_header *header) {
+        struct disk *disk = userdata;
+
+        disk->header = *header;
+        return 0;
+}
+
+static int take_entry(void *userdata, struct slice key, struct slice value, struct version version,
+                      int64_t deadline_ns, const struct hlc *fence) {
+        struct disk *disk = userdata;
+        struct setting setting = {
+                .key = key,
+                .value = value,
+                .deadline_ns = deadline_ns == STORE_NEVER ? 0 : deadline_ns,
+                .fence = fence ? *fence : (struct hlc){ 0 },
+        };
+
+        content_put_entry(&disk->loaded, &setting, version);
+        return 0;
+}
+
+static int take_registration(void *userdata, struct slice client, struct slice user, struct slice key,
+                             uint64_t connection) {
+        struct disk *disk = userdata;
+
+        content_put_registration(&disk->loaded, client, key, &user, connection);
+        return 0;
+}
+
+static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
+                       struct remembered_answer answer, int64_t deadline_ns) {
+        struct disk *disk = userdata;
+
+        content_put_answer(&disk->loaded, slot, digest, answer, deadline_ns);
+        return 0;
+}
+
+static void take_progress(void *userdata, uint64_t n_rows) {
+        struct disk *disk = userdata;
+
+        disk->n_progress = n_rows;
+}
+
+int disk_open(struct disk *disk) {
+        struct storage_sink sink = {
+                .header = take_header,
+                .entry = take_entry,
+                .registration = take_registration,
+                .answer = take_answer,
+                .progress = take_progress,
+                .userdata = disk,
+        };
+        int r;
+
+        cr_assert_null(disk->storage);
+        content_reset(&disk->loaded);
+        disk->header = (struct storage_header){ 0 };
+        r = disk->checkpoint_frames
+                    ? sqlite_storage_open(&disk->storage, disk->directory, disk->checkpoint_frames)
+                    : storage_sqlite_open(&disk->storage, disk->directory);
+        if (r < 0) {
+                disk->storage = NULL;
+                return r;
+        }
+
+        r = storage_load(disk->storage, &sink, disk->now);
+        if (r < 0)
+                disk_close(disk);
+        return r;
+}
+
+void disk_close(struct disk *disk) {
+        disk->storage = storage_close(disk->storage);
+}
+
+static void show(const char *name, const struct content *content) {
+        fprintf(stderr, "%s:\n", name);
+        for (size_t i = 0; i < content->n_lines; i++)
+                fprintf(stderr, "  %s = %s\n", content->lines[i].name, content->lines[i].text);
+}
+
+/* Which of the two it holds. */
+static const struct content *identify(const struct disk *disk, const struct content *one,
+                                      const struct content *other) {
+        if (content_equal(&disk->loaded, one))
+                return one;
+        if (other && content_equal(&disk->loaded, other))
+                return other;
+
+        show("expected", one);
+        if (other)
+                show("or", other);
+        show("found", &disk->loaded);
+        return NULL;
+}
+
+void disk_check(struct disk *disk) {
+        cr_assert_eq(disk_open(disk), 0);
+        cr_assert_not_null(identify(disk, &disk->committed, NULL), "%s does not hold what it should",
+                           disk->directory);
+}
+
+void disk_check_like(struct disk *disk, const struct disk *other, bool is_uncertain) {
+        const struct content *content;
+
+        cr_assert_eq(disk_open(disk), 0);
+        content = identify(disk, &other->committed, is_uncertain ? &other->uncertain : NULL);
+        cr_assert_not_null(content, "%s does not hold what it should", disk->directory);
+
+        content_copy(&disk->committed, content);
+        content_copy(&disk->expected, content);
+        disk_put(disk, "further", "value");
+        COMMIT(disk);
+        disk_close(disk);
+        disk_check(disk);
+}
+
+/* The directory */
+
+/* In memory where there is room: what is tested here is not how long a disk takes. */
+static const char *parent_directory(void) {
+        struct statvfs status;
+
+        return statvfs("/dev/shm", &status) == 0 && access("/dev/shm", W_OK) == 0 &&
+                               status.f_bavail * status.f_frsize > ROOM_NEEDED
+                       ? "/dev/shm"
+                       : "/tmp";
+}
+
+void disk_init(struct disk *disk) {
+        *disk = (struct disk){
+                .now = { .wall_ms = DISK_WALL_MS, .mono_ns = INT64_C(1000000000) },
+                .clock = { DISK_WALL_MS, 0 },
+        };
+        snprintf(disk->directory, sizeof(disk->directory), "%s/statestored-test-XXXXXX", parent_directory());
+        cr_assert_not_null(mkdtemp(disk->directory));
+        watch_init(&disk->watch, HASH_KEY(1));
+}
+
+void disk_init_like(struct disk *disk, const struct disk *original) {
+        disk_init(disk);
+        disk->now = original->now;
+        disk->clock = original->clock;
+        disk->n_departures = original->n_departures;
+        disk->checkpoint_frames = original->checkpoint_frames;
+        content_copy(&disk->committed, &original->committed);
+        content_copy(&disk->expected, &original->committed);
+}
+
+static void reset_batch(struct disk *disk) {
+        for (size_t i = 0; i < disk->n_rows; i++) {
+                struct row *row = &disk->rows[i];
+
+                if (row->type == ROW_ENTRY) {
+                        entry_unref(row->entry.before);
+                        entry_unref(row->entry.after);
+                } else if (row->type == ROW_REGISTRATION) {
+                        registration_unref(row->registration.registration);
+                }
+        }
+        disk->n_rows = 0;
+}
+
+void disk_deinit(struct disk *disk) {
+        struct dirent *name;
+        DIR *names;
+
+        disk_close(disk);
+        reset_batch(disk);
+        watch_deinit(&disk->watch);
+        content_deinit(&disk->committed);
+        content_deinit(&disk->expected);
+        content_deinit(&disk->uncertain);
+        content_deinit(&disk->loaded);
+
+        names = opendir(disk->directory);
+        while (names && (name = readdir(names)))
+                if (name->d_name[0] != '.')
+                        unlinkat(dirfd(names), name->d_name, 0);
+        if (names)
+                closedir(names);
+        rmdir(disk->directory);
+}
+
+void disk_copy(struct disk *disk, struct disk *copy) {
+        static const char *const names[] = { "statestored.db", "statestored.db-wal", "acknowledged" };
+
+        disk_init_like(copy, disk);
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+                uint8_t *bytes;
+                size_t length = disk_read(disk, names[i], &bytes);
+
+                if (bytes)
+                        disk_write(copy, names[i], bytes, length);
+                free(bytes);
+        }
+}
+
+/* Batches */
+
+static struct row *add_row(struct disk *disk, enum row_type type) {
+        struct row *row = &disk->rows[disk->n_rows];
+
+        cr_assert_lt(disk->n_rows, DISK_ROWS_MAX);
+        disk->n_rows++;
+        *row = (struct row){ .type = type };
+        return row;
+}
+
+/* An entry as the engine would have it: what is not looked at is made up. */
+static struct entry *stand_in(struct slice key) {
+        struct entry *entry;
+
+        cr_assert_eq(entry_new(&entry, key, S("before"), (struct version){ 1, 1 }, NULL), 0);
+        entry->is_persistent = true;
+        return entry;
+}
+
+void disk_set_as(struct disk *disk, struct setting setting) {
+        struct row *row = add_row(disk, ROW_ENTRY);
+        struct entry *entry;
+
+        disk->clock.counter++;
+        cr_assert_eq(entry_new(&entry, setting.key, setting.value, disk->clock,
+                               setting.fence.node.data ? &setting.fence : NULL),
+                     0);
+        entry->is_persistent = !setting.is_transient;
+        row->entry.before = content_has_entry(&disk->expected, setting.key) ? stand_in(setting.key) : NULL;
+        row->entry.before_deadline_ns = STORE_NEVER;
+        row->entry.after = entry;
+        row->entry.after_deadline_ns = setting.deadline_ns ? setting.deadline_ns : STORE_NEVER;
+
+        if (!setting.fence.node.data)
+                setting.fence = (struct hlc){ 0 };
+        if (setting.is_transient)
+                content_remove_entry(&disk->expected, setting.key);
+        else
+                content_put_entry(&disk->expected, &setting, disk->clock);
+}
+
+void disk_set(struct disk *disk, struct slice key, struct slice value) {
+        disk_set_as(disk, (struct setting){ .key = key, .value = value });
+}
+
+void disk_put(struct disk *disk, const char *key, const char *value) {
+        disk_set(disk, slice_from_string(key), slice_from_string(value));
+}
+
+void disk_remove(struct disk *disk, struct slice key) {
+        struct row *row = add_row(disk, ROW_ENTRY);
+
+        row->entry.before = stand_in(key);
+        content_remove_entry(&disk->expected, key);
+}
+
+void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection) {
+        struct row *row = add_row(disk, ROW_REGISTRATION);
+        struct slice user = connection ? client : (struct slice){ 0 };
+
+        if (!watch_find(&disk->watch, client, key))
+                cr_assert_eq(watch_add_of_user(&disk->watch, client, user, key, connection), 0);
+        row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
+        row->registration.is_added = true;
+        content_put_registration(&disk->expected, client, key, &user, connection);
+}
+
+void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
+        struct row *row = add_row(disk, ROW_REGISTRATION);
+
+        row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
+        watch_remove(&disk->watch, row->registration.registration);
+        content_put_registration(&disk->expected, client, key, NULL, 0);
+}
+
+void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
+                 int64_t deadline_ns) {
+        struct row *row = add_row(disk, ROW_ANSWER);
+
+        row->answer.slot = slot;
+        row->answer.answer = (struct remembered_answer){
+                .version_wall_ms = version.wall_ms,
+                .version_counter = version.counter,
+                .outcome = (uint16_t)outcome,
+                .has_version = version.wall_ms != 0,
+        };
+        row->answer.deadline_ns = deadline_ns;
+        memcpy(row->answer.digest.bytes, &slot, sizeof(slot));
+        memcpy(row->answer.digest.bytes + 8, &version, 8);
+        content_put_answer(&disk->expected, slot, &row->answer.digest, row->answer.answer, deadline_ns);
+}
+
+int disk_commit(struct disk *disk) {
+        struct storage_batch batch = {
+                .rows = disk->rows,
+                .n_rows = disk->n_rows,
+                .clock = disk->clock,
+                .n_departures = disk->n_departures,
+                .now = disk->now,
+        };
+        int r = storage_commit(disk->storage, &batch);
+
+        reset_batch(disk);
+        if (r == -ESTALE)
+                content_copy(&disk->uncertain, &disk->expected);
+        if (r == 0)
+                content_copy(&disk->committed, &disk->expected);
+        else
+                content_copy(&disk->expected, &disk->committed);
+        return r;
+}

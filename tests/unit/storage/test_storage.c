@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What was committed is what is loaded, whatever it consists of. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/outcome.h"
+#include "storage/sqlite/checksum.h"
+#include "storage/sqlite/meta.h"
+#include "unit/storage/disk.h"
+#include "unit/support/table.h"
+
+#define MS INT64_C(1000000)
+
+static struct disk disk;
+
+static void setup(void) {
+        disk_init(&disk);
+        cr_assert_eq(disk_open(&disk), 0);
+}
+
+static void teardown(void) {
+        disk_deinit(&disk);
+}
+
+TestSuite(storage, .init = setup, .fini = teardown);
+
+/* Closes it and opens it again, and then what is left of a process that was killed. */
+static void check(void) {
+        struct disk killed;
+
+        disk_copy(&disk, &killed);
+        disk_check(&killed);
+        disk_deinit(&killed);
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage, begins_empty_with_a_digest_key_and_an_instance_id_that_stay) {
+        struct storage_header first = disk.header;
+
+        cr_expect_eq(disk.loaded.n_lines, 0);
+        cr_expect_neq(memcmp(&first.digest_key, &(struct hash_key){ 0 }, sizeof(struct hash_key)), 0);
+        cr_expect_eq(strlen(first.instance_id), sizeof(first.instance_id) - 1);
+        cr_expect_eq(first.clock.wall_ms, 0);
+        check();
+        cr_expect_eq(memcmp(&disk.header.digest_key, &first.digest_key, sizeof(struct hash_key)), 0);
+        cr_expect_str_eq(disk.header.instance_id, first.instance_id);
+}
+
+Test(storage, has_another_digest_key_and_instance_id_elsewhere) {
+        struct disk other;
+
+        disk_init(&other);
+        cr_assert_eq(disk_open(&other), 0);
+        cr_expect_neq(memcmp(&other.header.digest_key, &disk.header.digest_key, sizeof(struct hash_key)), 0);
+        cr_expect_str_neq(other.header.instance_id, disk.header.instance_id);
+        disk_deinit(&other);
+}
+
+static const struct {
+        const char *name;
+        struct setting setting;
+} settings[] = {
+        { "text", { .key = S("key"), .value = S("value") } },
+        { "an empty value", { .key = S("key"), .value = S("") } },
+        { "text beyond ASCII", { .key = S("sch\xC3\xBCssel"), .value = S("\xF0\x9F\x98\x80") } },
+        { "not UTF-8", { .key = S("\xFF\xFE"), .value = S("\x80") } },
+        { "NUL", { .key = S("a\0b"), .value = S("\0") } },
+        { "what SQL would trip over", { .key = S("'; DROP TABLE entries; --"), .value = S("\"'`\\%_") } },
+        { "a number's text", { .key = S("1"), .value = S("1.0") } },
+        { "a deadline", { .key = S("key"), .value = S("value"), .deadline_ns = 1234567 * MS } },
+        { "a deadline that has passed", { .key = S("key"), .value = S("value"), .deadline_ns = 999 * MS } },
+        { "a token",
+          { .key = S("key"), .value = S("value"), .fence = { 1696374425000, 7, S("client-1") } } },
+        { "the largest token",
+          { .key = S("key"), .value = S("value"), .fence = { INT64_MAX, UINT64_MAX, S("\xC3\xBC\x01") } } },
+        { "the smallest token", { .key = S("key"), .value = S("value"), .fence = { 0, 0, S("n") } } },
+        { "a token of a node with NUL",
+          { .key = S("key"), .value = S("value"), .fence = { 5, 5, S("a\0b") } } },
+        { "all of it",
+          { .key = S("\0"), .value = S("\0\0"), .deadline_ns = 5000 * MS, .fence = { 5, 5, S("n") } } },
+};
+
+Test(storage, keeps_entries_as_they_are) {
+        for (size_t i = 0; i < N_ROWS(settings); i++) {
+                struct disk one;
+
+                disk_init(&one);
+                cr_assert_eq(disk_open(&one), 0, ROW(settings, i));
+                disk_set_as(&one, settings[i].setting);
+                COMMIT(&one);
+                disk_close(&one);
+                cr_assert_eq(disk_open(&one), 0, ROW(settings, i));
+                cr_expect(content_equal(&one.loaded, &one.committed), ROW(settings, i));
+                disk_deinit(&one);
+        }
+}
+
+Test(storage, tells_text_from_the_same_bytes_with_nul) {
+        disk_put(&disk, "a", "text");
+        disk_set(&disk, S("a\0"), S("blob"));
+        disk_set(&disk, S(""), S("no engine would, but it is a key like any other"));
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 3);
+        check();
+}
+
+Test(storage, keeps_large_values) {
+        size_t length = 5 << 20;
+        uint8_t *bytes = malloc(length);
+
+        for (size_t i = 0; i < length; i++)
+                bytes[i] = (uint8_t)(i * 7 + i / 251);
+        disk_set(&disk, S("binary"), (struct slice){ bytes, length });
+        memset(bytes, 'x', length);
+        disk_set(&disk, S("text"), (struct slice){ bytes, length });
+        disk_set(&disk, (struct slice){ bytes, 65000 }, S("a long key"));
+        COMMIT(&disk);
+        check();
+
+        disk_put(&disk, "text", "short again");
+        COMMIT(&disk);
+        check();
+        free(bytes);
+}
+
+Test(storage, takes_of_two_changes_of_a_key_the_later_one) {
+        disk_put(&disk, "k", "one");
+        disk_put(&disk, "k", "two");
+        disk_put(&disk, "gone", "v");
+        disk_remove(&disk, S("gone"));
+        disk_put(&disk, "back", "one");
+        disk_remove(&disk, S("back"));
+        disk_put(&disk, "back", "two");
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 2);
+        check();
+
+        disk_remove(&disk, S("k"));
+        disk_put(&disk, "k", "three");
+        disk_put(&disk, "back", "three");
+        disk_remove(&disk, S("back"));
+        COMMIT(&disk);
+        check();
+}
+
+Test(storage, does_not_keep_what_is_not_persistent) {
+        disk_put(&disk, "kept", "v");
+        disk_put(&disk, "was", "v");
+        disk_set_as(&disk, (struct setting){ .key = S("never"), .value = S("v"), .is_transient = true });
+        COMMIT(&disk);
+        disk_set_as(&disk, (struct setting){ .key = S("was"), .value = S("w"), .is_transient = true });
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 1);
+        check();
+
+        disk_put(&disk, "was", "kept again");
+        COMMIT(&disk);
+        check();
+}
+
+Test(storage, removes_what_has_no_trace) {
+        disk_remove(&disk, S("never was"));
+        COMMIT(&disk);
+        check();
+}
+
+Test(storage, keeps_registrations) {
+        disk_watch(&disk, S("c"), S("k"), 0);
+        disk_watch(&disk, S("c"), S("l"), 7);
+        disk_watch(&disk, S("d"), S("k"), UINT64_MAX);
+        disk_watch(&disk, S("\xFF"), S("\0"), 1);
+        COMMIT(&disk);
+        check();
+
+        disk_unwatch(&disk, S("c"), S("k"));
+        disk_unwatch(&disk, S("\xFF"), S("\0"));
+        disk_unwatch(&disk, S("c"), S("l"));
+        disk_watch(&disk, S("c"), S("l"), 8);
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 2);
+        check();
+}
+
+Test(storage, keeps_answers_in_their_slots) {
+        disk_answer(&disk, 0, OUTCOME_DONE, disk.clock, 5000 * MS);
+        disk_answer(&disk, UINT32_MAX, OUTCOME_NOTHING, (struct version){ 0 }, 6000 * MS);
+        disk_answer(&disk, 7, OUTCOME_DELETED, (struct version){ 1, INT32_MAX }, 7000 * MS);
+        COMMIT(&disk);
+        check();
+
+        disk_answer(&disk, 7, OUTCOME_CONDITION_NOT_MET, disk.clock, 8000 * MS);
+        disk_answer(&disk, 0, OUTCOME_DONE, disk.clock, 8000 * MS);
+        disk_answer(&disk, 0, OUTCOME_DELETED, disk.clock, 9000 * MS);
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 3);
+        check();
+}
+
+Test(storage, keeps_every_outcome) {
+        for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
+                disk_answer(&disk, outcome, outcome, disk.clock, 5000 * MS);
+        COMMIT(&disk);
+        check();
+}
+
+Test(storage, forgets_answers_whose_time_has_passed) {
+        disk_answer(&disk, 1, OUTCOME_DONE, disk.clock, 1500 * MS);
+        disk_answer(&disk, 2, OUTCOME_DONE, disk.clock, 1501 * MS);
+        COMMIT(&disk);
+        disk_close(&disk);
+
+        disk.now.mono_ns += 500 * MS;
+        disk.now.wall_ms += 500;
+        cr_assert_eq(disk_open(&disk), 0);
+        cr_expect_eq(disk.loaded.n_lines, 1);
+        cr_expect_str_eq(disk.loaded.lines[0].name, "answer 00000002");
+}
+
+Test(storage, keeps_the_clock_and_who_has_left) {
+        disk.clock = (struct version){ DISK_WALL_MS + 60000, 12345 };
+        disk.n_departures = 17;
+        COMMIT(&disk);
+        check();
+        cr_expect_eq(disk.header.clock.wall_ms, DISK_WALL_MS + 60000);
+        cr_expect_eq(disk.header.clock.counter, 12345);
+        cr_expect_eq(disk.header.n_departures, 17);
+}
+
+Test(storage, keeps_many_batches_of_many_rows) {
+        char key[16], value[64];
+
+        for (int i = 0; i < 100; i++) {
+                for (int j = 0; j < 30; j++) {
+                        snprintf(key, sizeof(key), "key-%d", (i * 31 + j * 17) % 500);
+                        snprintf(value, sizeof(value), "value of batch %d, row %d", i, j);
+                        if (j % 7 == 6)
+                                disk_remove(&disk, slice_from_string(key));
+                        else
+                                disk_put(&disk, key, value);
+                }
+                disk_answer(&disk, (uint32_t)i % 40, OUTCOME_DONE, disk.clock, 5000 * MS);
+                COMMIT(&disk);
+        }
+        check();
+}
+
+Test(storage, makes_a_directory_for_itself_alone) {
+        char path[80];
+        struct stat status;
+
+        disk_close(&disk);
+        snprintf(path, sizeof(path), "%s/statestored.db", disk.directory);
+        cr_assert_eq(stat(path, &status), 0);
+        cr_expect_eq(status.st_mode & 0777, 0600);
+
+        snprintf(path, sizeof(path), "%s/new", disk.directory);
+        cr_assert_eq(storage_sqlite_open(&disk.storage, path), 0);
+        cr_assert_eq(stat(path, &status), 0);
+        cr_expect_eq(status.st_mode & 0777, 0700);
+        disk_close(&disk);
+        cr_assert_eq(chdir(path), 0);
+        cr_assert_eq(unlink("statestored.db") | unlink("lock"), 0);
+        cr_assert_eq(rmdir(path), 0);
+}
+
+Test(storage, opens_in_a_directory_whatever_its_name) {
+        char path[128];
+
+        disk_close(&disk);
+        snprintf(path, sizeof(path), "/%s/100%% \xC3\xBC?mode=ro#x", disk.directory);
+        for (int i = 0; i < 2; i++) {
+                cr_assert_eq(storage_sqlite_open(&disk.storage, path), 0);
+                disk_close(&disk);
+        }
+        cr_assert_eq(chdir(path), 0);
+        cr_assert_eq(unlink("statestored.db") | unlink("lock"), 0);
+        cr_assert_eq(rmdir(path), 0);
+}
+
+Test(storage, says_how_far_it_is_with_loading) {
+        static struct row rows[1000];
+        struct storage_batch batch = { .rows = rows, .n_rows = N_ROWS(rows), .now = disk.now };
+
+        for (uint32_t i = 0; i < 250; i++) {
+                for (uint32_t j = 0; j < N_ROWS(rows); j++)
+                        rows[j] = (struct row){ .type = ROW_ANSWER,
+                                                .answer = { .slot = i * 1000 + j, .deadline_ns = 1 } };
+                cr_assert_eq(storage_commit(disk.storage, &batch), 0);
+        }
+        disk_close(&disk);
+        cr_assert_eq(disk_open(&disk), 0);
+        cr_expect_eq(disk.n_progress, 200000);
+}
+
+Test(outcome_names, are_there_for_every_outcome_and_differ) {
+        for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++) {
+                enum outcome read = N_OUTCOMES;
+
+                cr_assert_eq(outcome_from_name(slice_from_string(outcome_name(outcome)), &read), 0);
+                cr_expect_eq(read, outcome);
+        }
+}
+
+Test(outcome_names, are_not_just_anything) {
+        enum outcome outcome;
+
+        cr_expect_eq(outcome_from_name(S(""), &outcome), -EINVAL);
+        cr_expect_eq(outcome_from_name(S("done "), &outcome), -EINVAL);
+        cr_expect_eq(outcome_from_name(S("DONE"), &outcome), -EINVAL);
+}
+
+Test(memory, keeps_nothing_and_needs_no_thread) {
+        struct storage_batch batch = { 0 };
+        struct storage *storage;
+
+        cr_assert_eq(storage_memory_new(&storage), 0);
+        cr_expect(storage->operations->is_immediate);
+        cr_expect_eq(storage_commit(storage, &batch), 0);
+        cr_expect_not(storage_needs_commit(storage, (struct now){ INT64_MAX, 0 }));
+        cr_expect_null(storage_close(storage));
+        cr_expect_null(storage_close(NULL));
+}
+
+#define EARLIER_SEED 0xab
+
+/* The checksum of meta when it had a seed, and neither a digest key nor a persistence. */
+static int64_t earlier_checksum(const struct kept_meta *meta) {
+        const uint64_t numbers[] = {
+                EARLIER_SEED,
+                (uint64_t)meta->header.clock.wall_ms,
+                meta->header.clock.counter,
+                meta->header.n_departures,
+                (uint64_t)meta->reading_ms,
+                (uint64_t)meta->shift_ms,
+                meta->n_commits,
+                meta->rows_checksum,
+        };
+        uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
+
+        checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
+        return (int64_t)checksum_add_numbers(checksum, numbers, N_ROWS(numbers));
+}
+
+Test(storage, of_an_earlier_version_is_loaded_and_may_have_lost_any_key) {
+        char path[96], sql[128];
+        struct kept_meta meta;
+        sqlite3 *db;
+
+        disk_put(&disk, "k", "v");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+        cr_expect_eq(disk.header.persistence, PERSISTENCE_ALL);
+        disk_close(&disk);
+
+        snprintf(path, sizeof(path), "%s/statestored.db", disk.directory);
+        cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+        cr_assert_eq(kept_meta_read(db, &meta), SQLITE_OK);
+        sqlite3_close(db);
+        snprintf(sql, sizeof(sql), "UPDATE meta SET value = %" PRId64 " WHERE name = 'checksum'",
+                 earlier_checksum(&meta));
+        disk_sql(&disk, "DELETE FROM meta WHERE name IN ('persistence', 'digest_key');"
+                        "INSERT INTO meta (name, value) VALUES ('seed', '00000000000000ab')");
+        disk_sql(&disk, sql);
+        disk_check(&disk);
+        cr_expect_eq(disk.header.persistence, PERSISTENCE_UNKNOWN);
+}
+
+Test(storage, that_lost_its_note_of_what_was_acknowledged_has_another_instance_id) {
+        char instance_id[sizeof(disk.header.instance_id)];
+
+        disk_put(&disk, "k", "v");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+        memcpy(instance_id, disk.header.instance_id, sizeof(instance_id));
+        disk_close(&disk);
+        disk_check(&disk);
+        cr_expect_str_eq(disk.header.instance_id, instance_id);
+
+        disk_close(&disk);
+        disk_unlink(&disk, "acknowledged");
+        disk_check(&disk);
+        cr_expect_str_neq(disk.header.instance_id, instance_id);
+}

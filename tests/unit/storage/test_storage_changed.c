@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Rows that somebody has changed with SQLite itself: this is found. */
+
+#include "unit/storage/damage.h"
+#include "unit/support/table.h"
+
+static struct damage damage;
+
+static void setup(void) {
+        damage_init(&damage);
+}
+
+static void teardown(void) {
+        damage_deinit(&damage);
+}
+
+TestSuite(storage_changed, .init = setup, .fini = teardown, .timeout = 3600);
+
+static const char *const changes[] = {
+        "UPDATE entries SET value = 'another' WHERE key = 'large'",
+        "UPDATE entries SET value = CAST(value AS BLOB) WHERE key = 'large'",
+        "UPDATE entries SET version_counter = version_counter + 1 WHERE key = 'large'",
+        "UPDATE entries SET version_counter = version_counter + (1 << 32) WHERE key = 'large'",
+        "UPDATE entries SET version_wall_ms = version_wall_ms + 1 WHERE key = 'large'",
+        "UPDATE entries SET expires_at_ms = 0 WHERE key = 'large'",
+        "UPDATE entries SET fence = NULL WHERE fence IS NOT NULL",
+        "UPDATE entries SET fence = '000000000000005:00006:other' WHERE fence IS NOT NULL",
+        "UPDATE entries SET fence = '000000000000005:00006:node' WHERE key = 'large'",
+        "UPDATE entries SET checksum = checksum + 1 WHERE key = 'large'",
+        "UPDATE entries SET key = 'larger' WHERE key = 'large'",
+        "DELETE FROM entries WHERE key = 'large'",
+        "INSERT INTO entries VALUES ('more', '', 0, 0, NULL, NULL, 0)",
+        "DELETE FROM registrations WHERE client = 'a'",
+        "UPDATE registrations SET connection = 8 WHERE client = 'a'",
+        "UPDATE registrations SET user = 'b' WHERE client = 'a'",
+        "UPDATE registrations SET user = CAST(user AS BLOB) WHERE client = 'a'",
+        "UPDATE registrations SET client = CAST(client AS BLOB) WHERE client = 'a'",
+        "UPDATE answers SET outcome = 'deleted' WHERE slot = 3",
+        "UPDATE answers SET outcome = 'never heard of' WHERE slot = 3",
+        "UPDATE answers SET has_version = 0 WHERE slot = 3",
+        "UPDATE answers SET version_wall_ms = 0 WHERE slot = 3",
+        "UPDATE answers SET version_counter = version_counter + 1 WHERE slot = 3",
+        "UPDATE answers SET forget_at_ms = forget_at_ms + 1 WHERE slot = 3",
+        "UPDATE answers SET digest = zeroblob(16) WHERE slot = 3",
+        "UPDATE answers SET digest = zeroblob(15) WHERE slot = 3",
+        "UPDATE answers SET slot = 300 WHERE slot = 3",
+        "UPDATE answers SET slot = 3 + (1 << 32) WHERE slot = 3",
+        "DELETE FROM answers WHERE slot = 3",
+        "UPDATE meta SET value = randomblob(16) WHERE name = 'digest_key'",
+        "UPDATE meta SET value = zeroblob(15) WHERE name = 'digest_key'",
+        "UPDATE meta SET name = 'seed' WHERE name = 'digest_key'",
+        "UPDATE meta SET value = '0123456789abcdef0123456789abcdef' WHERE name = 'instance_id'",
+        "UPDATE meta SET value = value || '0' WHERE name = 'instance_id'",
+        "UPDATE meta SET value = value - 1 WHERE name = 'clock_wall_ms'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'clock_counter'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'departures'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'saved_at_ms'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'wall_shift_ms'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'commits'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'rows_checksum'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'checksum'",
+        "UPDATE meta SET value = value + 1 WHERE name = 'persistence'",
+        "DELETE FROM meta WHERE name = 'persistence'",
+        "DELETE FROM meta WHERE name = 'departures'",
+        "DELETE FROM meta",
+};
+
+Test(storage_changed, by_hand_is_found) {
+        for (size_t i = 0; i < N_ROWS(changes); i++) {
+                damage_place_all(&damage);
+                disk_sql(&damage.disk, changes[i]);
+                cr_expect_not(damage_examine(&damage, changes[i], i));
+                disk_close(&damage.disk);
+        }
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Bits that are flipped, sectors that are lost: they are found, or they do no harm. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/storage/damage.h"
+
+#define N_FLIPS       800 /* in either file */
+#define SECTOR_LENGTH 512
+
+static struct damage damage;
+
+static void setup(void) {
+        damage_init(&damage);
+}
+
+static void teardown(void) {
+        damage_deinit(&damage);
+}
+
+TestSuite(storage_damage, .init = setup, .fini = teardown, .timeout = 3600);
+
+static void flip(struct damage_file *file, size_t bit) {
+        uint8_t *byte = &file->bytes[bit / 8];
+
+        *byte ^= (uint8_t)(1 << bit % 8);
+        damage_place_all(&damage);
+        damage_try(&damage, "bit", bit);
+        *byte ^= (uint8_t)(1 << bit % 8);
+}
+
+Test(storage_damage, is_not_seen_where_there_is_none) {
+        damage_place_all(&damage);
+        cr_assert(damage_try(&damage, "nothing", 0));
+}
+
+Test(storage_damage, of_any_bit_of_the_databases_header_is_found_or_harmless) {
+        for (size_t bit = 0; bit < 8 * 100; bit++)
+                flip(&damage.database, bit);
+        cr_expect_gt(damage.n_refused, 100);
+}
+
+Test(storage_damage, of_any_bit_of_the_database_is_found_or_harmless) {
+        srand(1);
+        for (int i = 0; i < N_FLIPS; i++)
+                flip(&damage.database, (size_t)rand() % (8 * damage.database.length));
+        cr_expect_gt(damage.n_refused, N_FLIPS / 10);
+}
+
+Test(storage_damage, of_any_bit_of_the_logs_first_headers_is_found_or_harmless) {
+        for (size_t bit = 0; bit < 8 * (DAMAGE_HEADER_LENGTH + 24); bit++)
+                flip(&damage.log, bit);
+        cr_expect_gt(damage.n_refused, 100);
+}
+
+Test(storage_damage, of_any_bit_of_the_log_is_found_or_harmless) {
+        srand(2);
+        for (int i = 0; i < N_FLIPS; i++)
+                flip(&damage.log, (size_t)rand() % (8 * damage.log.length));
+        cr_expect_gt(damage.n_refused, N_FLIPS / 10);
+}
+
+/* As after a power cut, which may leave an old note, or none: then the last commit is all that may be taken for torn. */
+Test(storage_damage, of_the_log_is_found_without_the_note_unless_it_is_in_the_last_commit) {
+        unsigned int n_older = 0;
+
+        srand(3);
+        for (int i = 0; i < N_FLIPS; i++) {
+                size_t bit = (size_t)rand() % (8 * damage.log.length);
+                int r;
+
+                damage.log.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+                damage_place(&damage, damage.database.length, damage.log.length, false);
+                r = disk_open(&damage.disk);
+                if (r == 0 && !content_equal(&damage.disk.loaded, &damage.history[DAMAGE_N_LATEST])) {
+                        cr_assert(content_equal(&damage.disk.loaded, &damage.history[DAMAGE_N_LATEST - 1]),
+                                  "bit %zu", bit);
+                        cr_assert_geq(bit / 8, damage.log_ends[DAMAGE_N_LATEST - 1], "bit %zu", bit);
+                        cr_assert_lt(bit / 8, damage.log_ends[DAMAGE_N_LATEST], "bit %zu", bit);
+                        n_older++;
+                } else {
+                        cr_assert(r == 0 || r == -EBADMSG, "bit %zu", bit);
+                        damage.n_sound += r == 0;
+                        damage.n_refused += r < 0;
+                }
+                disk_close(&damage.disk);
+                damage.log.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        }
+        cr_expect_gt(damage.n_refused, N_FLIPS / 10);
+        cr_expect_gt(n_older, 0);
+}
+
+static void lose_sectors(struct damage_file *file) {
+        uint8_t sector[SECTOR_LENGTH];
+
+        for (size_t at = 0; at < file->length; at += SECTOR_LENGTH) {
+                size_t length = file->length - at < SECTOR_LENGTH ? file->length - at : SECTOR_LENGTH;
+
+                memcpy(sector, file->bytes + at, length);
+                memset(file->bytes + at, 0, length);
+                damage_place_all(&damage);
+                damage_try(&damage, "sector", at);
+                memcpy(file->bytes + at, sector, length);
+        }
+}
+
+Test(storage_damage, of_a_sector_is_found_or_harmless) {
+        lose_sectors(&damage.database);
+        lose_sectors(&damage.log);
+        cr_expect_gt(damage.n_refused, 100);
+}
+
+/*
+ * A page that is in use is said to be free, or none is: nothing that is read shows it, and what is written next would
+ * destroy it.
+ */
+Test(storage_damage, of_the_list_of_free_pages_is_found) {
+        struct disk live;
+
+        disk_init(&live);
+        cr_assert_eq(disk_open(&live), 0);
+        damage_fill(&live);
+        for (int i = 0; i < 8; i++) {
+                damage_make_batch(&live, i);
+                COMMIT(&live);
+        }
+        for (int i = 0; i < 300; i++) {
+                char key[16];
+
+                snprintf(key, sizeof(key), "cold/%d", i);
+                disk_remove(&live, slice_from_string(key));
+        }
+        COMMIT(&live);
+        disk_close(&live);
+        free(damage.database.bytes);
+        damage.database.length = disk_read(&live, DAMAGE_DATABASE, &damage.database.bytes);
+        damage.log.length = 0;
+        content_copy(&damage.history[DAMAGE_N_LATEST], &live.committed);
+        disk_deinit(&live);
+        cr_assert_neq(damage.database.bytes[35], 0, "no page is free");
+
+        for (uint8_t page = 0; page < damage.database.length / 4096; page++) {
+                uint8_t first = damage.database.bytes[35];
+
+                damage.database.bytes[35] = page;
+                damage_place(&damage, damage.database.length, 0, false);
+                damage_try(&damage, "page", page);
+                damage.database.bytes[35] = first;
+        }
+        cr_expect_gt(damage.n_refused, 10);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Every call below SQLite fails once, and every one from some call on, while batches are committed. What was said to
+ * be committed is there afterwards, whether the process is killed or ends well; what was said not to be is not.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "engine/outcome.h"
+#include "support/fault_vfs.h"
+#include "unit/storage/disk.h"
+#include "unit/support/table.h"
+
+#define N_BATCHES         9
+#define CHECKPOINT_FRAMES 12 /* so that the log is carried over, and begun anew, a few times */
+
+/* Commits by their result, over all that is tried with one fault. */
+struct tally {
+        unsigned n_done, n_no_room, n_errors, n_stale, n_not_opened;
+};
+
+/* No two have the same pages to write, and some have many. */
+static void make_batch(struct disk *disk, int i) {
+        static char large[20000];
+        char key[16];
+
+        memset(large, 'a' + i, sizeof(large));
+        for (int j = 0; j <= i % 3; j++) {
+                snprintf(key, sizeof(key), "key-%d", (i * 5 + j) % 7);
+                disk_put(disk, key, i % 2 ? "odd" : "even");
+        }
+        if (i % 3 == 1)
+                disk_set(disk, S("large"), (struct slice){ (uint8_t *)large, sizeof(large) });
+        if (i % 3 == 2)
+                disk_remove(disk, S("large"));
+        if (i % 4 == 0)
+                disk_watch(disk, (struct slice){ (uint8_t *)large, 3 }, S("key-1"), (uint64_t)i);
+        disk_answer(disk, (uint32_t)i % 4, OUTCOME_DONE, disk->clock, INT64_MAX / 2 / 1000000 * 1000000);
+}
+
+static void count(struct tally *tally, int r) {
+        switch (r) {
+        case 0:
+                tally->n_done++;
+                break;
+        case -ENOSPC:
+                tally->n_no_room++;
+                break;
+        case -EIO:
+                tally->n_errors++;
+                break;
+        case -ESTALE:
+                tally->n_stale++;
+                break;
+        default:
+                cr_assert_fail("a commit gave %d", r);
+        }
+}
+
+/* Returns whether the last batch may be there or not. */
+static bool commit_all(struct disk *disk, struct tally *tally) {
+        for (int i = 3; i < N_BATCHES; i++) {
+                int r;
+
+                make_batch(disk, i);
+                r = disk_commit(disk);
+                count(tally, r);
+                if (r == -ESTALE) {
+                        struct content uncertain = { 0 };
+
+                        content_copy(&uncertain, &disk->uncertain);
+                        make_batch(disk, i + 1);
+                        cr_assert_eq(disk_commit(disk), -ESTALE, "what is uncertain is built upon");
+                        content_copy(&disk->uncertain, &uncertain);
+                        content_deinit(&uncertain);
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* Where the fault strikes first: a store that was killed, or one that was closed, whose log begins anew. */
+static bool is_closed;
+
+/* Returns false once the nth call is behind the last one. */
+static bool run(struct disk *original, const struct fault *fault, unsigned nth, bool lasts,
+                struct tally *tally) {
+        bool is_uncertain = false, has_failed;
+        struct disk disk, killed;
+        int r;
+
+        disk_copy(original, &disk);
+        fault_vfs_fail(fault, nth, lasts);
+        r = disk_open(&disk);
+        if (r == 0)
+                is_uncertain = commit_all(&disk, tally);
+        else
+                tally->n_not_opened++;
+        cr_assert(r == 0 || r == -EIO || r == -ENOSPC || (r == -EBADMSG && fault->call == FAULT_READ),
+                  "opening gave %d", r);
+
+        disk_copy(&disk, &killed);
+        disk_close(&disk);
+        has_failed = fault_vfs_heal();
+
+        disk_check_like(&killed, &disk, is_uncertain);
+        disk_deinit(&killed);
+        disk_check_like(&disk, &disk, is_uncertain);
+        disk_deinit(&disk);
+        return has_failed;
+}
+
+static struct tally run_all(const struct fault *fault, bool lasts) {
+        struct tally tally = { 0 };
+        struct disk original;
+        unsigned nth = 0;
+
+        disk_init(&original);
+        original.checkpoint_frames = CHECKPOINT_FRAMES;
+        cr_assert_eq(disk_open(&original), 0);
+        for (int i = 0; i < 3; i++) {
+                make_batch(&original, i);
+                COMMIT(&original);
+        }
+
+        if (is_closed)
+                disk_close(&original);
+        do {
+                nth++;
+        } while (run(&original, fault, nth, lasts, &tally));
+
+        disk_deinit(&original);
+        fprintf(stderr, "%s, %s: %u calls; %u done, %u no room, %u errors, %u stale, %u not opened\n",
+                fault->name, lasts ? "and all after it" : "once", nth - 1, tally.n_done, tally.n_no_room,
+                tally.n_errors, tally.n_stale, tally.n_not_opened);
+        cr_assert_gt(nth, 1, "nothing was called");
+        return tally;
+}
+
+static void setup(void) {
+        log_set_level(LOG_ERROR);
+        fault_vfs_register();
+}
+
+TestSuite(storage_faults, .init = setup, .timeout = 3600);
+
+static const struct fault no_room = { "no room", FAULT_WRITE, SQLITE_FULL, FAULT_DOES_NOTHING };
+static const struct fault little_room = { "room for half", FAULT_WRITE, SQLITE_FULL, FAULT_DOES_HALF };
+static const struct fault bad_write = { "a write error", FAULT_WRITE, SQLITE_IOERR_WRITE,
+                                        FAULT_DOES_NOTHING };
+static const struct fault half_write = { "half a write", FAULT_WRITE, SQLITE_IOERR_WRITE, FAULT_DOES_HALF };
+static const struct fault false_write = { "a write that is done, and fails", FAULT_WRITE, SQLITE_IOERR_WRITE,
+                                          FAULT_DOES_ALL };
+static const struct fault bad_sync = { "a sync error", FAULT_SYNC, SQLITE_IOERR_FSYNC, FAULT_DOES_NOTHING };
+static const struct fault bad_read = { "a read error", FAULT_READ, SQLITE_IOERR_READ, FAULT_DOES_NOTHING };
+static const struct fault bad_index = { "no room for the index", FAULT_INDEX, SQLITE_IOERR_SHMSIZE,
+                                        FAULT_DOES_NOTHING };
+
+Test(storage_faults, without_room_a_commit_says_so_and_the_next_may_succeed) {
+        struct tally once = run_all(&no_room, false), lasting = run_all(&no_room, true);
+
+        cr_expect_gt(once.n_done, once.n_no_room);
+        cr_expect_gt(once.n_no_room, 0);
+        cr_expect_gt(lasting.n_no_room, once.n_no_room);
+        cr_expect_eq(once.n_errors + once.n_stale + lasting.n_errors + lasting.n_stale, 0);
+}
+
+Test(storage_faults, with_room_for_half_of_it_too) {
+        struct tally once = run_all(&little_room, false), lasting = run_all(&little_room, true);
+
+        cr_expect_gt(once.n_no_room, 0);
+        cr_expect_gt(lasting.n_no_room, once.n_no_room);
+        cr_expect_eq(once.n_errors + lasting.n_errors, 0);
+}
+
+Test(storage_faults, a_write_error_is_an_error_and_no_more) {
+        struct tally once = run_all(&bad_write, false), lasting = run_all(&bad_write, true);
+
+        cr_expect_gt(once.n_done, once.n_errors);
+        cr_expect_gt(once.n_errors, 0);
+        cr_expect_gt(lasting.n_errors, once.n_errors);
+        cr_expect_eq(once.n_no_room + once.n_stale + lasting.n_no_room + lasting.n_stale, 0);
+}
+
+Test(storage_faults, half_a_write_is_an_error) {
+        struct tally once = run_all(&half_write, false), lasting = run_all(&half_write, true);
+
+        cr_expect_gt(once.n_errors, 0);
+        cr_expect_gt(lasting.n_errors, once.n_errors);
+}
+
+Test(storage_faults, a_write_that_was_done_leaves_a_commit_uncertain_if_it_was_the_last) {
+        struct tally once = run_all(&false_write, false), lasting = run_all(&false_write, true);
+
+        cr_expect_gt(once.n_errors, 0);
+        cr_expect_gt(once.n_stale, 0);
+        cr_expect_gt(lasting.n_errors, 0);
+}
+
+Test(storage_faults, so_does_one_in_a_log_that_has_just_begun) {
+        struct tally once;
+
+        is_closed = true;
+        once = run_all(&false_write, false);
+        cr_expect_gt(once.n_errors, 0);
+        cr_expect_gt(once.n_stale, 0);
+}
+
+Test(storage_faults, a_sync_error_leaves_a_commit_uncertain) {
+        struct tally once = run_all(&bad_sync, false), lasting = run_all(&bad_sync, true);
+
+        cr_expect_gt(once.n_stale, 0);
+        cr_expect_gt(lasting.n_stale, 0);
+        cr_expect_eq(once.n_errors + once.n_no_room + lasting.n_errors + lasting.n_no_room, 0);
+}
+
+static const struct fault others[] = {
+        { "an error when cutting off", FAULT_TRUNCATE, SQLITE_IOERR_TRUNCATE, FAULT_DOES_NOTHING },
+        { "an error when asking for a size", FAULT_SIZE, SQLITE_IOERR_FSTAT, FAULT_DOES_NOTHING },
+        { "an error when opening", FAULT_OPEN, SQLITE_CANTOPEN, FAULT_DOES_NOTHING },
+        { "an error when removing", FAULT_DELETE, SQLITE_IOERR_DELETE, FAULT_DOES_NOTHING },
+};
+
+Test(storage_faults, no_other_error_loses_anything) {
+        for (size_t i = 0; i < N_ROWS(others); i++) {
+                struct tally once = run_all(&others[i], false), lasting = run_all(&others[i], true);
+
+                cr_expect_eq(once.n_stale + lasting.n_stale, 0, ROW(others, i));
+        }
+}
+
+static const struct fault *const makings[] = { &no_room, &little_room, &bad_write, &bad_sync, &bad_read };
+
+Test(storage_faults, a_directory_is_made_whole_or_not_at_all) {
+        for (size_t i = 0; i < N_ROWS(makings); i++) {
+                unsigned nth = 1;
+                bool has_failed;
+
+                do {
+                        struct disk disk;
+
+                        disk_init(&disk);
+                        fault_vfs_fail(makings[i], nth++, true);
+                        cr_expect(disk_open(&disk) < 0 || !fault_vfs_heal(), "row %zu: %s, call %u", i,
+                                  makings[i]->name, nth - 1);
+                        has_failed = fault_vfs_heal();
+                        disk_close(&disk);
+                        disk_check(&disk);
+                        cr_expect_not(disk_has(&disk, "statestored.db.new"));
+                        disk_deinit(&disk);
+                } while (has_failed);
+                cr_expect_gt(nth, 3, "row %zu: %s", i, makings[i]->name);
+        }
+}
+
+Test(storage_faults, a_read_error_is_an_error_and_no_more) {
+        struct tally once = run_all(&bad_read, false), lasting = run_all(&bad_read, true);
+
+        cr_expect_gt(once.n_not_opened, 0);
+        cr_expect_eq(once.n_stale + once.n_no_room + lasting.n_stale + lasting.n_no_room, 0);
+}
+
+/* The log's index is extended after the commit was synced: SQLite says that it failed, and it stands in the log. */
+Test(storage_faults, a_commit_that_fails_when_it_is_safe_already_is_uncertain) {
+        size_t length = 5 << 20;
+        uint8_t *bytes = calloc(1, length);
+        struct disk disk, killed;
+        char key[] = "k0";
+
+        disk_init(&disk);
+        cr_assert_eq(disk_open(&disk), 0);
+        disk_put(&disk, "small", "v");
+        COMMIT(&disk);
+        for (int i = 0; i < 4; i++, key[1]++)
+                disk_set(&disk, slice_from_string(key), (struct slice){ bytes, length });
+        fault_vfs_fail(&bad_index, 1, true);
+        cr_expect_eq(disk_commit(&disk), -ESTALE);
+        cr_expect(fault_vfs_heal());
+
+        disk_copy(&disk, &killed);
+        disk_check_like(&killed, &disk, true);
+        disk_deinit(&killed);
+        disk_deinit(&disk);
+        free(bytes);
+}

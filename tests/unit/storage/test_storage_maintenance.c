@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Others at the directory: a check, a backup, somebody with the sqlite3 tool. */
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/outcome.h"
+#include "storage/sqlite/maintenance.h"
+#include "unit/storage/disk.h"
+
+#define DATABASE "statestored.db"
+#define MS       INT64_C(1000000)
+
+static struct disk disk;
+static char backup[128];
+
+static void setup(void) {
+        log_set_level(LOG_ERROR);
+        disk_init(&disk);
+        cr_assert_eq(disk_open(&disk), 0);
+        for (int i = 0; i < 30; i++) {
+                char key[16];
+
+                snprintf(key, sizeof(key), "key-%d", i);
+                disk_put(&disk, key, "value");
+        }
+        COMMIT(&disk);
+        disk_close(&disk);
+
+        cr_assert_eq(disk_open(&disk), 0);
+        disk_watch(&disk, S("c"), S("key-1"), 3);
+        disk_watch(&disk, S("d"), S("key-1"), 4);
+        disk_answer(&disk, 1, OUTCOME_DONE, disk.clock, INT64_MAX / 2 / MS * MS);
+        COMMIT(&disk);
+        snprintf(backup, sizeof(backup), "%s/backup.db", disk.directory);
+}
+
+static void teardown(void) {
+        disk_deinit(&disk);
+}
+
+TestSuite(storage_maintenance, .init = setup, .fini = teardown);
+
+/* The one place that every version of the database has and nobody looks at twice: a value. */
+static void damage(struct disk *at) {
+        uint8_t *bytes, *found;
+        size_t length = disk_read(at, DATABASE, &bytes);
+
+        found = memmem(bytes, length, "key-17value", strlen("key-17value"));
+        cr_assert_not_null(found);
+        found[8] ^= 4;
+        disk_write(at, DATABASE, bytes, length);
+        free(bytes);
+}
+
+static void check_census(const struct disk *at) {
+        struct storage_census census = { 0 };
+        uint64_t before = disk_fingerprint(at);
+
+        cr_expect_eq(storage_sqlite_check(at->directory, &census), 0);
+        cr_expect_eq(census.n_entries, 30);
+        cr_expect_eq(census.n_registrations, 2);
+        cr_expect_eq(census.n_answers, 1);
+        cr_expect_eq(disk_fingerprint(at), before);
+}
+
+Test(storage_maintenance, counts_what_is_there_and_changes_nothing) {
+        struct disk killed;
+
+        disk_copy(&disk, &killed);
+        check_census(&killed);
+        disk_deinit(&killed);
+        disk_close(&disk);
+        check_census(&disk);
+}
+
+Test(storage_maintenance, checks_no_store_that_is_running) {
+        struct storage_census census;
+
+        cr_expect_eq(storage_sqlite_check(disk.directory, &census), -EBUSY);
+        disk_put(&disk, "still", "works");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage_maintenance, finds_damage_and_leaves_it) {
+        struct storage_census census;
+        uint64_t before;
+
+        disk_close(&disk);
+        damage(&disk);
+        before = disk_fingerprint(&disk);
+        cr_expect_eq(storage_sqlite_check(disk.directory, &census), -EBADMSG);
+        cr_expect_eq(storage_sqlite_backup(disk.directory, backup), -EBADMSG);
+        cr_expect_eq(disk_fingerprint(&disk), before);
+}
+
+Test(storage_maintenance, has_nothing_to_check_or_to_copy_where_nothing_is) {
+        struct storage_census census;
+        struct disk none;
+
+        disk_init(&none);
+        cr_expect_eq(storage_sqlite_check(none.directory, &census), -ENOENT);
+        cr_expect_eq(storage_sqlite_backup(none.directory, backup), -ENOENT);
+        cr_expect_not(disk_has(&disk, "backup.db"));
+        cr_expect_not(disk_has(&none, "lock"));
+        disk_deinit(&none);
+        cr_expect_eq(storage_sqlite_check("/no such directory", &census), -ENOENT);
+        cr_expect_eq(storage_sqlite_backup("/no such directory", backup), -ENOENT);
+}
+
+/* What the copy is good for: a directory with nothing but it. */
+static void check_restored(const struct content *expected, const char *instance_id) {
+        struct disk restored;
+        uint8_t *bytes;
+        size_t length = disk_read(&disk, "backup.db", &bytes);
+        struct stat status;
+
+        cr_assert_eq(stat(backup, &status), 0);
+        cr_expect_eq(status.st_mode & 0777, 0600);
+        cr_expect_not(disk_has(&disk, "backup.db-wal"));
+        cr_expect_not(disk_has(&disk, "backup.db-shm"));
+
+        disk_init_like(&restored, &disk);
+        disk_write(&restored, DATABASE, bytes, length);
+        free(bytes);
+        cr_assert_eq(disk_open(&restored), 0);
+        cr_expect(content_equal(&restored.loaded, expected));
+        cr_expect_str_neq(restored.header.instance_id, instance_id);
+        disk_deinit(&restored);
+}
+
+Test(storage_maintenance, copies_a_store_that_is_running) {
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup), 0);
+        check_restored(&disk.committed, disk.header.instance_id);
+        disk_put(&disk, "still", "works");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage_maintenance, copies_a_store_that_was_stopped) {
+        disk_close(&disk);
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup), 0);
+        check_restored(&disk.committed, disk.header.instance_id);
+}
+
+Test(storage_maintenance, copies_a_store_that_was_killed_and_changes_nothing) {
+        struct disk killed;
+        uint64_t before;
+
+        disk_copy(&disk, &killed);
+        before = disk_fingerprint(&killed);
+        cr_assert_eq(storage_sqlite_backup(killed.directory, backup), 0);
+        cr_expect_eq(disk_fingerprint(&killed), before);
+        check_restored(&disk.committed, disk.header.instance_id);
+        disk_deinit(&killed);
+}
+
+Test(storage_maintenance, writes_over_no_file) {
+        uint8_t *bytes;
+
+        disk_write(&disk, "backup.db", "precious", strlen("precious"));
+        cr_expect_eq(storage_sqlite_backup(disk.directory, backup), -EEXIST);
+        cr_expect_eq(disk_read(&disk, "backup.db", &bytes), strlen("precious"));
+        cr_expect(memcmp(bytes, "precious", strlen("precious")) == 0);
+        free(bytes);
+        cr_expect_eq(storage_sqlite_backup(disk.directory, "/no such directory/backup.db"), -ENOENT);
+}
+
+/* The note speaks of what was acknowledged after the backup. */
+Test(storage_maintenance, can_be_restored_where_the_original_was) {
+        struct content expected = { 0 };
+        uint8_t *bytes;
+        size_t length;
+
+        cr_assert_eq(storage_sqlite_backup(disk.directory, backup), 0);
+        content_copy(&expected, &disk.committed);
+        disk_put(&disk, "later", "value");
+        COMMIT(&disk);
+        disk_close(&disk);
+
+        length = disk_read(&disk, "backup.db", &bytes);
+        disk_write(&disk, DATABASE, bytes, length);
+        free(bytes);
+        cr_assert_eq(disk_open(&disk), 0);
+        cr_expect(content_equal(&disk.loaded, &expected));
+        content_deinit(&expected);
+}
+
+/*
+ * A process of its own, which runs `act` once it is told to. It must not have inherited an open database: SQLite would
+ * take the parent's locks for its own. Returns where to write a byte.
+ */
+static int start_other(int (*act)(void), pid_t *ret_child) {
+        int go[2];
+        char byte;
+
+        disk_close(&disk);
+        cr_assert_eq(pipe(go), 0);
+        *ret_child = fork();
+        cr_assert(*ret_child >= 0);
+        if (*ret_child == 0)
+                _exit(read(go[0], &byte, 1) == 1 ? act() : 1);
+
+        close(go[0]);
+        cr_assert_eq(disk_open(&disk), 0);
+        return go[1];
+}
+
+static int make_backup(void) {
+        return -storage_sqlite_backup(disk.directory, backup);
+}
+
+/* All keys of one batch have the same value. */
+static void commit_batch(int number) {
+        char key[16], value[16];
+
+        snprintf(value, sizeof(value), "%d", number);
+        for (int i = 0; i < 30; i++) {
+                snprintf(key, sizeof(key), "key-%d", i);
+                disk_put(&disk, key, value);
+        }
+        COMMIT(&disk);
+}
+
+/* Another process copies while this one commits: each copy is one moment, and none holds it up. */
+Test(storage_maintenance, copies_one_moment) {
+        int status, n_batches = 0, go;
+        pid_t child;
+
+        go = start_other(make_backup, &child);
+        commit_batch(n_batches++); /* on a busy machine the copy may be done before there is another one */
+        cr_assert_eq(write(go, "", 1), 1);
+        while (waitpid(child, &status, WNOHANG) == 0)
+                commit_batch(n_batches++);
+        cr_assert_eq(status, 0);
+
+        struct disk restored;
+        uint8_t *bytes;
+        size_t length = disk_read(&disk, "backup.db", &bytes);
+
+        disk_init_like(&restored, &disk);
+        disk_write(&restored, DATABASE, bytes, length);
+        free(bytes);
+        cr_assert_eq(disk_open(&restored), 0);
+        cr_assert_eq(restored.loaded.n_lines, 33);
+        for (size_t i = 2; i < 31; i++)
+                cr_expect_eq(strcspn(restored.loaded.lines[i].text, " "),
+                             strcspn(restored.loaded.lines[1].text, " "));
+        for (size_t i = 2; i < 31; i++)
+                cr_expect(strncmp(restored.loaded.lines[i].text, restored.loaded.lines[1].text,
+                                  strcspn(restored.loaded.lines[1].text, " ")) == 0,
+                          "%s, and %s", restored.loaded.lines[i].text, restored.loaded.lines[1].text);
+        disk_deinit(&restored);
+}
+
+static sqlite3 *open_reader(const struct disk *at) {
+        char path[128];
+        sqlite3 *reader;
+
+        snprintf(path, sizeof(path), "%s/" DATABASE, at->directory);
+        cr_assert_eq(sqlite3_open(path, &reader), SQLITE_OK);
+        cr_assert_eq(sqlite3_exec(reader, "BEGIN; SELECT * FROM entries", NULL, NULL, NULL), SQLITE_OK);
+        return reader;
+}
+
+Test(storage_maintenance, lets_nobody_who_reads_hold_up_a_commit) {
+        sqlite3 *reader = open_reader(&disk);
+
+        disk.checkpoint_frames = 0;
+        for (int i = 0; i < 300; i++) {
+                disk_put(&disk, "key-1", i % 2 ? "odd" : "even");
+                COMMIT(&disk);
+        }
+        cr_assert_eq(sqlite3_exec(reader, "SELECT * FROM entries; COMMIT", NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(reader);
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage_maintenance, lets_nobody_who_reads_hold_up_a_start) {
+        struct disk killed;
+        sqlite3 *reader;
+
+        disk_copy(&disk, &killed);
+        reader = open_reader(&killed);
+        disk_check(&killed);
+        disk_put(&killed, "still", "works");
+        COMMIT(&killed);
+        sqlite3_close(reader);
+        disk_close(&killed);
+        disk_check(&killed);
+        disk_deinit(&killed);
+}
+
+static int announced[2];
+
+static int hold_the_lock(void) {
+        char path[128];
+        sqlite3 *writer;
+
+        snprintf(path, sizeof(path), "%s/" DATABASE, disk.directory);
+        if (sqlite3_open(path, &writer) != SQLITE_OK ||
+            sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+            write(announced[1], "", 1) != 1)
+                return 1;
+        usleep(200000);
+        return 0;
+}
+
+Test(storage_maintenance, waits_for_somebody_who_writes) {
+        int status, go;
+        char byte;
+        pid_t child;
+
+        cr_assert_eq(pipe(announced), 0);
+        go = start_other(hold_the_lock, &child);
+        cr_assert_eq(write(go, "", 1), 1);
+        cr_assert_eq(read(announced[0], &byte, 1), 1);
+        disk_put(&disk, "still", "works");
+        COMMIT(&disk);
+        cr_assert_eq(waitpid(child, &status, 0), child);
+        cr_expect_eq(status, 0);
+        disk_close(&disk);
+        disk_check(&disk);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whose the files of a data directory are: the directory's owner's, also where root has been at it in between. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "storage/sqlite/maintenance.h"
+#include "unit/storage/disk.h"
+
+static struct disk disk;
+
+/* Where we are not root, or one who knows no others, it stays ours: there is no more to this then than that all works. */
+static void setup(void) {
+        log_set_level(LOG_ERROR);
+        disk_init(&disk);
+        if (chown(disk.directory, 12345, 54321) < 0)
+                cr_assert(errno == EPERM || errno == EINVAL);
+}
+
+static void teardown(void) {
+        disk_deinit(&disk);
+}
+
+TestSuite(storage_owner, .init = setup, .fini = teardown);
+
+/* Returns how many files there are. */
+static size_t check_owner(const struct disk *at) {
+        DIR *names = opendir(at->directory);
+        struct stat owner, file;
+        struct dirent *name;
+        size_t n = 0;
+
+        cr_assert_not_null(names);
+        cr_assert_eq(stat(at->directory, &owner), 0);
+        while ((name = readdir(names))) {
+                if (name->d_name[0] == '.')
+                        continue;
+                cr_assert_eq(fstatat(dirfd(names), name->d_name, &file, 0), 0);
+                cr_expect(file.st_uid == owner.st_uid && file.st_gid == owner.st_gid, "%s: %u:%u",
+                          name->d_name, file.st_uid, file.st_gid);
+                n++;
+        }
+        closedir(names);
+        return n;
+}
+
+Test(storage_owner, is_the_directorys) {
+        cr_assert_eq(disk_open(&disk), 0);
+        disk_put(&disk, "key", "value");
+        COMMIT(&disk);
+        cr_expect_eq(check_owner(&disk), 5, "the database, its log and index, the lock, the note");
+        disk_close(&disk);
+        cr_expect_eq(check_owner(&disk), 3);
+}
+
+Test(storage_owner, is_the_directorys_where_only_a_backup_is_there) {
+        struct storage_census census;
+
+        cr_assert_eq(disk_open(&disk), 0);
+        disk_close(&disk);
+        disk_unlink(&disk, "lock");
+        disk_unlink(&disk, "acknowledged");
+        cr_expect_eq(storage_sqlite_check(disk.directory, &census), 0);
+        cr_expect_eq(check_owner(&disk), 2);
+}
+
+/* Whoever may write to the directory could otherwise have root write somewhere else. */
+Test(storage_owner, does_not_choose_what_else_is_written_to) {
+        static const struct {
+                const char *name;
+                int expected;
+        } cases[] = { { "lock", -ELOOP }, { "acknowledged", 0 } };
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                char target[128], link[128];
+                struct disk linked;
+                uint8_t *bytes;
+                size_t length;
+
+                disk_write(&disk, "target", "untouched", strlen("untouched"));
+                disk_init(&linked);
+                cr_assert_eq(disk_open(&linked), 0);
+                disk_close(&linked);
+                disk_unlink(&linked, cases[i].name);
+                snprintf(target, sizeof(target), "%s/target", disk.directory);
+                snprintf(link, sizeof(link), "%s/%s", linked.directory, cases[i].name);
+                cr_assert_eq(symlink(target, link), 0);
+
+                cr_expect_eq(disk_open(&linked), cases[i].expected, "%s", cases[i].name);
+                length = disk_read(&disk, "target", &bytes);
+                cr_expect(length == strlen("untouched") && memcmp(bytes, "untouched", length) == 0, "%s",
+                          cases[i].name);
+                free(bytes);
+                disk_deinit(&linked);
+        }
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is not ours, not for us, or not ours alone: refused, in words, and left as it is. */
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "unit/storage/disk.h"
+#include "unit/support/capture.h"
+#include "unit/support/table.h"
+
+#define DATABASE "statestored.db"
+
+static struct disk disk;
+
+/* Three commits: one carried over into the database, two in the log. */
+static void setup(void) {
+        log_set_level(LOG_ERROR);
+        disk_init(&disk);
+        cr_assert_eq(disk_open(&disk), 0);
+        disk_put(&disk, "key", "value");
+        COMMIT(&disk);
+        disk_close(&disk);
+        cr_assert_eq(disk_open(&disk), 0);
+        disk_put(&disk, "key", "another");
+        COMMIT(&disk);
+        disk_put(&disk, "further", "value");
+        COMMIT(&disk);
+}
+
+static void teardown(void) {
+        disk_deinit(&disk);
+}
+
+TestSuite(storage_refusals, .init = setup, .fini = teardown);
+
+/* That it is refused, that the log says why, and that nothing is changed. Returns what was logged. */
+static char *refused(struct disk *at) {
+        uint64_t before = disk_fingerprint(at);
+        struct capture capture;
+        char *text;
+        int r;
+
+        capture_start(&capture, STDERR_FILENO);
+        r = disk_open(at);
+        text = capture_end(&capture);
+        cr_expect_eq(r, -EBADMSG, "%d\n%s", r, text);
+        cr_expect_eq(disk_fingerprint(at), before, "refused, and changed\n%s", text);
+        cr_expect_not_null(strstr(text, at->directory), "%s", text);
+        cr_expect_not_null(strstr(text, "nothing was changed"), "%s", text);
+        cr_expect_not_null(strstr(text, "restore a backup"), "%s", text);
+        cr_expect_not_null(strstr(text, "statestorectl check"), "%s", text);
+        return text;
+}
+
+static void expect_refused(struct disk *at, const char *reason) {
+        char *text = refused(at);
+
+        cr_expect_not_null(strstr(text, reason), "\"%s\" is not in: %s", reason, text);
+        free(text);
+}
+
+static const struct {
+        const char *name;
+        struct slice content;
+        const char *reason;
+} foreign[] = {
+        { "nothing", S(""), "cut off" },
+        { "a text",
+          S("This is no database, but it is long enough to be one: it has more than a hundred bytes, "
+            "which is what is looked at."),
+          "not a database of statestored" },
+        { "the beginning of one", S("SQLite format 3"), "cut off" },
+};
+
+Test(storage_refusals, of_files_that_are_no_database) {
+        for (size_t i = 0; i < N_ROWS(foreign); i++) {
+                struct disk other;
+
+                disk_init(&other);
+                disk_write(&other, DATABASE, foreign[i].content.data, foreign[i].content.length);
+                expect_refused(&other, foreign[i].reason);
+                disk_deinit(&other);
+        }
+}
+
+Test(storage_refusals, of_somebody_elses_database) {
+        struct disk other;
+
+        disk_init(&other);
+        disk_sql(&other, "CREATE TABLE entries (key, value)");
+        expect_refused(&other, "not a database of statestored");
+        disk_sql(&other, "PRAGMA journal_mode = WAL; INSERT INTO entries VALUES (1, 2)");
+        expect_refused(&other, "not a database of statestored");
+        disk_deinit(&other);
+}
+
+static const struct {
+        const char *name;
+        const char *sql;
+        const char *reason;
+} schemas[] = {
+        { "newer", "PRAGMA user_version = 2", "a newer statestored made it" },
+        { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored made it" },
+        { "none", "PRAGMA user_version = 0", "tables are not those" },
+        { "negative", "PRAGMA user_version = -1", "tables are not those" },
+        { "a column more", "ALTER TABLE entries ADD COLUMN more", "tables are not those" },
+        { "a column less", "ALTER TABLE entries DROP COLUMN fence", "tables are not those" },
+        { "a table less", "DROP TABLE registrations", "tables are not those" },
+        { "a trigger", "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM answers; END",
+          "tables are not those" },
+};
+
+/* Once in the database, once in the log alone. */
+Test(storage_refusals, of_another_schema) {
+        for (size_t i = 0; i < N_ROWS(schemas); i++) {
+                struct disk changed, in_log;
+                sqlite3 *db;
+                char path[128];
+
+                disk_copy(&disk, &changed);
+                disk_sql(&changed, schemas[i].sql);
+                cr_expect_not(disk_has(&changed, DATABASE "-wal"));
+                expect_refused(&changed, schemas[i].reason);
+                disk_deinit(&changed);
+
+                disk_copy(&disk, &changed);
+                snprintf(path, sizeof(path), "%s/" DATABASE, changed.directory);
+                cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+                cr_assert_eq(sqlite3_exec(db, schemas[i].sql, NULL, NULL, NULL), SQLITE_OK);
+                disk_copy(&changed, &in_log);
+                sqlite3_close(db);
+                cr_expect(disk_has(&in_log, DATABASE "-wal"));
+                expect_refused(&in_log, schemas[i].reason);
+                disk_deinit(&in_log);
+                disk_deinit(&changed);
+        }
+}
+
+Test(storage_refusals, of_no_view_or_index_of_the_operators) {
+        disk_close(&disk);
+        disk_sql(&disk, "CREATE VIEW locks AS SELECT key FROM entries WHERE fence IS NOT NULL;"
+                        "CREATE INDEX by_version ON entries (version_wall_ms);"
+                        "CREATE TABLE notes (note); ANALYZE");
+        disk_check(&disk);
+        disk_put(&disk, "still", "works");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage_refusals, of_no_database_that_was_in_another_journal_mode_meanwhile) {
+        disk_close(&disk);
+        disk_sql(&disk, "PRAGMA journal_mode = DELETE");
+        disk_check(&disk);
+        disk_put(&disk, "still", "works");
+        COMMIT(&disk);
+        cr_expect(disk_has(&disk, DATABASE "-wal"));
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage_refusals, of_a_journal_that_sqlite_would_roll_back) {
+        struct disk copy;
+
+        disk_copy(&disk, &copy);
+        disk_write(&copy, DATABASE "-journal", "journal", strlen("journal"));
+        expect_refused(&copy, DATABASE "-journal");
+        disk_unlink(&copy, DATABASE "-journal");
+        disk_check(&copy);
+        disk_deinit(&copy);
+}
+
+/* Traces of a database that is gone: to begin anew would be to forget it. */
+Test(storage_refusals, of_a_database_that_is_missing) {
+        struct disk copy;
+
+        disk_copy(&disk, &copy);
+        disk_unlink(&copy, DATABASE);
+        expect_refused(&copy, DATABASE "-wal");
+        disk_unlink(&copy, DATABASE "-wal");
+        expect_refused(&copy, "acknowledged");
+        disk_unlink(&copy, "acknowledged");
+        cr_expect_eq(disk_open(&copy), 0);
+        cr_expect_eq(copy.loaded.n_lines, 0);
+        disk_deinit(&copy);
+}
+
+Test(storage_refusals, of_an_older_state_than_was_acknowledged) {
+        struct disk older, newer;
+        uint8_t *note;
+        size_t length;
+
+        disk_copy(&disk, &older);
+        disk_put(&disk, "key", "the newest");
+        COMMIT(&disk);
+        length = disk_read(&disk, "acknowledged", &note);
+        disk_write(&older, "acknowledged", note, length);
+        expect_refused(&older, "was acknowledged");
+
+        disk_copy(&disk, &newer);
+        disk_unlink(&newer, "acknowledged");
+        disk_check(&newer);
+        disk_unlink(&older, "acknowledged");
+        disk_check(&older);
+
+        free(note);
+        disk_deinit(&older);
+        disk_deinit(&newer);
+}
+
+static const struct {
+        const char *name;
+        struct slice note;
+} no_notes[] = {
+        { "empty", S("") },
+        { "cut off", S("0123456789abcdef0123456789abcdef 0000000") },
+        { "with another checksum",
+          S("0123456789abcdef0123456789abcdef 00000000000000000099 0123456789abcdef\n") },
+};
+
+/* It is a check; the database is what counts. */
+Test(storage_refusals, of_no_note_that_is_damaged) {
+        for (size_t i = 0; i < N_ROWS(no_notes); i++) {
+                struct disk copy;
+
+                disk_copy(&disk, &copy);
+                disk_write(&copy, "acknowledged", no_notes[i].note.data, no_notes[i].note.length);
+                disk_check(&copy);
+                disk_deinit(&copy);
+        }
+}
+
+Test(storage_refusals, of_a_directory_that_another_process_has) {
+        struct storage *second;
+        struct capture capture;
+        char *text, pid[32];
+
+        capture_start(&capture, STDERR_FILENO);
+        cr_expect_eq(storage_sqlite_open(&second, disk.directory), -EBUSY);
+        text = capture_end(&capture);
+        snprintf(pid, sizeof(pid), "process %d:", getpid());
+        cr_expect_not_null(strstr(text, pid), "%s", text);
+        cr_expect_not_null(strstr(text, disk.directory), "%s", text);
+        free(text);
+
+        disk_put(&disk, "still", "works");
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage_refusals, of_a_directory_that_cannot_be) {
+        struct storage *storage;
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/no such directory/directory", disk.directory);
+        cr_expect_eq(storage_sqlite_open(&storage, path), -ENOENT);
+        snprintf(path, sizeof(path), "%s/" DATABASE, disk.directory);
+        cr_expect_eq(storage_sqlite_open(&storage, path), -ENOTDIR);
+        cr_expect_eq(storage_sqlite_open(&storage, ""), -ENOENT);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A disk that is full, made by the limit on a file's size: no privilege is needed, and it ends when we want it to. */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "engine/outcome.h"
+#include "unit/storage/disk.h"
+
+#define ROOM      (200 << 10)
+#define N_COMMITS 400
+
+static struct disk disk;
+static rlim_t no_limit;
+
+static void limit(rlim_t length) {
+        struct rlimit limits;
+
+        cr_assert_eq(getrlimit(RLIMIT_FSIZE, &limits), 0);
+        if (!no_limit)
+                no_limit = limits.rlim_cur;
+        limits.rlim_cur = length;
+        cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limits), 0);
+}
+
+static void setup(void) {
+        log_set_level(LOG_ERROR);
+        signal(SIGXFSZ, SIG_IGN);
+        disk_init(&disk);
+        disk.checkpoint_frames = 1000;
+        cr_assert_eq(disk_open(&disk), 0);
+}
+
+static void teardown(void) {
+        disk_deinit(&disk);
+}
+
+TestSuite(storage_room, .init = setup, .fini = teardown);
+
+static size_t length_of(const char *name) {
+        uint8_t *bytes;
+        size_t length = disk_read(&disk, name, &bytes);
+
+        free(bytes);
+        return length;
+}
+
+/* What is changed again and again takes no more room than it has. */
+Test(storage_room, lasts_for_ever_where_nothing_grows) {
+        limit(ROOM);
+        for (int i = 0; i < N_COMMITS; i++) {
+                disk_put(&disk, i % 3 ? "a" : "b", i % 2 ? "odd" : "even");
+                disk_answer(&disk, (uint32_t)i % 10, OUTCOME_DONE, disk.clock, INT64_C(5000000000));
+                COMMIT(&disk);
+        }
+        limit(no_limit);
+        cr_expect_leq(length_of("statestored.db-wal"), ROOM);
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage_room, runs_out_and_is_said_to_and_all_goes_on_when_there_is_more) {
+        int n_committed = 0, n_refused = 0;
+        struct disk killed;
+
+        limit(ROOM);
+        while (n_refused < 20) {
+                char key[16], value[3000];
+                int r;
+
+                snprintf(key, sizeof(key), "key-%d", n_committed);
+                memset(value, 'v', sizeof(value));
+                disk_set(&disk, slice_from_string(key), (struct slice){ (uint8_t *)value, sizeof(value) });
+                r = disk_commit(&disk);
+                cr_assert(r == 0 || r == -ENOSPC, "%d", r);
+                n_committed += r == 0;
+                n_refused += r < 0;
+        }
+        cr_expect_gt(n_committed, 10);
+
+        /* what was said is so, wherever it ends */
+        limit(no_limit);
+        disk_copy(&disk, &killed);
+        disk_check(&killed);
+        disk_deinit(&killed);
+
+        for (int i = 0; i < 20; i++) {
+                disk_put(&disk, "there is", "room again");
+                COMMIT(&disk);
+        }
+        disk_close(&disk);
+        disk_check(&disk);
+}
+
+Test(storage_room, has_to_be_there_to_start) {
+        disk_put(&disk, "key", "value");
+        COMMIT(&disk);
+        disk_close(&disk);
+        limit(1);
+        cr_expect_eq(disk_open(&disk), -EIO);
+        limit(no_limit);
+        disk_check(&disk);
+}
+
+Test(storage_room, for_the_log_is_used_again) {
+        disk_close(&disk);
+        disk.checkpoint_frames = 50;
+        cr_assert_eq(disk_open(&disk), 0);
+        for (int i = 0; i < N_COMMITS; i++) {
+                disk_put(&disk, i % 3 ? "a" : "b", i % 2 ? "odd" : "even");
+                COMMIT(&disk);
+        }
+        cr_expect_leq(length_of("statestored.db-wal"), 60 * (4096 + 24));
+        cr_expect_geq(length_of("statestored.db-wal"), 50 * (4096 + 24));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "pipeline/pipeline.h"
+
+/* What is around a daemon where it does not matter: there is room, every commit is done at once, and nobody looks on. */
+
+static inline bool idle_has_room(void *userdata) {
+        (void)userdata;
+        return true;
+}
+
+static inline int idle_commit(void *userdata, const struct storage_batch *batch) {
+        (void)userdata;
+        (void)batch;
+        return 0;
+}
+
+static inline void idle_serving(void *userdata, enum broker_side side) {
+        (void)userdata;
+        (void)side;
+}
