@@ -116,7 +116,7 @@ void buf_deinit(struct buf *buf) {
 }
 
 void buf_reset(struct buf *buf) {
-        if (buf->capacity > BUF_KEPT_MAX)
+        if (buf->capacity > BUF_RETAINED_MAX)
                 buf_deinit(buf);
         buf->length = 0;
         buf->failed = false;

@@ -51,8 +51,8 @@ struct buf {
 
 void buf_deinit(struct buf *buf);
 
-/* Forgets content and failure; keeps the memory for the next use, unless it is more than BUF_KEPT_MAX. */
-#define BUF_KEPT_MAX ((size_t)1 << 20)
+/* Forgets content and failure; keeps the memory for the next use, unless it is more than BUF_RETAINED_MAX. */
+#define BUF_RETAINED_MAX ((size_t)1 << 20)
 void buf_reset(struct buf *buf);
 
 void buf_append(struct buf *buf, const void *data, size_t length);

@@ -64,18 +64,18 @@ size_t glob_class_length(struct slice pattern) {
 }
 
 /* Where matching is in a pattern. */
-struct place {
+struct glob_place {
         const struct glob_part *part, *end;
         struct slice rest; /* of the part; empty: the pattern has ended, see skip_ended() */
 };
 
-static void skip_ended(struct place *place) {
+static void skip_ended(struct glob_place *place) {
         while (place->rest.length == 0 && place->part + 1 < place->end)
                 place->rest = (++place->part)->text;
 }
 
 /* Matches one character of text with one item of the pattern, neither empty; takes both on success. */
-static bool match_one(struct place *place, struct slice *text, uint64_t *budget) {
+static bool match_one(struct glob_place *place, struct slice *text, uint64_t *budget) {
         struct slice pattern_rest = place->rest, text_rest = *text;
         uint32_t character = take_character(&text_rest);
         uint32_t item = take_character(&pattern_rest);
@@ -97,13 +97,13 @@ static bool match_one(struct place *place, struct slice *text, uint64_t *budget)
         return true;
 }
 
-static bool is_star(const struct place *place) {
+static bool is_star(const struct glob_place *place) {
         return place->rest.length > 0 && place->rest.data[0] == '*' && !place->part->is_literal;
 }
 
 bool glob_match_parts(const struct glob_part *parts, size_t n_parts, struct slice text, uint64_t *budget) {
-        struct place place = { .part = parts, .end = parts + n_parts, .rest = parts->text };
-        struct place after_star = { 0 };
+        struct glob_place place = { .part = parts, .end = parts + n_parts, .rest = parts->text };
+        struct glob_place after_star = { 0 };
         struct slice star_text = { 0 };
 
         for (;;) {

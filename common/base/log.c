@@ -102,9 +102,9 @@ static void render(struct log_line *line, enum log_level level, const char *mess
                         log_line_add_text(line, fields->name, fields->text);
 }
 
-static void print(struct log_line *line, uint64_t n_withheld) {
-        if (n_withheld > 0)
-                log_line_add_number(line, "withheld", n_withheld);
+static void print(struct log_line *line, uint64_t n_suppressed) {
+        if (n_suppressed > 0)
+                log_line_add_number(line, "withheld", n_suppressed);
         log_line_end(line);
 
         /* one write a line, so that lines of several processes do not mix; a log that is gone stops nobody */
@@ -167,51 +167,51 @@ struct log_text log_text(struct slice bytes) {
  * What was left out since each limit's last line. The line of the first such event is kept, so that it can be told later
  * what it was; the limit itself is only compared, for it may be gone by then.
  */
-#define N_WITHHELD_MAX 64 /* more than there are limits */
-struct withheld {
+#define N_SUPPRESSED_MAX 64 /* more than there are limits */
+struct suppressed_limit {
         const struct log_limit *limit; /* NULL: free */
         struct log_line line;
         uint64_t n_more; /* than that one */
 };
-static struct withheld withheld[N_WITHHELD_MAX];
-static _Atomic size_t n_withheld_limits; /* is asked for at each wake-up, without the lock */
-static pthread_mutex_t withheld_lock = PTHREAD_MUTEX_INITIALIZER; /* storage logs on a thread of its own */
+static struct suppressed_limit suppressed[N_SUPPRESSED_MAX];
+static _Atomic size_t n_suppressed_limits; /* is asked for at each wake-up, without the lock */
+static pthread_mutex_t suppressed_lock = PTHREAD_MUTEX_INITIALIZER; /* storage logs on a thread of its own */
 
 /* The limit's entry; for NULL one that is free. NULL: there is none. */
-static struct withheld *find_withheld(const struct log_limit *limit) {
-        for (size_t i = 0; i < N_WITHHELD_MAX; i++)
-                if (withheld[i].limit == limit)
-                        return &withheld[i];
+static struct suppressed_limit *find_suppressed(const struct log_limit *limit) {
+        for (size_t i = 0; i < N_SUPPRESSED_MAX; i++)
+                if (suppressed[i].limit == limit)
+                        return &suppressed[i];
         return NULL;
 }
 
 /* How many they were; they are withheld no more. */
-static uint64_t take_withheld(const struct log_limit *limit) {
-        struct withheld *entry = find_withheld(limit);
+static uint64_t take_suppressed(const struct log_limit *limit) {
+        struct suppressed_limit *entry = find_suppressed(limit);
         uint64_t n;
 
         if (!entry)
                 return 0;
         n = 1 + entry->n_more;
-        *entry = (struct withheld){ 0 };
-        n_withheld_limits--;
+        *entry = (struct suppressed_limit){ 0 };
+        n_suppressed_limits--;
         return n;
 }
 
 static void withhold(const struct log_limit *limit, enum log_level level, const char *message,
                      const struct log_field *fields) {
-        struct withheld *entry = find_withheld(limit);
+        struct suppressed_limit *entry = find_suppressed(limit);
 
         if (entry) {
                 entry->n_more++;
                 return;
         }
-        entry = find_withheld(NULL);
+        entry = find_suppressed(NULL);
         if (!entry)
                 return;
         entry->limit = limit;
         render(&entry->line, level, message, fields);
-        n_withheld_limits++;
+        n_suppressed_limits++;
 }
 
 /* True: this one is to be left out. */
@@ -235,14 +235,14 @@ void log_limited_fields(struct log_limit *limit, enum log_level level, const cha
         if (level > log_level)
                 return;
 
-        pthread_mutex_lock(&withheld_lock);
+        pthread_mutex_lock(&suppressed_lock);
         if (is_over(limit)) {
                 withhold(limit, level, message, fields);
         } else {
                 render(&line, level, message, fields);
-                print(&line, n_withheld_limits > 0 ? take_withheld(limit) : 0);
+                print(&line, n_suppressed_limits > 0 ? take_suppressed(limit) : 0);
         }
-        pthread_mutex_unlock(&withheld_lock);
+        pthread_mutex_unlock(&suppressed_lock);
 }
 
 void log_limited(struct log_limit *limit, enum log_level level, const char *format, ...) {
@@ -255,19 +255,19 @@ void log_limited(struct log_limit *limit, enum log_level level, const char *form
         log_limited_fields(limit, level, message, NULL);
 }
 
-bool log_is_anything_withheld(void) {
-        return n_withheld_limits > 0;
+bool log_is_anything_suppressed(void) {
+        return n_suppressed_limits > 0;
 }
 
-void log_tell_withheld(void) {
-        pthread_mutex_lock(&withheld_lock);
-        for (size_t i = 0; i < N_WITHHELD_MAX && n_withheld_limits > 0; i++) {
-                struct withheld *entry = &withheld[i];
+void log_report_suppressed(void) {
+        pthread_mutex_lock(&suppressed_lock);
+        for (size_t i = 0; i < N_SUPPRESSED_MAX && n_suppressed_limits > 0; i++) {
+                struct suppressed_limit *entry = &suppressed[i];
 
                 if (!entry->limit)
                         continue;
                 print(&entry->line, entry->n_more);
-                take_withheld(entry->limit);
+                take_suppressed(entry->limit);
         }
-        pthread_mutex_unlock(&withheld_lock);
+        pthread_mutex_unlock(&suppressed_lock);
 }

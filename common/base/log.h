@@ -89,5 +89,5 @@ __attribute__((cold)) void log_limited_fields(struct log_limit *limit, enum log_
  * What is withheld must not wait for a next event, for there may be none: whoever has a clock looks now and then whether
  * anything is, and has it told, a line a limit: the first event that was left out, and as withheld=N how many more.
  */
-bool log_is_anything_withheld(void);
-void log_tell_withheld(void);
+bool log_is_anything_suppressed(void);
+void log_report_suppressed(void);

@@ -10,13 +10,13 @@
 #include "protocol/companion.h"
 #include "protocol/topics.h"
 
-static void on_up(void *userdata, bool session_kept) {
+static void on_up(void *userdata, bool session_present) {
         struct server *server = userdata;
 
-        if (server->has_served && !session_kept)
+        if (server->has_served && !session_present)
                 log_warning("the broker has lost our session: what was sent to us meanwhile is lost");
-        daemon_set_max_packet(server->daemon, link_max_packet_bytes(server->link));
-        daemon_up(server->daemon, session_kept, server_now(server));
+        pipeline_set_max_packet(server->pipeline, link_max_packet_bytes(server->link));
+        pipeline_connected(server->pipeline, session_present, server_now(server));
         server_set_deadline_timer(server);
 }
 
@@ -29,7 +29,7 @@ static void on_down(void *userdata, const char *reason) {
         service_say_status("no connection to the broker at %s: %s",
                            endpoint_text(link_endpoint(server->link)).text, reason);
         server->is_down_logged = true;
-        daemon_down(server->daemon);
+        pipeline_disconnected(server->pipeline);
 }
 
 static void on_refused(void *userdata, const struct refusal *refusal) {
@@ -51,29 +51,29 @@ static void on_message(void *userdata, const struct message *message) {
         struct now now = server_now(server);
 
         recorder_received(server->recorder, message);
-        daemon_receive(server->daemon, message, now);
+        pipeline_receive(server->pipeline, message, now);
         /* where no disk is waited for, the broker hands on this answer while we read the next request */
-        if (server->storage->operations->is_immediate && daemon_n_waiting_bytes(server->daemon) == 0)
-                daemon_flush(server->daemon, now);
+        if (server->storage->operations->is_immediate && pipeline_n_waiting_bytes(server->pipeline) == 0)
+                pipeline_flush(server->pipeline, now);
 }
 
 static void on_dropped(void *userdata) {
         struct server *server = userdata;
 
-        daemon_dropped(server->daemon);
+        pipeline_add_dropped(server->pipeline);
 }
 
 static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
         struct server *server = userdata;
 
-        daemon_acknowledged(server->daemon, id, no_subscriber, server_now(server));
+        pipeline_acknowledged(server->pipeline, id, no_subscriber, server_now(server));
 }
 
 static void on_batch_end(void *userdata) {
         struct server *server = userdata;
 
-        if (daemon_has_work(server->daemon))
-                daemon_flush(server->daemon, server_now(server));
+        if (pipeline_has_work(server->pipeline))
+                pipeline_flush(server->pipeline, server_now(server));
 }
 
 static void on_batch_written(void *userdata) {

@@ -19,7 +19,8 @@ static void commit_ended(uv_work_t *work, int status) {
         server->commit_batch = NULL;
         if (!server->link) /* it took longer than stopping may: nobody can be told any more */
                 return;
-        daemon_committed(server->daemon, status < 0 ? status : server->commit_result, server_now(server));
+        pipeline_committed(server->pipeline, status < 0 ? status : server->commit_result,
+                           server_now(server));
         server_update(server);
 }
 
@@ -47,8 +48,9 @@ void server_check_clock(uv_timer_t *timer) {
 
         is_due = storage_needs_commit(server->storage, server_now(server));
         /* whether what is written can be stored again must not wait for somebody to write */
-        if (daemon_is_storage_failing(server->daemon) && ++server->n_failing_checks % FAILING_CHECKS == 0)
+        if (pipeline_is_storage_failing(server->pipeline) &&
+            ++server->n_failing_checks % FAILING_CHECKS == 0)
                 is_due = true;
         if (is_due)
-                daemon_commit(server->daemon, server_now(server));
+                pipeline_commit(server->pipeline, server_now(server));
 }

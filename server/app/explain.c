@@ -26,7 +26,7 @@ static void print_place(const struct config *config, const struct policy_keys *k
 }
 
 /* No rule decides for SCAN: each of the keys that its pattern matches is listed or left out. */
-static int explain_scan(const struct config *config, const struct asker *asker) {
+static int explain_scan(const struct config *config, const struct request_origin *asker) {
         const struct policy_keys *keys = NULL;
 
         if (!policy_grants_any(config->policy, asker, ACCESS_READ))
@@ -41,8 +41,8 @@ static int explain_scan(const struct config *config, const struct asker *asker) 
         return EXIT_SUCCESS;
 }
 
-static int explain_access(const struct config *config, const struct asker *asker, enum access access,
-                          struct slice key) {
+static int explain_access(const struct config *config, const struct request_origin *asker,
+                          enum access access, struct slice key) {
         uint64_t budget = POLICY_STEPS_MAX;
         const struct policy_keys *keys = policy_decide(config->policy, asker, access, key, &budget);
 
@@ -57,7 +57,8 @@ static int explain_access(const struct config *config, const struct asker *asker
 
 int explain(const struct config *config) {
         const char *const *question = config->explain;
-        const struct asker asker = { slice_from_string(question[0]), slice_from_string(question[1]), true };
+        const struct request_origin asker = { slice_from_string(question[0]), slice_from_string(question[1]),
+                                              true };
         enum verb verb;
 
         if (!verb_from_text(slice_from_string(question[2]), &verb)) {

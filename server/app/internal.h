@@ -15,7 +15,7 @@
 
 /* What the server's files share. Internal to them. */
 
-/* The daemon on its loop. */
+/* The pipeline on its loop. */
 struct server {
         struct config config; /* its texts are borrowed */
         int n_arguments;
@@ -29,7 +29,7 @@ struct server {
          * from its own callback may run again before the loop reads.
          */
         uv_idle_t overdue_idle;
-        uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer, withheld_timer;
+        uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer, suppressed_timer;
         uv_pipe_t input; /* stdin, where its end is to be ours */
         pid_t parent;
         struct storage *storage;
@@ -37,7 +37,7 @@ struct server {
         const struct storage_batch *commit_batch; /* NULL: none is under way */
         int commit_result;
         unsigned int n_failing_checks; /* of the clock, while storing fails */
-        struct daemon *daemon;
+        struct pipeline *pipeline;
         struct control *control;   /* NULL: none */
         struct dev *dev;           /* NULL: none */
         struct link *link;         /* NULL until the broker is there */
@@ -64,17 +64,17 @@ void server_update(struct server *server);
 /* The one timer, for all keys: set to the earliest deadline; what is overdue runs in the loop's next iteration. */
 void server_set_deadline_timer(struct server *server);
 
-/* server_daemon.c: the daemon as the configuration wants it. */
+/* server_daemon.c: the pipeline as the configuration wants it. */
 
-/* With its storage and all that it is to begin with. As daemon_new(); why it cannot has been logged. */
-int server_create_daemon(struct server *server, const struct outlet *outlet,
-                         const struct daemon_callbacks *callbacks);
+/* With its storage and all that it is to begin with. As pipeline_new(); why it cannot has been logged. */
+int server_create_pipeline(struct server *server, const struct transport *transport,
+                           const struct pipeline_callbacks *callbacks);
 
 /* Reads the configuration again: all that can be changed is, or nothing. */
 void server_reload(struct server *server);
 
 /* Warn if this broker and the policy together let no client do anything. */
-void server_warn_of_unverified(const struct server *server, enum broker_side side);
+void server_warn_of_unverified(const struct server *server, enum broker_kind broker_kind);
 
 /* Warn if another user could take over the store's session by connecting with its client id. */
 void server_warn_of_unguarded(const struct server *server);
@@ -94,8 +94,8 @@ void server_start_watchdog(struct server *server);
 
 /* server_withheld.c: what the log withholds is told soon, whether or not more of it comes. */
 
-void server_start_withheld(struct server *server);
-void server_update_withheld(struct server *server);
+void server_start_suppressed_logs(struct server *server);
+void server_update_suppressed_logs(struct server *server);
 
 /* server_dev.c: a broker of our own. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The daemon as the configuration wants it: at the start, and after a reload. */
+/* The pipeline as the configuration wants it: at the start, and after a reload. */
 
 #include <errno.h>
 
@@ -22,19 +22,19 @@ static struct engine_config make_engine_config(const struct config *config) {
         };
 }
 
-/* *policy becomes the daemon's. */
+/* *policy becomes the pipeline's. */
 static void set_policy(struct server *server, struct policy **policy) {
         if (*policy)
                 log_info("policy \"%s\", %zu rules: what none of them grants is not authorized",
                          LOG_TEXT(slice_from_string(server->config.policy_file)), policy_n_rules(*policy));
-        daemon_set_policy(server->daemon, take_ptr(policy), server_now(server));
+        pipeline_set_policy(server->pipeline, take_ptr(policy), server_now(server));
 }
 
 static int open_control(struct server *server) {
         log_warning(
                 "--control: whoever reaches the broker can wipe this store, move its clock and falsify its "
                 "answers; for tests only");
-        return control_new(&server->control, server->daemon);
+        return control_new(&server->control, server->pipeline);
 }
 
 static int open_recorder(struct server *server) {
@@ -49,10 +49,10 @@ static int open_recorder(struct server *server) {
         return r;
 }
 
-int server_create_daemon(struct server *server, const struct outlet *outlet,
-                         const struct daemon_callbacks *callbacks) {
+int server_create_pipeline(struct server *server, const struct transport *transport,
+                           const struct pipeline_callbacks *callbacks) {
         const struct config *config = &server->config;
-        struct daemon_config daemon_config = {
+        struct pipeline_config pipeline_config = {
                 .engine = make_engine_config(config),
                 .dialect = config->dialect,
                 .node_id = config->node_id,
@@ -64,11 +64,11 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
 
         r = companion_mac_init();
         if (r == 0)
-                r = secrets_draw(&daemon_config.engine);
+                r = secrets_draw(&pipeline_config.engine);
         if (r < 0)
                 return r;
-        randombytes_buf(&daemon_config.run, sizeof(daemon_config.run));
-        randombytes_buf(daemon_config.companion_secret, sizeof(daemon_config.companion_secret));
+        randombytes_buf(&pipeline_config.run, sizeof(pipeline_config.run));
+        randombytes_buf(pipeline_config.companion_secret, sizeof(pipeline_config.companion_secret));
 
         /* either says itself why it cannot be used */
         r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
@@ -78,8 +78,8 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
         r = open_recorder(server);
         if (r < 0)
                 return r;
-        r = daemon_new(&server->daemon, &daemon_config, outlet, callbacks, server->storage,
-                       server_now(server));
+        r = pipeline_new(&server->pipeline, &pipeline_config, transport, callbacks, server->storage,
+                         server_now(server));
         if (r == 0 && config->control)
                 r = open_control(server);
         if (r < 0)
@@ -88,14 +88,14 @@ int server_create_daemon(struct server *server, const struct outlet *outlet,
         if (!config->seed_file)
                 return 0;
 
-        r = seeding_run(server->daemon, server->storage, config->seed_file, server_now(server));
+        r = seeding_run(server->pipeline, server->storage, config->seed_file, server_now(server));
         if (r == -EBADMSG)
                 server->exit_code = EXIT_WRONG;
         return r;
 }
 
-void server_warn_of_unverified(const struct server *server, enum broker_side side) {
-        if (side == BROKER_SIDE_PLAIN && server->config.policy_file && !server->config.allow_unverified)
+void server_warn_of_unverified(const struct server *server, enum broker_kind broker_kind) {
+        if (broker_kind == BROKER_PLAIN && server->config.policy_file && !server->config.allow_unverified)
                 log_warning(
                         "this broker does not say who sends: the policy grants nothing to anybody; load our "
                         "plugin, or see --allow-unverified");
@@ -104,8 +104,8 @@ void server_warn_of_unverified(const struct server *server, enum broker_side sid
 void server_warn_of_unguarded(const struct server *server) {
         struct gauges gauges;
 
-        daemon_read_gauges(server->daemon, 0, &gauges);
-        if (gauges.side == BROKER_SIDE_PROVEN && !gauges.is_guarded && !server->dev)
+        pipeline_read_gauges(server->pipeline, 0, &gauges);
+        if (gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev)
                 log_warning(
                         "the client id \"%s\" is not guarded at this broker: another user who connects with "
                         "it interrupts the service; have the broker ask for passwords, set "
@@ -134,9 +134,9 @@ void server_reload(struct server *server) {
         log_set_level(server->config.log_level);
         log_set_format(server->config.log_format);
         limits = make_engine_config(&server->config);
-        daemon_set_limits(server->daemon, &limits);
+        pipeline_set_limits(server->pipeline, &limits);
         set_policy(server, &server->reloaded.policy);
-        daemon_read_gauges(server->daemon, 0, &gauges);
-        server_warn_of_unverified(server, gauges.side);
+        pipeline_read_gauges(server->pipeline, 0, &gauges);
+        server_warn_of_unverified(server, gauges.broker_kind);
         server_update(server);
 }

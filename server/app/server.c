@@ -35,7 +35,7 @@ struct now server_now(const struct server *server) {
 }
 
 static void tick(struct server *server) {
-        daemon_tick(server->daemon, server_now(server));
+        pipeline_tick(server->pipeline, server_now(server));
         server_update(server);
 }
 
@@ -48,8 +48,8 @@ static void on_overdue(uv_idle_t *idle) {
 }
 
 void server_set_deadline_timer(struct server *server) {
-        int64_t deadline_ns = daemon_next_deadline(server->daemon);
-        int64_t left_ns = deadline_ns;
+        int64_t deadline_ns = pipeline_next_deadline(server->pipeline);
+        int64_t remaining_ns = deadline_ns;
 
         /* after most requests it is the one that the timer is set to; --control moves the clock under it */
         if (deadline_ns == server->deadline_ns && uv_is_active((uv_handle_t *)&server->deadline_timer) &&
@@ -57,22 +57,22 @@ void server_set_deadline_timer(struct server *server) {
                 return;
 
         if (server->control)
-                left_ns = control_left_ns(server->control, deadline_ns, real_now());
+                remaining_ns = control_remaining_ns(server->control, deadline_ns, real_now());
         else if (deadline_ns != INT64_MAX)
-                left_ns = deadline_ns - system_clock_mono_ns();
+                remaining_ns = deadline_ns - system_clock_mono_ns();
 
         uv_timer_stop(&server->deadline_timer);
         uv_idle_stop(&server->overdue_idle);
-        if (left_ns == INT64_MAX || server->is_stopping)
+        if (remaining_ns == INT64_MAX || server->is_stopping)
                 return;
-        if (left_ns <= 0) {
+        if (remaining_ns <= 0) {
                 uv_idle_start(&server->overdue_idle, on_overdue);
                 return;
         }
         server->deadline_ns = deadline_ns;
         uv_update_time(&server->loop);
-        uv_timer_start(&server->deadline_timer, on_deadline, (uint64_t)(left_ns + NS_PER_MS - 1) / NS_PER_MS,
-                       0);
+        uv_timer_start(&server->deadline_timer, on_deadline,
+                       (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
 }
 
 static void closed(void *userdata) {
@@ -86,7 +86,7 @@ static void closed(void *userdata) {
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         uv_close((uv_handle_t *)&server->clock_timer, NULL);
         uv_close((uv_handle_t *)&server->watchdog_timer, NULL);
-        uv_close((uv_handle_t *)&server->withheld_timer, NULL);
+        uv_close((uv_handle_t *)&server->suppressed_timer, NULL);
         uv_close((uv_handle_t *)&server->sigterm, NULL);
         uv_close((uv_handle_t *)&server->sigint, NULL);
         uv_close((uv_handle_t *)&server->sighup, NULL);
@@ -115,8 +115,8 @@ void server_stop(struct server *server, int exit_code) {
 
         server->is_stopping = true;
         service_say_stopping();
-        uv_timer_start(&server->stop_timer, close_link, daemon_is_idle(server->daemon) ? 0 : STOP_TIMEOUT_MS,
-                       0);
+        uv_timer_start(&server->stop_timer, close_link,
+                       pipeline_is_idle(server->pipeline) ? 0 : STOP_TIMEOUT_MS, 0);
 }
 
 static void on_signal(uv_signal_t *handle, int number) {
@@ -137,10 +137,10 @@ static void tell_ready(const struct server *server) {
         service_say_ready();
 }
 
-static void on_serving(void *userdata, enum broker_side side) {
+static void on_serving(void *userdata, enum broker_kind broker_kind) {
         static const char *const abilities[] = {
-                [BROKER_SIDE_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
-                [BROKER_SIDE_PROVEN] = "identity verified, delivery direct, presence exact",
+                [BROKER_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
+                [BROKER_WITH_PLUGIN] = "identity verified, delivery direct, presence exact",
         };
         struct server *server = userdata;
 
@@ -148,10 +148,10 @@ static void on_serving(void *userdata, enum broker_side side) {
                  endpoint_text(link_endpoint(server->link)).text,
                  LOG_TEXT(slice_from_string(server->config.client_id)),
                  LOG_TEXT(slice_from_string(server->config.node_id)),
-                 server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[side]);
+                 server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[broker_kind]);
         service_say_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
-                           abilities[side]);
-        server_warn_of_unverified(server, side);
+                           abilities[broker_kind]);
+        server_warn_of_unverified(server, broker_kind);
         server_warn_of_unguarded(server);
         server->is_down_logged = false;
         server->is_refusal_logged = false;
@@ -161,28 +161,29 @@ static void on_serving(void *userdata, enum broker_side side) {
 }
 
 void server_update(struct server *server) {
-        size_t n_waiting_bytes = daemon_n_waiting_bytes(server->daemon);
+        size_t n_waiting_bytes = pipeline_n_waiting_bytes(server->pipeline);
         enum mqtt_reading reading = MQTT_READS;
 
         recorder_flush(server->recorder);
-        server_update_withheld(server);
+        server_update_suppressed_logs(server);
         if (!server->link)
                 return;
 
-        daemon_end_wakeup(server->daemon);
-        if (n_waiting_bytes > DAEMON_INBOX_PAUSE)
-                reading = daemon_is_commit_stalled(server->daemon, server_now(server)) ? MQTT_READS_NOTHING
-                                                                                       : MQTT_WRITES_FIRST;
+        pipeline_end_wakeup(server->pipeline);
+        if (n_waiting_bytes > PIPELINE_INBOX_PAUSE)
+                reading = pipeline_is_commit_stalled(server->pipeline, server_now(server))
+                                  ? MQTT_READS_NOTHING
+                                  : MQTT_WRITES_FIRST;
         else if (n_waiting_bytes > 0)
                 reading = MQTT_READS_AHEAD;
         link_set_reading(server->link, reading);
         server_set_deadline_timer(server);
-        if (server->is_stopping && daemon_is_idle(server->daemon) &&
+        if (server->is_stopping && pipeline_is_idle(server->pipeline) &&
             uv_is_active((uv_handle_t *)&server->stop_timer))
                 uv_timer_start(&server->stop_timer, close_link, 0, 0);
 }
 
-static void on_lost(void *userdata) {
+static void on_desynchronized(void *userdata) {
         struct server *server = userdata;
 
         log_error("what is on the disk and what is in memory may differ: stopping, so that the next start "
@@ -208,15 +209,17 @@ static int64_t clock_ns(void *userdata) {
         return server->control ? server_now(server).mono_ns : system_clock_mono_ns();
 }
 
-static int create_daemon(struct server *server) {
-        struct outlet outlet = { .publish = server_publish,
-                                 .has_room = server_has_room,
-                                 .commit = server_commit,
-                                 .userdata = server,
-                                 .clock_ns = clock_ns };
-        struct daemon_callbacks callbacks = { .serving = on_serving, .lost = on_lost, .userdata = server };
+static int create_pipeline(struct server *server) {
+        struct transport transport = { .publish = server_publish,
+                                       .has_room = server_has_room,
+                                       .commit = server_commit,
+                                       .userdata = server,
+                                       .clock_ns = clock_ns };
+        struct pipeline_callbacks callbacks = { .serving = on_serving,
+                                                .desynchronized = on_desynchronized,
+                                                .userdata = server };
 
-        return server_create_daemon(server, &outlet, &callbacks);
+        return server_create_pipeline(server, &transport, &callbacks);
 }
 
 static void open_http(struct server *server) {
@@ -226,7 +229,7 @@ static void open_http(struct server *server) {
         if (!endpoint)
                 return;
 
-        r = http_open(&server->http, &server->loop, endpoint, pages, n_pages, server->daemon);
+        r = http_open(&server->http, &server->loop, endpoint, pages, n_pages, server->pipeline);
         if (r < 0) {
                 log_error("cannot start: cannot listen at %s: %s", endpoint_text(endpoint).text,
                           strerror(-r));
@@ -256,7 +259,7 @@ static void start_handles(struct server *server) {
         uv_signal_start(&server->sigint, on_signal, SIGINT);
         uv_signal_start(&server->sighup, on_reload, SIGHUP);
         server_start_watchdog(server);
-        server_start_withheld(server);
+        server_start_suppressed_logs(server);
 }
 
 static int run(struct server *server) {
@@ -266,7 +269,7 @@ static int run(struct server *server) {
         if (r < 0)
                 return r;
 
-        r = create_daemon(server);
+        r = create_pipeline(server);
         if (r == 0)
                 r = server->config.dev ? server_start_broker(server) : server_open_link(server);
         if (r == 0) {
@@ -306,16 +309,16 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         int r;
 
         log_find_journal();
-        config->policy = NULL; /* it becomes the daemon's */
+        config->policy = NULL; /* it becomes the pipeline's */
         log_set_level(server.config.log_level);
         log_set_format(server.config.log_format);
         set_first_signals();
         ready_file_remove(server.config.ready_file);
 
         r = run(&server);
-        log_tell_withheld();
+        log_report_suppressed();
         control_free(server.control);
-        daemon_free(server.daemon);
+        pipeline_free(server.pipeline);
         recorder_close(server.recorder);
         storage_close(server.storage);
         policy_free(server.config.policy); /* where there was no daemon to take it */

@@ -4,18 +4,18 @@
 #include "base/log.h"
 
 /* A flood that goes on is told of by its own lines meanwhile, each second. */
-#define TELL_AFTER_MS 2000
+#define REPORT_AFTER_MS 2000
 
-static void tell(uv_timer_t *timer) {
+static void report_suppressed(uv_timer_t *timer) {
         (void)timer;
-        log_tell_withheld();
+        log_report_suppressed();
 }
 
-void server_start_withheld(struct server *server) {
-        uv_timer_init(&server->loop, &server->withheld_timer);
+void server_start_suppressed_logs(struct server *server) {
+        uv_timer_init(&server->loop, &server->suppressed_timer);
 }
 
-void server_update_withheld(struct server *server) {
-        if (log_is_anything_withheld() && !uv_is_active((uv_handle_t *)&server->withheld_timer))
-                uv_timer_start(&server->withheld_timer, tell, TELL_AFTER_MS, 0);
+void server_update_suppressed_logs(struct server *server) {
+        if (log_is_anything_suppressed() && !uv_is_active((uv_handle_t *)&server->suppressed_timer))
+                uv_timer_start(&server->suppressed_timer, report_suppressed, REPORT_AFTER_MS, 0);
 }

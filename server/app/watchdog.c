@@ -10,7 +10,7 @@
 static void look(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        if (progress_look(&server->progress, server->daemon)) {
+        if (progress_look(&server->progress, server->pipeline)) {
                 server->is_hang_logged = false;
                 service_feed_watchdog();
                 return;

@@ -24,11 +24,11 @@ static const struct fault_text {
         struct slice property;
         struct slice message;
         struct slice payload;
-} fault_texts[N_ENVELOPE_FAULTS] = {
+} fault_texts[N_REQUEST_FAULTS] = {
 #define FAULT_TEXT(symbol, label, status, property, message)                                                \
         [ENVELOPE_##symbol] = { SLICE_LITERAL(status), SLICE_LITERAL(property), SLICE_LITERAL(message),     \
                                 SLICE_LITERAL("-ERR " message "\r\n") },
-        ENVELOPE_FAULTS(FAULT_TEXT)
+        REQUEST_FAULT_FAULTS(FAULT_TEXT)
 #undef FAULT_TEXT
 };
 
@@ -131,7 +131,7 @@ void encoder_payload(const struct encoder *encoder, struct slice payload, struct
         add_success(ret_message);
 }
 
-int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct slice value,
+int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
                   struct message *ret_message) {
         const struct fault_text *text = &fault_texts[fault];
         int r;
@@ -150,14 +150,15 @@ int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct sli
         add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS_TEXT), text->message);
         add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
         add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
-        if (fault == ENVELOPE_VERSION) {
+        if (fault == REQUEST_FAULT_VERSION) {
                 add_property(ret_message, SLICE_LITERAL(PROPERTY_SERVED_VERSIONS), SLICE_LITERAL("0 1"));
                 add_property(ret_message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
         }
         return 0;
 }
 
-int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message) {
+int encoder_notification(struct encoder *encoder, const struct key_change *change,
+                         struct message *ret_message) {
         struct slice payload = encoder->dialect == DIALECT_SDK
                                        ? SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n")
                                        : SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n");

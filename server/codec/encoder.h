@@ -31,9 +31,10 @@ void encoder_deinit(struct encoder *encoder);
  * from the encoder until its next use, and from what it was made of. Return 0 or -ENOMEM.
  */
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message);
-int encoder_fault(struct encoder *encoder, enum envelope_fault fault, struct slice value,
+int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
                   struct message *ret_message);
-int encoder_notification(struct encoder *encoder, const struct change *change, struct message *ret_message);
+int encoder_notification(struct encoder *encoder, const struct key_change *change,
+                         struct message *ret_message);
 
 /* The same for any payload, with status 200 and no version. */
 void encoder_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message);

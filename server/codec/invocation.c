@@ -11,10 +11,10 @@
 /* SET key value NEX value PX ms */
 #define N_WORDS_MAX 7
 
-const char *envelope_fault_label(enum envelope_fault fault) {
-        static const char *const labels[N_ENVELOPE_FAULTS] = { [ENVELOPE_OK] = "none",
+const char *envelope_fault_label(enum request_fault fault) {
+        static const char *const labels[N_REQUEST_FAULTS] = { [REQUEST_FAULT_NONE] = "none",
 #define FAULT_LABEL(symbol, label, ...) [ENVELOPE_##symbol] = label,
-                                                               ENVELOPE_FAULTS(FAULT_LABEL)
+                                                              REQUEST_FAULT_FAULTS(FAULT_LABEL)
 #undef FAULT_LABEL
         };
 
@@ -156,24 +156,24 @@ static bool is_served_version(struct slice version) {
                major_number <= 1;
 }
 
-static enum envelope_fault check_envelope(const struct message *message, struct slice *ret_value) {
+static enum request_fault check_properties(const struct message *message, struct slice *ret_value) {
         static const struct slice qos_texts[] = { SLICE_LITERAL("0"), SLICE_LITERAL("1"),
                                                   SLICE_LITERAL("2") };
         struct slice version = message_property(message, PROPERTY_VERSION);
 
         if (message->qos != 1) {
                 *ret_value = qos_texts[message->qos];
-                return ENVELOPE_QOS;
+                return REQUEST_FAULT_QOS;
         }
         if (!message->correlation_data.data) {
                 *ret_value = SLICE_LITERAL("");
-                return ENVELOPE_CORRELATION;
+                return REQUEST_FAULT_CORRELATION;
         }
         if (!is_served_version(version)) {
                 *ret_value = version;
-                return ENVELOPE_VERSION;
+                return REQUEST_FAULT_VERSION;
         }
-        return ENVELOPE_OK;
+        return REQUEST_FAULT_NONE;
 }
 
 /* The client that the message says it is from. */
@@ -215,8 +215,8 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         request->payload = message->payload;
         request->expiry_s = message->has_expiry ? message->expiry_s : 0;
 
-        invocation->fault = check_envelope(message, &invocation->fault_value);
-        if (invocation->fault == ENVELOPE_OK)
+        invocation->fault = check_properties(message, &invocation->fault_value);
+        if (invocation->fault == REQUEST_FAULT_NONE)
                 invocation->outcome = decode_payload(message->payload, request);
 
         find_client(message, decoder->is_proven, request);
@@ -225,14 +225,14 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
                                                  decoder->persistence_value);
         request->timestamp_text = message_property(message, PROPERTY_TIMESTAMP);
         request->fence_text = message_property(message, PROPERTY_FENCE);
-        if (invocation->fault == ENVELOPE_OK && invocation->outcome == OUTCOME_DONE)
+        if (invocation->fault == REQUEST_FAULT_NONE && invocation->outcome == OUTCOME_DONE)
                 invocation->outcome = decode_clocks(request);
 
         if (!message->response_topic.data)
                 return INVOCATION_NO_RESPONSE_TOPIC;
         if (!topic_is_valid_response(message->response_topic))
                 return INVOCATION_BAD_RESPONSE_TOPIC;
-        if (invocation->fault != ENVELOPE_OK || invocation->outcome != OUTCOME_DONE)
+        if (invocation->fault != REQUEST_FAULT_NONE || invocation->outcome != OUTCOME_DONE)
                 return INVOCATION_REFUSED;
         return INVOCATION_REQUEST;
 }

@@ -18,32 +18,32 @@
  *
  * The label is the word in metrics and log lines; the others are sent as `__stat`, `__propName` and `__stMsg`.
  */
-#define ENVELOPE_FAULTS(X)                                                                                  \
+#define REQUEST_FAULT_FAULTS(X)                                                                             \
         X(QOS, "wrong qos", "400", "QoS", "a request must be published at QoS 1")                           \
         X(CORRELATION, "no correlation data", "400", "Correlation Data",                                    \
           "a request needs correlation data")                                                               \
         X(VERSION, "unsupported version", "505", PROPERTY_VERSION, "the protocol version is not supported")
 
-enum envelope_fault {
-        ENVELOPE_OK,
-#define ENVELOPE_ENUM(symbol, ...) ENVELOPE_##symbol,
-        ENVELOPE_FAULTS(ENVELOPE_ENUM)
-#undef ENVELOPE_ENUM
-                N_ENVELOPE_FAULTS,
+enum request_fault {
+        REQUEST_FAULT_NONE,
+#define REQUEST_FAULT_ENUM(symbol, ...) ENVELOPE_##symbol,
+        REQUEST_FAULT_FAULTS(REQUEST_FAULT_ENUM)
+#undef REQUEST_FAULT_ENUM
+                N_REQUEST_FAULTS,
 };
 
-/* The word in metrics and log lines; "none" for ENVELOPE_OK. */
-const char *envelope_fault_label(enum envelope_fault fault);
+/* The word in metrics and log lines; "none" for REQUEST_FAULT_NONE. */
+const char *envelope_fault_label(enum request_fault fault);
 
 enum invocation_result {
         INVOCATION_REQUEST, /* to be executed */
-        INVOCATION_REFUSED, /* to be answered: fault where it is not ENVELOPE_OK, else outcome */
+        INVOCATION_REFUSED, /* to be answered: fault where it is not REQUEST_FAULT_NONE, else outcome */
         INVOCATION_NO_RESPONSE_TOPIC,
         INVOCATION_BAD_RESPONSE_TOPIC, /* neither is executed or answered */
 };
 
 struct invocation {
-        enum envelope_fault fault;
+        enum request_fault fault;
         struct slice fault_value; /* of the property that is at fault */
         enum outcome outcome;     /* an error; OUTCOME_DONE: none */
         struct request request;   /* where it is refused before its command is known, the verb is N_VERBS */

@@ -20,7 +20,7 @@
 #define WAIT_TIMEOUT_MS     5000
 #define WAIT_TIMEOUT_MAX_MS 600000
 
-struct call {
+struct control_call {
         struct control *control;
         const struct message *message;
         struct slice words[WORDS_MAX]; /* behind the first */
@@ -32,7 +32,7 @@ struct call {
         char fault_space[320];
 };
 
-static int refuse(struct call *call, const char *fault) {
+static int refuse(struct control_call *call, const char *fault) {
         call->fault = fault;
         return -EINVAL;
 }
@@ -41,7 +41,7 @@ static bool is_word(struct slice word, const char *text) {
         return slice_equal(word, slice_from_string(text));
 }
 
-static int answer_blob(struct call *call, const struct buf *text) {
+static int answer_blob(struct control_call *call, const struct buf *text) {
         resp3_append_blob(&call->payload, buf_slice(text));
         return buf_failed(text) ? -ENOMEM : 0;
 }
@@ -49,42 +49,42 @@ static int answer_blob(struct call *call, const struct buf *text) {
 /* reset */
 
 /* Registrations end without a word, as they do when a store in memory is started anew. */
-static int reset(struct call *call) {
+static int reset(struct control_call *call) {
         struct control *control = call->control;
-        struct daemon *daemon = control->daemon;
+        struct pipeline *pipeline = control->pipeline;
         struct engine *engine;
         int r;
 
         if (call->n_words > 0)
                 return refuse(call, "nothing was expected behind reset");
-        r = engine_new(&engine, engine_config(daemon->engine));
+        r = engine_new(&engine, engine_config(pipeline->engine));
         if (r < 0)
                 return r;
 
-        notified_deinit(&daemon->notified);
-        engine_free(daemon->engine);
-        daemon->engine = engine;
-        daemon->counters = (struct counters){ .n_connections = daemon->counters.n_connections };
+        unacknowledged_deinit(&pipeline->notified);
+        engine_free(pipeline->engine);
+        pipeline->engine = engine;
+        pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };
 
         control_end_waits(control, INT64_MAX);
         control_forget_delayed(control);
         faults_clear(&control->faults);
         journal_clear(&control->journal);
         test_clock_reset(&control->clock);
-        daemon->tick_from_ns = 0; /* it was the time that is no more */
+        pipeline->tick_from_ns = 0; /* it was the time that is no more */
         return 0;
 }
 
 /* seed */
 
-static int set_all(struct call *call, struct seed *seed) {
+static int set_all(struct control_call *call, struct seed *seed) {
         CLEANUP(record_deinit) struct record record = { 0 };
-        struct daemon *daemon = call->control->daemon;
+        struct pipeline *pipeline = call->control->pipeline;
         enum outcome outcome;
         int r;
 
         while ((r = seed_next(seed, &record)) > 0) {
-                r = seeding_set(daemon->engine, &record, SET_ALWAYS, call->now, &daemon->batch.effects,
+                r = seeding_set(pipeline->engine, &record, SET_ALWAYS, call->now, &pipeline->batch.effects,
                                 &outcome);
                 if (r < 0)
                         return r;
@@ -95,9 +95,9 @@ static int set_all(struct call *call, struct seed *seed) {
 }
 
 /* All of it or nothing. */
-static int set_seed(struct call *call) {
+static int set_seed(struct control_call *call) {
         CLEANUP(seed_deinit) struct seed seed;
-        struct daemon *daemon = call->control->daemon;
+        struct pipeline *pipeline = call->control->pipeline;
         int r;
 
         if (call->n_words != 1) {
@@ -110,9 +110,9 @@ static int set_seed(struct call *call) {
         if (r >= 0)
                 return 0;
 
-        if (engine_undo(daemon->engine, &daemon->batch.effects) < 0)
+        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0)
                 r = -ENOMEM;
-        effects_reset(&daemon->batch.effects);
+        effects_reset(&pipeline->batch.effects);
         if (r != -EBADMSG)
                 return r;
         memcpy(call->fault_space, seed.fault, sizeof(seed.fault));
@@ -122,19 +122,19 @@ static int set_seed(struct call *call) {
 /* clock */
 
 /* What is due by the new time is done before it is answered. */
-static int catch_up(struct call *call) {
+static int catch_up(struct control_call *call) {
         struct control *control = call->control;
         struct event tick = { .type = EVENT_TICK };
         struct now now = control_read_clock(control, control->real);
         int r = 0;
 
-        while (r == 0 && engine_next_deadline(control->daemon->engine) <= now.mono_ns)
-                r = daemon_step(control->daemon, &tick, now);
+        while (r == 0 && engine_next_deadline(control->pipeline->engine) <= now.mono_ns)
+                r = pipeline_step(control->pipeline, &tick, now);
         control->hooks.tick(control, now);
         return r;
 }
 
-static int advance(struct call *call) {
+static int advance(struct control_call *call) {
         int64_t duration_ms;
 
         if (parse_duration(call->words[1], &duration_ms) < 0)
@@ -144,7 +144,7 @@ static int advance(struct call *call) {
         return catch_up(call);
 }
 
-static int skew(struct call *call) {
+static int skew(struct control_call *call) {
         struct slice duration = call->words[2];
         bool is_behind = duration.length > 0 && duration.data[0] == '-';
         int64_t duration_ms;
@@ -159,7 +159,7 @@ static int skew(struct call *call) {
         return r == -ENOSPC ? refuse(call, "the clocks of too many clients are skewed") : r;
 }
 
-static int set_clock(struct call *call) {
+static int set_clock(struct control_call *call) {
         struct test_clock *clock = &call->control->clock;
         struct slice what = call->n_words > 0 ? call->words[0] : (struct slice){ 0 };
 
@@ -181,7 +181,7 @@ static int set_clock(struct call *call) {
 
 /* fault */
 
-static int set_fault(struct call *call) {
+static int set_fault(struct control_call *call) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct control *control = call->control;
         uint64_t number;
@@ -196,7 +196,7 @@ static int set_fault(struct call *call) {
                 return answer_blob(call, &text);
         }
         if (call->n_words > 0 && is_word(call->words[0], fault_action_name(FAULT_DISCONNECT)) &&
-            control->daemon->side != BROKER_SIDE_PROVEN)
+            control->pipeline->broker_kind != BROKER_WITH_PLUGIN)
                 return refuse(call, "disconnect needs the plugin in the broker");
 
         r = faults_add(&control->faults, call->words, call->n_words, &number, &call->fault);
@@ -222,7 +222,8 @@ static void question_deinit(struct question *question) {
         selection_deinit(&question->selection);
 }
 
-static int read_option(struct call *call, struct question *question, struct slice name, struct slice value) {
+static int read_option(struct control_call *call, struct question *question, struct slice name,
+                       struct slice value) {
         int r = selection_set(&question->selection, name, value, &call->fault);
 
         if (r != 0)
@@ -244,7 +245,7 @@ static int read_option(struct call *call, struct question *question, struct slic
                                                 : "client, verb, key or after was expected");
 }
 
-static int read_question(struct call *call, struct question *question) {
+static int read_question(struct control_call *call, struct question *question) {
         int r;
 
         if (call->n_words % 2 != 0)
@@ -257,7 +258,7 @@ static int read_question(struct call *call, struct question *question) {
         return 0;
 }
 
-static int list_requests(struct call *call) {
+static int list_requests(struct control_call *call) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         CLEANUP(question_deinit) struct question question = { 0 };
         int r;
@@ -270,10 +271,10 @@ static int list_requests(struct call *call) {
 }
 
 /* One that has come already counts too: so nobody has to begin to wait before it is sent. */
-static int wait_for(struct call *call) {
+static int wait_for(struct control_call *call) {
         CLEANUP(question_deinit) struct question question = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
         struct control *control = call->control;
-        struct wait wanted;
+        struct request_wait wanted;
         uint64_t n;
         int r;
 
@@ -285,10 +286,10 @@ static int wait_for(struct call *call) {
                 buf_append_string(&call->payload, ":1\r\n");
                 return 0;
         }
-        wanted = (struct wait){
+        wanted = (struct request_wait){
                 .selection = question.selection,
                 .after = question.after,
-                .n_left = question.count - n,
+                .n_remaining = question.count - n,
                 .until_ns = control->real.mono_ns + question.timeout_ms * NS_PER_MS,
         };
         question.selection = (struct selection){ 0 };
@@ -304,13 +305,13 @@ static int wait_for(struct call *call) {
 
 static const struct {
         const char *name;
-        int (*execute)(struct call *call); /* 0, -ENOMEM, or -EINVAL with call->fault */
+        int (*execute)(struct control_call *call); /* 0, -ENOMEM, or -EINVAL with call->fault */
 } requests[] = {
         { "reset", reset },     { "seed", set_seed },          { "clock", set_clock },
         { "fault", set_fault }, { "requests", list_requests }, { "wait-for", wait_for },
 };
 
-static int execute(struct call *call, struct slice name) {
+static int execute(struct control_call *call, struct slice name) {
         for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
                 if (is_word(name, requests[i].name))
                         return requests[i].execute(call);
@@ -325,7 +326,7 @@ static bool has_long_word(const struct slice *words, size_t n_words) {
         return false;
 }
 
-static void read_and_execute(struct call *call) {
+static void read_and_execute(struct control_call *call) {
         struct slice words[WORDS_MAX + 1];
         size_t n_words;
         int r;
@@ -353,21 +354,21 @@ static void read_and_execute(struct call *call) {
 
 void control_execute(void *userdata, const struct message *message, struct now now) {
         struct control *control = userdata;
-        struct call call = { .control = control, .message = message, .now = now };
-        struct daemon *daemon = control->daemon;
+        struct control_call call = { .control = control, .message = message, .now = now };
+        struct pipeline *pipeline = control->pipeline;
         struct invocation invocation;
         struct message answer;
 
-        switch (invocation_decode(&daemon->decoder, message, &invocation)) {
+        switch (invocation_decode(&pipeline->decoder, message, &invocation)) {
         case INVOCATION_NO_RESPONSE_TOPIC:
         case INVOCATION_BAD_RESPONSE_TOPIC:
-                daemon->counters.n_unanswerable++;
+                pipeline->counters.n_unanswerable++;
                 return;
         default:
                 break;
         }
-        if (invocation.fault != ENVELOPE_OK) {
-                if (encoder_fault(&daemon->encoder, invocation.fault, invocation.fault_value, &answer) < 0)
+        if (invocation.fault != REQUEST_FAULT_NONE) {
+                if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &answer) < 0)
                         return;
                 answer.topic = message->response_topic;
                 answer.correlation_data = message->correlation_data;
@@ -378,7 +379,7 @@ void control_execute(void *userdata, const struct message *message, struct now n
         read_and_execute(&call);
         if (!call.is_waiting) {
                 if (buf_failed(&call.payload))
-                        publisher_lost(&daemon->publisher);
+                        sender_out_of_memory(&pipeline->sender);
                 else
                         control_answer(control, message, buf_slice(&call.payload));
         }

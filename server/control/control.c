@@ -21,13 +21,13 @@
 void control_send(struct control *control, const struct message *message) {
         uint16_t id;
 
-        publisher_send(&control->daemon->publisher, message, &id);
+        sender_send(&control->pipeline->sender, message, &id);
 }
 
 void control_answer(struct control *control, const struct message *request, struct slice payload) {
         struct message answer;
 
-        encoder_payload(&control->daemon->encoder, payload, &answer);
+        encoder_payload(&control->pipeline->encoder, payload, &answer);
         answer.topic = request->response_topic;
         answer.correlation_data = request->correlation_data;
         control_send(control, &answer);
@@ -64,14 +64,14 @@ static uint64_t on_request(void *userdata, struct invocation *invocation, bool i
         if (request->has_timestamp)
                 request->timestamp.wall_ms =
                         test_clock_skewed_ms(&control->clock, request->client, request->timestamp.wall_ms);
-        if (is_answerable && invocation->fault == ENVELOPE_OK)
+        if (is_answerable && invocation->fault == REQUEST_FAULT_NONE)
                 fault = strike(control, invocation);
         if (fault)
                 entry.fault = fault_action_name(fault->action);
 
         number = journal_add(&control->journal, &entry);
-        control->struck[number % STRUCK_MAX] = (struct struck){ number, fault, request->connection };
-        control_tell_waits(control, number, request);
+        control->struck[number % STRUCK_MAX] = (struct struck_request){ number, fault, request->connection };
+        control_notify_waits(control, number, request);
         return number;
 }
 
@@ -82,7 +82,7 @@ static bool has_room_for(struct control *control, const struct message *answer) 
             answer->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes)
                 return true;
 
-        control->daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
+        control->pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
         log_limited_fields(&control->delay_limit, LOG_WARNING,
                            "an answer was dropped: too many are delayed already",
                            (struct log_field[]){ LOG_FIELD_NUMBER("answer_bytes", answer->payload.length),
@@ -94,18 +94,18 @@ static bool has_room_for(struct control *control, const struct message *answer) 
         return false;
 }
 
-static void hold_back(struct control *control, const struct message *answer, int64_t due_ns) {
-        struct delayed **place = &control->delayed;
-        struct delayed *delayed;
+static void delay_answer(struct control *control, const struct message *answer, int64_t due_ns) {
+        struct delayed_answer **place = &control->delayed;
+        struct delayed_answer *delayed;
 
         if (!has_room_for(control, answer))
                 return;
         delayed = malloc(sizeof(*delayed));
         if (delayed)
-                *delayed = (struct delayed){ .message = message_copy(answer), .due_ns = due_ns };
+                *delayed = (struct delayed_answer){ .message = message_copy(answer), .due_ns = due_ns };
         if (!delayed || !delayed->message) {
                 free(delayed);
-                publisher_lost(&control->daemon->publisher);
+                sender_out_of_memory(&control->pipeline->sender);
                 return;
         }
 
@@ -122,17 +122,17 @@ static void delay(struct control *control, struct message answer, int64_t delay_
         int64_t delay_s = delay_ms / MS_PER_S;
 
         if (answer.has_expiry && delay_s >= answer.expiry_s) {
-                control->daemon->counters.n_expired++;
+                control->pipeline->counters.n_expired++;
                 return;
         }
         if (answer.has_expiry)
                 answer.expiry_s -= (uint32_t)delay_s;
-        hold_back(control, &answer, now.mono_ns + delay_ms * NS_PER_MS);
+        delay_answer(control, &answer, now.mono_ns + delay_ms * NS_PER_MS);
 }
 
 static void send_delayed(struct control *control, int64_t until_ns) {
         while (control->delayed && control->delayed->due_ns <= until_ns) {
-                struct delayed *first = control->delayed;
+                struct delayed_answer *first = control->delayed;
 
                 control->delayed = first->next;
                 control->n_delayed--;
@@ -145,7 +145,7 @@ static void send_delayed(struct control *control, int64_t until_ns) {
 
 void control_forget_delayed(struct control *control) {
         while (control->delayed) {
-                struct delayed *first = control->delayed;
+                struct delayed_answer *first = control->delayed;
 
                 control->delayed = first->next;
                 free(first->message);
@@ -163,7 +163,7 @@ static void send_error(struct control *control, uint64_t number, struct message 
         buf_append_string(&payload, "\r\n");
         answer.payload = buf_slice(&payload);
         if (buf_failed(&payload)) {
-                publisher_lost(&control->daemon->publisher);
+                sender_out_of_memory(&control->pipeline->sender);
                 return;
         }
         journal_answer(&control->journal, number, answer.payload, (struct slice){ 0 });
@@ -177,7 +177,7 @@ static void send_with_other_correlation(struct control *control, struct message 
         buf_append_string(&correlation, "?");
         answer.correlation_data = buf_slice(&correlation);
         if (buf_failed(&correlation))
-                publisher_lost(&control->daemon->publisher);
+                sender_out_of_memory(&control->pipeline->sender);
         else
                 control_send(control, &answer);
 }
@@ -188,8 +188,8 @@ static void send_cut(struct control *control, struct message answer) {
         control_send(control, &answer);
 }
 
-static void send_wrongly(struct control *control, const struct struck *struck, const struct message *answer,
-                         struct now now) {
+static void send_wrongly(struct control *control, const struct struck_request *struck,
+                         const struct message *answer, struct now now) {
         const struct fault *fault = struck->fault;
 
         switch (fault->action) {
@@ -212,8 +212,8 @@ static void send_wrongly(struct control *control, const struct struck *struck, c
                 send_cut(control, *answer);
                 break;
         case FAULT_DISCONNECT:
-                publisher_send_connection(&control->daemon->publisher, SLICE_LITERAL(COMPANION_KICK),
-                                          struck->connection);
+                sender_send_connection(&control->pipeline->sender, SLICE_LITERAL(COMPANION_KICK),
+                                       struck->connection);
                 break;
         default:
                 control_send(control, answer);
@@ -222,7 +222,7 @@ static void send_wrongly(struct control *control, const struct struck *struck, c
 
 static void on_answer(void *userdata, uint64_t number, const struct message *answer, struct now now) {
         struct control *control = userdata;
-        const struct struck *struck = &control->struck[number % STRUCK_MAX];
+        const struct struck_request *struck = &control->struck[number % STRUCK_MAX];
         bool is_struck = number > 0 && struck->number == number && struck->fault;
 
         /* the store's own, whatever becomes of it on its way */
@@ -273,22 +273,22 @@ struct now control_read_clock(struct control *control, struct now real) {
         return test_clock_read(&control->clock, real);
 }
 
-int64_t control_left_ns(const struct control *control, int64_t deadline_ns, struct now real) {
-        int64_t left_ns = test_clock_left_ns(&control->clock, deadline_ns, real);
+int64_t control_remaining_ns(const struct control *control, int64_t deadline_ns, struct now real) {
+        int64_t remaining_ns = test_clock_remaining_ns(&control->clock, deadline_ns, real);
         int64_t wait_ns = control_next_wait(control);
 
-        if (wait_ns != INT64_MAX && wait_ns - real.mono_ns < left_ns)
-                left_ns = wait_ns - real.mono_ns;
-        return left_ns;
+        if (wait_ns != INT64_MAX && wait_ns - real.mono_ns < remaining_ns)
+                remaining_ns = wait_ns - real.mono_ns;
+        return remaining_ns;
 }
 
-int control_new(struct control **ret_control, struct daemon *daemon) {
+int control_new(struct control **ret_control, struct pipeline *pipeline) {
         struct control *control = calloc(1, sizeof(*control));
 
         if (!control)
                 return -ENOMEM;
 
-        control->daemon = daemon;
+        control->pipeline = pipeline;
         control->hooks = (struct hooks){
                 .control = control_execute,
                 .request = on_request,
@@ -298,7 +298,7 @@ int control_new(struct control **ret_control, struct daemon *daemon) {
                 .next_deadline = next_deadline,
                 .userdata = control,
         };
-        daemon_set_hooks(daemon, &control->hooks);
+        pipeline_set_hooks(pipeline, &control->hooks);
         *ret_control = control;
         return 0;
 }
@@ -307,9 +307,9 @@ struct control *control_free(struct control *control) {
         if (!control)
                 return NULL;
 
-        daemon_set_hooks(control->daemon, NULL);
+        pipeline_set_hooks(control->pipeline, NULL);
         while (control->waits) {
-                struct wait *wait = control->waits;
+                struct request_wait *wait = control->waits;
 
                 control->waits = wait->next;
                 selection_deinit(&wait->selection);

@@ -19,17 +19,17 @@
  */
 struct control;
 
-/* Hooks it into the daemon, which must be there as long as the control is. Returns 0 or -ENOMEM. */
-int control_new(struct control **ret_control, struct daemon *daemon);
+/* Hooks it into the pipeline, which must be there as long as the control is. Returns 0 or -ENOMEM. */
+int control_new(struct control **ret_control, struct pipeline *pipeline);
 
 /* Accepts NULL, returns NULL. */
 struct control *control_free(struct control *control);
 
-/* What the time is for the daemon when it really is this. To be asked at each wake-up. */
+/* What the time is for the pipeline when it really is this. To be asked at each wake-up. */
 struct now control_read_clock(struct control *control, struct now real);
 
 /*
- * Real nanoseconds until daemon_tick() has something to do, which by the daemon's time is at deadline_ns; INT64_MAX: never, as
+ * Real nanoseconds until pipeline_tick() has something to do, which by the pipeline's time is at deadline_ns; INT64_MAX: never, as
  * the clock stands.
  */
-int64_t control_left_ns(const struct control *control, int64_t deadline_ns, struct now real);
+int64_t control_remaining_ns(const struct control *control, int64_t deadline_ns, struct now real);

@@ -92,7 +92,7 @@ static int set_option(struct fault *fault, struct slice name, struct slice value
                 return r < 0 ? r : 0;
 
         if (is_word(name, "count")) {
-                if (parse_uint64(value, &fault->n_left) < 0 || fault->n_left == 0)
+                if (parse_uint64(value, &fault->n_remaining) < 0 || fault->n_remaining == 0)
                         return refuse(ret_fault, "a number from 1 was expected behind count");
                 fault->has_count = true;
                 return 0;
@@ -210,7 +210,7 @@ static void write_fault(const struct fault *fault, struct buf *line) {
                 json_add_uint(line, "seed", fault->seed);
         }
         if (fault->has_count)
-                json_add_uint(line, "left", fault->n_left);
+                json_add_uint(line, "left", fault->n_remaining);
         json_add_uint(line, "strikes", fault->n_strikes);
         json_end(line);
 }
@@ -230,14 +230,14 @@ static uint64_t next_random(uint64_t *state) {
 }
 
 static bool strikes(struct fault *fault, struct slice client, enum verb verb, struct slice key) {
-        if ((fault->has_count && fault->n_left == 0) ||
+        if ((fault->has_count && fault->n_remaining == 0) ||
             !selection_matches(&fault->selection, client, verb, key))
                 return false;
         if (fault->chance != FAULT_CERTAIN && next_random(&fault->random) % FAULT_CERTAIN >= fault->chance)
                 return false;
 
         if (fault->has_count)
-                fault->n_left--;
+                fault->n_remaining--;
         fault->n_strikes++;
         return true;
 }

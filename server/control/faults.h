@@ -35,7 +35,7 @@ struct fault {
         uint32_t chance; /* of FAULT_CERTAIN */
         uint64_t seed, random;
         bool has_count;
-        uint64_t n_left; /* has_count: how often it still strikes */
+        uint64_t n_remaining; /* has_count: how often it still strikes */
         uint64_t n_strikes;
 };
 

@@ -11,7 +11,7 @@
 /* What control.c, control_waits.c and control_requests.c share. Internal to them. */
 
 /* A fault that a request was struck by, until its answer leaves. */
-struct struck {
+struct struck_request {
         uint64_t number;
         const struct fault *fault; /* the rules do not change while an answer is owed */
         uint64_t connection;
@@ -21,8 +21,8 @@ struct struck {
 #define STRUCK_MAX 4096
 
 /* An answer whose time has not come. */
-struct delayed {
-        struct delayed *next;
+struct delayed_answer {
+        struct delayed_answer *next;
         struct message *message;
         int64_t due_ns; /* by the test clock */
 };
@@ -31,11 +31,11 @@ struct delayed {
 #define DELAYED_BYTES_MAX ((size_t)64 << 20) /* of payloads */
 
 /* Somebody who waits for a request that matches. */
-struct wait {
-        struct wait *next;
+struct request_wait {
+        struct request_wait *next;
         struct selection selection;
         uint64_t after; /* requests up to this number do not count */
-        uint64_t n_left;
+        uint64_t n_remaining;
         int64_t until_ns; /* real: a test that waits for what never comes ends though its clock stands */
         struct message *message;
 };
@@ -43,17 +43,17 @@ struct wait {
 #define WAITS_MAX 100
 
 struct control {
-        struct daemon *daemon;
+        struct pipeline *pipeline;
         struct hooks hooks;
         struct test_clock clock;
         struct now real; /* at this wake-up */
         struct faults faults;
         struct journal journal;
-        struct struck struck[STRUCK_MAX]; /* by number */
-        struct delayed *delayed;
+        struct struck_request struck[STRUCK_MAX]; /* by number */
+        struct delayed_answer *delayed;
         size_t n_delayed, n_delayed_bytes;
         struct log_limit delay_limit;
-        struct wait *waits;
+        struct request_wait *waits;
         size_t n_waits;
 };
 
@@ -71,10 +71,10 @@ void control_execute(void *userdata, const struct message *message, struct now n
 /* control_waits.c */
 
 /* What is wanted says all but the message; its selection is taken over. Returns 0, -ENOSPC or -ENOMEM. */
-int control_wait(struct control *control, const struct message *message, struct wait *wanted);
+int control_wait(struct control *control, const struct message *message, struct request_wait *wanted);
 
 /* A request has come, of this number in the journal. */
-void control_tell_waits(struct control *control, uint64_t number, const struct request *request);
+void control_notify_waits(struct control *control, uint64_t number, const struct request *request);
 
 /* Those whose time is over are told so. */
 void control_end_waits(struct control *control, int64_t real_ns);

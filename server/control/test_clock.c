@@ -37,14 +37,14 @@ struct now test_clock_read(const struct test_clock *clock, struct now real) {
         return real;
 }
 
-int64_t test_clock_left_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real) {
-        int64_t left_ns;
+int64_t test_clock_remaining_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real) {
+        int64_t remaining_ns;
 
         if (deadline_ns == INT64_MAX)
                 return INT64_MAX;
 
-        left_ns = deadline_ns - test_clock_read(clock, real).mono_ns;
-        return clock->is_frozen && left_ns > 0 ? INT64_MAX : left_ns;
+        remaining_ns = deadline_ns - test_clock_read(clock, real).mono_ns;
+        return clock->is_frozen && remaining_ns > 0 ? INT64_MAX : remaining_ns;
 }
 
 int test_clock_advance(struct test_clock *clock, int64_t duration_ms) {

@@ -25,7 +25,7 @@ void test_clock_deinit(struct test_clock *clock);
 struct now test_clock_read(const struct test_clock *clock, struct now real);
 
 /* Until a deadline of the clock's: real nanoseconds, below 0 where it has passed; INT64_MAX: never, as the clock stands. */
-int64_t test_clock_left_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real);
+int64_t test_clock_remaining_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real);
 
 /* Moves it forward, frozen or not. Returns 0, or -ERANGE past TEST_CLOCK_ADVANCE_MAX_MS since the last reset. */
 #define TEST_CLOCK_ADVANCE_MAX_MS (INT64_C(100) * 365 * 24 * 3600 * 1000)

@@ -7,20 +7,20 @@
 #include "control/internal.h"
 
 /* Takes it out of the list and answers it: 1 where what it waited for has come, else 0. */
-static void end_wait(struct control *control, struct wait **place) {
-        struct wait *wait = *place;
+static void end_wait(struct control *control, struct request_wait **place) {
+        struct request_wait *wait = *place;
 
         *place = wait->next;
         control->n_waits--;
         control_answer(control, wait->message,
-                       wait->n_left == 0 ? SLICE_LITERAL(":1\r\n") : SLICE_LITERAL(":0\r\n"));
+                       wait->n_remaining == 0 ? SLICE_LITERAL(":1\r\n") : SLICE_LITERAL(":0\r\n"));
         selection_deinit(&wait->selection);
         free(wait->message);
         free(wait);
 }
 
-int control_wait(struct control *control, const struct message *message, struct wait *wanted) {
-        struct wait *wait;
+int control_wait(struct control *control, const struct message *message, struct request_wait *wanted) {
+        struct request_wait *wait;
 
         if (control->n_waits == WAITS_MAX)
                 return -ENOSPC;
@@ -42,13 +42,13 @@ int control_wait(struct control *control, const struct message *message, struct 
         return 0;
 }
 
-void control_tell_waits(struct control *control, uint64_t number, const struct request *request) {
-        for (struct wait **place = &control->waits; *place;) {
-                struct wait *wait = *place;
+void control_notify_waits(struct control *control, uint64_t number, const struct request *request) {
+        for (struct request_wait **place = &control->waits; *place;) {
+                struct request_wait *wait = *place;
 
                 if (number > wait->after &&
                     selection_matches(&wait->selection, request->client, request->verb, request->key) &&
-                    --wait->n_left == 0)
+                    --wait->n_remaining == 0)
                         end_wait(control, place);
                 else
                         place = &wait->next;
@@ -56,7 +56,7 @@ void control_tell_waits(struct control *control, uint64_t number, const struct r
 }
 
 void control_end_waits(struct control *control, int64_t real_ns) {
-        for (struct wait **place = &control->waits; *place;)
+        for (struct request_wait **place = &control->waits; *place;)
                 if ((*place)->until_ns <= real_ns)
                         end_wait(control, place);
                 else
@@ -66,7 +66,7 @@ void control_end_waits(struct control *control, int64_t real_ns) {
 int64_t control_next_wait(const struct control *control) {
         int64_t next_ns = INT64_MAX;
 
-        for (const struct wait *wait = control->waits; wait; wait = wait->next)
+        for (const struct request_wait *wait = control->waits; wait; wait = wait->next)
                 if (wait->until_ns < next_ns)
                         next_ns = wait->until_ns;
         return next_ns;

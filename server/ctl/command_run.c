@@ -6,13 +6,13 @@
 #include "ctl/input.h"
 #include "ctl/output.h"
 
-static enum exit_code (*const functions[N_COMMANDS])(struct task *task) = {
+static enum exit_code (*const functions[N_COMMANDS])(struct command_run *task) = {
         [COMMAND_GET] = command_get,       [COMMAND_SET] = command_set,       [COMMAND_DEL] = command_del,
         [COMMAND_VDEL] = command_vdel,     [COMMAND_SCAN] = command_scan,     [COMMAND_PING] = command_ping,
         [COMMAND_EXPORT] = command_export, [COMMAND_IMPORT] = command_import, [COMMAND_TEST] = command_test,
 };
 
-enum exit_code task_ask(struct task *task, const struct session_request *request) {
+enum exit_code task_ask(struct command_run *task, const struct session_request *request) {
         return answer_get(task->session, request, &task->reply, &task->item, &task->rest);
 }
 
@@ -21,7 +21,7 @@ static int read_input(const char *file, const char *word, bool hex, struct buf *
         return file ? input_read_file(file, INPUT_LENGTH_MAX, bytes) : input_read_word(word, hex, bytes);
 }
 
-static int read_inputs(struct task *task) {
+static int read_inputs(struct command_run *task) {
         const struct options *options = task->options;
         enum command_id id = (enum command_id)(options->command - commands);
         const char **word = options->words;
@@ -40,7 +40,7 @@ static int read_inputs(struct task *task) {
         return r;
 }
 
-static enum exit_code connect_and_run(struct task *task) {
+static enum exit_code connect_and_run(struct command_run *task) {
         struct session_config config = { .options = task->options };
         int r;
 
@@ -57,7 +57,7 @@ static enum exit_code connect_and_run(struct task *task) {
 }
 
 enum exit_code task_run(const struct options *options) {
-        struct task task = { .options = options };
+        struct command_run task = { .options = options };
         enum exit_code code = EXIT_USAGE;
 
         /* a mistake here is seen before anybody is asked */

@@ -5,7 +5,7 @@
 #include "ctl/options.h"
 
 /* One run of a command that asks and prints: all of them but watch. */
-struct task {
+struct command_run {
         const struct options *options;
         struct session *session; /* connected */
         struct buf key, value, nex_value;
@@ -20,22 +20,22 @@ struct task {
 enum exit_code task_run(const struct options *options);
 
 /* Sends a request and reads its answer into reply, item and rest. EXIT_DONE; others have been told to stderr. */
-enum exit_code task_ask(struct task *task, const struct session_request *request);
+enum exit_code task_ask(struct command_run *task, const struct session_request *request);
 
 /*
  * Calls each for every key that matches, as long as it returns EXIT_DONE; it may ask for more, and what it appends to
  * task->output is printed. Returns what it returned last, or why the keys could not be had.
  */
-typedef enum exit_code scan_key_function(struct task *task, struct slice key);
-enum exit_code scan_each(struct task *task, struct slice pattern, scan_key_function *each);
+typedef enum exit_code scan_key_function(struct command_run *task, struct slice key);
+enum exit_code scan_each(struct command_run *task, struct slice pattern, scan_key_function *each);
 
 /* commands.c, scan.c, ping.c, transfer.c, test.c */
-enum exit_code command_get(struct task *task);
-enum exit_code command_set(struct task *task);
-enum exit_code command_del(struct task *task);
-enum exit_code command_vdel(struct task *task);
-enum exit_code command_scan(struct task *task);
-enum exit_code command_ping(struct task *task);
-enum exit_code command_export(struct task *task);
-enum exit_code command_import(struct task *task);
-enum exit_code command_test(struct task *task);
+enum exit_code command_get(struct command_run *task);
+enum exit_code command_set(struct command_run *task);
+enum exit_code command_del(struct command_run *task);
+enum exit_code command_vdel(struct command_run *task);
+enum exit_code command_scan(struct command_run *task);
+enum exit_code command_ping(struct command_run *task);
+enum exit_code command_export(struct command_run *task);
+enum exit_code command_import(struct command_run *task);
+enum exit_code command_test(struct command_run *task);

@@ -12,7 +12,7 @@
 #include "ctl/command_run.h"
 #include "ctl/output.h"
 
-static struct session_request request_for_key(const struct task *task, struct slice verb) {
+static struct session_request request_for_key(const struct command_run *task, struct slice verb) {
         struct session_request request = { .fence = task->options->fence,
                                            .persist = task->options->persist };
 
@@ -21,7 +21,7 @@ static struct session_request request_for_key(const struct task *task, struct sl
         return request;
 }
 
-static void complain_of_key(const struct task *task, const char *what) {
+static void complain_of_key(const struct command_run *task, const char *what) {
         bool has_version = task->reply.version.data;
 
         complain("\"%s\": %s%s%s", LOG_TEXT(buf_slice(&task->key)), what,
@@ -30,12 +30,12 @@ static void complain_of_key(const struct task *task, const char *what) {
 
 /* get */
 
-static void print_value_for_script(struct task *task) {
+static void print_value_for_script(struct command_run *task) {
         buf_append_slice(&task->output, task->item.text);
         output_write(&task->output);
 }
 
-static void print_value_for_person(struct task *task) {
+static void print_value_for_person(struct command_run *task) {
         struct slice value = task->item.text;
 
         append_printable(&task->output, value, true);
@@ -46,7 +46,7 @@ static void print_value_for_person(struct task *task) {
                 complain("not printable, so shown escaped; --hex, --json or a file show it exactly");
 }
 
-static void print_value(struct task *task) {
+static void print_value(struct command_run *task) {
         const struct options *options = task->options;
         bool is_found = task->item.type == RESP3_BLOB;
 
@@ -77,7 +77,7 @@ static void print_value(struct task *task) {
                 fprintf(stderr, "version %s\n", LOG_TEXT(task->reply.version));
 }
 
-enum exit_code command_get(struct task *task) {
+enum exit_code command_get(struct command_run *task) {
         struct session_request request = request_for_key(task, SLICE_LITERAL("GET"));
         enum exit_code code;
 
@@ -94,7 +94,7 @@ enum exit_code command_get(struct task *task) {
 /* set, del, vdel */
 
 /* otherwise: why it was not done, NULL where it was. */
-static enum exit_code report_change(struct task *task, const char *done, const char *json_name,
+static enum exit_code report_change(struct command_run *task, const char *done, const char *json_name,
                                     const char *otherwise) {
         if (task->options->json) {
                 json_begin(&task->output);
@@ -116,7 +116,7 @@ static enum exit_code report_change(struct task *task, const char *done, const c
         return otherwise ? EXIT_NOT_MET : EXIT_DONE;
 }
 
-enum exit_code command_set(struct task *task) {
+enum exit_code command_set(struct command_run *task) {
         struct session_request request = request_for_key(task, SLICE_LITERAL("SET"));
         const struct options *options = task->options;
         char px[PARSE_UINT64_DIGITS_MAX];
@@ -149,7 +149,7 @@ enum exit_code command_set(struct task *task) {
         return answer_is_unexpected(&task->reply);
 }
 
-static enum exit_code ask_to_delete(struct task *task, const struct session_request *request) {
+static enum exit_code ask_to_delete(struct command_run *task, const struct session_request *request) {
         enum exit_code code;
 
         code = task_ask(task, request);
@@ -170,13 +170,13 @@ static enum exit_code ask_to_delete(struct task *task, const struct session_requ
         }
 }
 
-enum exit_code command_del(struct task *task) {
+enum exit_code command_del(struct command_run *task) {
         struct session_request request = request_for_key(task, SLICE_LITERAL("DEL"));
 
         return ask_to_delete(task, &request);
 }
 
-enum exit_code command_vdel(struct task *task) {
+enum exit_code command_vdel(struct command_run *task) {
         struct session_request request = request_for_key(task, SLICE_LITERAL("VDEL"));
 
         session_request_add(&request, buf_slice(&task->value));

@@ -23,8 +23,8 @@ struct connection {
         struct mqtt_client *client; /* NULL: not connected */
         size_t at;                  /* the endpoint */
         size_t n_passed_over;
-        bool is_ready; /* connected and subscribed */
-        bool is_lost;  /* while opening: the attempt has failed */
+        bool is_ready;        /* connected and subscribed */
+        bool is_disconnected; /* while opening: the attempt has failed */
         bool has_failed;
         struct connection_limits limits;
         char problem[512];
@@ -78,10 +78,10 @@ static const char *refusal_advice(int reason) {
         }
 }
 
-static void read_limits(struct connection_limits *limits, bool is_session_kept,
+static void read_limits(struct connection_limits *limits, bool is_session_present,
                         const mosquitto_property *properties) {
         *limits = (struct connection_limits){
-                .is_session_kept = is_session_kept,
+                .is_session_present = is_session_present,
                 .receive_maximum = UINT16_MAX,
                 .packet_size_max = UINT32_MAX,
         };
@@ -91,13 +91,13 @@ static void read_limits(struct connection_limits *limits, bool is_session_kept,
                                       false);
 }
 
-static void on_connected(void *userdata, int reason, bool session_kept,
+static void on_connected(void *userdata, int reason, bool session_present,
                          const mosquitto_property *properties) {
         struct connection *connection = userdata;
         const char *const *topics = connection->config.topics;
         int n_topics = 0;
 
-        read_limits(&connection->limits, session_kept, properties);
+        read_limits(&connection->limits, session_present, properties);
         /* below 0x80 it is MQTT 3's, which has five of them */
         if (reason == CONNACK_REFUSED_PROTOCOL_VERSION || reason == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION) {
                 connection_fail(connection, BROKER " does not speak MQTT 5", BROKER_OF(connection));
@@ -139,10 +139,10 @@ static const char *tls_advice(const struct connection *connection) {
                        : "";
 }
 
-static void on_lost(void *userdata, enum mqtt_loss loss, int reason, const char *text) {
+static void on_desynchronized(void *userdata, enum mqtt_loss loss, int reason, const char *text) {
         struct connection *connection = userdata;
 
-        connection->is_lost = true;
+        connection->is_disconnected = true;
         if (loss != MQTT_LOST_CONNECTION && mqtt_client_has_address(connection->client))
                 return; /* the next address is tried */
         if (loss == MQTT_LOST_NAME)
@@ -245,11 +245,11 @@ enum connection_result connection_wait(struct connection *connection, const bool
         enum connection_result result = CONNECTION_OK;
 
         while (!*done && result == CONNECTION_OK) {
-                int64_t left_ms = until_ms - monotonic_ms();
+                int64_t remaining_ms = until_ms - monotonic_ms();
 
-                if (left_ms <= 0)
+                if (remaining_ms <= 0)
                         return CONNECTION_TIME_OVER;
-                result = turn(connection, left_ms);
+                result = turn(connection, remaining_ms);
         }
         /* what was waited for may have come with what ends the connection */
         return *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
@@ -297,7 +297,7 @@ static int make_client(struct connection *connection) {
                 .user_properties = config->user_properties,
                 .callbacks = { .connected = on_connected,
                                .subscribed = on_subscribed,
-                               .lost = on_lost,
+                               .lost = on_desynchronized,
                                .message = on_message,
                                .dropped = on_dropped,
                                .acknowledged = on_acknowledged },
@@ -311,17 +311,17 @@ static int make_client(struct connection *connection) {
 static enum connection_result serve_until(struct connection *connection, int64_t until_ms) {
         enum connection_result result = CONNECTION_OK;
 
-        connection->is_lost = true; /* not connected yet */
+        connection->is_disconnected = true; /* not connected yet */
         while (!connection->is_ready && result == CONNECTION_OK) {
-                int64_t left_ms = until_ms - monotonic_ms();
+                int64_t remaining_ms = until_ms - monotonic_ms();
 
-                if (left_ms <= 0)
+                if (remaining_ms <= 0)
                         return CONNECTION_TIME_OVER;
-                if (connection->is_lost) {
-                        connection->is_lost = false;
+                if (connection->is_disconnected) {
+                        connection->is_disconnected = false;
                         mqtt_client_connect(connection->client);
                 }
-                result = turn(connection, left_ms);
+                result = turn(connection, remaining_ms);
         }
         return result;
 }

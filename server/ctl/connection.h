@@ -74,7 +74,7 @@ void connection_end(struct connection *connection);
 
 /* What the broker said when it was connected to. */
 struct connection_limits {
-        bool is_session_kept;
+        bool is_session_present;
         uint16_t receive_maximum; /* UINT16_MAX: none was said */
         uint32_t packet_size_max; /* UINT32_MAX */
 };

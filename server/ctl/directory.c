@@ -126,7 +126,7 @@ static enum exit_code store_batch(struct directory *directory) {
                 .rows = directory->effects.rows,
                 .n_rows = directory->effects.n_rows,
                 .clock = engine_stats(directory->engine).clock,
-                .n_departures = engine_stats(directory->engine).n_departures,
+                .n_disconnects = engine_stats(directory->engine).n_disconnects,
                 .persistence = PERSISTENCE_UNKNOWN, /* no client is notified of what is imported */
                 .now = directory->now,
         };
@@ -190,11 +190,11 @@ static const char *judge_token(const struct directory *directory, const struct r
 
 /* One that the monotonic clock does not reach is none. */
 static int64_t deadline_of(const struct directory *directory, const struct record *record) {
-        int64_t left_ns, deadline_ns;
+        int64_t remaining_ns, deadline_ns;
 
         if (record->deadline_ms == RECORD_NO_DEADLINE ||
-            __builtin_mul_overflow(record->deadline_ms - directory->now.wall_ms, NS_PER_MS, &left_ns) ||
-            __builtin_add_overflow(directory->now.mono_ns, left_ns, &deadline_ns))
+            __builtin_mul_overflow(record->deadline_ms - directory->now.wall_ms, NS_PER_MS, &remaining_ns) ||
+            __builtin_add_overflow(directory->now.mono_ns, remaining_ns, &deadline_ns))
                 return STORE_NEVER;
         return deadline_ns;
 }

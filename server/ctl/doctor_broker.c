@@ -204,7 +204,7 @@ void doctor_check_size(struct doctor *doctor) {
 void doctor_check_session(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
         struct connection_config config;
-        bool is_kept;
+        bool is_retained;
 
         if (!doctor->can_echo || doctor_peer_init(&peer, doctor, "-away", doctor->topics[1], &config) < 0)
                 return;
@@ -215,11 +215,11 @@ void doctor_check_session(struct doctor *doctor) {
 
         connection_close(peer.connection);
         doctor_publish(doctor, AWAY_MESSAGES, 16);
-        is_kept = connection_open(peer.connection) == CONNECTION_OK &&
-                  connection_limits(peer.connection).is_session_kept;
-        if (is_kept)
+        is_retained = connection_open(peer.connection) == CONNECTION_OK &&
+                      connection_limits(peer.connection).is_session_present;
+        if (is_retained)
                 drain(&peer);
-        if (is_kept && peer.is_done)
+        if (is_retained && peer.is_done)
                 doctor_say(doctor, SEVERITY_OK, "session", NULL,
                            "what is sent to a client that is away waits for it");
         else
@@ -228,6 +228,6 @@ void doctor_check_session(struct doctor *doctor) {
                            "%u of %d messages for a client that was away have waited: what is asked while "
                            "the store "
                            "restarts is lost",
-                           is_kept ? peer.n_messages : 0, AWAY_MESSAGES);
+                           is_retained ? peer.n_messages : 0, AWAY_MESSAGES);
         connection_end(peer.connection);
 }

@@ -9,7 +9,7 @@
 #include "ctl/lines.h"
 #include "ctl/output.h"
 
-static enum exit_code export_key(struct task *task, struct slice key) {
+static enum exit_code export_key(struct command_run *task, struct slice key) {
         CLEANUP(record_deinit) struct record record = { .deadline_ms = RECORD_NO_DEADLINE };
         struct session_request request = { 0 };
         enum exit_code code;
@@ -35,14 +35,14 @@ static enum exit_code export_key(struct task *task, struct slice key) {
         return EXIT_DONE;
 }
 
-enum exit_code command_export(struct task *task) {
+enum exit_code command_export(struct command_run *task) {
         const char *pattern = task->options->n_words > 0 ? task->options->words[0] : "*";
 
         return scan_each(task, slice_from_string(pattern), export_key);
 }
 
 static enum exit_code import_record(void *userdata, const struct record *record, int64_t now_ms) {
-        struct task *task = userdata;
+        struct command_run *task = userdata;
         struct session_request request = { 0 };
         char px[PARSE_UINT64_DIGITS_MAX];
         char token[256];
@@ -75,6 +75,6 @@ static enum exit_code import_record(void *userdata, const struct record *record,
         return code;
 }
 
-enum exit_code command_import(struct task *task) {
+enum exit_code command_import(struct command_run *task) {
         return lines_import(task->options->words[0], import_record, task);
 }

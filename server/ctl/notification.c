@@ -15,14 +15,14 @@
 
 #define WORDS_MAX 4
 
-struct change {
+struct printed_change {
         const char *event;
         struct buf key;
         struct slice value; /* data NULL: deleted */
         struct slice version;
 };
 
-static void deinit_change(struct change *change) {
+static void deinit_change(struct printed_change *change) {
         buf_deinit(&change->key);
 }
 
@@ -36,7 +36,7 @@ static int read_key(struct slice topic, struct buf *key) {
         return base16_append_decoded(key, level);
 }
 
-static int read_change(const struct message *message, struct change *change) {
+static int read_change(const struct message *message, struct printed_change *change) {
         struct slice words[WORDS_MAX];
         size_t n_words;
         int r;
@@ -65,7 +65,7 @@ static int read_change(const struct message *message, struct change *change) {
         return -EBADMSG;
 }
 
-static void append_json(struct buf *line, const struct change *change, bool hex) {
+static void append_json(struct buf *line, const struct printed_change *change, bool hex) {
         json_begin(line);
         json_add_bytes(line, "event", slice_from_string(change->event), false);
         json_add_bytes(line, "key", buf_slice(&change->key), hex);
@@ -83,7 +83,7 @@ static void append_column(struct buf *line, struct slice bytes, bool hex) {
                 append_printable(line, bytes, false);
 }
 
-static void append_text(struct buf *line, const struct change *change, bool hex) {
+static void append_text(struct buf *line, const struct printed_change *change, bool hex) {
         buf_append_string(line, change->event);
         append_column(line, change->version.data ? change->version : SLICE_LITERAL("-"), false);
         append_column(line, buf_slice(&change->key), hex);
@@ -93,7 +93,7 @@ static void append_text(struct buf *line, const struct change *change, bool hex)
 }
 
 void notification_print(const struct options *options, const struct message *message) {
-        CLEANUP(deinit_change) struct change change = { 0 };
+        CLEANUP(deinit_change) struct printed_change change = { 0 };
         CLEANUP(buf_deinit) struct buf line = { 0 };
 
         if (read_change(message, &change) < 0) {

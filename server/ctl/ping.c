@@ -8,7 +8,7 @@
 #include "ctl/output.h"
 
 /* The store is at one of the brokers; another may be there without it. *ret_sent_ns: when who answered was asked. */
-static enum connection_result ask_everywhere(struct task *task, const struct session_request *request,
+static enum connection_result ask_everywhere(struct command_run *task, const struct session_request *request,
                                              int64_t *ret_sent_ns, struct session_reply *ret_reply) {
         enum connection_result result;
 
@@ -20,7 +20,7 @@ static enum connection_result ask_everywhere(struct task *task, const struct ses
         return result;
 }
 
-enum exit_code command_ping(struct task *task) {
+enum exit_code command_ping(struct command_run *task) {
         struct session_request request = {
                 .timeout_ms = task->options->timeout_ms / (int64_t)task->options->n_endpoints,
         };

@@ -11,7 +11,7 @@
 #include "ctl/input.h"
 #include "ctl/output.h"
 
-void tape_deinit(struct tape *tape) {
+void tape_deinit(struct request_recording *tape) {
         for (size_t i = 0; i < tape->n_requests; i++) {
                 recorded_deinit(&tape->requests[i].request);
                 recorded_deinit(&tape->requests[i].answer);
@@ -23,7 +23,7 @@ void tape_deinit(struct tape *tape) {
         buf_deinit(&tape->text);
 }
 
-static int number_name(struct names *names, struct slice name, size_t *ret_number) {
+static int number_name(struct name_table *names, struct slice name, size_t *ret_number) {
         int r;
 
         for (size_t i = 0; i < names->n; i++)
@@ -41,8 +41,8 @@ static int number_name(struct names *names, struct slice name, size_t *ret_numbe
         return 0;
 }
 
-static int add_request(struct tape *tape, const struct recorded *recorded, uint64_t line) {
-        struct tape_request request = { .request = *recorded, .line = line };
+static int add_request(struct request_recording *tape, const struct recorded *recorded, uint64_t line) {
+        struct recorded_request request = { .request = *recorded, .line = line };
         int r;
 
         r = array_reserve((void **)&tape->requests, &tape->requests_capacity, tape->n_requests + 1,
@@ -63,11 +63,11 @@ static int add_request(struct tape *tape, const struct recorded *recorded, uint6
 }
 
 /* False where nobody waits for it: the request came before the recording began. */
-static bool add_answer(struct tape *tape, const struct recorded *recorded) {
+static bool add_answer(struct request_recording *tape, const struct recorded *recorded) {
         const struct message *answer = &recorded->message;
 
         for (size_t i = 0; i < tape->n_waiting; i++) {
-                struct tape_request *request = &tape->requests[tape->waiting[i]];
+                struct recorded_request *request = &tape->requests[tape->waiting[i]];
 
                 if (!slice_equal(request->request.message.correlation_data, answer->correlation_data) ||
                     !slice_equal(request->request.message.response_topic, answer->topic))
@@ -83,9 +83,10 @@ static bool add_answer(struct tape *tape, const struct recorded *recorded) {
         return false;
 }
 
-static int add_line(struct tape *tape, struct slice text, uint64_t line, const char **ret_fault) {
+static int add_line(struct request_recording *tape, struct slice text, uint64_t line,
+                    const char **ret_fault) {
         struct recorded recorded;
-        bool is_kept = false;
+        bool is_retained = false;
         int r;
 
         r = recording_read(text, &recorded, ret_fault);
@@ -98,21 +99,21 @@ static int add_line(struct tape *tape, struct slice text, uint64_t line, const c
                 break;
         case RECORDED_REQUEST:
                 r = add_request(tape, &recorded, line);
-                is_kept = r == 0;
+                is_retained = r == 0;
                 break;
         case RECORDED_ANSWER:
-                is_kept = add_answer(tape, &recorded);
+                is_retained = add_answer(tape, &recorded);
                 break;
         case RECORDED_NOTIFICATION:
         case N_RECORDED_TYPES:
                 break;
         }
-        if (!is_kept)
+        if (!is_retained)
                 recorded_deinit(&recorded);
         return r;
 }
 
-int tape_read(struct tape *tape, const char *file) {
+int tape_read(struct request_recording *tape, const char *file) {
         struct slice rest;
         uint64_t line = 0;
         int r;

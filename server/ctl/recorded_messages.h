@@ -4,7 +4,7 @@
 #include "records/recording.h"
 
 /* A recording, read whole: the requests in their order, each with the answer that it got. */
-struct tape_request {
+struct recorded_request {
         struct recorded request;
         uint64_t line;
         bool is_answered;
@@ -14,22 +14,22 @@ struct tape_request {
 };
 
 /* Texts that are told apart by number. */
-struct names {
+struct name_table {
         struct slice *names;
         size_t n, capacity;
 };
 
-struct tape {
+struct request_recording {
         struct buf text;
-        struct tape_request *requests;
+        struct recorded_request *requests;
         size_t n_requests, requests_capacity;
         size_t *waiting; /* requests whose answer has not come yet, oldest first */
         size_t n_waiting, waiting_capacity;
-        struct names clients;
-        struct names senders; /* response topics */
+        struct name_table clients;
+        struct name_table senders; /* response topics */
         uint64_t n_starts;
 };
 
 /* What is wrong has been told to stderr. To be given back with tape_deinit() whatever is returned. */
-int tape_read(struct tape *tape, const char *file);
-void tape_deinit(struct tape *tape);
+int tape_read(struct request_recording *tape, const char *file);
+void tape_deinit(struct request_recording *tape);

@@ -27,12 +27,12 @@
 
 struct replay {
         const struct options *options;
-        struct tape tape;
+        struct request_recording tape;
         struct replay_clients clients;
 
-        const struct tape_request *request; /* under way */
-        struct replay_client *client;       /* whose it is */
-        struct buf topic;                   /* with its NUL */
+        const struct recorded_request *request; /* under way */
+        struct replay_client *client;           /* whose it is */
+        struct buf topic;                       /* with its NUL */
         int packet_id;
         bool is_answered, has_version;
         bool is_unheard; /* the broker knew of nobody who takes it */
@@ -44,7 +44,7 @@ struct replay {
         struct buf probe;
         bool has_control; /* the store has answered what is asked of --control */
 
-        uint64_t n_same, n_different, n_unknown, n_left_out;
+        uint64_t n_same, n_different, n_unknown, n_omitted;
 };
 
 static const struct slice answer_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
@@ -87,17 +87,17 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
         replay->is_settled = true;
 }
 
-static bool is_control(const struct tape_request *request) {
+static bool is_control(const struct recorded_request *request) {
         return slice_equal(request->request.message.topic, SLICE_LITERAL(TOPIC_CONTROL));
 }
 
 /* What waits for requests would wait for those that are yet to be sent. */
-static bool is_waiting(const struct tape_request *request) {
+static bool is_waiting(const struct recorded_request *request) {
         return is_control(request) && slice_equal(request->request.verb, SLICE_LITERAL("wait-for"));
 }
 
 /* What it was to the store when it was recorded cannot be made again. */
-static bool can_be_sent(const struct tape_request *request) {
+static bool can_be_sent(const struct recorded_request *request) {
         const struct message *message = &request->request.message;
 
         return message->qos == 1 && !is_waiting(request) &&
@@ -169,7 +169,7 @@ static enum connection_result send_probe(struct replay *replay) {
 }
 
 static enum connection_result ask(struct replay *replay) {
-        const struct tape_request *request = replay->request;
+        const struct recorded_request *request = replay->request;
         enum connection_result result;
         char sender[24];
 
@@ -276,7 +276,7 @@ static void keep_pace(struct replay *replay, size_t i) {
 /* Nobody has heard it. */
 static enum exit_code pass_over(struct replay *replay) {
         if (is_control(replay->request)) {
-                replay->n_left_out++;
+                replay->n_omitted++;
                 return EXIT_DONE;
         }
         complain("the broker at %s knows of nobody who takes requests; is statestored running there?",
@@ -284,7 +284,7 @@ static enum exit_code pass_over(struct replay *replay) {
         return EXIT_NO_ANSWER;
 }
 
-static enum exit_code send_one(struct replay *replay, const struct tape_request *request) {
+static enum exit_code send_one(struct replay *replay, const struct recorded_request *request) {
         enum connection_result result;
 
         replay->client = replay_clients_find(&replay->clients, request->client);
@@ -295,7 +295,7 @@ static enum exit_code send_one(struct replay *replay, const struct tape_request 
 
         /* a test may have had it disconnected in the answer's place, as it has had it now */
         if (result == CONNECTION_FAILED && !request->is_answered)
-                replay->client->is_lost = true;
+                replay->client->is_disconnected = true;
         else if (result != CONNECTION_OK && result != CONNECTION_TIME_OVER) {
                 complain("%s", connection_problem(replay->client->connection));
                 return EXIT_NO_ANSWER;
@@ -312,7 +312,7 @@ static enum exit_code send_all(struct replay *replay) {
 
         for (size_t i = 0; i < replay->tape.n_requests && code == EXIT_DONE; i++) {
                 if (!can_be_sent(&replay->tape.requests[i])) {
-                        replay->n_left_out++;
+                        replay->n_omitted++;
                         continue;
                 }
                 keep_pace(replay, i);
@@ -337,7 +337,7 @@ static enum exit_code report(const struct replay *replay) {
         snprintf(line, sizeof(line),
                  "%" PRIu64 " answered as recorded, %" PRIu64 " otherwise, %" PRIu64
                  " had no answer in the recording, %" PRIu64 " left out\n",
-                 replay->n_same, replay->n_different, replay->n_unknown, replay->n_left_out);
+                 replay->n_same, replay->n_different, replay->n_unknown, replay->n_omitted);
         buf_append_string(&text, line);
         output_write(&text);
         return replay->n_different > 0 ? EXIT_NOT_MET : EXIT_DONE;

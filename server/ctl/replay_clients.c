@@ -61,7 +61,7 @@ static struct replay_client *client_new(struct replay_clients *clients, size_t n
         if (buf_failed(&client->filter))
                 return client_free(client);
 
-        client->is_lost = true;
+        client->is_disconnected = true;
         client->topics[0] = (const char *)client->filter.data;
         config.client_id = (const char *)client->id.data;
         config.topics = client->topics;
@@ -81,11 +81,11 @@ struct replay_client *replay_clients_find(struct replay_clients *clients, size_t
                 return NULL;
         }
 
-        if (client->is_lost && connection_open(client->connection) != CONNECTION_OK) {
+        if (client->is_disconnected && connection_open(client->connection) != CONNECTION_OK) {
                 complain("%s", connection_problem(client->connection));
                 return NULL;
         }
-        client->is_lost = false;
+        client->is_disconnected = false;
         return client;
 }
 
@@ -94,8 +94,8 @@ static void tend_others(struct replay_clients *clients, const struct replay_clie
         for (size_t i = 0; i < REPLAY_CLIENTS_MAX; i++) {
                 struct replay_client *other = clients->clients[i];
 
-                if (other && other != client && !other->is_lost)
-                        other->is_lost = connection_tend(other->connection) == CONNECTION_FAILED;
+                if (other && other != client && !other->is_disconnected)
+                        other->is_disconnected = connection_tend(other->connection) == CONNECTION_FAILED;
         }
         clients->tended_ms = monotonic_ms();
 }
@@ -106,9 +106,9 @@ static void tend_others_in_time(struct replay_clients *clients, const struct rep
 }
 
 static int64_t slice_of(int64_t until_ms) {
-        int64_t left_ms = until_ms - monotonic_ms();
+        int64_t remaining_ms = until_ms - monotonic_ms();
 
-        return left_ms < 0 ? 0 : left_ms < TEND_EVERY_MS ? left_ms : TEND_EVERY_MS;
+        return remaining_ms < 0 ? 0 : remaining_ms < TEND_EVERY_MS ? remaining_ms : TEND_EVERY_MS;
 }
 
 void replay_clients_pause(struct replay_clients *clients, int64_t duration_ms) {
@@ -130,6 +130,6 @@ enum connection_result replay_clients_wait(struct replay_clients *clients, struc
                 result = connection_wait(client->connection, done, slice_of(until_ms));
         } while (result == CONNECTION_TIME_OVER && monotonic_ms() < until_ms);
 
-        client->is_lost = result == CONNECTION_FAILED;
+        client->is_disconnected = result == CONNECTION_FAILED;
         return result;
 }

@@ -14,7 +14,7 @@ struct replay_client {
         struct connection *connection;
         struct buf id, filter; /* with their NULs */
         const char *topics[2];
-        bool is_lost;
+        bool is_disconnected;
 };
 
 struct replay_clients {

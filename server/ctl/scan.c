@@ -5,7 +5,7 @@
 #include "ctl/command_run.h"
 #include "ctl/output.h"
 
-static enum exit_code print_key(struct task *task, struct slice key) {
+static enum exit_code print_key(struct command_run *task, struct slice key) {
         const struct options *options = task->options;
 
         if (options->hex) {
@@ -24,13 +24,13 @@ static enum exit_code print_key(struct task *task, struct slice key) {
 /* What each has appended is printed a piece at a time. */
 #define OUTPUT_PIECE 65536
 
-static void print_output(struct task *task) {
+static void print_output(struct command_run *task) {
         output_write(&task->output);
         buf_reset(&task->output);
 }
 
 /* Gives the keys of the page in task->page to each, and keeps in task->token what the next page is asked for with. */
-static enum exit_code read_page(struct task *task, scan_key_function *each) {
+static enum exit_code read_page(struct command_run *task, scan_key_function *each) {
         struct slice rest = buf_slice(&task->page);
         struct resp3_item page, keys, item;
         enum exit_code code = EXIT_DONE;
@@ -59,7 +59,7 @@ static enum exit_code read_page(struct task *task, scan_key_function *each) {
         return rest.length > 0 ? answer_is_unexpected(&task->reply) : EXIT_DONE;
 }
 
-enum exit_code scan_each(struct task *task, struct slice pattern, scan_key_function *each) {
+enum exit_code scan_each(struct command_run *task, struct slice pattern, scan_key_function *each) {
         enum exit_code code;
 
         do {
@@ -85,7 +85,7 @@ enum exit_code scan_each(struct task *task, struct slice pattern, scan_key_funct
         return code;
 }
 
-enum exit_code command_scan(struct task *task) {
+enum exit_code command_scan(struct command_run *task) {
         const char *pattern = task->options->n_words > 0 ? task->options->words[0] : "*";
 
         return scan_each(task, slice_from_string(pattern), print_key);

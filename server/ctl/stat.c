@@ -121,10 +121,10 @@ static bool wait(const struct keyboard *keyboard, int64_t duration_ms) {
         int64_t until_ms = monotonic_ms() + duration_ms;
         struct pollfd input = { .fd = keyboard->is_watched ? STDIN_FILENO : -1, .events = POLLIN };
 
-        for (int64_t left_ms = duration_ms; left_ms > 0 && !interrupted;
-             left_ms = until_ms - monotonic_ms()) {
+        for (int64_t remaining_ms = duration_ms; remaining_ms > 0 && !interrupted;
+             remaining_ms = until_ms - monotonic_ms()) {
                 char key;
-                int n = poll(&input, 1, left_ms < 1000 ? (int)left_ms : 1000);
+                int n = poll(&input, 1, remaining_ms < 1000 ? (int)remaining_ms : 1000);
 
                 if (n > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q' ||
                               key == END_OF_TRANSMISSION))

@@ -30,7 +30,7 @@ static int64_t wait_timeout(const struct options *options, bool *ret_is_said) {
         return timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX;
 }
 
-static enum exit_code print_answer(struct task *task) {
+static enum exit_code print_answer(struct command_run *task) {
         switch (task->item.type) {
         case RESP3_BLOB:
                 buf_append_slice(&task->output, task->item.text);
@@ -54,7 +54,7 @@ static enum exit_code print_answer(struct task *task) {
         return EXIT_DONE;
 }
 
-enum exit_code command_test(struct task *task) {
+enum exit_code command_test(struct command_run *task) {
         const struct options *options = task->options;
         struct session_request request = { .topic = TOPIC_CONTROL, .gives_up = true };
         bool is_timeout_said;

@@ -14,11 +14,11 @@
 /* Steps of matching a key with the pattern of persistent keys: some 30 ms. */
 #define PERSIST_STEPS_MAX (4 * 1000 * 1000)
 
-static void answer(struct step *step, enum outcome outcome) {
+static void answer(struct request_step *step, enum outcome outcome) {
         step->reply->outcome = outcome;
 }
 
-static void answer_version(struct step *step, enum outcome outcome, struct version version) {
+static void answer_version(struct request_step *step, enum outcome outcome, struct version version) {
         step->reply->outcome = outcome;
         step->reply->has_version = true;
         step->reply->version = version;
@@ -50,23 +50,23 @@ int command_expire(struct engine *engine, struct entry *entry, struct effects *e
         return take_out(engine, store_hash(&engine->store, entry_key(entry)), entry, effects);
 }
 
-static bool is_due(const struct step *step, struct entry *entry) {
+static bool is_expired(const struct request_step *step, struct entry *entry) {
         return store_deadline(&step->engine->store, entry) <= step->now.mono_ns;
 }
 
 /* For reads, which change nothing: one whose time has come is as good as gone. */
-static struct entry *look_up(const struct step *step) {
+static struct entry *look_up(const struct request_step *step) {
         struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
 
-        return entry && !is_due(step, entry) ? entry : NULL;
+        return entry && !is_expired(step, entry) ? entry : NULL;
 }
 
 /* For writes: the key's entry, NULL where it has none or its time has come: then it goes here and now. */
-static int find_current(struct step *step, struct entry **ret_entry) {
+static int find_current(struct request_step *step, struct entry **ret_entry) {
         struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
         int r;
 
-        if (entry && is_due(step, entry)) {
+        if (entry && is_expired(step, entry)) {
                 r = take_out(step->engine, step->key_hash, entry, step->effects);
                 if (r < 0)
                         return r;
@@ -78,7 +78,7 @@ static int find_current(struct step *step, struct entry **ret_entry) {
 }
 
 /* Whether the request may change this entry: checks 11 and 12 of protocol section 6. */
-static bool passes_fence(struct step *step, const struct entry *entry) {
+static bool passes_fence(struct request_step *step, const struct entry *entry) {
         struct hlc fence;
 
         if (!entry || !entry_fence(entry, &fence))
@@ -113,7 +113,7 @@ static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uin
  * Sees that there is room for so much more. Keys whose time has come but whose turn has not do not count
  * against it: they go first.
  */
-static enum outcome make_room(struct step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
+static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
         struct engine *engine = step->engine;
 
         for (int i = 0; exceeds_quota(engine, n_more_keys, n_more_bytes); i++) {
@@ -127,7 +127,7 @@ static enum outcome make_room(struct step *step, uint64_t n_more_keys, uint64_t 
         return OUTCOME_DONE;
 }
 
-static int64_t set_deadline(const struct step *step) {
+static int64_t set_deadline(const struct request_step *step) {
         int64_t px_ns, deadline_ns;
 
         if (!step->request->has_px || __builtin_mul_overflow(step->request->px_ms, NS_PER_MS, &px_ns) ||
@@ -143,7 +143,7 @@ static bool is_persistent(const struct engine *engine, const struct request *req
 }
 
 /* Stores the value in the place of `replaced`, which may be NULL. */
-static int set(struct step *step, struct entry *replaced) {
+static int set(struct request_step *step, struct entry *replaced) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
         struct registration *watchers =
@@ -178,7 +178,7 @@ static int set(struct step *step, struct entry *replaced) {
         return 0;
 }
 
-static void execute_set(struct step *step) {
+static void execute_set(struct request_step *step) {
         const struct request *request = step->request;
         uint64_t cost = entry_cost(request->key.length, request->value.length,
                                    request->has_fence ? &request->fence : NULL);
@@ -212,7 +212,7 @@ static void execute_set(struct step *step) {
         step->reply->is_insertion = !entry;
 }
 
-static void execute_get(struct step *step) {
+static void execute_get(struct request_step *step) {
         struct entry *entry = look_up(step);
         uint64_t limit;
 
@@ -232,7 +232,7 @@ static void execute_get(struct step *step) {
 }
 
 /* DEL and VDEL, which differ in the condition alone. */
-static void execute_delete(struct step *step) {
+static void execute_delete(struct request_step *step) {
         const struct request *request = step->request;
         struct version version;
         struct entry *entry;
@@ -257,7 +257,7 @@ static void execute_delete(struct step *step) {
                 answer_version(step, OUTCOME_DELETED, version);
 }
 
-static enum outcome watch_key(struct step *step) {
+static enum outcome watch_key(struct request_step *step) {
         const struct request *request = step->request;
         struct watch *watch = &step->engine->watch;
         enum outcome outcome;
@@ -267,7 +267,7 @@ static enum outcome watch_key(struct step *step) {
         outcome = make_room(step, 0, watch_cost(request->client, request->key) + request->user.length);
         if (outcome != OUTCOME_DONE)
                 return outcome;
-        if (effects_reserve_hold(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
+        if (effects_reserve_track(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
             watch_add_of_user(watch, request->client, request->user, request->key, request->connection) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
@@ -277,23 +277,23 @@ static enum outcome watch_key(struct step *step) {
                                           registration_ref(watch_find(watch, request->client, request->key)),
                                           .is_added = true } });
         if (!watch_of_client(watch, request->client)->next_of_client)
-                effects_hold(step->effects, request->connection, true);
+                effects_track(step->effects, request->connection, true);
         return OUTCOME_DONE;
 }
 
-static enum outcome unwatch_key(struct step *step, struct registration *registration) {
+static enum outcome unwatch_key(struct request_step *step, struct registration *registration) {
         struct watch *watch = &step->engine->watch;
 
-        if (effects_reserve_hold(step->effects) < 0)
+        if (effects_reserve_track(step->effects) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
-        departure_end(step->engine, registration, false, step->effects);
+        disconnect_end(step->engine, registration, false, step->effects);
         if (!watch_of_client(watch, step->request->client))
-                effects_hold(step->effects, step->request->connection, false);
+                effects_track(step->effects, step->request->connection, false);
         return OUTCOME_DONE;
 }
 
-static void execute_keynotify(struct step *step) {
+static void execute_keynotify(struct request_step *step) {
         const struct request *request = step->request;
         struct registration *registration;
         enum outcome outcome = OUTCOME_DONE;
@@ -307,7 +307,7 @@ static void execute_keynotify(struct step *step) {
                 return;
         }
 
-        departure_end_former(step->engine, request->client, request->connection, step->effects);
+        disconnect_end_former(step->engine, request->client, request->connection, step->effects);
         registration = watch_find(&step->engine->watch, request->client, request->key);
         if (!request->stop && !registration)
                 outcome = watch_key(step);
@@ -322,7 +322,7 @@ static void execute_keynotify(struct step *step) {
                 answer(step, outcome);
 }
 
-static void execute_scan(struct step *step) {
+static void execute_scan(struct request_step *step) {
         const struct request *request = step->request;
         const struct scan_query query = {
                 .pattern = request->key,
@@ -349,8 +349,8 @@ static void execute_scan(struct step *step) {
         }
 }
 
-void command_execute(struct step *step) {
-        static void (*const commands[N_VERBS])(struct step *) = {
+void command_execute(struct request_step *step) {
+        static void (*const commands[N_VERBS])(struct request_step *) = {
                 [VERB_SET] = execute_set,
                 [VERB_GET] = execute_get,
                 [VERB_DEL] = execute_delete,

@@ -6,7 +6,7 @@
 /* What each verb does, once the engine has found nothing wrong with the request itself. Internal to core. */
 
 /* A request under execution. */
-struct step {
+struct request_step {
         struct engine *engine;
         const struct request *request;
         struct now now;
@@ -17,7 +17,7 @@ struct step {
 };
 
 /* Fills step->reply. */
-void command_execute(struct step *step);
+void command_execute(struct request_step *step);
 
 /* Takes the entry out because its time has come, and tells who watches it. Returns 0 or -ENOMEM. */
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects);

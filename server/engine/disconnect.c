@@ -9,8 +9,8 @@
 #include "engine/revocation.h"
 
 /* Out of memory storage is not told, and keeps a registration too many until its client leaves once more. */
-void departure_end(struct engine *engine, struct registration *registration, bool is_final,
-                   struct effects *effects) {
+void disconnect_end(struct engine *engine, struct registration *registration, bool is_final,
+                    struct effects *effects) {
         if (effects_reserve_row(effects) == 0)
                 effects_row(effects,
                             (struct row){ .type = ROW_REGISTRATION,
@@ -25,12 +25,12 @@ static void end_all_of_client(struct engine *engine, struct registration *regist
         while (registration) {
                 struct registration *next = registration->next_of_client;
 
-                departure_end(engine, registration, true, effects);
+                disconnect_end(engine, registration, true, effects);
                 registration = next;
         }
 }
 
-static bool is_kept(const struct event *event, uint64_t connection) {
+static bool is_retained(const struct event *event, uint64_t connection) {
         return event->n_connections > 0 && bsearch(&connection, event->connections, event->n_connections,
                                                    sizeof(*event->connections), compare_uint64);
 }
@@ -41,28 +41,28 @@ static void end_others(struct engine *engine, const struct event *event, struct 
         struct registration *registration;
 
         while ((registration = watch_each(&engine->watch, &cursor)))
-                if (!is_kept(event, registration->connection)) {
-                        departure_end(engine, registration, true, effects);
-                        engine->unlisted_at = engine->n_departures;
+                if (!is_retained(event, registration->connection)) {
+                        disconnect_end(engine, registration, true, effects);
+                        engine->unlisted_at = engine->n_disconnects;
                 }
         engine->has_leftovers = false;
 }
 
-static bool has_departed(const struct registration *registration, const struct event *event) {
+static bool has_disconnected(const struct registration *registration, const struct event *event) {
         switch (event->type) {
-        case EVENT_CLIENT_LEFT:
+        case EVENT_CLIENT_DISCONNECTED:
                 return registration_is_of(registration, event->client);
-        case EVENT_CONNECTION_LEFT:
+        case EVENT_CONNECTION_CLOSED:
                 return registration->connection == event->connection;
         case EVENT_NOT_DELIVERED:
                 return strcmp(registration->topic, event->registration->topic) == 0;
         default:
-                return !is_kept(event, registration->connection);
+                return !is_retained(event, registration->connection);
         }
 }
 
 /* Most batches stop none, and many clients may leave in one. */
-struct row *departure_next_stopped(struct effects *effects, size_t *at) {
+struct row *disconnect_next_stopped(struct effects *effects, size_t *at) {
         while (effects->n_stopped > 0 && *at < effects->n_rows) {
                 struct row *row = &effects->rows[(*at)++];
 
@@ -78,12 +78,12 @@ static void end_stopped(const struct event *event, struct effects *effects) {
         struct row *row;
         size_t at = 0;
 
-        while ((row = departure_next_stopped(effects, &at)))
-                row->registration.is_final = has_departed(row->registration.registration, event);
+        while ((row = disconnect_next_stopped(effects, &at)))
+                row->registration.is_final = has_disconnected(row->registration.registration, event);
 }
 
-void departure_end_former(struct engine *engine, struct slice client, uint64_t connection,
-                          struct effects *effects) {
+void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
+                           struct effects *effects) {
         struct registration *registration = watch_of_client(&engine->watch, client);
         struct row *row;
         size_t at = 0;
@@ -92,26 +92,26 @@ void departure_end_former(struct engine *engine, struct slice client, uint64_t c
                 struct registration *next = registration->next_of_client;
 
                 if (registration->connection != connection)
-                        departure_end(engine, registration, true, effects);
+                        disconnect_end(engine, registration, true, effects);
                 registration = next;
         }
-        while ((row = departure_next_stopped(effects, &at)))
+        while ((row = disconnect_next_stopped(effects, &at)))
                 row->registration.is_final = row->registration.registration->connection != connection &&
                                              registration_is_of(row->registration.registration, client);
 }
 
-void departure_step(struct engine *engine, const struct event *event, struct effects *effects) {
-        engine->n_departures++;
+void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects) {
+        engine->n_disconnects++;
 
         switch (event->type) {
-        case EVENT_CLIENT_LEFT:
+        case EVENT_CLIENT_DISCONNECTED:
                 end_all_of_client(engine, watch_of_client(&engine->watch, event->client), effects);
                 break;
-        case EVENT_CONNECTION_LEFT:
+        case EVENT_CONNECTION_CLOSED:
                 end_all_of_client(engine, watch_of_connection(&engine->watch, event->connection), effects);
                 break;
-        case EVENT_ALL_LEFT: /* names none */
-        case EVENT_CONNECTIONS_KEPT:
+        case EVENT_ALL_DISCONNECTED: /* names none */
+        case EVENT_CONNECTIONS_RETAINED:
                 end_others(engine, event, effects);
                 break;
         case EVENT_POLICY_CHANGED:
@@ -120,7 +120,7 @@ void departure_step(struct engine *engine, const struct event *event, struct eff
         case EVENT_NOT_DELIVERED:
                 if (!event->registration->key)
                         return;
-                departure_end(engine, event->registration, true, effects);
+                disconnect_end(engine, event->registration, true, effects);
                 break;
         default:
                 ASSERT(!"a departure");

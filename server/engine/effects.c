@@ -48,7 +48,7 @@ static struct reply *reset_reply(struct reply *reply) {
 void effects_reset(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
-        effects->n_holds = 0;
+        effects->n_track_changes = 0;
         for (size_t i = 0; i < effects->n_replies; i++)
                 reset_reply(&effects->replies[i]);
         effects->n_replies = 0;
@@ -58,10 +58,10 @@ void effects_reset(struct effects *effects) {
 static void keep_disconnects(struct effects *effects) {
         size_t n_kept = 0;
 
-        for (size_t i = 0; i < effects->n_holds; i++)
-                if (effects->holds[i].is_disconnected)
-                        effects->holds[n_kept++] = effects->holds[i];
-        effects->n_holds = n_kept;
+        for (size_t i = 0; i < effects->n_track_changes; i++)
+                if (effects->track_changes[i].is_disconnected)
+                        effects->track_changes[n_kept++] = effects->track_changes[i];
+        effects->n_track_changes = n_kept;
 }
 
 void effects_fail(struct effects *effects, enum outcome outcome) {
@@ -75,7 +75,7 @@ void effects_fail(struct effects *effects, enum outcome outcome) {
 void effects_deinit(struct effects *effects) {
         effects_reset(effects);
         free(effects->rows);
-        free(effects->holds);
+        free(effects->track_changes);
         free(effects->replies);
         free(effects->changes);
         free(effects->notifications);
@@ -135,7 +135,7 @@ void effects_notify(struct effects *effects, struct registration *watchers, stru
                 return;
 
         ASSERT(change < effects->changes_capacity);
-        effects->changes[effects->n_changes++] = (struct change){
+        effects->changes[effects->n_changes++] = (struct key_change){
                 .version = version,
                 .entry = entry ? entry_ref(entry) : NULL,
         };
@@ -149,26 +149,27 @@ void effects_notify(struct effects *effects, struct registration *watchers, stru
         }
 }
 
-int effects_reserve_hold(struct effects *effects) {
-        return array_reserve((void **)&effects->holds, &effects->holds_capacity, effects->n_holds + 1,
-                             sizeof(*effects->holds));
+int effects_reserve_track(struct effects *effects) {
+        return array_reserve((void **)&effects->track_changes, &effects->track_changes_capacity,
+                             effects->n_track_changes + 1, sizeof(*effects->track_changes));
 }
 
-void effects_hold(struct effects *effects, uint64_t connection, bool is_held) {
+void effects_track(struct effects *effects, uint64_t connection, bool is_tracked) {
         if (connection == 0)
                 return;
 
-        ASSERT(effects->n_holds < effects->holds_capacity);
-        effects->holds[effects->n_holds++] = (struct hold){ .connection = connection, .is_held = is_held };
+        ASSERT(effects->n_track_changes < effects->track_changes_capacity);
+        effects->track_changes[effects->n_track_changes++] =
+                (struct track_change){ .connection = connection, .is_tracked = is_tracked };
 }
 
 void effects_disconnect(struct effects *effects, uint64_t connection) {
         if (connection == 0)
                 return;
 
-        ASSERT(effects->n_holds < effects->holds_capacity);
-        effects->holds[effects->n_holds++] =
-                (struct hold){ .connection = connection, .is_disconnected = true };
+        ASSERT(effects->n_track_changes < effects->track_changes_capacity);
+        effects->track_changes[effects->n_track_changes++] =
+                (struct track_change){ .connection = connection, .is_disconnected = true };
 }
 
 int effects_reserve_row(struct effects *effects) {

@@ -24,7 +24,7 @@ struct reply {
 };
 
 /* A change of a key that somebody watches. */
-struct change {
+struct key_change {
         struct version version;
         struct entry *entry; /* as it was set; NULL: it was deleted or has expired */
 };
@@ -38,9 +38,9 @@ struct notification {
  * What the plugin is to do with a connection: to track it, since it has its first registration; to untrack it, since it
  * has no registration any more; or to disconnect it, so that its client registers again.
  */
-struct hold {
+struct track_change {
         uint64_t connection;
-        bool is_held;
+        bool is_tracked;
         bool is_disconnected;
 };
 
@@ -48,11 +48,11 @@ struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
         size_t n_stopped; /* of these, registrations that were stopped */
-        struct hold *holds;
-        size_t n_holds, holds_capacity;
+        struct track_change *track_changes;
+        size_t n_track_changes, track_changes_capacity;
         struct reply *replies;
         size_t n_replies, replies_capacity;
-        struct change *changes;
+        struct key_change *changes;
         size_t n_changes, changes_capacity;
         struct notification *notifications;
         size_t n_notifications, notifications_capacity;
@@ -81,13 +81,13 @@ int effects_reserve_notify(struct effects *effects, const struct registration *w
 void effects_notify(struct effects *effects, struct registration *watchers, struct entry *entry,
                     struct version version);
 
-/* Returns 0 or -ENOMEM. After 0 the next effects_hold() cannot fail. */
-int effects_reserve_hold(struct effects *effects);
+/* Returns 0 or -ENOMEM. After 0 the next effects_track() cannot fail. */
+int effects_reserve_track(struct effects *effects);
 
 /* connection 0, one that has no number, is left out. */
-void effects_hold(struct effects *effects, uint64_t connection, bool is_held);
+void effects_track(struct effects *effects, uint64_t connection, bool is_tracked);
 
-/* Likewise: the connection is to end. There must be room: effects_reserve_hold(). */
+/* Likewise: the connection is to end. There must be room: effects_reserve_track(). */
 void effects_disconnect(struct effects *effects, uint64_t connection);
 
 /* Returns 0 or -ENOMEM. After 0 the next effects_row() cannot fail. */

@@ -85,7 +85,7 @@ void engine_set_policy(struct engine *engine, const struct policy *policy) {
 /* Check 10. SCAN shows what may be read; who may read nothing is told so. */
 static bool is_authorized(const struct engine *engine, const struct request *request) {
         const struct policy *policy = engine->config.policy;
-        struct asker asker = request_asker(request);
+        struct request_origin asker = request_asker(request);
         uint64_t budget = POLICY_STEPS_MAX;
 
         if (!policy || request->is_own)
@@ -105,7 +105,7 @@ static enum outcome check_skew(const struct engine *engine, const struct request
         return OUTCOME_DONE;
 }
 
-static void execute(struct step *step) {
+static void execute(struct request_step *step) {
         struct clock *clock = &step->engine->clock;
         const struct request *request = step->request;
         enum outcome outcome = check_skew(step->engine, request, step->now.wall_ms);
@@ -129,7 +129,7 @@ static void execute(struct step *step) {
  */
 static struct digest identify(const struct engine *engine, const struct request *request) {
         uint64_t where[2] = { request->connection,
-                              request->connection ? engine->unlisted_at : engine->n_departures };
+                              request->connection ? engine->unlisted_at : engine->n_disconnects };
         bool bound = request->verb == VERB_KEYNOTIFY && !request->stop;
         struct slice parts[] = {
                 request->client,
@@ -178,7 +178,7 @@ static void reply_as_remembered(struct reply *reply, struct remembered_answer an
 }
 
 /* Probes the table of remembered replies once. */
-static void execute_once(struct step *step, const struct digest *digest) {
+static void execute_once(struct request_step *step, const struct digest *digest) {
         struct dedup *dedup = &step->engine->dedup;
         struct dedup_record *record = dedup_find(dedup, digest);
         struct row row = { .type = ROW_ANSWER, .answer = { .digest = *digest } };
@@ -205,7 +205,7 @@ static void execute_once(struct step *step, const struct digest *digest) {
 
 static int step_request(struct engine *engine, const struct request *request, struct now now,
                         struct effects *effects) {
-        struct step step = { .engine = engine, .request = request, .now = now, .effects = effects };
+        struct request_step step = { .engine = engine, .request = request, .now = now, .effects = effects };
         struct digest digest;
         int r;
 
@@ -252,7 +252,7 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
         case EVENT_TICK:
                 return step_tick(engine, now, effects);
         default:
-                departure_step(engine, event, effects);
+                disconnect_step(engine, event, effects);
                 return 0;
         }
 }
@@ -275,7 +275,7 @@ struct engine_stats engine_stats(const struct engine *engine) {
                 .n_registration_bytes = engine->watch.n_bytes,
                 .n_bytes = engine->store.n_bytes + engine->watch.n_bytes,
                 .n_dropped_early = engine->dedup.n_dropped_early,
-                .n_departures = engine->n_departures,
+                .n_disconnects = engine->n_disconnects,
                 .clock = engine->clock.last,
         };
 }

@@ -60,12 +60,12 @@ enum event_type {
         EVENT_TICK,    /* time has passed: expires what is due, ENGINE_EXPIRED_MAX keys at most */
 
         /* registrations end: */
-        EVENT_CLIENT_LEFT,      /* those of `client` */
-        EVENT_CONNECTION_LEFT,  /* those made over `connection` */
-        EVENT_CONNECTIONS_KEPT, /* all but those made over `connections` */
-        EVENT_ALL_LEFT,         /* all */
-        EVENT_NOT_DELIVERED,    /* `registration`: nobody got its notification */
-        EVENT_POLICY_CHANGED,   /* those that the policy does not grant, see engine_set_policy() */
+        EVENT_CLIENT_DISCONNECTED,  /* those of `client` */
+        EVENT_CONNECTION_CLOSED,    /* those made over `connection` */
+        EVENT_CONNECTIONS_RETAINED, /* all but those made over `connections` */
+        EVENT_ALL_DISCONNECTED,     /* all */
+        EVENT_NOT_DELIVERED,        /* `registration`: nobody got its notification */
+        EVENT_POLICY_CHANGED,       /* those that the policy does not grant, see engine_set_policy() */
 };
 
 struct event {
@@ -130,7 +130,7 @@ struct engine_stats {
         uint64_t n_entry_bytes, n_registration_bytes;
         uint64_t n_bytes;         /* the sum of both: max_bytes limits it */
         uint64_t n_dropped_early; /* remembered replies, since the start */
-        uint64_t n_departures;    /* events by which clients left, since the first start */
+        uint64_t n_disconnects;   /* events by which clients left, since the first start */
         struct version clock;     /* the last version that was given */
 };
 struct engine_stats engine_stats(const struct engine *engine);
@@ -162,7 +162,7 @@ int engine_restore_registration(struct engine *engine, struct slice client, stru
                                 struct slice key, uint64_t connection);
 int engine_restore_answer(struct engine *engine, uint32_t slot, const struct digest *digest,
                           struct remembered_answer answer, int64_t deadline_ns);
-void engine_restore_clock(struct engine *engine, struct version clock, uint64_t n_departures);
+void engine_restore_clock(struct engine *engine, struct version clock, uint64_t n_disconnects);
 
 /*
  * Set a key as another store exported it: as engine_restore_entry(), of a key that may be there, and adds the row to the

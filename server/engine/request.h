@@ -48,8 +48,8 @@ struct request {
         uint32_t expiry_s; /* Message Expiry Interval, 0: none */
 };
 
-static inline struct asker request_asker(const struct request *request) {
-        return (struct asker){ request->client, request->user, request->connection != 0 };
+static inline struct request_origin request_asker(const struct request *request) {
+        return (struct request_origin){ request->client, request->user, request->connection != 0 };
 }
 
 /* SET, DEL, VDEL and KEYNOTIFY change something; GET and SCAN do not. */

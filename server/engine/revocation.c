@@ -10,13 +10,14 @@ static bool is_granted(const struct engine *engine, const struct registration *r
         const struct policy *policy = engine->config.policy;
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
         uint64_t budget = POLICY_STEPS_MAX;
-        struct asker asker;
+        struct request_origin asker;
 
         if (!policy)
                 return true;
 
         registration_names(registration, &client, &key);
-        asker = (struct asker){ buf_slice(&client), registration->user, registration->connection != 0 };
+        asker = (struct request_origin){ buf_slice(&client), registration->user,
+                                         registration->connection != 0 };
         return !buf_failed(&client) && !buf_failed(&key) &&
                policy_decide(policy, &asker, ACCESS_READ, buf_slice(&key), &budget);
 }
@@ -29,11 +30,11 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
         if (is_granted(engine, registration))
                 return;
 
-        departure_end(engine, registration, true, effects);
-        engine->unlisted_at = ++engine->n_departures;
+        disconnect_end(engine, registration, true, effects);
+        engine->unlisted_at = ++engine->n_disconnects;
         if (connection != 0 && !watch_of_connection(&engine->watch, connection) &&
-            effects_reserve_hold(effects) == 0)
-                effects_hold(effects, connection, false);
+            effects_reserve_track(effects) == 0)
+                effects_track(effects, connection, false);
 }
 
 /* What was stopped in this batch does not come back if it is not granted any more. */
@@ -41,7 +42,7 @@ static void end_stopped_unless_granted(const struct engine *engine, struct effec
         struct row *row;
         size_t at = 0;
 
-        while ((row = departure_next_stopped(effects, &at)))
+        while ((row = disconnect_next_stopped(effects, &at)))
                 if (!is_granted(engine, row->registration.registration))
                         row->registration.is_final = true;
 }

@@ -38,7 +38,7 @@ struct scan_query {
         const struct token_key *token_key;
         int64_t now_ns;
         const struct policy *policy; /* leaves out what the asker may not read; NULL: nothing */
-        struct asker asker;
+        struct request_origin asker;
         uint64_t max_payload_bytes; /* of the reply; 0: no limit */
 };
 

@@ -130,10 +130,10 @@ int engine_restore_answer(struct engine *engine, uint32_t slot, const struct dig
         return dedup_restore(&engine->dedup, slot, digest, answer, deadline_ns);
 }
 
-void engine_restore_clock(struct engine *engine, struct version clock, uint64_t n_departures) {
+void engine_restore_clock(struct engine *engine, struct version clock, uint64_t n_disconnects) {
         engine->clock.last = clock;
-        engine->n_departures = n_departures;
-        engine->unlisted_at = n_departures; /* at or above what it was */
+        engine->n_disconnects = n_disconnects;
+        engine->unlisted_at = n_disconnects; /* at or above what it was */
 }
 
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,

@@ -24,7 +24,7 @@ struct metric {
         const char *help;
         void (*append)(struct buf *text, const struct metric *metric, const struct metrics_source *source);
         uint64_t (*read)(const struct metrics_source *source); /* where one number is all there is */
-        enum stage stage;                                      /* of a histogram */
+        enum latency_stage stage;                              /* of a histogram */
 };
 
 #define LABELS_MAX 96
@@ -77,7 +77,7 @@ static void append_requests(struct buf *text, const struct metric *metric,
                         if (n > 0 || outcome_is_possible(verb, i))
                                 append_outcome(text, metric, verb, outcome_name(i), n);
                 }
-        for (enum envelope_fault i = ENVELOPE_OK + 1; i < N_ENVELOPE_FAULTS; i++)
+        for (enum request_fault i = REQUEST_FAULT_NONE + 1; i < N_REQUEST_FAULTS; i++)
                 append_outcome(text, metric, N_VERBS, envelope_fault_label(i), counters->n_faults[i]);
 }
 
@@ -120,7 +120,7 @@ static void append_abilities(struct buf *text, const struct metric *metric,
 
         for (size_t i = 0; i < sizeof(abilities) / sizeof(abilities[0]); i++)
                 append_labelled(text, metric, "ability", abilities[i],
-                                source->gauges.side == BROKER_SIDE_PROVEN);
+                                source->gauges.broker_kind == BROKER_WITH_PLUGIN);
 }
 
 static void append_version(struct buf *text, const struct metric *metric,
@@ -191,7 +191,7 @@ READER(answers_dropped_early, g->n_answers_dropped_early)
 READER(waiting_bytes, g->n_waiting_bytes)
 READER(max_waiting_bytes, g->max_waiting_bytes)
 READER(clock_ahead, g->clock_ahead_ms)
-READER(serving, g->side != BROKER_SIDE_UNKNOWN)
+READER(serving, g->broker_kind != BROKER_UNKNOWN)
 READER(connected, g->is_connected)
 READER(connections, c->n_connections)
 READER(cpu, p->cpu_ms)

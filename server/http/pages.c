@@ -9,10 +9,10 @@
 #define UNAVAILABLE 503
 
 static unsigned int render_metrics(void *userdata, struct buf *body) {
-        const struct daemon *daemon = userdata;
-        struct metrics_source source = { .counters = daemon_counters(daemon) };
+        const struct pipeline *pipeline = userdata;
+        struct metrics_source source = { .counters = pipeline_counters(pipeline) };
 
-        daemon_read_gauges(daemon, system_clock_wall_ms_rounded_up(), &source.gauges);
+        pipeline_read_gauges(pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
         process_usage_read(&source.process);
         metrics_append(body, &source);
         return OK;
@@ -28,8 +28,8 @@ static unsigned int render_health(void *userdata, struct buf *body) {
 static unsigned int render_readiness(void *userdata, struct buf *body) {
         struct gauges gauges;
 
-        daemon_read_gauges(userdata, system_clock_wall_ms_rounded_up(), &gauges);
-        if (gauges.side == BROKER_SIDE_UNKNOWN) {
+        pipeline_read_gauges(userdata, system_clock_wall_ms_rounded_up(), &gauges);
+        if (gauges.broker_kind == BROKER_UNKNOWN) {
                 buf_append_string(body, "not connected to a broker\n");
                 return UNAVAILABLE;
         }

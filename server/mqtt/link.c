@@ -37,7 +37,7 @@ struct link {
         struct mqtt_client *client;
         enum link_state state;
         size_t n_subscribed; /* SUBACKs so far */
-        bool session_kept;
+        bool session_present;
         uv_timer_t timer;    /* the next attempt; when closing, the end of our patience */
         uint64_t backoff_ms; /* until the link has been up for longer than the last of them */
         uint64_t up_since_ms;
@@ -131,7 +131,7 @@ static void wait_and_retry(struct link *link) {
         uv_timer_start(&link->timer, attempt, jitter(pause_ms), 0);
 }
 
-static void on_lost(void *userdata, enum mqtt_loss loss, int reason, const char *text) {
+static void on_desynchronized(void *userdata, enum mqtt_loss loss, int reason, const char *text) {
         struct link *link = userdata;
 
         (void)loss;
@@ -154,7 +154,7 @@ static void refuse(struct link *link, const struct refusal *refusal) {
         mqtt_client_refuse(link->client);
 }
 
-static void on_connected(void *userdata, int reason, bool session_kept,
+static void on_connected(void *userdata, int reason, bool session_present,
                          const mosquitto_property *properties) {
         struct link *link = userdata;
         uint8_t maximum_qos = 2;
@@ -182,7 +182,7 @@ static void on_connected(void *userdata, int reason, bool session_kept,
         link->max_packet_bytes = MESSAGE_PACKET_MAX;
         mosquitto_property_read_int32(properties, MQTT_PROP_MAXIMUM_PACKET_SIZE, &link->max_packet_bytes,
                                       false);
-        link->session_kept = session_kept;
+        link->session_present = session_present;
         for (size_t i = 0; i < link->config.n_subscriptions; i++) {
                 const struct link_subscription *subscription = &link->config.subscriptions[i];
 
@@ -210,7 +210,7 @@ static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         link->state = LINK_UP;
         link->up_since_ms = uv_now(link->loop);
         mqtt_client_set_up(link->client);
-        link->config.callbacks.up(link->config.userdata, link->session_kept);
+        link->config.callbacks.up(link->config.userdata, link->session_present);
 }
 
 static void on_message(void *userdata, const struct message *message) {
@@ -268,8 +268,8 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
                 .session_expiry_s = SESSION_EXPIRY_S,
                 .credentials = config->credentials,
                 .user_properties = config->user_properties,
-                .callbacks = { on_connected, on_subscribed, on_lost, on_message, on_dropped, on_acknowledged,
-                               on_batch_end, on_batch_written },
+                .callbacks = { on_connected, on_subscribed, on_desynchronized, on_message, on_dropped,
+                               on_acknowledged, on_batch_end, on_batch_written },
                 .userdata = link,
         };
         int r;

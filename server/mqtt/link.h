@@ -19,8 +19,8 @@
 struct link;
 
 struct link_callbacks {
-        /* Connected and subscribed. session_kept: false where the broker no longer knew us. */
-        void (*up)(void *userdata, bool session_kept);
+        /* Connected and subscribed. session_present: false where the broker no longer knew us. */
+        void (*up)(void *userdata, bool session_present);
 
         /* The connection has ended, or did not come about. reason is text for a log. */
         void (*down)(void *userdata, const char *reason);

@@ -26,7 +26,7 @@ enum mqtt_loss {
 
 struct mqtt_client_callbacks {
         /* CONNACK. reason: of MQTT, 0 if the broker accepts; else the broker closes the connection, and lost() follows. */
-        void (*connected)(void *userdata, int reason, bool session_kept,
+        void (*connected)(void *userdata, int reason, bool session_present,
                           const mosquitto_property *properties);
 
         /* SUBACK, in the order of mqtt_client_subscribe(). */

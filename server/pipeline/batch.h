@@ -17,7 +17,7 @@
  */
 
 /* How a batch reaches the broker. */
-struct outlet {
+struct transport {
         /*
          * As link_publish(): 0, -EAGAIN, -EMSGSIZE, -EINVAL or -ENOMEM. The message is borrowed for the call.
          */
@@ -28,7 +28,7 @@ struct outlet {
 
         /*
          * Makes the batch safe, as storage_commit(). Returns its result, or 1: it will be given to
-         * daemon_committed(), and until then the batch is borrowed.
+         * pipeline_committed(), and until then the batch is borrowed.
          */
         int (*commit)(void *userdata, const struct storage_batch *batch);
         void *userdata;
@@ -38,8 +38,8 @@ struct outlet {
 };
 
 /* What publishing needs, whichever batch it is. All borrowed. */
-struct publisher {
-        const struct outlet *outlet;
+struct sender {
+        const struct transport *transport;
         struct encoder *encoder;
         struct counters *counters;
         struct log_limit publish_limit, memory_limit;
@@ -53,15 +53,15 @@ struct publisher {
         void *userdata;
 };
 
-struct envelope;
+struct reply_address;
 
 struct batch {
         struct effects effects;
-        bool is_stored;             /* what its rows say is safe: it may be published */
-        struct envelope *envelopes; /* one for each of the effects' replies */
-        size_t n_envelopes, envelopes_capacity;
+        bool is_stored;                        /* what its rows say is safe: it may be published */
+        struct reply_address *reply_addresses; /* one for each of the effects' replies */
+        size_t n_reply_addresses, reply_addresses_capacity;
         struct buf texts;
-        size_t n_holds_published, n_replies_published, n_notifications_published;
+        size_t n_track_changes_published, n_replies_published, n_notifications_published;
 };
 
 void batch_deinit(struct batch *batch);
@@ -73,8 +73,8 @@ bool batch_is_empty(const struct batch *batch);
  * Keeps where the answer to this message goes: the next reply that is added to the effects is for it, and will be counted
  * as this verb's. N_VERBS: it is not to be counted. Returns 0 or -ENOMEM.
  */
-int batch_expect_reply(struct batch *batch, const struct message *message, int64_t arrived_ns,
-                       enum verb verb);
+int batch_add_reply_address(struct batch *batch, const struct message *message, int64_t arrived_ns,
+                            enum verb verb);
 
 /* The number under which the hooks are given the last one's answer. */
 void batch_number_reply(struct batch *batch, uint64_t number);
@@ -89,7 +89,7 @@ void batch_forget_reply(struct batch *batch);
 bool batch_is_over(const struct batch *batch, int64_t now_ns);
 
 /* Answers the last one at once, and forgets it. */
-void batch_answer_fault(struct batch *batch, struct publisher *publisher, enum envelope_fault fault,
+void batch_answer_fault(struct batch *batch, struct sender *sender, enum request_fault fault,
                         struct slice value, struct now now);
 
 /* Counts what became of the requests: to be called once, when it is known whether the batch is stored. */
@@ -99,7 +99,7 @@ void batch_count(const struct batch *batch, struct counters *counters);
  * Publishes what there is room for. True: all of it is, and the batch is empty; false: call again when there
  * is room, and add nothing meanwhile.
  */
-bool batch_publish(struct batch *batch, struct publisher *publisher, struct now now);
+bool batch_publish(struct batch *batch, struct sender *sender, struct now now);
 
 /*
  * What packets of at most max_bytes leave for values and replies. Notifications are measured as they are given to the
@@ -108,10 +108,10 @@ bool batch_publish(struct batch *batch, struct publisher *publisher, struct now 
 int batch_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct packet_limits *ret_limits);
 
 /* Says that something was lost for want of memory, and counts it. */
-void publisher_lost(struct publisher *publisher);
+void sender_out_of_memory(struct sender *sender);
 
 /* Publishes a message that belongs to no batch. Returns as outlet.publish. */
-int publisher_send(struct publisher *publisher, const struct message *message, uint16_t *ret_id);
+int sender_send(struct sender *sender, const struct message *message, uint16_t *ret_id);
 
 /* Likewise, what is said of a connection to the broker's plugin: its number, on one of the plugin's topics. */
-void publisher_send_connection(struct publisher *publisher, struct slice topic, uint64_t connection);
+void sender_send_connection(struct sender *sender, struct slice topic, uint64_t connection);

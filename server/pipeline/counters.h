@@ -11,7 +11,7 @@
 /* What has been counted since the start. */
 
 /* What a request's time is made of. */
-enum stage {
+enum latency_stage {
         STAGE_QUEUE,  /* from its arrival until its turn */
         STAGE_ENGINE, /* decoding and executing it */
         STAGE_COMMIT, /* storing its batch; counted once a batch */
@@ -20,9 +20,9 @@ enum stage {
 };
 
 /* Why a request, an answer or a notification was lost. */
-enum drop {
+enum drop_reason {
         DROP_OUT_OF_MEMORY,
-        DROP_TOO_MANY_WAITING, /* requests past DAEMON_INBOX_MAX, or answers that a test delays */
+        DROP_TOO_MANY_WAITING, /* requests past PIPELINE_INBOX_MAX, or answers that a test delays */
         DROP_CONNECTION_FULL,  /* the broker has not acknowledged what was sent before */
         DROP_TOO_LARGE,        /* for the broker */
         DROP_NOT_SENDABLE,     /* text that MQTT cannot carry */
@@ -38,7 +38,7 @@ struct counters {
 
         uint64_t n_refused; /* answered with an error before the engine saw them: */
         uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES]; /* the last row: their verb is not known */
-        uint64_t n_faults[N_ENVELOPE_FAULTS];
+        uint64_t n_faults[N_REQUEST_FAULTS];
 
         uint64_t n_unanswerable; /* without a response topic, or with a forbidden one; not executed */
         uint64_t n_expired;      /* past their message expiry; not executed, or not answered */

@@ -5,7 +5,7 @@
 #include "engine/engine.h"
 #include "protocol/message.h"
 
-/* What a test double does with all that passes through the daemon: control/control.h. A daemon without hooks has none of it. */
+/* What a test double does with all that passes through the pipeline: control/control.h. A pipeline without hooks has none of it. */
 struct hooks {
         /* A message on the control topic. The batch is empty, and what was asked before is answered. */
         void (*control)(void *userdata, const struct message *message, struct now now);

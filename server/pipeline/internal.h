@@ -12,15 +12,15 @@
 
 /* What daemon.c, broker.c and progress.c share. Internal to them. */
 
-struct daemon {
+struct pipeline {
         struct engine *engine;
-        struct outlet outlet;
-        struct daemon_callbacks callbacks;
+        struct transport transport;
+        struct pipeline_callbacks callbacks;
         struct encoder encoder;
         struct decoder decoder;
         struct counters counters;
-        struct publisher publisher;
-        struct notified notified; /* plain brokers */
+        struct sender sender;
+        struct unacknowledged notified; /* plain brokers */
         struct refusal_log refusal_log;
         struct log_limit waiting_limit, storage_limit, takeover_limit, unverified_limit;
 
@@ -31,8 +31,8 @@ struct daemon {
         uint64_t lost_persistence;   /* what the last restart may have lost, see engine/persistence.h */
         struct version stored_clock; /* of the last successful commit: no later version may be sent */
         bool is_storing, is_publishing;
-        bool is_lost;            /* memory may differ from what is stored: nothing more is executed */
-        bool is_commit_due;      /* whether there are rows or not */
+        bool is_desynchronized;  /* memory may differ from what is stored: nothing more is executed */
+        bool is_commit_pending;  /* whether there are rows or not */
         bool is_storage_failing; /* the last commit was taken back */
         int64_t commit_from_ns;  /* when the last commit was begun */
         int64_t tick_from_ns;
@@ -42,11 +42,12 @@ struct daemon {
         size_t n_batch_bytes;   /* of the messages executed in the batch */
         uint64_t n_done; /* messages executed and batches settled: it grows as long as anything is done */
 
-        struct policy *policy;             /* owned; the engine borrows it */
-        struct policy *next_policy;        /* owned; while is_policy_due: it holds once the batch is open */
-        bool is_policy_due, is_policy_new; /* to be taken over; registrations are to be held against it */
+        struct policy *policy;      /* owned; the engine borrows it */
+        struct policy *next_policy; /* owned; while is_policy_pending: it holds once the batch is open */
+        bool is_policy_pending,
+                is_policy_new; /* to be taken over; registrations are to be held against it */
 
-        enum broker_side side, last_side;
+        enum broker_kind broker_kind, last_broker_kind;
         bool is_connected;
         bool is_plugin_seen;
         uint64_t run;
@@ -69,57 +70,57 @@ struct daemon {
         char instance_id[COMPANION_INSTANCE_MAX + 1];
         const char *presence_topic;
 
-        bool is_greeting_due,
-                is_session_kept; /* since daemon_up(), which came while the batch was not open */
+        bool is_greeting_pending,
+                is_session_present; /* since pipeline_connected(), which came while the batch was not open */
 };
 
 /* Whether the batch may be added to. */
-bool daemon_is_open(const struct daemon *daemon);
+bool pipeline_is_open(const struct pipeline *pipeline);
 
 /* Charges the present slice with the time since turn_from_ns, which becomes the present time. */
-void daemon_charge(struct daemon *daemon);
+void pipeline_charge(struct pipeline *pipeline);
 
 /* Adds what the event leads to to the batch, which is open. As engine_step(). */
-int daemon_step(struct daemon *daemon, const struct event *event, struct now now);
+int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);
 
 /* What storage is to note of what the next restart may lose. */
-uint64_t daemon_persistence(const struct daemon *daemon);
+uint64_t pipeline_persistence(const struct pipeline *pipeline);
 /*
  * daemon.c: verify the requests that arrived while the side was unknown, and have all that arrived wait for its
  * execution.
  */
-void daemon_admit_arrivals(struct daemon *daemon);
+void pipeline_admit_arrivals(struct pipeline *pipeline);
 
 /* requests.c */
 
 /* Count and log a request that the plugin does not vouch for, and that is not executed. */
-void request_drop_unverified(struct daemon *daemon);
+void request_drop_unverified(struct pipeline *pipeline);
 
 /* Executes a request, or refuses it; the batch is open. */
-void request_execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
+void request_execute(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
                      struct now now);
 
-/* daemon_policy.c: takes over a policy that had to wait, and ends what it does not grant; the batch is open. */
-void daemon_apply_policy(struct daemon *daemon, struct now now);
+/* pipeline_policy.c: takes over a policy that had to wait, and ends what it does not grant; the batch is open. */
+void pipeline_apply_policy(struct pipeline *pipeline, struct now now);
 
 /* broker.c: what the broker's side says. */
 
 /* A message that tells of a disconnect; the batch is open. */
-void broker_execute_disconnect(struct daemon *daemon, const struct message *message, struct now now);
+void broker_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* The plugin is loaded. */
-void broker_receive_banner(struct daemon *daemon, const struct message *message);
+void broker_receive_banner(struct pipeline *pipeline, const struct message *message);
 
 /* Another process with this client id has sent hello meanwhile. */
-void broker_receive_takeover(struct daemon *daemon);
+void broker_receive_takeover(struct pipeline *pipeline);
 
-void broker_receive_welcome(struct daemon *daemon, const struct message *message, struct now now);
+void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* Something has been heard: welcome may still be behind it. */
-void broker_wait_on(struct daemon *daemon, struct now now);
+void companion_wait_on(struct pipeline *pipeline, struct now now);
 
 /* The plugin was greeted and has not answered in time. */
-void broker_give_up_welcome(struct daemon *daemon, struct now now);
+void companion_give_up_welcome(struct pipeline *pipeline, struct now now);
 
 /* Greets the broker, if that had to wait for the batch to be open, which it is now. */
-void broker_greet(struct daemon *daemon, struct now now);
+void companion_greet(struct pipeline *pipeline, struct now now);

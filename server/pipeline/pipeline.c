@@ -24,7 +24,7 @@
 #define BATCH_BYTES_MAX         ((size_t)1 << 20)
 
 /*
- * Time spent on requests before the daemon returns to its caller, which then reads what has arrived meanwhile: a
+ * Time spent on requests before the pipeline returns to its caller, which then reads what has arrived meanwhile: a
  * request that arrives behind many others of one client is executed after a few of them. The request that exceeds the
  * slice is finished. With slow storage a slice is as long as the last commit took, within limits: a shorter one would
  * leave most of each commit's cost to few requests.
@@ -38,103 +38,104 @@
 /* After a commit has failed, what time alone would change waits this long. */
 #define RETRY_AFTER_NS INT64_C(1000000000)
 
-static void daemon_cleanup(struct daemon **daemon) {
-        daemon_free(*daemon);
+static void pipeline_cleanup(struct pipeline **pipeline) {
+        pipeline_free(*pipeline);
 }
 
-static int set_max_packet(struct daemon *daemon, uint64_t n_bytes) {
+static int set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
         struct packet_limits limits;
         int r;
 
-        r = batch_packet_limits(&daemon->encoder, n_bytes, &limits);
+        r = batch_packet_limits(&pipeline->encoder, n_bytes, &limits);
         if (r == 0)
-                engine_set_packet_limits(daemon->engine, &limits);
+                engine_set_packet_limits(pipeline->engine, &limits);
         return r;
 }
 
-int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, const struct outlet *outlet,
-               const struct daemon_callbacks *callbacks, struct storage *storage, struct now now) {
-        CLEANUP(daemon_cleanup) struct daemon *daemon = calloc(1, sizeof(*daemon));
+int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
+                 const struct transport *transport, const struct pipeline_callbacks *callbacks,
+                 struct storage *storage, struct now now) {
+        CLEANUP(pipeline_cleanup) struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
         struct storage_header header;
         int r;
 
-        if (!daemon)
+        if (!pipeline)
                 return -ENOMEM;
 
-        daemon->outlet = *outlet;
-        daemon->callbacks = *callbacks;
-        daemon->encoder = (struct encoder){ .dialect = config->dialect, .node_id = config->node_id };
-        daemon->decoder = (struct decoder){
+        pipeline->transport = *transport;
+        pipeline->callbacks = *callbacks;
+        pipeline->encoder = (struct encoder){ .dialect = config->dialect, .node_id = config->node_id };
+        pipeline->decoder = (struct decoder){
                 .persistence_name = config->persistence_name,
                 .persistence_value = slice_from_string(config->persistence_value),
         };
-        daemon->publisher = (struct publisher){
-                .outlet = &daemon->outlet,
-                .encoder = &daemon->encoder,
-                .counters = &daemon->counters,
-                .userdata = daemon,
+        pipeline->sender = (struct sender){
+                .transport = &pipeline->transport,
+                .encoder = &pipeline->encoder,
+                .counters = &pipeline->counters,
+                .userdata = pipeline,
         };
-        daemon->welcome_until_ns = INT64_MAX;
-        daemon->run = config->run;
-        memcpy(daemon->companion_secret, config->companion_secret, sizeof(config->companion_secret));
-        daemon->presence_topic = config->presence_topic;
+        pipeline->welcome_until_ns = INT64_MAX;
+        pipeline->run = config->run;
+        memcpy(pipeline->companion_secret, config->companion_secret, sizeof(config->companion_secret));
+        pipeline->presence_topic = config->presence_topic;
 
-        r = restore_engine(&daemon->engine, &header, storage, &config->engine, now);
+        r = restore_engine(&pipeline->engine, &header, storage, &config->engine, now);
         if (r < 0)
                 return r;
 
-        r = set_max_packet(daemon, MESSAGE_PACKET_MAX);
+        r = set_max_packet(pipeline, MESSAGE_PACKET_MAX);
         if (r < 0)
                 return r;
 
-        memcpy(daemon->instance_id, header.instance_id, sizeof(header.instance_id));
-        daemon->stored_clock = header.clock;
-        daemon->lost_persistence = header.persistence;
-        daemon->positions = daemon->settled = daemon->candidate = header.positions;
-        *ret_daemon = take_ptr(&daemon);
+        memcpy(pipeline->instance_id, header.instance_id, sizeof(header.instance_id));
+        pipeline->stored_clock = header.clock;
+        pipeline->lost_persistence = header.persistence;
+        pipeline->positions = pipeline->settled = pipeline->candidate = header.positions;
+        *ret_pipeline = take_ptr(&pipeline);
         return 0;
 }
 
-struct daemon *daemon_free(struct daemon *daemon) {
-        if (!daemon)
+struct pipeline *pipeline_free(struct pipeline *pipeline) {
+        if (!pipeline)
                 return NULL;
 
-        notified_deinit(&daemon->notified);
-        arrivals_deinit(&daemon->arrivals);
-        inbox_deinit(&daemon->inbox);
-        batch_deinit(&daemon->batch);
-        engine_free(daemon->engine);
-        policy_free(daemon->policy);
-        policy_free(daemon->next_policy);
-        encoder_deinit(&daemon->encoder);
-        free(daemon);
+        unacknowledged_deinit(&pipeline->notified);
+        arrivals_deinit(&pipeline->arrivals);
+        inbox_deinit(&pipeline->inbox);
+        batch_deinit(&pipeline->batch);
+        engine_free(pipeline->engine);
+        policy_free(pipeline->policy);
+        policy_free(pipeline->next_policy);
+        encoder_deinit(&pipeline->encoder);
+        free(pipeline);
         return NULL;
 }
 
-bool daemon_is_open(const struct daemon *daemon) {
-        return !daemon->is_storing && !daemon->is_publishing;
+bool pipeline_is_open(const struct pipeline *pipeline) {
+        return !pipeline->is_storing && !pipeline->is_publishing;
 }
 
-void daemon_charge(struct daemon *daemon) {
+void pipeline_charge(struct pipeline *pipeline) {
         int64_t now_ns;
 
-        if (!daemon->outlet.clock_ns)
+        if (!pipeline->transport.clock_ns)
                 return;
 
-        now_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
-        daemon->slice_work_ns += now_ns - daemon->turn_from_ns;
-        daemon->turn_from_ns = now_ns;
+        now_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
+        pipeline->slice_work_ns += now_ns - pipeline->turn_from_ns;
+        pipeline->turn_from_ns = now_ns;
 }
 
-int daemon_step(struct daemon *daemon, const struct event *event, struct now now) {
-        return engine_step(daemon->engine, event, now, &daemon->batch.effects);
+int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now) {
+        return engine_step(pipeline->engine, event, now, &pipeline->batch.effects);
 }
 
 /* Until the clients that the last restart concerns are disconnected the next one concerns them too. */
-uint64_t daemon_persistence(const struct daemon *daemon) {
-        uint64_t present = persistence_digest(engine_config(daemon->engine));
+uint64_t pipeline_persistence(const struct pipeline *pipeline) {
+        uint64_t present = persistence_digest(engine_config(pipeline->engine));
 
-        return daemon->lost_persistence == PERSISTENCE_ALL || daemon->lost_persistence == present
+        return pipeline->lost_persistence == PERSISTENCE_ALL || pipeline->lost_persistence == present
                        ? present
                        : PERSISTENCE_UNKNOWN;
 }
@@ -146,386 +147,390 @@ static bool is_topic(const struct message *message, const char *topic) {
 }
 
 /* Room is asked for here too: answers to faults leave at once, in no batch. */
-static bool can_execute(const struct daemon *daemon) {
-        return daemon->side != BROKER_SIDE_UNKNOWN && daemon_is_open(daemon) && !daemon->is_lost &&
-               daemon->outlet.has_room(daemon->outlet.userdata) &&
-               daemon->batch.effects.n_replies < BATCH_REPLIES_MAX &&
-               daemon->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
-               daemon->n_batch_bytes < BATCH_BYTES_MAX;
+static bool can_execute(const struct pipeline *pipeline) {
+        return pipeline->broker_kind != BROKER_UNKNOWN && pipeline_is_open(pipeline) &&
+               !pipeline->is_desynchronized && pipeline->transport.has_room(pipeline->transport.userdata) &&
+               pipeline->batch.effects.n_replies < BATCH_REPLIES_MAX &&
+               pipeline->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
+               pipeline->n_batch_bytes < BATCH_BYTES_MAX;
 }
 
-static bool is_slice_over(const struct daemon *daemon) {
-        int64_t slice_ns = daemon->last_commit_ns;
+static bool is_slice_over(const struct pipeline *pipeline) {
+        int64_t slice_ns = pipeline->last_commit_ns;
 
         if (slice_ns < SLICE_NS)
                 slice_ns = SLICE_NS;
         if (slice_ns > SLICE_NS_MAX)
                 slice_ns = SLICE_NS_MAX;
-        return daemon->slice_work_ns >= slice_ns;
+        return pipeline->slice_work_ns >= slice_ns;
 }
 
 /* Without hooks it is a message like any other that nobody has asked for. */
-static bool is_control(const struct daemon *daemon, const struct message *message) {
-        return daemon->publisher.hooks && is_topic(message, TOPIC_CONTROL);
+static bool is_control(const struct pipeline *pipeline, const struct message *message) {
+        return pipeline->sender.hooks && is_topic(message, TOPIC_CONTROL);
 }
 
 /* Whether it is this message's turn: what changes the store under its requests has to wait for their answers. */
-static bool has_turn(const struct daemon *daemon, const struct message *message) {
-        return can_execute(daemon) && (!is_control(daemon, message) || batch_is_empty(&daemon->batch));
+static bool has_turn(const struct pipeline *pipeline, const struct message *message) {
+        return can_execute(pipeline) && (!is_control(pipeline, message) || batch_is_empty(&pipeline->batch));
 }
 
-static void execute(struct daemon *daemon, const struct message *message, int64_t arrived_ns,
+static void execute(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
                     struct now now) {
-        daemon->n_done++;
-        daemon->n_batch_bytes += message->payload.length;
-        if (is_control(daemon, message))
-                daemon->publisher.hooks->control(daemon->publisher.hooks->userdata, message, now);
+        pipeline->n_done++;
+        pipeline->n_batch_bytes += message->payload.length;
+        if (is_control(pipeline, message))
+                pipeline->sender.hooks->control(pipeline->sender.hooks->userdata, message, now);
         else if (is_topic(message, TOPIC_INVOKE))
-                request_execute(daemon, message, arrived_ns, now);
+                request_execute(pipeline, message, arrived_ns, now);
         else
-                broker_execute_disconnect(daemon, message, now);
+                broker_execute_disconnect(pipeline, message, now);
 }
 
-static void drop_waiting(struct daemon *daemon, const struct message *message, int error) {
+static void drop_waiting(struct pipeline *pipeline, const struct message *message, int error) {
         if (error != -ENOBUFS) {
-                publisher_lost(&daemon->publisher);
+                sender_out_of_memory(&pipeline->sender);
                 return;
         }
-        daemon->counters.n_drops[DROP_TOO_MANY_WAITING]++;
+        pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
         log_limited_fields(
-                &daemon->waiting_limit, LOG_ERROR,
+                &pipeline->waiting_limit, LOG_ERROR,
                 "a request was dropped: too many of its client wait already",
                 (struct log_field[]){ LOG_FIELD_NUMBER("request_bytes", message->payload.length),
-                                      LOG_FIELD_NUMBER("waiting_bytes", daemon_n_waiting_bytes(daemon)),
-                                      LOG_FIELD_NUMBER("max_waiting_bytes", DAEMON_INBOX_MAX),
+                                      LOG_FIELD_NUMBER("waiting_bytes", pipeline_n_waiting_bytes(pipeline)),
+                                      LOG_FIELD_NUMBER("max_waiting_bytes", PIPELINE_INBOX_MAX),
                                       { 0 } });
 }
 
 /* Whether the plugin, where there is one, lets this message pass; *ret_is_verified: it vouches for its sender. */
-static bool passes_plugin(struct daemon *daemon, const struct message *message, bool has_waited,
+static bool passes_plugin(struct pipeline *pipeline, const struct message *message, bool has_waited,
                           bool *ret_is_verified) {
         *ret_is_verified = false;
-        if (daemon->side != BROKER_SIDE_PROVEN || message->qos != 1 || !is_topic(message, TOPIC_INVOKE))
+        if (pipeline->broker_kind != BROKER_WITH_PLUGIN || message->qos != 1 ||
+            !is_topic(message, TOPIC_INVOKE))
                 return true; /* a request at another QoS is refused, whoever sends it */
 
-        switch (identity_check(&daemon->positions, message, has_waited)) {
+        switch (identity_check(&pipeline->positions, message, has_waited)) {
         case IDENTITY_VERIFIED:
                 *ret_is_verified = true;
                 return true;
         case IDENTITY_REPEATED:
-                daemon->counters.n_drops[DROP_REPEATED]++;
+                pipeline->counters.n_drops[DROP_REPEATED]++;
                 return false;
         case IDENTITY_UNVERIFIED:
                 break;
         }
-        request_drop_unverified(daemon);
+        request_drop_unverified(pipeline);
         return false;
 }
 
 /* The client in whose queue the message waits. What the plugin says waits in a queue of its own. */
-static struct slice queue_of(const struct daemon *daemon, const struct message *message) {
+static struct slice queue_of(const struct pipeline *pipeline, const struct message *message) {
         struct slice client;
 
         if (is_topic(message, TOPIC_INVOKE))
-                return invocation_sender(&daemon->decoder, message);
+                return invocation_sender(&pipeline->decoder, message);
         /* the end of a client's connection comes after the requests that came over it */
-        if (daemon->presence_topic &&
-            topic_match_client(message->topic, slice_from_string(daemon->presence_topic), &client))
+        if (pipeline->presence_topic &&
+            topic_match_client(message->topic, slice_from_string(pipeline->presence_topic), &client))
                 return client;
         return message->topic;
 }
 
-static int admit(struct daemon *daemon, const struct message *message, struct now now) {
+static int admit(struct pipeline *pipeline, const struct message *message, struct now now) {
         struct message copy;
         bool is_verified;
 
-        if (!passes_plugin(daemon, message, false, &is_verified))
+        if (!passes_plugin(pipeline, message, false, &is_verified))
                 return 0;
         if (is_verified) {
                 copy = *message;
                 copy.is_verified = true;
                 message = &copy;
         }
-        if (!inbox_is_empty(&daemon->inbox) || is_slice_over(daemon) || !has_turn(daemon, message))
-                return inbox_add(&daemon->inbox, queue_of(daemon, message), message, now.mono_ns,
-                                 DAEMON_INBOX_MAX);
+        if (!inbox_is_empty(&pipeline->inbox) || is_slice_over(pipeline) || !has_turn(pipeline, message))
+                return inbox_add(&pipeline->inbox, queue_of(pipeline, message), message, now.mono_ns,
+                                 PIPELINE_INBOX_MAX);
 
-        daemon->turn_from_ns = now.mono_ns;
-        execute(daemon, message, now.mono_ns, now);
+        pipeline->turn_from_ns = now.mono_ns;
+        execute(pipeline, message, now.mono_ns, now);
         return 0;
 }
 
-void daemon_admit_arrivals(struct daemon *daemon) {
+void pipeline_admit_arrivals(struct pipeline *pipeline) {
         const struct message *message;
         int64_t arrived_ns;
 
-        while ((message = arrivals_first(&daemon->arrivals, &arrived_ns))) {
+        while ((message = arrivals_first(&pipeline->arrivals, &arrived_ns))) {
                 struct message copy = *message;
 
-                if (passes_plugin(daemon, message, true, &copy.is_verified)) {
-                        int r = inbox_add(&daemon->inbox, queue_of(daemon, &copy), &copy, arrived_ns,
-                                          DAEMON_INBOX_MAX);
+                if (passes_plugin(pipeline, message, true, &copy.is_verified)) {
+                        int r = inbox_add(&pipeline->inbox, queue_of(pipeline, &copy), &copy, arrived_ns,
+                                          PIPELINE_INBOX_MAX);
 
                         if (r < 0)
-                                drop_waiting(daemon, message, r);
+                                drop_waiting(pipeline, message, r);
                 }
-                arrivals_drop(&daemon->arrivals);
+                arrivals_drop(&pipeline->arrivals);
         }
 }
 
-void daemon_receive(struct daemon *daemon, const struct message *message, struct now now) {
+void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now) {
         int r;
 
         if (is_topic(message, COMPANION_BANNER)) {
-                broker_receive_banner(daemon, message);
+                broker_receive_banner(pipeline, message);
                 return;
         }
         if (is_topic(message, COMPANION_WELCOME)) {
-                broker_receive_welcome(daemon, message, now);
+                companion_receive_welcome(pipeline, message, now);
                 return;
         }
         if (is_topic(message, COMPANION_TAKEOVER)) {
-                broker_receive_takeover(daemon);
+                broker_receive_takeover(pipeline);
                 return;
         }
-        broker_wait_on(daemon, now);
-        if (daemon->side == BROKER_SIDE_UNKNOWN)
-                r = arrivals_add(&daemon->arrivals, message, now.mono_ns,
-                                 DAEMON_INBOX_MAX - daemon->inbox.n_bytes);
+        companion_wait_on(pipeline, now);
+        if (pipeline->broker_kind == BROKER_UNKNOWN)
+                r = arrivals_add(&pipeline->arrivals, message, now.mono_ns,
+                                 PIPELINE_INBOX_MAX - pipeline->inbox.n_bytes);
         else
-                r = admit(daemon, message, now);
+                r = admit(pipeline, message, now);
         if (r < 0)
-                drop_waiting(daemon, message, r);
+                drop_waiting(pipeline, message, r);
 }
 
-void daemon_dropped(struct daemon *daemon) {
-        publisher_lost(&daemon->publisher);
+void pipeline_add_dropped(struct pipeline *pipeline) {
+        sender_out_of_memory(&pipeline->sender);
 }
 
 /* The commit has ended: the batch is safe, or has not been. */
-static void settle(struct daemon *daemon, int result, struct now now) {
-        daemon->n_done++;
-        daemon->is_storing = false;
-        daemon->batch.is_stored = true;
+static void settle(struct pipeline *pipeline, int result, struct now now) {
+        pipeline->n_done++;
+        pipeline->is_storing = false;
+        pipeline->batch.is_stored = true;
         if (result == 0) {
-                batch_count(&daemon->batch, &daemon->counters);
+                batch_count(&pipeline->batch, &pipeline->counters);
                 return;
         }
 
-        daemon->is_storage_failing = true;
-        daemon->counters.n_failed_commits++;
+        pipeline->is_storage_failing = true;
+        pipeline->counters.n_failed_commits++;
 
-        log_limited(&daemon->storage_limit, LOG_ERROR,
-                    "%zu changes could not be stored and are taken back: %s", daemon->batch.effects.n_rows,
+        log_limited(&pipeline->storage_limit, LOG_ERROR,
+                    "%zu changes could not be stored and are taken back: %s", pipeline->batch.effects.n_rows,
                     strerror(-result));
-        if (engine_undo(daemon->engine, &daemon->batch.effects) < 0 || result == -ESTALE) {
-                daemon->is_lost = true;
-                daemon->callbacks.lost(daemon->callbacks.userdata);
+        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0 || result == -ESTALE) {
+                pipeline->is_desynchronized = true;
+                pipeline->callbacks.desynchronized(pipeline->callbacks.userdata);
         }
-        effects_fail(&daemon->batch.effects, result == -ENOSPC ? OUTCOME_DISK_FULL : OUTCOME_STORAGE_FAILED);
-        batch_count(&daemon->batch, &daemon->counters);
-        daemon->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
+        effects_fail(&pipeline->batch.effects,
+                     result == -ENOSPC ? OUTCOME_DISK_FULL : OUTCOME_STORAGE_FAILED);
+        batch_count(&pipeline->batch, &pipeline->counters);
+        pipeline->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
 }
 
-static void note_commit(struct daemon *daemon) {
-        daemon->is_storage_failing = false;
-        daemon->stored_clock = daemon->stored.clock;
+static void note_commit(struct pipeline *pipeline) {
+        pipeline->is_storage_failing = false;
+        pipeline->stored_clock = pipeline->stored.clock;
 }
 
 /*
  * Whether a reply carries a version that the stored clock does not cover. KEYNOTIFY answers with the present HLC and
  * may change no row. If that version were sent before a commit, the HLC could go back below it after a crash.
  */
-static bool has_uncovered_version(const struct daemon *daemon) {
-        const struct effects *effects = &daemon->batch.effects;
+static bool has_uncovered_version(const struct pipeline *pipeline) {
+        const struct effects *effects = &pipeline->batch.effects;
 
         for (size_t i = 0; i < effects->n_replies; i++)
                 if (effects->replies[i].has_version &&
-                    version_compare(effects->replies[i].version, daemon->stored_clock) > 0)
+                    version_compare(effects->replies[i].version, pipeline->stored_clock) > 0)
                         return true;
         return false;
 }
 
-static void settle_positions(struct daemon *daemon) {
-        if (daemon->n_acknowledged >= daemon->candidate_n_sent)
-                daemon->settled = daemon->candidate;
+static void settle_positions(struct pipeline *pipeline) {
+        if (pipeline->n_acknowledged >= pipeline->candidate_n_sent)
+                pipeline->settled = pipeline->candidate;
 }
 
 /* All answers are published: once the broker has acknowledged them, it delivers none of their requests again. */
-static void take_positions(struct daemon *daemon) {
-        settle_positions(daemon);
-        if (daemon->n_acknowledged < daemon->candidate_n_sent || !inbox_is_empty(&daemon->inbox) ||
-            daemon->arrivals.first)
+static void take_positions(struct pipeline *pipeline) {
+        settle_positions(pipeline);
+        if (pipeline->n_acknowledged < pipeline->candidate_n_sent || !inbox_is_empty(&pipeline->inbox) ||
+            pipeline->arrivals.first)
                 return;
 
-        daemon->candidate = daemon->positions;
-        daemon->candidate_n_sent = daemon->publisher.n_sent;
+        pipeline->candidate = pipeline->positions;
+        pipeline->candidate_n_sent = pipeline->sender.n_sent;
 }
 
 /* False: it is not known yet. */
-static bool store(struct daemon *daemon, struct now now) {
-        const struct effects *effects = &daemon->batch.effects;
+static bool store(struct pipeline *pipeline, struct now now) {
+        const struct effects *effects = &pipeline->batch.effects;
         int r = 0;
 
-        settle_positions(daemon);
-        if (effects->n_rows > 0 || daemon->is_commit_due || has_uncovered_version(daemon)) {
-                daemon->is_commit_due = false;
-                daemon->stored = (struct storage_batch){
-                        .node_id = engine_config(daemon->engine)->node_id,
+        settle_positions(pipeline);
+        if (effects->n_rows > 0 || pipeline->is_commit_pending || has_uncovered_version(pipeline)) {
+                pipeline->is_commit_pending = false;
+                pipeline->stored = (struct storage_batch){
+                        .node_id = engine_config(pipeline->engine)->node_id,
                         .rows = effects->rows,
                         .n_rows = effects->n_rows,
-                        .clock = engine_stats(daemon->engine).clock,
-                        .n_departures = engine_stats(daemon->engine).n_departures,
-                        .persistence = daemon_persistence(daemon),
-                        .positions = daemon->settled,
+                        .clock = engine_stats(pipeline->engine).clock,
+                        .n_disconnects = engine_stats(pipeline->engine).n_disconnects,
+                        .persistence = pipeline_persistence(pipeline),
+                        .positions = pipeline->settled,
                         .now = now,
                 };
-                daemon->commit_from_ns = now.mono_ns;
-                r = daemon->outlet.commit(daemon->outlet.userdata, &daemon->stored);
+                pipeline->commit_from_ns = now.mono_ns;
+                r = pipeline->transport.commit(pipeline->transport.userdata, &pipeline->stored);
                 if (r == 0)
-                        note_commit(daemon);
+                        note_commit(pipeline);
         }
         if (r > 0) {
-                daemon->is_storing = true;
+                pipeline->is_storing = true;
                 return false;
         }
-        settle(daemon, r, now);
+        settle(pipeline, r, now);
         return true;
 }
 
-/* Executes a slice of what waits. The rest follows after what arrives meanwhile: see daemon_next_deadline(). */
-static void execute_waiting(struct daemon *daemon, struct now now) {
-        if (inbox_is_empty(&daemon->inbox))
+/* Executes a slice of what waits. The rest follows after what arrives meanwhile: see pipeline_next_deadline(). */
+static void execute_waiting(struct pipeline *pipeline, struct now now) {
+        if (inbox_is_empty(&pipeline->inbox))
                 return; /* the slice of what is executed at once goes on */
 
-        daemon->slice_work_ns = 0;
-        if (daemon->outlet.clock_ns) /* publishing has taken its time */
-                daemon->turn_from_ns = daemon->outlet.clock_ns(daemon->outlet.userdata);
-        while (!inbox_is_empty(&daemon->inbox) && !is_slice_over(daemon)) {
+        pipeline->slice_work_ns = 0;
+        if (pipeline->transport.clock_ns) /* publishing has taken its time */
+                pipeline->turn_from_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
+        while (!inbox_is_empty(&pipeline->inbox) && !is_slice_over(pipeline)) {
                 int64_t arrived_ns;
-                const struct message *message = inbox_first(&daemon->inbox, &arrived_ns);
-                bool is_last = is_control(daemon, message); /* it may change what time it is */
+                const struct message *message = inbox_first(&pipeline->inbox, &arrived_ns);
+                bool is_last = is_control(pipeline, message); /* it may change what time it is */
 
-                if (!has_turn(daemon, message))
+                if (!has_turn(pipeline, message))
                         return;
-                execute(daemon, message, arrived_ns, now);
-                inbox_drop(&daemon->inbox);
+                execute(pipeline, message, arrived_ns, now);
+                inbox_drop(&pipeline->inbox);
                 if (is_last)
                         return;
         }
 }
 
-void daemon_end_wakeup(struct daemon *daemon) {
-        daemon->slice_work_ns = 0;
+void pipeline_end_wakeup(struct pipeline *pipeline) {
+        pipeline->slice_work_ns = 0;
 }
 
 /* What else may be due waits for a batch that is not open: one that is not empty, or whose commit's end flushes. */
-bool daemon_has_work(const struct daemon *daemon) {
-        return !batch_is_empty(&daemon->batch) || !inbox_is_empty(&daemon->inbox) || daemon->is_commit_due;
+bool pipeline_has_work(const struct pipeline *pipeline) {
+        return !batch_is_empty(&pipeline->batch) || !inbox_is_empty(&pipeline->inbox) ||
+               pipeline->is_commit_pending;
 }
 
-void daemon_flush(struct daemon *daemon, struct now now) {
+void pipeline_flush(struct pipeline *pipeline, struct now now) {
         bool has_executed = false;
 
-        if (daemon->turn_from_ns < now.mono_ns)
-                daemon->turn_from_ns = now.mono_ns;
+        if (pipeline->turn_from_ns < now.mono_ns)
+                pipeline->turn_from_ns = now.mono_ns;
         do {
-                if (daemon->is_storing || (!daemon->batch.is_stored && !store(daemon, now)))
+                if (pipeline->is_storing || (!pipeline->batch.is_stored && !store(pipeline, now)))
                         return;
-                daemon->is_publishing = !batch_publish(&daemon->batch, &daemon->publisher, now);
-                daemon_charge(daemon);
-                if (daemon->is_publishing)
+                pipeline->is_publishing = !batch_publish(&pipeline->batch, &pipeline->sender, now);
+                pipeline_charge(pipeline);
+                if (pipeline->is_publishing)
                         return;
-                daemon->n_batch_bytes = 0;
+                pipeline->n_batch_bytes = 0;
 
-                take_positions(daemon);
-                daemon_apply_policy(daemon, now);
-                broker_greet(daemon, now);
+                take_positions(pipeline);
+                pipeline_apply_policy(pipeline, now);
+                companion_greet(pipeline, now);
                 if (!has_executed)
-                        execute_waiting(daemon, now);
+                        execute_waiting(pipeline, now);
                 has_executed = true;
-        } while (!batch_is_empty(&daemon->batch));
+        } while (!batch_is_empty(&pipeline->batch));
 }
 
-void daemon_commit(struct daemon *daemon, struct now now) {
-        if (!daemon_is_open(daemon) || daemon->welcome_until_ns != INT64_MAX)
+void pipeline_commit(struct pipeline *pipeline, struct now now) {
+        if (!pipeline_is_open(pipeline) || pipeline->welcome_until_ns != INT64_MAX)
                 return;
 
-        daemon->is_commit_due = true;
-        daemon_flush(daemon, now);
+        pipeline->is_commit_pending = true;
+        pipeline_flush(pipeline, now);
 }
 
-static void count_commit(struct daemon *daemon, struct now now) {
-        struct counters *counters = &daemon->counters;
+static void count_commit(struct pipeline *pipeline, struct now now) {
+        struct counters *counters = &pipeline->counters;
 
         counters->n_commits++;
-        counters->n_rows += daemon->stored.n_rows;
-        daemon->last_commit_ns = now.mono_ns - daemon->commit_from_ns;
-        histogram_add(&counters->latencies[STAGE_COMMIT], daemon->last_commit_ns);
+        counters->n_rows += pipeline->stored.n_rows;
+        pipeline->last_commit_ns = now.mono_ns - pipeline->commit_from_ns;
+        histogram_add(&counters->latencies[STAGE_COMMIT], pipeline->last_commit_ns);
 }
 
-void daemon_committed(struct daemon *daemon, int result, struct now now) {
+void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
         if (result == 0) {
-                note_commit(daemon);
-                count_commit(daemon, now);
+                note_commit(pipeline);
+                count_commit(pipeline, now);
         }
-        settle(daemon, result, now);
-        daemon_flush(daemon, now);
+        settle(pipeline, result, now);
+        pipeline_flush(pipeline, now);
 }
 
 /* 2. Time */
 
 /* While nobody can ask or be told keys may stay: what they are notified by depends on the broker's side. */
-static bool can_tick(const struct daemon *daemon) {
-        return daemon->side != BROKER_SIDE_UNKNOWN && daemon_is_open(daemon);
+static bool can_tick(const struct pipeline *pipeline) {
+        return pipeline->broker_kind != BROKER_UNKNOWN && pipeline_is_open(pipeline);
 }
 
-void daemon_tick(struct daemon *daemon, struct now now) {
+void pipeline_tick(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
-        if (now.mono_ns >= daemon->welcome_until_ns)
-                broker_give_up_welcome(daemon, now);
-        if (daemon->publisher.hooks)
-                daemon->publisher.hooks->tick(daemon->publisher.hooks->userdata, now);
-        if (can_tick(daemon) && now.mono_ns >= daemon->tick_from_ns && daemon_step(daemon, &tick, now) < 0)
-                daemon->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
-        daemon_flush(daemon, now);
+        if (now.mono_ns >= pipeline->welcome_until_ns)
+                companion_give_up_welcome(pipeline, now);
+        if (pipeline->sender.hooks)
+                pipeline->sender.hooks->tick(pipeline->sender.hooks->userdata, now);
+        if (can_tick(pipeline) && now.mono_ns >= pipeline->tick_from_ns &&
+            pipeline_step(pipeline, &tick, now) < 0)
+                pipeline->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
+        pipeline_flush(pipeline, now);
 }
 
-int64_t daemon_next_deadline(const struct daemon *daemon) {
-        int64_t engine = can_tick(daemon) ? engine_next_deadline(daemon->engine) : INT64_MAX;
+int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
+        int64_t engine = can_tick(pipeline) ? engine_next_deadline(pipeline->engine) : INT64_MAX;
 
         int64_t hooks = INT64_MAX;
 
-        if (engine < daemon->tick_from_ns)
-                engine = daemon->tick_from_ns;
-        if (daemon->publisher.hooks)
-                hooks = daemon->publisher.hooks->next_deadline(daemon->publisher.hooks->userdata);
+        if (engine < pipeline->tick_from_ns)
+                engine = pipeline->tick_from_ns;
+        if (pipeline->sender.hooks)
+                hooks = pipeline->sender.hooks->next_deadline(pipeline->sender.hooks->userdata);
         if (hooks < engine)
                 engine = hooks;
-        if (!inbox_is_empty(&daemon->inbox) && can_execute(daemon))
+        if (!inbox_is_empty(&pipeline->inbox) && can_execute(pipeline))
                 return 0;
-        return engine < daemon->welcome_until_ns ? engine : daemon->welcome_until_ns;
+        return engine < pipeline->welcome_until_ns ? engine : pipeline->welcome_until_ns;
 }
 
-bool daemon_is_idle(const struct daemon *daemon) {
-        return inbox_is_empty(&daemon->inbox) && !daemon->arrivals.first && daemon_is_open(daemon);
+bool pipeline_is_idle(const struct pipeline *pipeline) {
+        return inbox_is_empty(&pipeline->inbox) && !pipeline->arrivals.first && pipeline_is_open(pipeline);
 }
 
-size_t daemon_n_waiting_bytes(const struct daemon *daemon) {
-        return daemon->inbox.n_bytes + daemon->arrivals.n_bytes;
+size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
+        return pipeline->inbox.n_bytes + pipeline->arrivals.n_bytes;
 }
 
-bool daemon_is_commit_stalled(const struct daemon *daemon, struct now now) {
-        return daemon->is_storing && now.mono_ns - daemon->commit_from_ns > COMMIT_STALLED_NS;
+bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now) {
+        return pipeline->is_storing && now.mono_ns - pipeline->commit_from_ns > COMMIT_STALLED_NS;
 }
 
-bool daemon_is_storage_failing(const struct daemon *daemon) {
-        return daemon->is_storage_failing;
+bool pipeline_is_storage_failing(const struct pipeline *pipeline) {
+        return pipeline->is_storage_failing;
 }
 
-void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gauges *ret_gauges) {
-        const struct engine *engine = daemon->engine;
+void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges) {
+        const struct engine *engine = pipeline->engine;
         int64_t ahead_ms = engine_stats(engine).clock.wall_ms - wall_ms;
 
         *ret_gauges = (struct gauges){
@@ -534,32 +539,32 @@ void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gau
                 .n_registrations = engine_stats(engine).n_registrations,
                 .n_remembered_answers = engine_stats(engine).n_remembered,
                 .n_answers_dropped_early = engine_stats(engine).n_dropped_early,
-                .n_waiting_bytes = daemon_n_waiting_bytes(daemon),
+                .n_waiting_bytes = pipeline_n_waiting_bytes(pipeline),
                 .max_keys = engine_config(engine)->max_keys,
                 .max_bytes = engine_config(engine)->max_bytes,
                 .max_registrations = engine_config(engine)->max_registrations,
-                .max_waiting_bytes = DAEMON_INBOX_MAX,
+                .max_waiting_bytes = PIPELINE_INBOX_MAX,
                 .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
-                .side = daemon->side,
-                .is_connected = daemon->is_connected,
-                .is_guarded = daemon->side == BROKER_SIDE_PROVEN && daemon->is_guarded,
-                .is_storage_failing = daemon->is_storage_failing,
+                .broker_kind = pipeline->broker_kind,
+                .is_connected = pipeline->is_connected,
+                .is_guarded = pipeline->broker_kind == BROKER_WITH_PLUGIN && pipeline->is_guarded,
+                .is_storage_failing = pipeline->is_storage_failing,
         };
 }
 
-const struct counters *daemon_counters(const struct daemon *daemon) {
-        return &daemon->counters;
+const struct counters *pipeline_counters(const struct pipeline *pipeline) {
+        return &pipeline->counters;
 }
 
-void daemon_set_hooks(struct daemon *daemon, const struct hooks *hooks) {
-        daemon->publisher.hooks = hooks;
+void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
+        pipeline->sender.hooks = hooks;
 }
 
-void daemon_set_limits(struct daemon *daemon, const struct engine_config *config) {
-        engine_set_limits(daemon->engine, config);
+void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config) {
+        engine_set_limits(pipeline->engine, config);
 }
 
-void daemon_set_max_packet(struct daemon *daemon, uint64_t n_bytes) {
-        if (set_max_packet(daemon, n_bytes) < 0) /* what does not fit is dropped where it is published */
-                publisher_lost(&daemon->publisher);
+void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
+        if (set_max_packet(pipeline, n_bytes) < 0) /* what does not fit is dropped where it is published */
+                sender_out_of_memory(&pipeline->sender);
 }

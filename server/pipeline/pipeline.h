@@ -11,16 +11,16 @@
  * What happens between the broker and the engine: messages in, one batch of steps, messages out. Knows every
  * layer and no event loop: whoever runs it calls it and says what time it is.
  */
-struct daemon;
+struct pipeline;
 
 /* What we can know through this broker (protocol section 9). */
-enum broker_side {
-        BROKER_SIDE_UNKNOWN, /* not connected, or not yet found out: requests wait */
-        BROKER_SIDE_PLAIN, /* any broker: who sends and who is gone is what messages say and acknowledgements hint */
-        BROKER_SIDE_PROVEN, /* our plugin: senders are verified, delivery is direct, presence exact */
+enum broker_kind {
+        BROKER_UNKNOWN, /* not connected, or not yet found out: requests wait */
+        BROKER_PLAIN, /* any broker: who sends and who is gone is what messages say and acknowledgements hint */
+        BROKER_WITH_PLUGIN, /* our plugin: senders are verified, delivery is direct, presence exact */
 };
 
-struct daemon_config {
+struct pipeline_config {
         struct engine_config engine;
         enum dialect dialect;
         const char *node_id; /* borrowed; the same as the engine's */
@@ -37,105 +37,106 @@ struct daemon_config {
         const char *persistence_value;
 };
 
-struct daemon_callbacks {
+struct pipeline_callbacks {
         /* Requests are served, again after each time that they were not. */
-        void (*serving)(void *userdata, enum broker_side side);
+        void (*serving)(void *userdata, enum broker_kind broker_kind);
 
         /* What is in memory can no longer be trusted to be what is stored: stop, and start from what is stored. */
-        void (*lost)(void *userdata);
+        void (*desynchronized)(void *userdata);
         void *userdata;
 };
 
 /*
  * Loads what the storage holds; its header gives the engine's digest key and the instance id. Returns 0, -ENOMEM, or what
- * storage_load() failed with; the caller owns *ret_daemon. The storage is not kept: outlet->commit reaches it.
+ * storage_load() failed with; the caller owns *ret_pipeline. The storage is not kept: outlet->commit reaches it.
  */
-int daemon_new(struct daemon **ret_daemon, const struct daemon_config *config, const struct outlet *outlet,
-               const struct daemon_callbacks *callbacks, struct storage *storage, struct now now);
+int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
+                 const struct transport *transport, const struct pipeline_callbacks *callbacks,
+                 struct storage *storage, struct now now);
 
 /* Accepts NULL, returns NULL. */
-struct daemon *daemon_free(struct daemon *daemon);
+struct pipeline *pipeline_free(struct pipeline *pipeline);
 
 /* The connection to the broker is there, or is gone. */
-void daemon_up(struct daemon *daemon, bool session_kept, struct now now);
-void daemon_down(struct daemon *daemon);
+void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now);
+void pipeline_disconnected(struct pipeline *pipeline);
 
-/* A message from the broker; borrowed for the call. Its answer leaves with the next daemon_flush(). */
-void daemon_receive(struct daemon *daemon, const struct message *message, struct now now);
+/* A message from the broker; borrowed for the call. Its answer leaves with the next pipeline_flush(). */
+void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* One that arrived was dropped for want of memory: it is counted. */
-void daemon_dropped(struct daemon *daemon);
+void pipeline_add_dropped(struct pipeline *pipeline);
 
-/* The broker has taken the message that the outlet gave this id. */
-void daemon_acknowledged(struct daemon *daemon, uint16_t id, bool no_subscriber, struct now now);
+/* The broker has taken the message that the transport gave this id. */
+void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
 
 /*
  * Commits the batch, if it is open and the plugin does not owe us a welcome, though it may have no rows:
  * storage_needs_commit().
  */
-void daemon_commit(struct daemon *daemon, struct now now);
+void pipeline_commit(struct pipeline *pipeline, struct now now);
 
 /* The commit that outlet.commit() began has ended, with this result. */
-void daemon_committed(struct daemon *daemon, int result, struct now now);
+void pipeline_committed(struct pipeline *pipeline, int result, struct now now);
 
 /* Time has passed. */
-void daemon_tick(struct daemon *daemon, struct now now);
+void pipeline_tick(struct pipeline *pipeline, struct now now);
 
 /* Ends the batch: what its steps led to is stored, then published; requests that had to wait have their turn. */
-void daemon_flush(struct daemon *daemon, struct now now);
+void pipeline_flush(struct pipeline *pipeline, struct now now);
 
 /*
- * The caller is about to wait for input again. Until then the daemon executes requests for a bounded time, those that
- * daemon_receive() executes at once included: then it lets them wait, so that the caller reads on.
+ * The caller is about to wait for input again. Until then the pipeline executes requests for a bounded time, those that
+ * pipeline_receive() executes at once included: then it lets them wait, so that the caller reads on.
  */
-void daemon_end_wakeup(struct daemon *daemon);
+void pipeline_end_wakeup(struct pipeline *pipeline);
 
 /* Whether it would do anything: most wake-ups bring acknowledgements alone. */
-bool daemon_has_work(const struct daemon *daemon);
+bool pipeline_has_work(const struct pipeline *pipeline);
 
 /* Before the first message. Borrowed. */
-void daemon_set_hooks(struct daemon *daemon, const struct hooks *hooks);
+void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks);
 
 /*
  * The broker's maximum packet size, in bytes; MESSAGE_PACKET_MAX before the first call. Requests that are executed from
  * here on follow it.
  */
-void daemon_set_max_packet(struct daemon *daemon, uint64_t n_bytes);
+void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes);
 
 /* As engine_set_limits(). */
-void daemon_set_limits(struct daemon *daemon, const struct engine_config *config);
+void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config);
 
 /*
  * From here on requests are decided by this policy, which is taken over; NULL: everything is allowed. Registrations that
  * it does not grant end, as soon as the broker can be told, many of them in several ticks.
  */
-void daemon_set_policy(struct daemon *daemon, struct policy *policy, struct now now);
+void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now);
 
-/* When daemon_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
-int64_t daemon_next_deadline(const struct daemon *daemon);
+/* When pipeline_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
+int64_t pipeline_next_deadline(const struct pipeline *pipeline);
 
 /*
  * A commit takes so long that it is useless to read on: no request can be executed before it ends. A commit of usual
  * length is no reason to stop, for a request of another client may be behind what has been read so far.
  */
-bool daemon_is_commit_stalled(const struct daemon *daemon, struct now now);
+bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now);
 
 /* The last commit had to be taken back. */
-bool daemon_is_storage_failing(const struct daemon *daemon);
+bool pipeline_is_storage_failing(const struct pipeline *pipeline);
 
 /* Nothing waits to be executed, stored or published. */
-bool daemon_is_idle(const struct daemon *daemon);
+bool pipeline_is_idle(const struct pipeline *pipeline);
 
 /*
- * Bytes of requests that wait. Above DAEMON_INBOX_PAUSE the caller stops reading while the broker takes no answers or a
- * commit is stalled. DAEMON_INBOX_MAX is shared by the clients as pipeline/inbox.h says; what exceeds a client's share is
+ * Bytes of requests that wait. Above PIPELINE_INBOX_PAUSE the caller stops reading while the broker takes no answers or a
+ * commit is stalled. PIPELINE_INBOX_MAX is shared by the clients as pipeline/inbox.h says; what exceeds a client's share is
  * dropped and counted.
  */
-#define DAEMON_INBOX_PAUSE ((size_t)16 << 20)
-#define DAEMON_INBOX_MAX   ((size_t)512 << 20)
-size_t daemon_n_waiting_bytes(const struct daemon *daemon);
+#define PIPELINE_INBOX_PAUSE ((size_t)16 << 20)
+#define PIPELINE_INBOX_MAX   ((size_t)512 << 20)
+size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline);
 
-const struct counters *daemon_counters(const struct daemon *daemon);
+const struct counters *pipeline_counters(const struct pipeline *pipeline);
 
 /* What there is now. */
 struct gauges {
@@ -147,9 +148,9 @@ struct gauges {
         uint64_t n_waiting_bytes;         /* of requests */
         uint64_t max_keys, max_bytes, max_registrations, max_waiting_bytes;
         uint64_t clock_ahead_ms; /* of the versions that are given, against the wall clock */
-        enum broker_side side;
+        enum broker_kind broker_kind;
         bool is_connected;
         bool is_guarded;         /* the plugin keeps other users from the store's client id */
         bool is_storage_failing; /* the last commit had to be taken back */
 };
-void daemon_read_gauges(const struct daemon *daemon, int64_t wall_ms, struct gauges *ret_gauges);
+void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges);

@@ -7,33 +7,33 @@
 
 #include "pipeline/internal.h"
 
-void daemon_apply_policy(struct daemon *daemon, struct now now) {
+void pipeline_apply_policy(struct pipeline *pipeline, struct now now) {
         struct event changed = { .type = EVENT_POLICY_CHANGED };
 
-        if (daemon->is_policy_due) {
-                policy_free(daemon->policy);
-                daemon->policy = daemon->next_policy;
-                daemon->next_policy = NULL;
-                daemon->is_policy_due = false;
-                daemon->is_policy_new = true;
-                engine_set_policy(daemon->engine, daemon->policy);
+        if (pipeline->is_policy_pending) {
+                policy_free(pipeline->policy);
+                pipeline->policy = pipeline->next_policy;
+                pipeline->next_policy = NULL;
+                pipeline->is_policy_pending = false;
+                pipeline->is_policy_new = true;
+                engine_set_policy(pipeline->engine, pipeline->policy);
         }
-        if (daemon->is_policy_new && daemon->side != BROKER_SIDE_UNKNOWN) {
-                daemon->is_policy_new = false;
-                daemon_step(daemon, &changed, now);
+        if (pipeline->is_policy_new && pipeline->broker_kind != BROKER_UNKNOWN) {
+                pipeline->is_policy_new = false;
+                pipeline_step(pipeline, &changed, now);
         }
 }
 
-void daemon_set_policy(struct daemon *daemon, struct policy *policy, struct now now) {
-        if (!policy && !daemon->policy && !daemon->is_policy_due)
+void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now) {
+        if (!policy && !pipeline->policy && !pipeline->is_policy_pending)
                 return;
 
-        policy_free(daemon->next_policy);
-        daemon->next_policy = policy;
-        daemon->is_policy_due = true;
-        if (!daemon_is_open(daemon))
+        policy_free(pipeline->next_policy);
+        pipeline->next_policy = policy;
+        pipeline->is_policy_pending = true;
+        if (!pipeline_is_open(pipeline))
                 return;
 
-        daemon_apply_policy(daemon, now);
-        daemon_flush(daemon, now);
+        pipeline_apply_policy(pipeline, now);
+        pipeline_flush(pipeline, now);
 }

@@ -16,4 +16,4 @@ struct progress {
 };
 
 /* False: what was in hand at the last look still is, and nothing at all has been done since. */
-bool progress_look(struct progress *progress, const struct daemon *daemon);
+bool progress_look(struct progress *progress, const struct pipeline *pipeline);

@@ -11,7 +11,7 @@
  */
 struct refusal_log {
         struct log_limit outcomes[N_OUTCOMES];
-        struct log_limit faults[N_ENVELOPE_FAULTS];
+        struct log_limit faults[N_REQUEST_FAULTS];
         struct log_limit unanswerable;
 };
 

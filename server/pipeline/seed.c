@@ -59,7 +59,7 @@ int seeding_set(struct engine *engine, const struct record *record, enum set_con
 }
 
 struct counts {
-        uint64_t n_set, n_kept, n_expired;
+        uint64_t n_set, n_stored, n_expired;
 };
 
 static int set_all(struct engine *engine, struct seed *seed, struct now now, struct effects *effects,
@@ -78,7 +78,7 @@ static int set_all(struct engine *engine, struct seed *seed, struct now now, str
                         counts->n_set++;
                         break;
                 case OUTCOME_CONDITION_NOT_MET:
-                        counts->n_kept++;
+                        counts->n_stored++;
                         break;
                 case OUTCOME_NOTHING:
                         counts->n_expired++;
@@ -90,23 +90,23 @@ static int set_all(struct engine *engine, struct seed *seed, struct now now, str
         return r;
 }
 
-static int store(struct daemon *daemon, struct storage *storage, const struct effects *effects,
+static int store(struct pipeline *pipeline, struct storage *storage, const struct effects *effects,
                  struct now now) {
-        const struct engine *engine = daemon->engine;
+        const struct engine *engine = pipeline->engine;
         const struct storage_batch batch = {
                 .node_id = engine_config(engine)->node_id,
                 .rows = effects->rows,
                 .n_rows = effects->n_rows,
                 .clock = engine_stats(engine).clock,
-                .n_departures = engine_stats(engine).n_departures,
-                .persistence = daemon_persistence(daemon),
+                .n_disconnects = engine_stats(engine).n_disconnects,
+                .persistence = pipeline_persistence(pipeline),
                 .now = now,
         };
 
         return batch.n_rows > 0 ? storage_commit(storage, &batch) : 0;
 }
 
-int seeding_run(struct daemon *daemon, struct storage *storage, const char *file, struct now now) {
+int seeding_run(struct pipeline *pipeline, struct storage *storage, const char *file, struct now now) {
         CLEANUP(effects_deinit) struct effects effects = { 0 };
         CLEANUP(seed_deinit) struct seed seed;
         struct counts counts = { 0 };
@@ -114,15 +114,15 @@ int seeding_run(struct daemon *daemon, struct storage *storage, const char *file
 
         r = seed_open(&seed, file);
         if (r == 0)
-                r = set_all(daemon->engine, &seed, now, &effects, &counts);
+                r = set_all(pipeline->engine, &seed, now, &effects, &counts);
         if (r < 0) {
                 log_error("cannot start: --seed %s", seed.fault[0] ? seed.fault : "out of memory");
                 return r == -ENOMEM ? r : -EBADMSG;
         }
 
         if (effects.n_notifications > 0) /* they are not sent: the clients register again instead */
-                daemon->lost_persistence = PERSISTENCE_UNKNOWN;
-        r = store(daemon, storage, &effects, now);
+                pipeline->lost_persistence = PERSISTENCE_UNKNOWN;
+        r = store(pipeline, storage, &effects, now);
         if (r < 0) {
                 log_error("cannot start: the keys of --seed %s could not be stored: %s",
                           LOG_TEXT(slice_from_string(file)), strerror(-r));
@@ -131,6 +131,6 @@ int seeding_run(struct daemon *daemon, struct storage *storage, const char *file
 
         log_info("seeded from %s: %" PRIu64 " set, %" PRIu64 " there already, %" PRIu64
                  " left out whose deadline has passed",
-                 LOG_TEXT(slice_from_string(file)), counts.n_set, counts.n_kept, counts.n_expired);
+                 LOG_TEXT(slice_from_string(file)), counts.n_set, counts.n_stored, counts.n_expired);
         return 0;
 }

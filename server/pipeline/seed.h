@@ -16,9 +16,9 @@ int seeding_set(struct engine *engine, const struct record *record, enum set_con
                 struct now now, struct effects *effects, enum outcome *ret_outcome);
 
 /*
- * Before the first message: sets what is in the file and not in the daemon's store yet, and stores it in one batch; of two
+ * Before the first message: sets what is in the file and not in the pipeline's store yet, and stores it in one batch; of two
  * lines for one key the first counts. Returns 0; -EBADMSG where the file cannot be read or a key of it cannot be set;
- * -ENOMEM; or what the storage failed with. Then nothing is stored, and the daemon is not to be used: it may hold a part.
+ * -ENOMEM; or what the storage failed with. Then nothing is stored, and the pipeline is not to be used: it may hold a part.
  * What was done or what is wrong has been logged.
  */
-int seeding_run(struct daemon *daemon, struct storage *storage, const char *file, struct now now);
+int seeding_run(struct pipeline *pipeline, struct storage *storage, const char *file, struct now now);

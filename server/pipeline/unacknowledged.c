@@ -8,7 +8,7 @@
 
 #define N_IDS 65536
 
-void notified_deinit(struct notified *notified) {
+void unacknowledged_deinit(struct unacknowledged *notified) {
         if (!notified->registrations)
                 return;
 
@@ -18,7 +18,7 @@ void notified_deinit(struct notified *notified) {
         notified->registrations = NULL;
 }
 
-void notified_remember(struct notified *notified, struct registration *registration, uint16_t id) {
+void unacknowledged_add(struct unacknowledged *notified, struct registration *registration, uint16_t id) {
         if (!notified->registrations)
                 notified->registrations = calloc(N_IDS, sizeof(*notified->registrations));
         if (!notified->registrations)
@@ -28,6 +28,6 @@ void notified_remember(struct notified *notified, struct registration *registrat
         notified->registrations[id] = registration_ref(registration);
 }
 
-struct registration *notified_take(struct notified *notified, uint16_t id) {
+struct registration *unacknowledged_take(struct unacknowledged *notified, uint16_t id) {
         return notified->registrations ? take_ptr(&notified->registrations[id]) : NULL;
 }

@@ -105,7 +105,7 @@ static int take_hello(struct plugin *plugin, const struct mosquitto_evt_control 
                 return r;
         r = take_up_run(plugin, hello.run, hello.sequence);
         if (r == 0)
-                r = tell_welcome(plugin, &hello);
+                r = plugin_send_welcome(plugin, &hello);
         sodium_memzero(hello.key, sizeof(hello.key));
         return r;
 }

@@ -111,7 +111,7 @@ void control_stop(struct guard *guard);
 
 int tell_banner(void);
 int tell_takeover(const struct plugin *plugin);
-int tell_welcome(const struct plugin *plugin, const struct hello *hello);
+int plugin_send_welcome(const struct plugin *plugin, const struct hello *hello);
 int tell_disconnected(const struct plugin *plugin, struct slice number);
 
 /* deliver.c: notifications, straight to their client */

@@ -7,7 +7,7 @@
 #include "plugin/internal.h"
 
 /* To this client alone, or with NULL to all who subscribe. */
-static int tell(const char *client_id, const char *topic, struct slice payload, bool retain,
+static int send(const char *client_id, const char *topic, struct slice payload, bool retain,
                 mosquitto_property *properties) {
         if (payload.length > INT_MAX)
                 return -ENOMEM;
@@ -17,15 +17,15 @@ static int tell(const char *client_id, const char *topic, struct slice payload, 
 }
 
 int tell_banner(void) {
-        return tell(NULL, COMPANION_BANNER, SLICE_LITERAL(COMPANION_VERSION), true, NULL);
+        return send(NULL, COMPANION_BANNER, SLICE_LITERAL(COMPANION_VERSION), true, NULL);
 }
 
 int tell_disconnected(const struct plugin *plugin, struct slice number) {
-        return plugin->peer_id ? tell(plugin->peer_id, COMPANION_DISCONNECTED, number, false, NULL) : 0;
+        return plugin->peer_id ? send(plugin->peer_id, COMPANION_DISCONNECTED, number, false, NULL) : 0;
 }
 
 int tell_takeover(const struct plugin *plugin) {
-        return tell(plugin->peer_id, COMPANION_TAKEOVER, SLICE_LITERAL(""), false, NULL);
+        return send(plugin->peer_id, COMPANION_TAKEOVER, SLICE_LITERAL(""), false, NULL);
 }
 
 static void append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
@@ -41,7 +41,7 @@ static void append_welcome(struct buf *text, const struct plugin *plugin, const 
         }
 }
 
-static int seal(struct buf *text, const struct hello *hello, uint8_t **ret_box) {
+static int plugin_token(struct buf *text, const struct hello *hello, uint8_t **ret_box) {
         uint8_t *box;
 
         if (buf_failed(text))
@@ -56,7 +56,7 @@ static int seal(struct buf *text, const struct hello *hello, uint8_t **ret_box) 
         return 0;
 }
 
-int tell_welcome(const struct plugin *plugin, const struct hello *hello) {
+int plugin_send_welcome(const struct plugin *plugin, const struct hello *hello) {
         CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
         CLEANUP(buf_deinit) struct buf text = { 0 };
         CLEANUP(cleanup_free) uint8_t *box = NULL;
@@ -68,11 +68,11 @@ int tell_welcome(const struct plugin *plugin, const struct hello *hello) {
         if (r < 0)
                 return r;
         append_welcome(&text, plugin, hello);
-        r = seal(&text, hello, &box);
+        r = plugin_token(&text, hello, &box);
         if (r < 0)
                 return r;
 
-        r = tell(plugin->peer_id, COMPANION_WELCOME,
+        r = send(plugin->peer_id, COMPANION_WELCOME,
                  (struct slice){ box, text.length + COMPANION_BOX_EXTRA }, false, properties);
         if (r == 0)
                 properties = NULL; /* the broker's now */

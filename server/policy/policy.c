@@ -40,7 +40,7 @@ static const struct policy_holder *find_holder(const struct policy *policy, enum
 #define HOLDERS_MAX 3
 
 /* Those that the asker is; one that nobody vouches for is nobody, unless the policy says otherwise. */
-static size_t find_holders(const struct policy *policy, const struct asker *asker,
+static size_t find_holders(const struct policy *policy, const struct request_origin *asker,
                            const struct policy_holder *holders[HOLDERS_MAX]) {
         const struct policy_name names[HOLDERS_MAX] = { { POLICY_ANYONE, { NULL, 0 } },
                                                         { POLICY_CLIENT, asker->client },
@@ -79,7 +79,7 @@ static bool is_name(struct slice name) {
 }
 
 /* Whether there is somebody to put in each placeholder's place. */
-static bool is_somebody(const struct policy_keys *keys, const struct asker *asker) {
+static bool is_somebody(const struct policy_keys *keys, const struct request_origin *asker) {
         for (size_t i = 0; i < keys->n_parts; i++)
                 if ((keys->parts[i].kind == PART_CLIENT && !is_name(asker->client)) ||
                     (keys->parts[i].kind == PART_USER && !is_name(asker->user)))
@@ -90,8 +90,8 @@ static bool is_somebody(const struct policy_keys *keys, const struct asker *aske
 /*
  * Matches all parts but the first `skipped` bytes of the first, which the key begins with.
  */
-static bool matches_parts(const struct policy_keys *keys, const struct asker *asker, struct slice key,
-                          size_t skipped, uint64_t *budget) {
+static bool matches_parts(const struct policy_keys *keys, const struct request_origin *asker,
+                          struct slice key, size_t skipped, uint64_t *budget) {
         struct glob_part parts[POLICY_PARTS_MAX];
 
         if (keys->has_placeholders && !is_somebody(keys, asker))
@@ -114,7 +114,7 @@ static bool matches_parts(const struct policy_keys *keys, const struct asker *as
         return glob_match_parts(parts, keys->n_parts, key, budget);
 }
 
-static bool matches(const struct policy_keys *keys, const struct asker *asker, struct slice key,
+static bool matches(const struct policy_keys *keys, const struct request_origin *asker, struct slice key,
                     uint64_t *budget) {
         struct slice prefix = keys->prefix;
         size_t skipped = prefix.length;
@@ -131,8 +131,8 @@ static bool matches(const struct policy_keys *keys, const struct asker *asker, s
 }
 
 static const struct policy_keys *search(const struct policy *policy, const struct policy_holder *holder,
-                                        const struct asker *asker, enum access access, struct slice key,
-                                        uint64_t *steps) {
+                                        const struct request_origin *asker, enum access access,
+                                        struct slice key, uint64_t *steps) {
         uint32_t at;
 
         if ((holder->access & access) != access)
@@ -152,7 +152,7 @@ static const struct policy_keys *search(const struct policy *policy, const struc
         return NULL;
 }
 
-const struct policy_keys *policy_decide(const struct policy *policy, const struct asker *asker,
+const struct policy_keys *policy_decide(const struct policy *policy, const struct request_origin *asker,
                                         enum access access, struct slice key, uint64_t *budget) {
         const struct policy_holder *holders[HOLDERS_MAX];
         uint64_t steps = *budget < POLICY_STEPS_MAX ? *budget : POLICY_STEPS_MAX, given = steps;
@@ -166,7 +166,7 @@ const struct policy_keys *policy_decide(const struct policy *policy, const struc
         return granting;
 }
 
-bool policy_grants_any(const struct policy *policy, const struct asker *asker, enum access access) {
+bool policy_grants_any(const struct policy *policy, const struct request_origin *asker, enum access access) {
         const struct policy_holder *holders[HOLDERS_MAX];
         size_t n_holders = find_holders(policy, asker, holders);
 
@@ -187,7 +187,7 @@ static bool is_for(const struct policy *policy, const struct policy_rule *rule,
         return false;
 }
 
-const struct policy_keys *policy_next_keys(const struct policy *policy, const struct asker *asker,
+const struct policy_keys *policy_next_keys(const struct policy *policy, const struct request_origin *asker,
                                            enum access access, const struct policy_keys *after) {
         const struct policy_holder *holders[HOLDERS_MAX];
         size_t n_holders = find_holders(policy, asker, holders);

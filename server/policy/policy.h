@@ -17,7 +17,7 @@ enum access {
 };
 
 /* Who asks. Slices are borrowed. */
-struct asker {
+struct request_origin {
         struct slice client; /* empty: nobody can tell */
         struct slice user;   /* as which it logged in at the broker; empty: none */
         bool is_verified;    /* the broker vouches for both; else they are what the request claims */
@@ -33,17 +33,17 @@ struct policy_keys;
  * The keys, among them this one, that are granted to the asker; borrowed from the policy; NULL: nothing grants it. Where
  * several do it is one of them, always the same. *budget is counted down by the steps that were taken.
  */
-const struct policy_keys *policy_decide(const struct policy *policy, const struct asker *asker,
+const struct policy_keys *policy_decide(const struct policy *policy, const struct request_origin *asker,
                                         enum access access, struct slice key, uint64_t *budget);
 
 /* Whether there are keys at all to which the asker is granted access. */
-bool policy_grants_any(const struct policy *policy, const struct asker *asker, enum access access);
+bool policy_grants_any(const struct policy *policy, const struct request_origin *asker, enum access access);
 
 /*
  * For people: the lines that grant the asker access to keys, in the order of the file. after: the one before, NULL: begins.
  * NULL ends.
  */
-const struct policy_keys *policy_next_keys(const struct policy *policy, const struct asker *asker,
+const struct policy_keys *policy_next_keys(const struct policy *policy, const struct request_origin *asker,
                                            enum access access, const struct policy_keys *after);
 
 /* For people: where it says so. Borrowed. */

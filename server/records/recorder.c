@@ -25,7 +25,7 @@ struct recorder {
         uint64_t n_gathered;
         bool has_requests; /* among them */
         bool is_failing;   /* and logged */
-        uint64_t n_left_out;
+        uint64_t n_omitted;
 };
 
 /* Why other users could read what is written to this file; NULL: they cannot. A device is as its administrator made it. */
@@ -137,11 +137,11 @@ void recorder_flush(struct recorder *recorder) {
                 if (!recorder->is_failing)
                         log_error("cannot record in %s: %s; requests are served, and lines left out",
                                   LOG_TEXT(slice_from_string(recorder->name)), strerror(-r));
-                recorder->n_left_out += recorder->n_gathered;
+                recorder->n_omitted += recorder->n_gathered;
         } else if (recorder->is_failing) {
                 log_warning("recording in %s goes on; %" PRIu64 " lines were left out",
-                            LOG_TEXT(slice_from_string(recorder->name)), recorder->n_left_out);
-                recorder->n_left_out = 0;
+                            LOG_TEXT(slice_from_string(recorder->name)), recorder->n_omitted);
+                recorder->n_omitted = 0;
         }
         recorder->is_failing = r < 0;
         recorder->n_gathered = 0;

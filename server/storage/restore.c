@@ -44,7 +44,7 @@ static int take_header(void *userdata, const struct storage_header *header) {
                 return r;
 
         restore->header = *header;
-        engine_restore_clock(restore->engine, header->clock, header->n_departures);
+        engine_restore_clock(restore->engine, header->clock, header->n_disconnects);
         return 0;
 }
 

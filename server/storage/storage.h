@@ -21,9 +21,9 @@ struct storage;
 struct storage_header {
         char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
         struct hash_key digest_key;            /* the engine's: the digests of answers depend on it */
-        char instance_id[33];  /* text; made anew with an empty storage: see common/protocol/companion.h */
-        struct version clock;  /* at or above every version that was given */
-        uint64_t n_departures; /* as the engine counted them */
+        char instance_id[33];   /* text; made anew with an empty storage: see common/protocol/companion.h */
+        struct version clock;   /* at or above every version that was given */
+        uint64_t n_disconnects; /* as the engine counted them */
         uint64_t
                 persistence; /* of the last batch: which keys a restart may lose, see engine/persistence.h */
         struct companion_positions positions; /* of requests that the plugin in the broker vouches for */
@@ -57,7 +57,7 @@ struct storage_batch {
                 *rows; /* in the order in which they came about: of two for one key the later counts */
         size_t n_rows;
         struct version clock;
-        uint64_t n_departures;
+        uint64_t n_disconnects;
         uint64_t persistence;
         struct companion_positions positions;
         struct now now; /* of the batch: deadlines are put on the wall clock by it */

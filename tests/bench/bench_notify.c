@@ -37,7 +37,7 @@ struct notify {
         int epoll;
         uint64_t serial;     /* for correlation data */
         uint64_t n_answered; /* requests */
-        uint64_t n_told;     /* in this round */
+        uint64_t n_notified; /* in this round */
         uint8_t key[KEY_LENGTH];
         uint8_t value[VALUE_LENGTH];
         struct buf topic;   /* --fan-out: as long as a notify topic is */
@@ -50,7 +50,7 @@ static void on_message(void *userdata, const struct message *message) {
         if (message->correlation_data.data)
                 notify->n_answered++;
         else if (slice_equal(message->payload, buf_slice(&notify->payload)))
-                notify->n_told++;
+                notify->n_notified++;
         else
                 fail("a message is not the notification that was expected");
 }
@@ -60,7 +60,7 @@ static void read_some(struct notify *notify) {
         int n = epoll_wait(notify->epoll, events, EVENTS_AT_ONCE, PATIENCE_MS);
 
         if (n == 0)
-                fail("only %" PRIu64 " of %" PRIu64 " have been told", notify->n_told,
+                fail("only %" PRIu64 " of %" PRIu64 " have been told", notify->n_notified,
                      notify->options.n_watchers);
         for (int i = 0; i < n; i++) {
                 struct asker *asker = events[i].data.ptr;
@@ -141,14 +141,14 @@ static int64_t run_round(struct notify *notify) {
                                        { notify->value, VALUE_LENGTH } };
         int64_t begin_ns = stopwatch_ns(), end_ns;
 
-        notify->n_told = 0;
+        notify->n_notified = 0;
         notify->n_answered = 0;
         if (notify->options.is_fan_out)
                 fan_out(notify);
         else
                 ask(notify, &notify->setter, words, 3);
 
-        while (notify->n_told < notify->options.n_watchers)
+        while (notify->n_notified < notify->options.n_watchers)
                 read_some(notify);
         end_ns = stopwatch_ns();
 

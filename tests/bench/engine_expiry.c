@@ -27,12 +27,12 @@ static void fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, 
         int64_t first_ns = stopwatch_ns() + (int64_t)(fill_ms + LEAD_MS) * NS_PER_MS;
 
         for (uint64_t key = 0; key < n_keys; key++) {
-                int64_t left_ns =
+                int64_t remaining_ns =
                         first_ns + (int64_t)(within_ms * key / n_keys) * NS_PER_MS - store->now.mono_ns;
 
-                if (left_ns < NS_PER_MS)
+                if (remaining_ns < NS_PER_MS)
                         fail("it took too long: the keys should have expired by now");
-                bare_store_set(store, key, (uint64_t)(left_ns / NS_PER_MS));
+                bare_store_set(store, key, (uint64_t)(remaining_ns / NS_PER_MS));
         }
         bare_store_flush(store);
 }

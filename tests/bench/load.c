@@ -149,11 +149,11 @@ void load_start(struct load *load) {
 
 void load_run(struct load *load, int64_t until_ns) {
         struct epoll_event events[EVENTS_AT_ONCE];
-        int64_t left_ns;
+        int64_t remaining_ns;
 
-        while (load->n_outstanding > 0 && (left_ns = until_ns - stopwatch_ns()) > 0) {
+        while (load->n_outstanding > 0 && (remaining_ns = until_ns - stopwatch_ns()) > 0) {
                 int n = epoll_wait(load->epoll, events, EVENTS_AT_ONCE,
-                                   left_ns > NS_PER_S ? 1000 : (int)(left_ns / NS_PER_MS) + 1);
+                                   remaining_ns > NS_PER_S ? 1000 : (int)(remaining_ns / NS_PER_MS) + 1);
 
                 for (int i = 0; i < n; i++) {
                         struct load_client *client = events[i].data.ptr;

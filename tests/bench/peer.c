@@ -119,7 +119,7 @@ void peer_read(struct peer *peer, peer_message *message, void *userdata) {
         static uint8_t bytes[READ_BYTES];
         struct slice rest = { bytes, receive(peer, bytes, sizeof(bytes)) };
         struct wire_packet packet;
-        size_t n_left;
+        size_t n_remaining;
 
         if (peer->in.length > 0) {
                 buf_append_slice(&peer->in, rest);
@@ -128,10 +128,10 @@ void peer_read(struct peer *peer, peer_message *message, void *userdata) {
         while (wire_take(&rest, &packet))
                 handle(peer, &packet, message, userdata);
 
-        n_left = rest.length;
+        n_remaining = rest.length;
         if (peer->in.length > 0) {
-                memmove(peer->in.data, rest.data, n_left);
-                peer->in.length = n_left;
+                memmove(peer->in.data, rest.data, n_remaining);
+                peer->in.length = n_remaining;
         } else {
                 buf_append_slice(&peer->in, rest);
         }

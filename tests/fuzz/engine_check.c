@@ -12,13 +12,13 @@
 #include "protocol/topics.h"
 
 /* How far the effects had grown before the step. */
-struct mark {
-        size_t n_replies, n_changes, n_notifications, n_holds;
+struct effects_mark {
+        size_t n_replies, n_changes, n_notifications, n_track_changes;
 };
 
-static struct mark mark(const struct effects *effects) {
-        return (struct mark){ effects->n_replies, effects->n_changes, effects->n_notifications,
-                              effects->n_holds };
+static struct effects_mark mark(const struct effects *effects) {
+        return (struct effects_mark){ effects->n_replies, effects->n_changes, effects->n_notifications,
+                                      effects->n_track_changes };
 }
 
 static bool is_same_version(struct version a, struct version b) {
@@ -60,7 +60,7 @@ static void check_reply_written(const struct reply *reply) {
         encoder_deinit(&encoder);
 }
 
-static void check_notification_written(const struct change *change) {
+static void check_notification_written(const struct key_change *change) {
         struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = "StateStore" };
         struct slice words[4];
         struct message message;
@@ -85,7 +85,8 @@ static bool is_topic_of(const struct registration *registration, struct slice cl
                                                               registration->topic_length });
 }
 
-static bool is_told(const struct effects *effects, size_t change, struct slice client, struct slice key) {
+static bool is_notified(const struct effects *effects, size_t change, struct slice client,
+                        struct slice key) {
         size_t n_times = 0;
 
         for (size_t i = 0; i < effects->n_notifications; i++)
@@ -95,22 +96,22 @@ static bool is_told(const struct effects *effects, size_t change, struct slice c
 }
 
 static void compare_change(const struct effects *effects, size_t i, const struct model_change *expected) {
-        const struct change *change = &effects->changes[i];
-        size_t n_told = 0;
+        const struct key_change *change = &effects->changes[i];
+        size_t n_notified = 0;
 
         ASSERT(is_same_version(change->version, expected->version));
         ASSERT((change->entry != NULL) == (expected->value.data != NULL));
         if (change->entry)
                 ASSERT(slice_equal(entry_value(change->entry), expected->value));
         for (size_t j = 0; j < effects->n_notifications; j++)
-                n_told += effects->notifications[j].change == i;
-        ASSERT(n_told == expected->n_watchers);
+                n_notified += effects->notifications[j].change == i;
+        ASSERT(n_notified == expected->n_watchers);
         for (size_t j = 0; j < expected->n_watchers; j++)
-                ASSERT(is_told(effects, i, expected->watchers[j], expected->key));
+                ASSERT(is_notified(effects, i, expected->watchers[j], expected->key));
         check_notification_written(change);
 }
 
-static void compare_effects(const struct effects *effects, struct mark before,
+static void compare_effects(const struct effects *effects, struct effects_mark before,
                             const struct model_effects *expected) {
         ASSERT(effects->n_changes - before.n_changes == expected->n_changes);
         for (size_t i = 0; i < expected->n_changes; i++)
@@ -122,10 +123,12 @@ static void compare_effects(const struct effects *effects, struct mark before,
                        (i == before.n_notifications ||
                         effects->notifications[i].change >= effects->notifications[i - 1].change));
 
-        ASSERT(effects->n_holds - before.n_holds == expected->n_holds);
-        for (size_t i = 0; i < expected->n_holds; i++)
-                ASSERT(effects->holds[before.n_holds + i].connection == expected->holds[i].connection &&
-                       effects->holds[before.n_holds + i].is_held == expected->holds[i].is_held);
+        ASSERT(effects->n_track_changes - before.n_track_changes == expected->n_track_changes);
+        for (size_t i = 0; i < expected->n_track_changes; i++)
+                ASSERT(effects->track_changes[before.n_track_changes + i].connection ==
+                               expected->track_changes[i].connection &&
+                       effects->track_changes[before.n_track_changes + i].is_tracked ==
+                               expected->track_changes[i].is_tracked);
 }
 
 /* 3. What is answered */
@@ -137,7 +140,7 @@ static bool is_listed(const struct model_key *key, const struct request *request
                glob_match(request->key, key->key, &budget);
 }
 
-static void compare_page(const struct both *both, const struct scan_page *page,
+static void compare_page(const struct engine_and_model *both, const struct scan_page *page,
                          const struct request *request, struct now now) {
         size_t n_listed = 0;
 
@@ -165,10 +168,10 @@ static void compare_reply(const struct reply *reply, const struct model_effects 
         check_reply_written(reply);
 }
 
-const struct reply *both_ask(struct both *both, const struct request *request, struct now now) {
+const struct reply *both_ask(struct engine_and_model *both, const struct request *request, struct now now) {
         struct event event = { .type = EVENT_REQUEST, .request = request };
         struct model_effects expected = { 0 };
-        struct mark before = mark(&both->effects);
+        struct effects_mark before = mark(&both->effects);
         const struct reply *reply;
 
         model_request(&both->model, request, now, &expected);
@@ -186,10 +189,10 @@ const struct reply *both_ask(struct both *both, const struct request *request, s
 
 /* 4. Events that answer nobody */
 
-void both_tick(struct both *both, struct now now) {
+void both_tick(struct engine_and_model *both, struct now now) {
         struct event event = { .type = EVENT_TICK };
         struct model_effects expected = { 0 };
-        struct mark before = mark(&both->effects);
+        struct effects_mark before = mark(&both->effects);
 
         model_tick(&both->model, now, &expected);
         ASSERT(engine_step(both->engine, &event, now, &both->effects) == 0);
@@ -198,23 +201,23 @@ void both_tick(struct both *both, struct now now) {
         ASSERT(engine_next_deadline(both->engine) > now.mono_ns);
 }
 
-static void depart_in_engine(struct both *both, const struct event *event, struct now now) {
+static void disconnect_in_engine(struct engine_and_model *both, const struct event *event, struct now now) {
         struct model_effects nothing = { 0 };
-        struct mark before = mark(&both->effects);
+        struct effects_mark before = mark(&both->effects);
 
         ASSERT(engine_step(both->engine, event, now, &both->effects) == 0);
         ASSERT(both->effects.n_replies == before.n_replies);
         compare_effects(&both->effects, before, &nothing);
         ASSERT(engine_stats(both->engine).n_registrations == both->model.n_registrations);
-        ASSERT(engine_stats(both->engine).n_departures == both->model.n_departures);
+        ASSERT(engine_stats(both->engine).n_disconnects == both->model.n_disconnects);
 }
 
-void both_depart(struct both *both, const struct event *event, struct now now) {
-        model_depart(&both->model, event);
-        depart_in_engine(both, event, now);
+void both_disconnect(struct engine_and_model *both, const struct event *event, struct now now) {
+        model_disconnect(&both->model, event);
+        disconnect_in_engine(both, event, now);
 }
 
-void both_not_delivered(struct both *both, struct registration *registration, struct now now) {
+void both_not_delivered(struct engine_and_model *both, struct registration *registration, struct now now) {
         struct event event = { .type = EVENT_NOT_DELIVERED, .registration = registration };
 
         for (size_t i = 0; i < both->model.n_registrations && registration->key; i++) {
@@ -226,13 +229,13 @@ void both_not_delivered(struct both *both, struct registration *registration, st
                         break;
                 }
         }
-        both->model.n_departures++;
-        depart_in_engine(both, &event, now);
+        both->model.n_disconnects++;
+        disconnect_in_engine(both, &event, now);
 }
 
 /* 5. What is held */
 
-void both_compare(struct both *both) {
+void both_compare(struct engine_and_model *both) {
         const struct store *store = &both->engine->store;
         struct model *model = &both->model;
 

@@ -38,12 +38,12 @@ void asked_deinit(struct asked *asked) {
         buf_deinit(&asked->fence);
 }
 
-uint64_t engine_connection(const struct surroundings *around, size_t client) {
+uint64_t engine_connection(const struct input_context *around, size_t client) {
         return around->has_connections ? 1 + client + N_CLIENTS * around->generations[client] : 0;
 }
 
 /* Around now, around what was given, and at the ends of the ranges. */
-static struct hlc take_hlc(struct slice *input, const struct surroundings *around) {
+static struct hlc take_hlc(struct slice *input, const struct input_context *around) {
         static const int64_t offsets_ms[] = { 0, -1, 1, -1000, 1000, 60000, 60001, 100000 };
         static const uint64_t counters[] = { 0,         1,          7,         INT32_MAX - 2, INT32_MAX - 1,
                                              INT32_MAX, UINT32_MAX, UINT64_MAX };
@@ -89,7 +89,7 @@ static void write_payload(const struct request *request, struct buf *payload) {
         resp3_append_blob(payload, request->expected);
 }
 
-static void take_clocks(struct slice *input, const struct surroundings *around, struct asked *asked) {
+static void take_clocks(struct slice *input, const struct input_context *around, struct asked *asked) {
         struct request *request = &asked->request;
 
         request->has_timestamp = input_chance(input, 70) || request->verb == VERB_SET;
@@ -106,7 +106,7 @@ static void take_clocks(struct slice *input, const struct surroundings *around, 
         }
 }
 
-void engine_take_request(struct slice *input, const struct surroundings *around, struct asked *ret_asked) {
+void engine_take_request(struct slice *input, const struct input_context *around, struct asked *ret_asked) {
         struct request *request = &ret_asked->request;
         size_t client;
 
@@ -138,24 +138,24 @@ void engine_take_request(struct slice *input, const struct surroundings *around,
         request->payload = buf_slice(&ret_asked->payload);
 }
 
-void engine_take_departure(struct slice *input, struct surroundings *around, uint64_t *connections,
-                           struct event *ret_event) {
-        static const enum event_type types[] = { EVENT_CLIENT_LEFT, EVENT_CONNECTION_LEFT,
-                                                 EVENT_CONNECTION_LEFT, EVENT_CONNECTIONS_KEPT,
-                                                 EVENT_ALL_LEFT };
+void engine_take_disconnect(struct slice *input, struct input_context *around, uint64_t *connections,
+                            struct event *ret_event) {
+        static const enum event_type types[] = { EVENT_CLIENT_DISCONNECTED, EVENT_CONNECTION_CLOSED,
+                                                 EVENT_CONNECTION_CLOSED, EVENT_CONNECTIONS_RETAINED,
+                                                 EVENT_ALL_DISCONNECTED };
         size_t client = input_below(input, N_CLIENTS);
         struct event event = { .type = types[input_below(input, 5)] };
 
         event.client = engine_clients[client];
         event.connection = engine_connection(around, client);
-        if (event.type == EVENT_CONNECTION_LEFT && event.connection == 0)
-                event.type = EVENT_CLIENT_LEFT;
-        if (event.type == EVENT_CONNECTIONS_KEPT) {
-                uint8_t kept = input_byte(input);
+        if (event.type == EVENT_CONNECTION_CLOSED && event.connection == 0)
+                event.type = EVENT_CLIENT_DISCONNECTED;
+        if (event.type == EVENT_CONNECTIONS_RETAINED) {
+                uint8_t retained = input_byte(input);
 
                 event.connections = connections;
                 for (size_t i = 0; i < N_CLIENTS; i++)
-                        if (kept & 1 << i)
+                        if (retained & 1 << i)
                                 connections[event.n_connections++] = engine_connection(around, i);
                 qsort(connections, event.n_connections, sizeof(*connections), compare_uint64);
         }

@@ -25,18 +25,18 @@ struct asked {
 void asked_deinit(struct asked *asked);
 
 /* versions: some that were given, for tokens. */
-struct surroundings {
+struct input_context {
         struct now now;
         bool has_connections; /* the broker tells them apart */
         uint64_t generations[N_CLIENTS];
         struct version versions[4];
 };
 
-void engine_take_request(struct slice *input, const struct surroundings *around, struct asked *ret_asked);
+void engine_take_request(struct slice *input, const struct input_context *around, struct asked *ret_asked);
 
 /* A client's present connection, 0 where they have no numbers. */
-uint64_t engine_connection(const struct surroundings *around, size_t client);
+uint64_t engine_connection(const struct input_context *around, size_t client);
 
 /* connections: room for N_CLIENTS, borrowed by the event. */
-void engine_take_departure(struct slice *input, struct surroundings *around, uint64_t *connections,
-                           struct event *ret_event);
+void engine_take_disconnect(struct slice *input, struct input_context *around, uint64_t *connections,
+                            struct event *ret_event);

@@ -73,7 +73,7 @@ static const char *const requests[] = {
 #define N_REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
 struct world {
-        struct daemon *daemon;
+        struct pipeline *pipeline;
         struct control *control;
         struct now real, last;
         uint16_t last_id;
@@ -104,7 +104,7 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         return 0;
 }
 
-static void lost(void *userdata) {
+static void desynchronized(void *userdata) {
         (void)userdata;
         ASSERT(false);
 }
@@ -132,7 +132,7 @@ static void tell(struct world *world, const char *topic, const char *answers, co
                                      { SLICE_LITERAL(PROPERTY_SOURCE_ID), SLICE_LITERAL("client-1") } },
         };
 
-        daemon_receive(world->daemon, &message, read_clock(world));
+        pipeline_receive(world->pipeline, &message, read_clock(world));
 }
 
 static void ask_control(struct world *world, struct slice *input) {
@@ -161,9 +161,9 @@ static void pass_time(struct world *world, uint64_t ms) {
 }
 
 static void work(struct world *world) {
-        daemon_flush(world->daemon, read_clock(world));
-        if (control_left_ns(world->control, daemon_next_deadline(world->daemon), world->real) <= 0)
-                daemon_tick(world->daemon, read_clock(world));
+        pipeline_flush(world->pipeline, read_clock(world));
+        if (control_remaining_ns(world->control, pipeline_next_deadline(world->pipeline), world->real) <= 0)
+                pipeline_tick(world->pipeline, read_clock(world));
         ASSERT(world->n_answered <= world->n_asked);
 }
 
@@ -191,16 +191,16 @@ static void finish(struct world *world) {
 
         /* a control request has a turn of its own */
         for (uint64_t i = 0; i < N_STEPS_MAX + 2; i++)
-                daemon_tick(world->daemon, read_clock(world));
+                pipeline_tick(world->pipeline, read_clock(world));
         world->n_asked++;
         tell(world, TOPIC_CONTROL, "control-answers", "control", reset);
-        daemon_tick(world->daemon, read_clock(world));
-        daemon_tick(world->daemon, read_clock(world));
+        pipeline_tick(world->pipeline, read_clock(world));
+        pipeline_tick(world->pipeline, read_clock(world));
         ASSERT(world->n_answered == world->n_asked);
 
         n_sent = world->n_sent;
         tell(world, TOPIC_INVOKE, "clients/client-1/answers", "request", slice_from_string(requests[2]));
-        daemon_flush(world->daemon, read_clock(world));
+        pipeline_flush(world->pipeline, read_clock(world));
         ASSERT(world->n_sent == n_sent + 1);
 }
 
@@ -208,11 +208,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         struct storage *storage;
-        struct outlet outlet = {
+        struct transport transport = {
                 .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = &world
         };
-        struct daemon_callbacks callbacks = { .serving = idle_serving, .lost = lost, .userdata = &world };
-        struct daemon_config config = {
+        struct pipeline_callbacks callbacks = { .serving = idle_serving,
+                                                .desynchronized = desynchronized,
+                                                .userdata = &world };
+        struct pipeline_config config = {
                 .engine = { .node_id = SLICE_LITERAL("StateStore"),
                             .max_keys = 100,
                             .max_bytes = 1 << 20,
@@ -224,16 +226,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         log_set_level(LOG_ERROR); /* what is refused is said, and nothing else is asked here */
         ASSERT(storage_memory_new(&storage) == 0);
-        ASSERT(daemon_new(&world.daemon, &config, &outlet, &callbacks, storage, world.real) == 0);
-        ASSERT(control_new(&world.control, world.daemon) == 0);
-        daemon_up(world.daemon, false, read_clock(&world));
+        ASSERT(pipeline_new(&world.pipeline, &config, &transport, &callbacks, storage, world.real) == 0);
+        ASSERT(control_new(&world.control, world.pipeline) == 0);
+        pipeline_connected(world.pipeline, false, read_clock(&world));
 
         for (size_t i = 0; i < N_STEPS_MAX && input.length > 0; i++)
                 step(&world, &input);
         finish(&world);
 
         control_free(world.control);
-        daemon_free(world.daemon);
+        pipeline_free(world.pipeline);
         storage_close(storage);
         return 0;
 }

@@ -20,8 +20,8 @@
 
 struct world {
         struct engine_config config;
-        struct surroundings around;
-        struct both both;
+        struct input_context around;
+        struct engine_and_model both;
         struct model saved;
         struct disk disk;
         struct asked asked[N_REQUESTS_MAX];
@@ -139,8 +139,8 @@ static void depart(struct world *world, struct slice *input) {
                         both_not_delivered(&world->both, registration, world->around.now);
                 return;
         }
-        engine_take_departure(input, &world->around, connections, &event);
-        both_depart(&world->both, &event, world->around.now);
+        engine_take_disconnect(input, &world->around, connections, &event);
+        both_disconnect(&world->both, &event, world->around.now);
 }
 
 static void pass(struct world *world, struct slice *input) {
@@ -177,7 +177,7 @@ static struct storage_batch batch_of(struct world *world) {
                 .rows = world->both.effects.rows,
                 .n_rows = world->both.effects.n_rows,
                 .clock = engine_stats(world->both.engine).clock,
-                .n_departures = engine_stats(world->both.engine).n_departures,
+                .n_disconnects = engine_stats(world->both.engine).n_disconnects,
                 .now = world->around.now,
         };
 }
@@ -216,11 +216,11 @@ static void fail(struct world *world) {
         disk_refuse(&world->disk, &batch);
         ASSERT(engine_undo(world->both.engine, effects) == 0);
         effects_fail(effects, OUTCOME_STORAGE_FAILED);
-        ASSERT(effects->n_rows == 0 && effects->n_holds == 0 && effects->n_notifications == 0);
+        ASSERT(effects->n_rows == 0 && effects->n_track_changes == 0 && effects->n_notifications == 0);
         effects_reset(effects);
 
         model.clock = world->both.model.clock;
-        model.n_departures = world->both.model.n_departures;
+        model.n_disconnects = world->both.model.n_disconnects;
         model.unlisted_at = world->both.model.unlisted_at;
         model.saved = &world->saved;
         world->both.model = model;
@@ -264,8 +264,8 @@ static void restart(struct world *world) {
         *model = world->saved;
         model->saved = &world->saved;
         model->clock = header.clock;
-        model->n_departures = header.n_departures;
-        model->unlisted_at = header.n_departures;
+        model->n_disconnects = header.n_disconnects;
+        model->unlisted_at = header.n_disconnects;
         for (size_t i = model->n_keys; i-- > 0;)
                 if (!model->keys[i].is_persistent)
                         model->keys[i] = model->keys[--model->n_keys];

@@ -182,13 +182,14 @@ static void check_payload(const struct message *message, const struct invocation
                                             slice_equal(words[2], SLICE_LITERAL("STOP"))));
 }
 
-static void check_envelope(const struct message *message, const struct invocation *invocation) {
+static void check_properties(const struct message *message, const struct invocation *invocation) {
         if (message->qos != 1)
-                ASSERT(invocation->fault == ENVELOPE_QOS);
+                ASSERT(invocation->fault == REQUEST_FAULT_QOS);
         else if (!message->correlation_data.data)
-                ASSERT(invocation->fault == ENVELOPE_CORRELATION);
+                ASSERT(invocation->fault == REQUEST_FAULT_CORRELATION);
         else
-                ASSERT(invocation->fault == ENVELOPE_OK || invocation->fault == ENVELOPE_VERSION);
+                ASSERT(invocation->fault == REQUEST_FAULT_NONE ||
+                       invocation->fault == REQUEST_FAULT_VERSION);
 }
 
 static void check_request(const struct decoder *decoder, const struct message *message,
@@ -224,10 +225,10 @@ static void decode(const struct decoder *decoder, const struct message *message)
                        !topic_is_valid_response(message->response_topic));
         ASSERT((result == INVOCATION_REQUEST) ==
                (result != INVOCATION_NO_RESPONSE_TOPIC && result != INVOCATION_BAD_RESPONSE_TOPIC &&
-                invocation.fault == ENVELOPE_OK && invocation.outcome == OUTCOME_DONE));
+                invocation.fault == REQUEST_FAULT_NONE && invocation.outcome == OUTCOME_DONE));
 
-        check_envelope(message, &invocation);
-        if (invocation.fault == ENVELOPE_OK)
+        check_properties(message, &invocation);
+        if (invocation.fault == REQUEST_FAULT_NONE)
                 check_payload(message, &invocation);
         if (result == INVOCATION_REQUEST)
                 check_request(decoder, message, &invocation.request);

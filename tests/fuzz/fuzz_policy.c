@@ -95,7 +95,7 @@ static struct slice take_name(struct slice *input) {
 }
 
 /* A key has whatever bytes, but for few that stand for what keys are put together of. */
-static void take_key(struct slice *input, const struct asker *asker, struct buf *key) {
+static void take_key(struct slice *input, const struct request_origin *asker, struct buf *key) {
         struct slice text = take_short(input, KEY_LENGTH_MAX);
 
         for (size_t i = 0; i < text.length; i++) {
@@ -113,7 +113,7 @@ static void take_key(struct slice *input, const struct asker *asker, struct buf 
 }
 
 /* For people, this too, and only where anything is granted at all. */
-static void list(const struct policy *policy, const struct asker *asker, enum access access,
+static void list(const struct policy *policy, const struct request_origin *asker, enum access access,
                  const struct policy_keys *granting) {
         const struct policy_keys *keys = NULL;
         bool is_granting = false, is_any = false;
@@ -130,7 +130,7 @@ static void ask(const struct policy *policy, const struct policy_model *model, s
         CLEANUP(buf_deinit) struct buf key = { 0 };
         uint8_t how = input_byte(input), few = how & 8 ? input_byte(input) : 0;
         enum access access = how & 1 ? ACCESS_WRITE : ACCESS_READ;
-        struct asker asker = { .is_verified = !(how & 4) };
+        struct request_origin asker = { .is_verified = !(how & 4) };
         uint64_t given = how & 8 ? few : POLICY_STEPS_MAX, budget = given;
         const struct policy_keys *keys;
         struct policy_reason reason;

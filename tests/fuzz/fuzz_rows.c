@@ -42,23 +42,23 @@ static bool insert(sqlite3 *db, const char *sql, int (*bind)(sqlite3_stmt *, con
 }
 
 static int bind_entry(sqlite3_stmt *statement, const void *row) {
-        return kept_entry_bind(statement, row);
+        return stored_entry_bind(statement, row);
 }
 
 static int bind_registration(sqlite3_stmt *statement, const void *row) {
-        return kept_registration_bind(statement, row);
+        return stored_registration_bind(statement, row);
 }
 
 static int bind_answer(sqlite3_stmt *statement, const void *row) {
-        return kept_answer_bind(statement, row);
+        return stored_answer_bind(statement, row);
 }
 
 static int bind_meta(sqlite3_stmt *statement, const void *row) {
-        return kept_meta_bind(statement, row);
+        return stored_meta_bind(statement, row);
 }
 
 static uint64_t add_entry(sqlite3 *db, struct slice *input) {
-        struct kept_entry entry = { .key = input_text(input), .value = input_text(input) };
+        struct stored_entry entry = { .key = input_text(input), .value = input_text(input) };
         static const char *const fences[] = { "1:2:c", "0001696374425000:00007:node" };
         size_t fence = input_below(input, 3);
 
@@ -68,29 +68,30 @@ static uint64_t add_entry(sqlite3 *db, struct slice *input) {
         entry.expires_at_ms = (int64_t)input_number(input, 3);
         if (fence > 0)
                 entry.fence = slice_from_string(fences[fence - 1]);
-        kept_entry_set_types(&entry);
-        return insert(db, "INSERT INTO entries (" KEPT_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        stored_entry_set_types(&entry);
+        return insert(db,
+                      "INSERT INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                       bind_entry, &entry)
-                       ? kept_entry_checksum(&entry)
+                       ? stored_entry_checksum(&entry)
                        : 0;
 }
 
 static uint64_t add_registration(sqlite3 *db, struct slice *input) {
-        struct kept_registration registration = { .client = input_text(input), .key = input_text(input) };
+        struct stored_registration registration = { .client = input_text(input), .key = input_text(input) };
 
         registration.connection = input_number(input, 8);
         if (input_chance(input, 50))
                 registration.user = input_text(input);
         return insert(db,
-                      "INSERT INTO registrations (" KEPT_REGISTRATION_COLUMNS
+                      "INSERT INTO registrations (" STORED_REGISTRATION_COLUMNS
                       ") VALUES (?1, ?2, ?3, ?4, ?5)",
                       bind_registration, &registration)
-                       ? kept_registration_checksum(&registration)
+                       ? stored_registration_checksum(&registration)
                        : 0;
 }
 
 static uint64_t add_answer(sqlite3 *db, struct slice *input) {
-        struct kept_answer answer = { .slot = (uint32_t)input_number(input, 1) };
+        struct stored_answer answer = { .slot = (uint32_t)input_number(input, 1) };
 
         answer.digest.bytes[0] = input_byte(input);
         answer.answer.outcome = (uint16_t)input_below(input, N_OUTCOMES);
@@ -99,25 +100,25 @@ static uint64_t add_answer(sqlite3 *db, struct slice *input) {
         answer.answer.version_counter = (uint32_t)input_number(input, 4);
         answer.forget_at_ms = 2000000 + (int64_t)input_number(input, 3);
         return insert(db,
-                      "INSERT INTO answers (" KEPT_ANSWER_COLUMNS
+                      "INSERT INTO answers (" STORED_ANSWER_COLUMNS
                       ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                       bind_answer, &answer)
-                       ? kept_answer_checksum(&answer)
+                       ? stored_answer_checksum(&answer)
                        : 0;
 }
 
 static void fill(sqlite3 *db, struct slice *input) {
         static uint64_t (*const add[])(sqlite3 *, struct slice *) = { add_entry, add_registration,
                                                                       add_answer };
-        struct kept_meta meta = { .header = { .digest_key = { { 7 } },
-                                              .instance_id = "0123456789abcdef0123456789abcdef" },
-                                  .reading_ms = 1000000 };
+        struct stored_meta meta = { .header = { .digest_key = { { 7 } },
+                                                .instance_id = "0123456789abcdef0123456789abcdef" },
+                                    .reading_ms = 1000000 };
         size_t n_rows = input_below(input, N_ROWS_MAX + 1);
 
         snprintf(meta.header.node_id, sizeof(meta.header.node_id), "StateStore");
         for (size_t i = 0; i < n_rows; i++)
                 meta.rows_checksum += add[input_below(input, 3)](db, input);
-        ASSERT(insert(db, kept_meta_write_sql, bind_meta, &meta));
+        ASSERT(insert(db, stored_meta_write_sql, bind_meta, &meta));
 }
 
 /* 2. Reading: a line a row */
@@ -178,7 +179,7 @@ static int load(sqlite3 *db, struct buf *text) {
                                      .registration = take_registration,
                                      .answer = take_answer,
                                      .userdata = text };
-        struct kept_meta meta;
+        struct stored_meta meta;
 
         return sqlite_load(db, &directory, &sink, NOW, LOAD_QUICK, &meta);
 }
@@ -252,19 +253,19 @@ static void change(sqlite3 *db, struct slice *input) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        CLEANUP(buf_deinit) struct buf kept = { 0 }, loaded = { 0 };
+        CLEANUP(buf_deinit) struct buf stored = { 0 }, loaded = { 0 };
         struct slice input = { data, size };
         sqlite3 *db = open_database();
         int r;
 
         ASSERT(database_run(db, "BEGIN") == SQLITE_OK);
         fill(db, &input);
-        ASSERT(load(db, &kept) == 0);
+        ASSERT(load(db, &stored) == 0);
         while (input.length > 0) {
                 change(db, &input);
                 buf_reset(&loaded);
                 r = load(db, &loaded);
-                ASSERT(r == -EBADMSG || (r == 0 && slice_equal(buf_slice(&loaded), buf_slice(&kept))));
+                ASSERT(r == -EBADMSG || (r == 0 && slice_equal(buf_slice(&loaded), buf_slice(&stored))));
         }
         ASSERT(database_run(db, "ROLLBACK") == SQLITE_OK);
         return 0;

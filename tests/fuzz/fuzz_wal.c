@@ -71,8 +71,8 @@ static void add_frame(struct log *log, bool is_commit, struct slice *input) {
 }
 
 static void add_transaction(struct log *log, struct slice *input) {
-        for (size_t n_left = 1 + input_below(input, 3); n_left > 0; n_left--)
-                add_frame(log, n_left == 1, input);
+        for (size_t n_remaining = 1 + input_below(input, 3); n_remaining > 0; n_remaining--)
+                add_frame(log, n_remaining == 1, input);
         log->ends[log->n_transactions++] = log->length;
 }
 

@@ -68,7 +68,7 @@ static struct model_key *first_to_expire(struct model *model) {
         return first;
 }
 
-static bool is_due(const struct model_key *key, struct now now) {
+static bool is_expired(const struct model_key *key, struct now now) {
         return key && key->deadline_ns <= now.mono_ns;
 }
 
@@ -79,7 +79,7 @@ int64_t model_next_expiry(const struct model *model) {
 }
 
 void model_tick(struct model *model, struct now now, struct model_effects *effects) {
-        while (is_due(first_to_expire(model), now))
+        while (is_expired(first_to_expire(model), now))
                 remove_key(model, first_to_expire(model), effects);
 }
 
@@ -101,7 +101,7 @@ bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_
                      struct model_effects *effects) {
         while ((n_more_keys > 0 && model->n_keys + n_more_keys > model->config->max_keys) ||
                (n_more_bytes > 0 && model_n_bytes(model) + n_more_bytes > model->config->max_bytes)) {
-                if (!is_due(first_to_expire(model), now))
+                if (!is_expired(first_to_expire(model), now))
                         return false;
                 remove_key(model, first_to_expire(model), effects);
         }
@@ -128,7 +128,7 @@ static bool passes_fence(const struct model_key *key, const struct request *requ
         return false;
 }
 
-static bool is_kept(const struct model *model, const struct request *request) {
+static bool is_retained(const struct model *model, const struct request *request) {
         return model->config->persist == PERSIST_ALL ||
                (model->config->persist == PERSIST_CUSTOM && request->wants_persistence);
 }
@@ -149,7 +149,7 @@ static void do_set(struct model *model, const struct request *request, struct no
                 .deadline_ns = deadline_of(request, now),
                 .has_fence = request->has_fence,
                 .fence = request->fence,
-                .is_persistent = is_kept(model, request),
+                .is_persistent = is_retained(model, request),
         };
 
         if (!passes_fence(key, request, effects))
@@ -192,7 +192,7 @@ static void do_get(struct model *model, const struct request *request, struct no
                    struct model_effects *effects) {
         struct model_key *key = model_find(model, request->key);
 
-        if (is_due(key, now))
+        if (is_expired(key, now))
                 key = NULL;
         model_answer(effects, key ? OUTCOME_VALUE : OUTCOME_NO_VALUE, key ? &key->version : NULL);
         if (key)
@@ -217,7 +217,7 @@ static void execute(struct model *model, const struct request *request, struct n
 
         advance_clock(model, request, now);
         key = model_find(model, request->key);
-        if (verb_is_fenced(request->verb) && is_due(key, now))
+        if (verb_is_fenced(request->verb) && is_expired(key, now))
                 remove_key(model, key, effects);
 
         if (request->verb == VERB_SET)
@@ -236,7 +236,7 @@ static void execute(struct model *model, const struct request *request, struct n
 
 /* A registration hangs on a connection, or on nobody having left where those have no numbers; STOP on neither. */
 static uint64_t where(const struct model *model, const struct request *request) {
-        return request->connection ? model->unlisted_at : model->n_departures;
+        return request->connection ? model->unlisted_at : model->n_disconnects;
 }
 
 static bool is_repetition(const struct model *model, const struct model_answer *answer,

@@ -39,9 +39,9 @@ struct model {
         struct model
                 *saved; /* what a failed commit goes back to: who has left has left there too; NULL: none */
         struct version clock;
-        uint64_t n_departures;
+        uint64_t n_disconnects;
         uint64_t
-                unlisted_at; /* n_departures when the broker last listed fewer connections than had registrations */
+                unlisted_at; /* n_disconnects when the broker last listed fewer connections than had registrations */
         size_t n_keys, n_registrations, n_answers;
         struct model_key keys[MODEL_KEYS_MAX];
         struct model_registration registrations[MODEL_REGISTRATIONS_MAX];
@@ -64,8 +64,8 @@ struct model_effects {
         struct slice value; /* OUTCOME_VALUE */
         size_t n_changes;   /* of keys that somebody watches */
         struct model_change changes[MODEL_KEYS_MAX + 1];
-        size_t n_holds;
-        struct hold holds[1];
+        size_t n_track_changes;
+        struct track_change track_changes[1];
 };
 
 /* The request is borrowed for as long as its answer is remembered. */
@@ -74,7 +74,7 @@ void model_request(struct model *model, const struct request *request, struct no
 void model_tick(struct model *model, struct now now, struct model_effects *effects);
 
 /* A departure: whose registrations end. */
-void model_depart(struct model *model, const struct event *event);
+void model_disconnect(struct model *model, const struct event *event);
 
 /* Ends this registration, if it is there. */
 void model_end(struct model *model, struct slice client, struct slice key);

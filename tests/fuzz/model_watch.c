@@ -35,10 +35,10 @@ static bool is_watching(const struct model *model, struct slice client) {
         return false;
 }
 
-static void hold(struct model_effects *effects, uint64_t connection, bool is_held) {
+static void track_change(struct model_effects *effects, uint64_t connection, bool is_tracked) {
         if (connection != 0)
-                effects->holds[effects->n_holds++] =
-                        (struct hold){ .connection = connection, .is_held = is_held };
+                effects->track_changes[effects->n_track_changes++] =
+                        (struct track_change){ .connection = connection, .is_tracked = is_tracked };
 }
 
 /* What a client registered over another connection than this one ended with that. */
@@ -63,7 +63,7 @@ static void do_watch(struct model *model, const struct request *request, struct 
         model->registrations[model->n_registrations++] =
                 (struct model_registration){ request->client, request->key, request->connection };
         if (is_first)
-                hold(effects, request->connection, true);
+                track_change(effects, request->connection, true);
         model_answer(effects, OUTCOME_DONE, &model->clock);
 }
 
@@ -91,19 +91,19 @@ void model_keynotify(struct model *model, const struct request *request, struct 
         if (registration && request->stop) {
                 end(model, registration);
                 if (!is_watching(model, request->client))
-                        hold(effects, request->connection, false);
+                        track_change(effects, request->connection, false);
         }
 }
 
 /* 2. Departures */
 
-static bool has_departed(const struct model_registration *registration, const struct event *event) {
+static bool has_disconnected(const struct model_registration *registration, const struct event *event) {
         switch (event->type) {
-        case EVENT_CLIENT_LEFT:
+        case EVENT_CLIENT_DISCONNECTED:
                 return slice_equal(registration->client, event->client);
-        case EVENT_CONNECTION_LEFT:
+        case EVENT_CONNECTION_CLOSED:
                 return registration->connection == event->connection;
-        case EVENT_CONNECTIONS_KEPT:
+        case EVENT_CONNECTIONS_RETAINED:
                 for (size_t i = 0; i < event->n_connections; i++)
                         if (event->connections[i] == registration->connection)
                                 return false;
@@ -113,16 +113,16 @@ static bool has_departed(const struct model_registration *registration, const st
         }
 }
 
-void model_depart(struct model *model, const struct event *event) {
-        bool is_list = event->type == EVENT_CONNECTIONS_KEPT || event->type == EVENT_ALL_LEFT;
+void model_disconnect(struct model *model, const struct event *event) {
+        bool is_list = event->type == EVENT_CONNECTIONS_RETAINED || event->type == EVENT_ALL_DISCONNECTED;
 
-        model->n_departures++;
+        model->n_disconnects++;
         for (size_t i = model->n_registrations; i-- > 0;)
-                if (has_departed(&model->registrations[i], event)) {
+                if (has_disconnected(&model->registrations[i], event)) {
                         end(model, &model->registrations[i]);
                         if (is_list)
-                                model->unlisted_at = model->n_departures;
+                                model->unlisted_at = model->n_disconnects;
                 }
         if (model->saved)
-                model_depart(model->saved, event);
+                model_disconnect(model->saved, event);
 }

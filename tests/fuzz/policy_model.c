@@ -96,8 +96,8 @@ static size_t item_end(struct slice text, size_t at) {
 }
 
 /* The characters that a line of keys stands for. False: it cannot be used. *ret_is_somebody: as whom it stands for. */
-static bool expand(const struct model_line *line, const struct asker *asker, struct characters *ret_expanded,
-                   bool *ret_is_somebody) {
+static bool expand(const struct model_line *line, const struct request_origin *asker,
+                   struct characters *ret_expanded, bool *ret_is_somebody) {
         struct slice text = line->value;
         size_t n_placeholders = 0;
 
@@ -127,7 +127,7 @@ static bool expand(const struct model_line *line, const struct asker *asker, str
 }
 
 static bool is_right(const struct model_line *line) {
-        const struct asker somebody = { SLICE_LITERAL("c"), SLICE_LITERAL("u"), true };
+        const struct request_origin somebody = { SLICE_LITERAL("c"), SLICE_LITERAL("u"), true };
         struct characters expanded;
         bool is_somebody;
 
@@ -233,7 +233,7 @@ bool policy_model_is_right(const struct policy_model *model) {
 }
 
 static bool is_asker(const struct policy_model *model, const struct model_line *line,
-                     const struct asker *asker) {
+                     const struct request_origin *asker) {
         if (!asker->is_verified && !model->allows_unverified)
                 return false;
         return IS(line->name, "any") ||
@@ -248,7 +248,7 @@ static bool is_of_access(const struct model_line *line, enum access access) {
 }
 
 /* Whether the rule that begins at this line gives the asker such access to anything. */
-static bool gives(const struct policy_model *model, size_t begin, const struct asker *asker,
+static bool gives(const struct policy_model *model, size_t begin, const struct request_origin *asker,
                   enum access access) {
         bool is_asked = false, is_accessed = false;
 
@@ -259,7 +259,7 @@ static bool gives(const struct policy_model *model, size_t begin, const struct a
         return is_asked && is_accessed;
 }
 
-static bool is_about(const struct model_line *line, const struct asker *asker, struct slice key) {
+static bool is_about(const struct model_line *line, const struct request_origin *asker, struct slice key) {
         CLEANUP(buf_deinit) struct buf bytes = { 0 };
         struct characters expanded, characters;
         bool is_somebody;
@@ -274,8 +274,8 @@ static bool is_about(const struct model_line *line, const struct asker *asker, s
         return is_somebody && naive_glob_matches(&expanded, &characters);
 }
 
-bool policy_model_grants(const struct policy_model *model, const struct asker *asker, enum access access,
-                         struct slice key, unsigned int number) {
+bool policy_model_grants(const struct policy_model *model, const struct request_origin *asker,
+                         enum access access, struct slice key, unsigned int number) {
         for (size_t begin = 0; begin < model->n_lines; begin = rule_end(model, begin)) {
                 if (!gives(model, begin, asker, access))
                         continue;
@@ -287,7 +287,7 @@ bool policy_model_grants(const struct policy_model *model, const struct asker *a
         return false;
 }
 
-bool policy_model_grants_any(const struct policy_model *model, const struct asker *asker,
+bool policy_model_grants_any(const struct policy_model *model, const struct request_origin *asker,
                              enum access access) {
         for (size_t begin = 0; begin < model->n_lines; begin = rule_end(model, begin))
                 if (gives(model, begin, asker, access))

@@ -28,10 +28,10 @@ bool policy_model_is_right(const struct policy_model *model);
 /* The rest is of policies that are right. */
 
 /* Whether this line of keys, 0: any, grants it. */
-bool policy_model_grants(const struct policy_model *model, const struct asker *asker, enum access access,
-                         struct slice key, unsigned int number);
+bool policy_model_grants(const struct policy_model *model, const struct request_origin *asker,
+                         enum access access, struct slice key, unsigned int number);
 
-bool policy_model_grants_any(const struct policy_model *model, const struct asker *asker,
+bool policy_model_grants_any(const struct policy_model *model, const struct request_origin *asker,
                              enum access access);
 
 /* The name of the rule that the line is of. */

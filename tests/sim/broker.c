@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker between the clients and the daemon, with the companion plugin or without. What it has given to the daemon
- * and was not acknowledged it gives again over the next connection; so does the daemon's side with what it published.
+ * The broker between the clients and the pipeline, with the companion plugin or without. What it has given to the pipeline
+ * and was not acknowledged it gives again over the next connection; so does the pipeline's side with what it published.
  */
 
 #include <inttypes.h>
@@ -25,9 +25,9 @@ int64_t broker_after(struct world *world, int64_t *last_ns) {
         return *last_ns = at_ns;
 }
 
-/* 1. To the daemon */
+/* 1. To the pipeline */
 
-static void wake(struct world *world, struct happening *happening);
+static void wake(struct world *world, struct timeline_event *happening);
 
 static void plan_wake(struct world *world) {
         struct sim_broker *broker = &world->broker;
@@ -36,9 +36,9 @@ static void plan_wake(struct world *world) {
                 return;
         broker->wakes = true;
         timeline_plan(&world->timeline,
-                      (struct happening){ .at_ns = broker_after(world, &broker->last_to_daemon_ns),
-                                          .happen = wake,
-                                          .generation = broker->link });
+                      (struct timeline_event){ .at_ns = broker_after(world, &broker->last_to_store_ns),
+                                               .happen = wake,
+                                               .generation = broker->link });
 }
 
 void broker_tell(struct world *world, const struct message *message) {
@@ -79,26 +79,27 @@ static void trace(const struct world *world, const char *direction, const struct
 }
 
 /* A planted fault: an old welcome looks like the answer to the latest hello. */
-static void seal_for_last_hello(const struct daemon *daemon, struct message *welcome) {
-        companion_box_seal(welcome->response_topic, daemon->greeting_key, (uint8_t *)welcome->payload.data);
-        welcome->correlation_data = slice_from_string(daemon->greeting.text);
+static void seal_for_last_hello(const struct pipeline *pipeline, struct message *welcome) {
+        companion_box_seal(welcome->response_topic, pipeline->greeting_key,
+                           (uint8_t *)welcome->payload.data);
+        welcome->correlation_data = slice_from_string(pipeline->greeting.text);
 }
 
 static uint64_t n_dropped(const struct world *world) {
-        const struct counters *counters = daemon_counters(world->daemon);
+        const struct counters *counters = pipeline_counters(world->pipeline);
 
         return counters->n_drops[DROP_REPEATED] + counters->n_drops[DROP_UNVERIFIED];
 }
 
 static void deliver_request(struct world *world, const struct message *message) {
         struct asked *asked = truth_find(&world->truth, message->correlation_data);
-        bool is_checked_later = world->daemon->side == BROKER_SIDE_UNKNOWN;
+        bool is_checked_later = world->pipeline->side == BROKER_UNKNOWN;
         uint64_t n_dropped_before = n_dropped(world);
 
         if (asked->delivered_ns > world->now.mono_ns)
                 asked->delivered_ns = world->now.mono_ns;
         turns_add(&world->turns, asked, is_checked_later);
-        daemon_receive(world->daemon, message, world_daemon_now(world));
+        pipeline_receive(world->pipeline, message, world_store_now(world));
         if (n_dropped(world) > n_dropped_before)
                 turns_drop_last(&world->turns, asked);
 }
@@ -122,15 +123,15 @@ static void deliver(struct world *world, size_t n) {
 
                 if (IS_PLANTED(PLANTED_OLD_WELCOME) &&
                     slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
-                        seal_for_last_hello(world->daemon, message);
+                        seal_for_last_hello(world->pipeline, message);
                 trace(world, ">", message);
                 note_disconnect(world, message);
                 if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE)))
                         deliver_request(world, message);
                 else
-                        daemon_receive(world->daemon, message, world_daemon_now(world));
+                        pipeline_receive(world->pipeline, message, world_store_now(world));
                 if (world->flushes_each)
-                        daemon_flush(world->daemon, world_daemon_now(world));
+                        pipeline_flush(world->pipeline, world_store_now(world));
         }
 }
 
@@ -156,19 +157,19 @@ static void acknowledge(struct world *world) {
                 broker->n_outgoing--;
                 memmove(&broker->outgoing[i], &broker->outgoing[i + 1],
                         (broker->n_outgoing - i) * sizeof(outgoing));
-                daemon_acknowledged(world->daemon, outgoing.id, outgoing.no_subscriber,
-                                    world_daemon_now(world));
+                pipeline_acknowledged(world->pipeline, outgoing.id, outgoing.no_subscriber,
+                                      world_store_now(world));
         }
 }
 
 /* Of what one wake-up reads. */
 static void end_batch(struct world *world) {
-        if (daemon_has_work(world->daemon))
-                daemon_flush(world->daemon, world_daemon_now(world));
-        daemon_end_wakeup(world->daemon);
+        if (pipeline_has_work(world->pipeline))
+                pipeline_flush(world->pipeline, world_store_now(world));
+        pipeline_end_wakeup(world->pipeline);
 }
 
-static void read_acknowledgements(struct world *world, struct happening *happening) {
+static void read_acknowledgements(struct world *world, struct timeline_event *happening) {
         struct sim_broker *broker = &world->broker;
 
         if (happening->generation != broker->link || !broker->is_up)
@@ -177,8 +178,8 @@ static void read_acknowledgements(struct world *world, struct happening *happeni
         end_batch(world);
 }
 
-/* The daemon reads some of what waits for it; what it read before it has acknowledged. */
-static void wake(struct world *world, struct happening *happening) {
+/* The pipeline reads some of what waits for it; what it read before it has acknowledged. */
+static void wake(struct world *world, struct timeline_event *happening) {
         struct sim_broker *broker = &world->broker;
 
         if (happening->generation != broker->link || !broker->is_up)
@@ -193,9 +194,9 @@ static void wake(struct world *world, struct happening *happening) {
         plan_wake(world);
 }
 
-/* 2. From the daemon */
+/* 2. From the pipeline */
 
-static void arrive(struct world *world, struct happening *happening) {
+static void arrive(struct world *world, struct timeline_event *happening) {
         struct sim_broker *broker = &world->broker;
         size_t at = find_outgoing(broker, (uint16_t)happening->number);
         struct outgoing *outgoing = &broker->outgoing[at];
@@ -205,23 +206,23 @@ static void arrive(struct world *world, struct happening *happening) {
         outgoing->no_subscriber = !broker_route(world, outgoing->message) && !broker->has_plugin;
         outgoing->is_acknowledged = true;
         timeline_plan(&world->timeline,
-                      (struct happening){ .at_ns = broker_after(world, &broker->last_to_daemon_ns),
-                                          .happen = read_acknowledgements,
-                                          .generation = broker->link });
+                      (struct timeline_event){ .at_ns = broker_after(world, &broker->last_to_store_ns),
+                                               .happen = read_acknowledgements,
+                                               .generation = broker->link });
 }
 
 static void plan_arrival(struct world *world, uint16_t id) {
         struct sim_broker *broker = &world->broker;
 
         timeline_plan(&world->timeline,
-                      (struct happening){ .at_ns = broker_after(world, &broker->last_to_broker_ns),
-                                          .happen = arrive,
-                                          .number = id,
-                                          .generation = broker->link });
+                      (struct timeline_event){ .at_ns = broker_after(world, &broker->last_to_broker_ns),
+                                               .happen = arrive,
+                                               .number = id,
+                                               .generation = broker->link });
 }
 
-static void check_leaving(struct world *world, const struct message *message) {
-        static struct message *held_back;
+static void check_disconnecting(struct world *world, const struct message *message) {
+        static struct message *delayed_messages;
         struct slice topic = message->topic;
 
         if (slice_starts_with(topic, SLICE_LITERAL("answers/"))) {
@@ -235,18 +236,19 @@ static void check_leaving(struct world *world, const struct message *message) {
 
         if (IS_PLANTED(PLANTED_LOST_NOTIFIED) && random_chance(&world->random, 5))
                 return;
-        if (IS_PLANTED(PLANTED_SWAPPED) && !held_back && random_chance(&world->random, 10)) {
-                held_back = message_copy(message);
+        if (IS_PLANTED(PLANTED_SWAPPED) && !delayed_messages && random_chance(&world->random, 10)) {
+                delayed_messages = message_copy(message);
                 return;
         }
         world->tally->n_notifications++;
         truth_notify(&world->truth, topic, message);
-        if (held_back) {
+        if (delayed_messages) {
                 truth_notify(&world->truth,
-                             held_back->response_topic.data ? held_back->response_topic : held_back->topic,
-                             held_back);
-                free(held_back);
-                held_back = NULL;
+                             delayed_messages->response_topic.data ? delayed_messages->response_topic
+                                                                   : delayed_messages->topic,
+                             delayed_messages);
+                free(delayed_messages);
+                delayed_messages = NULL;
         }
 }
 
@@ -257,7 +259,7 @@ int broker_publish(void *userdata, const struct message *message, uint16_t *ret_
 
         trace(world, "<", message);
         policy_observe(world);
-        check_leaving(world, message);
+        check_disconnecting(world, message);
         ASSERT(array_reserve((void **)&broker->outgoing, &broker->outgoing_capacity, broker->n_outgoing + 1,
                              sizeof(*broker->outgoing)) == 0);
         do
@@ -281,13 +283,13 @@ bool broker_has_room(void *userdata) {
 
 /* 3. Connections */
 
-void broker_connect_daemon(struct world *world) {
+void broker_connect_store(struct world *world) {
         struct sim_broker *broker = &world->broker;
-        struct message sign = { .topic = SLICE_LITERAL(COMPANION_BANNER),
-                                .payload = SLICE_LITERAL(COMPANION_VERSION),
-                                .qos = 1 };
+        struct message banner = { .topic = SLICE_LITERAL(COMPANION_BANNER),
+                                  .payload = SLICE_LITERAL(COMPANION_VERSION),
+                                  .qos = 1 };
 
-        if (broker->is_up || !world->daemon)
+        if (broker->is_up || !world->pipeline)
                 return;
 
         check_trace("connected");
@@ -301,20 +303,20 @@ void broker_connect_daemon(struct world *world) {
         }
         deliver(world, broker->n_waiting); /* what waited comes before what we subscribe to */
         if (broker->has_plugin)
-                daemon_receive(world->daemon, &sign, world_daemon_now(world));
-        daemon_up(world->daemon, broker->session_kept, world_daemon_now(world));
-        daemon_flush(world->daemon, world_daemon_now(world));
-        broker->session_kept = true;
+                pipeline_receive(world->pipeline, &banner, world_store_now(world));
+        pipeline_connected(world->pipeline, broker->session_present, world_store_now(world));
+        pipeline_flush(world->pipeline, world_store_now(world));
+        broker->session_present = true;
         plan_wake(world);
 }
 
-/* Without its process what the daemon had still to send is lost. */
-void broker_drop_daemon(struct world *world) {
+/* Without its process what the pipeline had still to send is lost. */
+void broker_drop_store(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
         check_trace("cut off");
         if (broker->is_up)
-                daemon_down(world->daemon);
+                pipeline_disconnected(world->pipeline);
         broker->is_up = false;
         broker->wakes = false;
 }
@@ -335,14 +337,14 @@ void broker_draw_key(struct world *world) {
 void broker_restart(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
-        broker_drop_daemon(world);
+        broker_drop_store(world);
         for (size_t i = 0; i < world->n_clients; i++) { /* and nobody is told */
                 world->clients[i].connection = 0;
-                world->clients[i].is_held = false;
+                world->clients[i].is_tracked = false;
         }
         if (random_chance(&world->random, 50)) {
                 drop_waiting(broker, broker->n_waiting);
-                broker->session_kept = false;
+                broker->session_present = false;
         }
         broker->n_unsure = 0;
         broker->run = 0;

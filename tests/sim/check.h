@@ -19,7 +19,7 @@ extern bool check_is_traced;
 __attribute__((format(printf, 1, 2))) void check_trace(const char *format, ...);
 
 /*
- * Faults planted in the world around the daemon, to see that they are found: never in the daemon itself. Only a program
+ * Faults planted in the world around the pipeline, to see that they are found: never in the pipeline itself. Only a program
  * that is built for them has any.
  */
 enum planted {
@@ -31,8 +31,8 @@ enum planted {
         PLANTED_LOST_CLOCK_ALONE, /* it forgets the clock of a batch without rows */
         PLANTED_LOST_TOKEN,       /* it forgets fencing tokens */
         PLANTED_LOST_ANSWERS,     /* it forgets which requests were answered */
-        PLANTED_LATE_CLOCK,       /* the daemon's clock is late */
-        PLANTED_EARLY_CLOCK,      /* the daemon's clock is ahead */
+        PLANTED_LATE_CLOCK,       /* the pipeline's clock is late */
+        PLANTED_EARLY_CLOCK,      /* the pipeline's clock is ahead */
         PLANTED_OTHER_REQUEST,    /* the network makes two requests of one */
         PLANTED_SWAPPED,          /* notifications overtake each other */
         PLANTED_LOST_NOTIFIED,    /* one of them is lost */
@@ -40,7 +40,7 @@ enum planted {
         PLANTED_LOST_REQUESTS,    /* what one client asks does not arrive */
         PLANTED_REPEATED,         /* the plugin hands over once more what is sent once more */
         PLANTED_OLD_WELCOME,      /* its answer to an earlier hello passes for one to the latest */
-        PLANTED_OLD_POLICY,       /* a policy that has changed does not reach the daemon */
+        PLANTED_OLD_POLICY,       /* a policy that has changed does not reach the pipeline */
         PLANTED_LONG_LIFE,        /* the disk adds an hour to each key's time */
         PLANTED_LOST_PAGE,        /* a client misses what a page of a scan lists */
         PLANTED_OLD_TOKEN,        /* it asks for that page again, not for the next one */

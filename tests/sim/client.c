@@ -20,7 +20,7 @@
 /* Of a scan: all the keys that are asked for, and none of those beside them. */
 #define PATTERN "[kl]*"
 
-/* How far a client's clock is ahead at most. With the wall clock of the daemon behind, that stays below a minute. */
+/* How far a client's clock is ahead at most. With the wall clock of the pipeline behind, that stays below a minute. */
 #define AHEAD_MAX_MS 20000
 
 /* 1. What is asked */
@@ -169,14 +169,14 @@ static void send(struct world *world, struct asked *asked) {
 }
 
 /* On its way to the broker; lost if the connection ends before it is there. */
-static void arrive(struct world *world, struct happening *happening) {
+static void arrive(struct world *world, struct timeline_event *happening) {
         struct asked *asked = world->truth.asked[happening->number];
 
         if (happening->generation == world->clients[asked->client].connection)
                 send(world, asked);
 }
 
-static void try(struct world *world, struct happening *happening) {
+static void try(struct world *world, struct timeline_event *happening) {
         struct asked *asked = world->truth.asked[happening->number];
         struct sim_client *client = &world->clients[asked->client];
 
@@ -188,10 +188,10 @@ static void try(struct world *world, struct happening *happening) {
                 if (at_ns < client->last_to_broker_ns)
                         at_ns = client->last_to_broker_ns;
                 client->last_to_broker_ns = at_ns;
-                timeline_plan(&world->timeline, (struct happening){ .at_ns = at_ns,
-                                                                    .happen = arrive,
-                                                                    .number = asked->id,
-                                                                    .generation = client->connection });
+                timeline_plan(&world->timeline, (struct timeline_event){ .at_ns = at_ns,
+                                                                         .happen = arrive,
+                                                                         .number = asked->id,
+                                                                         .generation = client->connection });
         }
         world_plan(world, world_soon(world, 1500) + 200 * NS_PER_MS, try, asked->id);
 }
@@ -203,7 +203,7 @@ static void ask(struct world *world, struct asked *asked) {
 
 /* 3. Living */
 
-static void act(struct world *world, struct happening *happening) {
+static void act(struct world *world, struct timeline_event *happening) {
         size_t client = happening->number;
 
         if (world->is_healed || world->truth.n_asked >= world->n_asked_max)
@@ -228,9 +228,9 @@ void client_return(struct world *world, size_t client) {
                 world->clients[client].connection = broker_connection(world);
 }
 
-void client_leave(struct world *world, size_t client) {
+void client_disconnect(struct world *world, size_t client) {
         if (world->clients[client].connection != 0)
-                broker_left(world, client);
+                broker_client_disconnected(world, client);
 }
 
 /* Asks for the next page of a scan. */
@@ -258,7 +258,7 @@ static void turn_page(struct world *world, struct asked *asked, struct slice pay
         ask(world, next);
 }
 
-void client_receive(struct world *world, struct happening *happening) {
+void client_receive(struct world *world, struct timeline_event *happening) {
         struct sim_client *client = &world->clients[happening->number];
         struct asked *asked = truth_find(&world->truth, happening->message->correlation_data);
         bool is_done = slice_equal(happening->message->payload, SLICE_LITERAL("+OK\r\n"));
@@ -271,9 +271,9 @@ void client_receive(struct world *world, struct happening *happening) {
         if (is_done && asked->verb == VERB_SET)
                 client->token = asked->version;
         if (asked->verb == VERB_KEYNOTIFY)
-                client->told[asked->key] = is_done && !asked->stop && asked->sent_ns > client->denied_ns
-                                                   ? asked->connection
-                                                   : 0;
+                client->notified[asked->key] = is_done && !asked->stop && asked->sent_ns > client->denied_ns
+                                                       ? asked->connection
+                                                       : 0;
         if (asked->verb == VERB_SCAN && happening->message->payload.data[0] == '*')
                 turn_page(world, asked, happening->message->payload);
 }

@@ -30,25 +30,25 @@ static struct disk_entry *find(const struct disk *disk, struct slice key) {
 }
 
 /* Whether what is kept is what the row says that was there. */
-static bool is_expected(const struct disk_entry *kept, const struct row *row) {
+static bool is_expected(const struct disk_entry *stored, const struct row *row) {
         const struct entry *before = row->entry.before;
 
         if (!before || !before->is_persistent)
-                return !kept;
-        return kept && kept->deadline_ns == row->entry.before_deadline_ns &&
-               kept->entry->version_wall_ms == before->version_wall_ms &&
-               kept->entry->version_counter == before->version_counter &&
-               slice_equal(entry_value(kept->entry), entry_value(before));
+                return !stored;
+        return stored && stored->deadline_ns == row->entry.before_deadline_ns &&
+               stored->entry->version_wall_ms == before->version_wall_ms &&
+               stored->entry->version_counter == before->version_counter &&
+               slice_equal(entry_value(stored->entry), entry_value(before));
 }
 
-static void keep_entry(struct disk *disk, const struct row *row) {
+static void store_entry(struct disk *disk, const struct row *row) {
         struct entry *before = row->entry.before, *after = row->entry.after;
-        struct disk_entry *kept = find(disk, entry_key(after ? after : before));
+        struct disk_entry *stored = find(disk, entry_key(after ? after : before));
 
-        ASSERT(is_expected(kept, row));
-        if (kept) {
-                entry_unref(kept->entry);
-                *kept = disk->entries[--disk->n_entries];
+        ASSERT(is_expected(stored, row));
+        if (stored) {
+                entry_unref(stored->entry);
+                *stored = disk->entries[--disk->n_entries];
         }
         if (!after || !after->is_persistent)
                 return;
@@ -68,25 +68,25 @@ static struct disk_registration *find_registration(const struct disk *disk,
         return NULL;
 }
 
-static void drop_registration(struct disk *disk, struct disk_registration *kept) {
-        registration_unref(kept->registration);
-        *kept = disk->registrations[--disk->n_registrations];
+static void drop_registration(struct disk *disk, struct disk_registration *stored) {
+        registration_unref(stored->registration);
+        *stored = disk->registrations[--disk->n_registrations];
 }
 
-static void keep_registration(struct disk *disk, const struct row *row) {
+static void store_registration(struct disk *disk, const struct row *row) {
         struct registration *registration = row->registration.registration;
-        struct disk_registration *kept = find_registration(disk, registration);
+        struct disk_registration *stored = find_registration(disk, registration);
 
-        if (kept && kept->is_over) { /* whatever happened to it since, it is not there */
-                drop_registration(disk, kept);
-                kept = NULL;
+        if (stored && stored->is_over) { /* whatever happened to it since, it is not there */
+                drop_registration(disk, stored);
+                stored = NULL;
                 if (!row->registration.is_added)
                         return;
         }
 
-        ASSERT(!kept == row->registration.is_added);
-        if (kept) {
-                drop_registration(disk, kept);
+        ASSERT(!stored == row->registration.is_added);
+        if (stored) {
+                drop_registration(disk, stored);
                 return;
         }
         ASSERT(array_reserve((void **)&disk->registrations, &disk->registrations_capacity,
@@ -95,7 +95,7 @@ static void keep_registration(struct disk *disk, const struct row *row) {
                 (struct disk_registration){ .registration = registration_ref(registration) };
 }
 
-static void keep_answer(struct disk *disk, const struct row *row) {
+static void store_answer(struct disk *disk, const struct row *row) {
         while (disk->n_slots <= row->answer.slot) {
                 ASSERT(array_reserve((void **)&disk->answers, &disk->slots_capacity, disk->n_slots + 1,
                                      sizeof(*disk->answers)) == 0);
@@ -112,19 +112,19 @@ static void keep_answer(struct disk *disk, const struct row *row) {
 void disk_commit(struct disk *disk, const struct storage_batch *batch) {
         ASSERT(version_compare(disk->header.clock, batch->clock) <= 0);
         disk->header.clock = batch->clock;
-        disk->header.n_departures = batch->n_departures;
+        disk->header.n_disconnects = batch->n_disconnects;
         disk->header.positions = batch->positions;
 
         for (size_t i = 0; i < batch->n_rows; i++) {
                 switch (batch->rows[i].type) {
                 case ROW_ENTRY:
-                        keep_entry(disk, &batch->rows[i]);
+                        store_entry(disk, &batch->rows[i]);
                         break;
                 case ROW_REGISTRATION:
-                        keep_registration(disk, &batch->rows[i]);
+                        store_registration(disk, &batch->rows[i]);
                         break;
                 case ROW_ANSWER:
-                        keep_answer(disk, &batch->rows[i]);
+                        store_answer(disk, &batch->rows[i]);
                         break;
                 }
         }
@@ -133,13 +133,13 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
 void disk_refuse(struct disk *disk, const struct storage_batch *batch) {
         for (size_t i = 0; i < batch->n_rows; i++) {
                 const struct row *row = &batch->rows[i];
-                struct disk_registration *kept;
+                struct disk_registration *stored;
 
                 if (row->type != ROW_REGISTRATION || !row->registration.is_final)
                         continue;
-                kept = find_registration(disk, row->registration.registration);
-                if (kept)
-                        kept->is_over = true;
+                stored = find_registration(disk, row->registration.registration);
+                if (stored)
+                        stored->is_over = true;
         }
 }
 
@@ -153,12 +153,12 @@ static int load_registration(const struct storage_sink *sink, const struct regis
                                   registration->connection);
 }
 
-static int load_entry(const struct storage_sink *sink, const struct disk_entry *kept) {
+static int load_entry(const struct storage_sink *sink, const struct disk_entry *stored) {
         struct hlc fence;
-        bool has_fence = entry_fence(kept->entry, &fence);
+        bool has_fence = entry_fence(stored->entry, &fence);
 
-        return sink->entry(sink->userdata, entry_key(kept->entry), entry_value(kept->entry),
-                           entry_version(kept->entry), kept->deadline_ns, has_fence ? &fence : NULL);
+        return sink->entry(sink->userdata, entry_key(stored->entry), entry_value(stored->entry),
+                           entry_version(stored->entry), stored->deadline_ns, has_fence ? &fence : NULL);
 }
 
 static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
@@ -173,11 +173,11 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
                 r = load_registration(sink, disk->registrations[i].registration);
         }
         for (size_t i = 0; i < disk->n_slots && r == 0; i++) {
-                const struct disk_answer *kept = &disk->answers[i];
+                const struct disk_answer *stored = &disk->answers[i];
 
-                if (kept->is_used && kept->deadline_ns > now.mono_ns)
-                        r = sink->answer(sink->userdata, (uint32_t)i, &kept->digest, kept->answer,
-                                         kept->deadline_ns);
+                if (stored->is_used && stored->deadline_ns > now.mono_ns)
+                        r = sink->answer(sink->userdata, (uint32_t)i, &stored->digest, stored->answer,
+                                         stored->deadline_ns);
         }
         return r;
 }
@@ -203,57 +203,58 @@ static bool is_same_fence(const struct entry *a, const struct entry *b) {
 
 static void compare_entries(const struct disk *disk, const struct engine *engine) {
         for (size_t i = 0; i < disk->n_entries; i++) {
-                const struct disk_entry *kept = &disk->entries[i];
-                struct entry *entry = engine_find_entry(engine, entry_key(kept->entry));
+                const struct disk_entry *stored = &disk->entries[i];
+                struct entry *entry = engine_find_entry(engine, entry_key(stored->entry));
 
                 ASSERT(entry && entry->is_persistent);
-                ASSERT(slice_equal(entry_value(kept->entry), entry_value(entry)));
-                ASSERT(kept->entry->version_wall_ms == entry->version_wall_ms &&
-                       kept->entry->version_counter == entry->version_counter);
-                ASSERT(kept->deadline_ns == engine_deadline(engine, entry));
-                ASSERT(is_same_fence(kept->entry, entry));
+                ASSERT(slice_equal(entry_value(stored->entry), entry_value(entry)));
+                ASSERT(stored->entry->version_wall_ms == entry->version_wall_ms &&
+                       stored->entry->version_counter == entry->version_counter);
+                ASSERT(stored->deadline_ns == engine_deadline(engine, entry));
+                ASSERT(is_same_fence(stored->entry, entry));
         }
 }
 
 static void compare_registrations(const struct disk *disk, const struct watch *watch) {
         struct watch_cursor cursor = { 0 };
         struct registration *registration;
-        size_t n_kept = 0, n_over = 0;
+        size_t n_stored = 0, n_over = 0;
 
         while ((registration = watch_each(watch, &cursor))) {
-                struct disk_registration *kept = find_registration(disk, registration);
+                struct disk_registration *stored = find_registration(disk, registration);
 
-                ASSERT(kept && !kept->is_over && kept->registration->connection == registration->connection);
-                ASSERT(slice_equal(kept->registration->user, registration->user));
-                n_kept++;
+                ASSERT(stored && !stored->is_over &&
+                       stored->registration->connection == registration->connection);
+                ASSERT(slice_equal(stored->registration->user, registration->user));
+                n_stored++;
         }
         for (size_t i = 0; i < disk->n_registrations; i++)
                 n_over += disk->registrations[i].is_over;
-        ASSERT(n_kept + n_over == disk->n_registrations);
+        ASSERT(n_stored + n_over == disk->n_registrations);
 }
 
 static void compare_answers(const struct disk *disk, const struct dedup *dedup, int64_t now_ns) {
-        size_t n_kept = 0, n_remembered = 0;
+        size_t n_stored = 0, n_remembered = 0;
 
         for (size_t i = 0; i < disk->n_slots; i++) {
-                const struct disk_answer *kept = &disk->answers[i];
+                const struct disk_answer *stored = &disk->answers[i];
                 const struct dedup_record *record;
 
-                if (!kept->is_used || kept->deadline_ns <= now_ns)
+                if (!stored->is_used || stored->deadline_ns <= now_ns)
                         continue;
-                n_kept++;
-                record = dedup_find(dedup, &kept->digest);
+                n_stored++;
+                record = dedup_find(dedup, &stored->digest);
                 ASSERT(record && !dedup_is_over(dedup, record, now_ns));
                 ASSERT(record->slot == i);
-                ASSERT(record->answer.outcome == kept->answer.outcome &&
-                       record->answer.has_version == kept->answer.has_version &&
-                       record->answer.version_wall_ms == kept->answer.version_wall_ms &&
-                       record->answer.version_counter == kept->answer.version_counter);
+                ASSERT(record->answer.outcome == stored->answer.outcome &&
+                       record->answer.has_version == stored->answer.has_version &&
+                       record->answer.version_wall_ms == stored->answer.version_wall_ms &&
+                       record->answer.version_counter == stored->answer.version_counter);
         }
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 for (const struct dedup_record *record = dedup->shards[i]; record; record = record->hh.next)
                         n_remembered += !dedup_is_over(dedup, record, now_ns);
-        ASSERT(n_kept == n_remembered);
+        ASSERT(n_stored == n_remembered);
 }
 
 void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent,

@@ -27,7 +27,7 @@ struct disk_answer {
 };
 
 struct disk {
-        struct storage storage; /* first: to be handed to daemon_new() and the like */
+        struct storage storage; /* first: to be handed to pipeline_new() and the like */
         struct storage_header header;
         struct disk_entry *entries;
         size_t n_entries, entries_capacity;

@@ -61,8 +61,8 @@ static struct policy *compile(const struct truth_policy *granted) {
 
 void policy_hand_over(struct world *world) {
         if (world->truth.n_policies > 1 && !IS_PLANTED(PLANTED_OLD_POLICY)) /* it begins without any */
-                daemon_set_policy(world->daemon, compile(last_policy(&world->truth)),
-                                  world_daemon_now(world));
+                pipeline_set_policy(world->pipeline, compile(last_policy(&world->truth)),
+                                    world_store_now(world));
         policy_observe(world);
 }
 
@@ -76,7 +76,7 @@ void policy_change(struct world *world) {
                 granted[i] = world->is_healed ? ACCESS_READWRITE : choices[random_below(&world->random, 6)];
         check_trace("policy %d %d %d %d %d", granted[0], granted[1], granted[2], granted[3], granted[4]);
         truth_add_policy(&world->truth, granted);
-        if (world->daemon)
+        if (world->pipeline)
                 policy_hand_over(world);
 }
 
@@ -84,7 +84,7 @@ void policy_observe(struct world *world) {
         struct truth *truth = &world->truth;
         struct truth_policy *last = last_policy(truth);
 
-        if (!world->daemon || world->daemon->is_policy_due || last->from_ns != INT64_MAX)
+        if (!world->pipeline || world->pipeline->is_policy_pending || last->from_ns != INT64_MAX)
                 return;
 
         for (size_t i = 0; i + 1 < truth->n_policies; i++)
@@ -93,7 +93,7 @@ void policy_observe(struct world *world) {
         last->from_ns = world->now.mono_ns;
         for (size_t i = 0; i < world->n_clients; i++)
                 if (!(last->granted[i] & ACCESS_READ)) {
-                        memset(world->clients[i].told, 0, sizeof(world->clients[i].told));
+                        memset(world->clients[i].notified, 0, sizeof(world->clients[i].notified));
                         world->clients[i].denied_ns = world->now.mono_ns;
                 }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who gets what the daemon publishes, and what the broker says of its clients: with the plugin, or without. */
+/* Who gets what the pipeline publishes, and what the broker says of its clients: with the plugin, or without. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static struct sim_client *find_connection(struct world *world, struct slice text
 
 static void append_connections(const struct world *world, struct buf *text) {
         for (size_t i = 0; i < world->n_clients; i++) {
-                if (world->clients[i].connection == 0 || !world->clients[i].is_held)
+                if (world->clients[i].connection == 0 || !world->clients[i].is_tracked)
                         continue;
                 buf_append_uint(text, world->clients[i].connection);
                 buf_append_string(text, "\n");
@@ -82,7 +82,7 @@ static void kick(struct world *world, const struct sim_client *client) {
         size_t i = (size_t)(client - world->clients);
 
         check_trace("%s is disconnected", truth_client(i));
-        client_leave(world, i);
+        client_disconnect(world, i);
         client_return(world, i);
 }
 
@@ -100,14 +100,14 @@ static void control(struct world *world, const struct message *message) {
         client = find_connection(world, message->payload);
         if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_TRACK))) {
                 if (client)
-                        client->is_held = true;
+                        client->is_tracked = true;
                 else
                         tell(world, COMPANION_DISCONNECTED, number, NOTHING);
         } else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_KICK))) {
                 if (client)
                         kick(world, client);
         } else if (client) {
-                client->is_held = false;
+                client->is_tracked = false;
         }
 }
 
@@ -137,9 +137,9 @@ static bool answer(struct world *world, const struct message *message) {
         slice_split(message->topic, '/', &name);
         for (size_t i = 0; i < world->n_clients; i++) {
                 struct sim_client *client = &world->clients[i];
-                struct happening happening = { .happen = client_receive,
-                                               .number = i,
-                                               .generation = client->connection };
+                struct timeline_event happening = { .happen = client_receive,
+                                                    .number = i,
+                                                    .generation = client->connection };
 
                 if (client->connection == 0 || !slice_equal(name, slice_from_string(truth_client(i))))
                         continue;
@@ -168,16 +168,16 @@ uint64_t broker_connection(struct world *world) {
         return ++world->broker.n_connections;
 }
 
-void broker_left(struct world *world, size_t client) {
-        struct sim_client *left = &world->clients[client];
+void broker_client_disconnected(struct world *world, size_t client) {
+        struct sim_client *disconnected = &world->clients[client];
         char text[24];
 
-        if (world->broker.has_plugin && left->is_held)
-                tell(world, COMPANION_DISCONNECTED, number_text(left->connection, text), NOTHING);
+        if (world->broker.has_plugin && disconnected->is_tracked)
+                tell(world, COMPANION_DISCONNECTED, number_text(disconnected->connection, text), NOTHING);
         if (!world->broker.has_plugin && world->config.presence_topic) {
                 snprintf(text, sizeof(text), "gone/%s", truth_client(client));
                 tell(world, text, "", NOTHING);
         }
-        left->connection = 0;
-        left->is_held = false;
+        disconnected->connection = 0;
+        disconnected->is_tracked = false;
 }

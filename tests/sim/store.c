@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The daemon as a process: started from its disk, killed at any time; and the disk, which is slow and fails. */
+/* The pipeline as a process: started from its disk, killed at any time; and the disk, which is slow and fails. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #include "sim/world.h"
 
 void store_compare_now(const struct world *world) {
-        const struct engine *engine = world->daemon->engine;
+        const struct engine *engine = world->pipeline->engine;
 
         disk_compare(&world->disk, engine, engine_stats(engine).n_keys - world->n_beside,
-                     world_daemon_now(world));
+                     world_store_now(world));
 }
 
 /* 1. Commits */
@@ -73,28 +73,28 @@ static void trace_row(const struct row *row) {
 
 /* The disk does what it says afterwards. */
 static void apply(struct world *world, const struct storage_batch *batch, int result) {
-        bool is_kept = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
+        bool is_stored = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
 
-        if (is_kept && IS_PLANTED(PLANTED_LOST_WRITE) && random_chance(&world->random, 5))
+        if (is_stored && IS_PLANTED(PLANTED_LOST_WRITE) && random_chance(&world->random, 5))
                 take_less(world, batch);
-        else if (is_kept)
+        else if (is_stored)
                 take(world, batch);
         else if (IS_PLANTED(PLANTED_LOST_REFUSED))
                 disk_commit(&world->disk, batch);
         else
                 disk_refuse(&world->disk, batch);
-        check_trace("%zu rows %s", batch->n_rows, is_kept ? "stored" : "refused");
+        check_trace("%zu rows %s", batch->n_rows, is_stored ? "stored" : "refused");
         for (size_t i = 0; i < batch->n_rows && check_is_traced; i++)
                 trace_row(&batch->rows[i]);
         world->tally->n_commits++;
-        world->tally->n_refused += !is_kept;
-        if (!is_kept)
+        world->tally->n_refused += !is_stored;
+        if (!is_stored)
                 truth_refuse(&world->truth, batch);
-        world->is_compare_due |= !is_kept;
+        world->is_compare_pending |= !is_stored;
         world->is_disk_stuck |= result == -ESTALE;
 }
 
-static void end_commit(struct world *world, struct happening *happening) {
+static void end_commit(struct world *world, struct timeline_event *happening) {
         const struct storage_batch *batch = world->batch;
         int result;
 
@@ -104,7 +104,7 @@ static void end_commit(struct world *world, struct happening *happening) {
         result = choose_result(world);
         world->batch = NULL;
         apply(world, batch, result);
-        daemon_committed(world->daemon, result, world_daemon_now(world));
+        pipeline_committed(world->pipeline, result, world_store_now(world));
 }
 
 static int commit(void *userdata, const struct storage_batch *batch) {
@@ -119,9 +119,9 @@ static int commit(void *userdata, const struct storage_batch *batch) {
         world->committed_from = world->now;
         if (world->faults.is_disk_slow && !world->is_healed) {
                 world->batch = batch;
-                timeline_plan(&world->timeline, (struct happening){ .at_ns = world_soon(world, 40),
-                                                                    .happen = end_commit,
-                                                                    .generation = world->life });
+                timeline_plan(&world->timeline, (struct timeline_event){ .at_ns = world_soon(world, 40),
+                                                                         .happen = end_commit,
+                                                                         .generation = world->life });
                 return 1;
         }
 
@@ -132,16 +132,16 @@ static int commit(void *userdata, const struct storage_batch *batch) {
 
 /* 2. Life */
 
-static void serving(void *userdata, enum broker_side side) {
+static void serving(void *userdata, enum broker_kind broker_kind) {
         struct world *world = userdata;
 
-        ASSERT(side == BROKER_SIDE_PLAIN || world->broker.has_plugin);
+        ASSERT(broker_kind == BROKER_PLAIN || world->broker.has_plugin);
 }
 
-static void lost(void *userdata) {
+static void desynchronized(void *userdata) {
         struct world *world = userdata;
 
-        world->is_lost = true;
+        world->is_desynchronized = true;
 }
 
 /* What the next start will miss. */
@@ -154,14 +154,14 @@ static void forget(struct disk *disk) {
                 if (disk->entries[i].deadline_ns != STORE_NEVER)
                         disk->entries[i].deadline_ns += 3600 * 1000 * NS_PER_MS;
         for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LOST_TOKEN); i++) {
-                struct disk_entry *kept = &disk->entries[i];
+                struct disk_entry *stored = &disk->entries[i];
                 struct entry *bare;
 
-                ASSERT(entry_new(&bare, entry_key(kept->entry), entry_value(kept->entry),
-                                 entry_version(kept->entry), NULL) == 0);
+                ASSERT(entry_new(&bare, entry_key(stored->entry), entry_value(stored->entry),
+                                 entry_version(stored->entry), NULL) == 0);
                 bare->is_persistent = true;
-                entry_unref(kept->entry);
-                kept->entry = bare;
+                entry_unref(stored->entry);
+                stored->entry = bare;
         }
 }
 
@@ -171,8 +171,9 @@ static void put_beside(struct world *world) {
 
         for (size_t i = 0; i < world->n_beside; i++) {
                 snprintf(key, sizeof(key), "beside-%zu", i);
-                ASSERT(engine_restore_entry(world->daemon->engine, slice_from_string(key), SLICE_LITERAL(""),
-                                            (struct version){ 1, 0 }, STORE_NEVER, NULL) == 0);
+                ASSERT(engine_restore_entry(world->pipeline->engine, slice_from_string(key),
+                                            SLICE_LITERAL(""), (struct version){ 1, 0 }, STORE_NEVER,
+                                            NULL) == 0);
         }
 }
 
@@ -182,7 +183,7 @@ static int64_t clock_ns(void *userdata) {
 
         if (world->faults.is_work_slow && random_chance(&world->random, 30))
                 world->work_ns += NS_PER_MS;
-        return world_daemon_now(world).mono_ns + world->work_ns;
+        return world_store_now(world).mono_ns + world->work_ns;
 }
 
 static uint64_t observe_request(void *userdata, struct invocation *invocation, bool is_answerable,
@@ -219,7 +220,7 @@ static int64_t no_deadline(void *userdata) {
         return INT64_MAX;
 }
 
-/* The daemon tells what it executes, and does all as without hooks. */
+/* The pipeline tells what it executes, and does all as without hooks. */
 static void observe_turns(struct world *world) {
         turns_restart(&world->turns);
         world->hooks = (struct hooks){ .request = observe_request,
@@ -228,35 +229,35 @@ static void observe_turns(struct world *world) {
                                        .tick = ignore_tick,
                                        .next_deadline = no_deadline,
                                        .userdata = world };
-        daemon_set_hooks(world->daemon, &world->hooks);
+        pipeline_set_hooks(world->pipeline, &world->hooks);
 }
 
 void store_start(struct world *world) {
-        struct outlet outlet = { .publish = broker_publish,
-                                 .has_room = broker_has_room,
-                                 .commit = commit,
-                                 .userdata = world,
-                                 .clock_ns = clock_ns };
-        struct daemon_callbacks callbacks = { serving, lost, world };
+        struct transport transport = { .publish = broker_publish,
+                                       .has_room = broker_has_room,
+                                       .commit = commit,
+                                       .userdata = world,
+                                       .clock_ns = clock_ns };
+        struct pipeline_callbacks callbacks = { serving, desynchronized, world };
 
         check_trace("started");
         forget(&world->disk);
         world->life++;
-        world->is_lost = false;
+        world->is_desynchronized = false;
         world->is_disk_stuck = false;
         world->config.run = random_next(&world->random);
         truth_restart(&world->truth, &world->disk);
-        ASSERT(daemon_new(&world->daemon, &world->config, &outlet, &callbacks, &world->disk.storage,
-                          world_daemon_now(world)) == 0);
+        ASSERT(pipeline_new(&world->pipeline, &world->config, &transport, &callbacks, &world->disk.storage,
+                            world_store_now(world)) == 0);
         observe_turns(world);
         put_beside(world);
         policy_hand_over(world);
         store_compare_now(world);
-        broker_connect_daemon(world);
+        broker_connect_store(world);
 }
 
 void store_check_counters(const struct world *world) {
-        const struct counters *counters = daemon_counters(world->daemon);
+        const struct counters *counters = pipeline_counters(world->pipeline);
 
         for (enum verb verb = 0; verb <= N_VERBS; verb++)
                 for (enum outcome i = 0; i < N_OUTCOMES; i++)
@@ -272,15 +273,15 @@ void store_kill(struct world *world) {
         world->batch = NULL;
         world->life++;
         store_check_counters(world);
-        broker_drop_daemon(world);
+        broker_drop_store(world);
         broker_forget_outgoing(&world->broker);
-        world->daemon = daemon_free(world->daemon);
+        world->pipeline = pipeline_free(world->pipeline);
 }
 
 void store_compare(struct world *world) {
-        if (!world->is_compare_due || !world->daemon || world->batch || world->is_lost ||
-            world->daemon->batch.effects.n_rows > 0)
+        if (!world->is_compare_pending || !world->pipeline || world->batch || world->is_desynchronized ||
+            world->pipeline->batch.effects.n_rows > 0)
                 return;
-        world->is_compare_due = false;
+        world->is_compare_pending = false;
         store_compare_now(world);
 }

@@ -13,7 +13,7 @@ void timeline_deinit(struct timeline *timeline) {
         free(timeline->happenings);
 }
 
-void timeline_plan(struct timeline *timeline, struct happening happening) {
+void timeline_plan(struct timeline *timeline, struct timeline_event happening) {
         size_t at = timeline->n;
 
         ASSERT(array_reserve((void **)&timeline->happenings, &timeline->capacity, timeline->n + 1,
@@ -28,7 +28,7 @@ int64_t timeline_next(const struct timeline *timeline) {
         return timeline->n > 0 ? timeline->happenings[timeline->n - 1].at_ns : INT64_MAX;
 }
 
-struct happening timeline_take(struct timeline *timeline) {
+struct timeline_event timeline_take(struct timeline *timeline) {
         ASSERT(timeline->n > 0);
         return timeline->happenings[--timeline->n];
 }

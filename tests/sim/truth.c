@@ -47,7 +47,7 @@ void truth_deinit(struct truth *truth) {
                 free(truth->asked[i]);
         free(truth->asked);
         free(truth->changes);
-        free(truth->dues);
+        free(truth->pending_notifications);
         free(truth->policies);
         *truth = (struct truth){ 0 };
 }
@@ -60,7 +60,7 @@ struct asked *truth_ask(struct truth *truth, int64_t now_ns) {
         asked->id = truth->n_asked;
         asked->sent_ns = now_ns;
         asked->n_changes_before = truth->n_changes;
-        asked->version_before = truth->last_left;
+        asked->version_before = truth->last_disconnected;
         asked->delivered_ns = INT64_MAX;
         asked->deleted = NONE;
         truth->asked[truth->n_asked++] = asked;
@@ -82,9 +82,12 @@ static void expect_notifications(struct truth *truth, size_t change) {
         for (size_t i = 0; i < N_CLIENTS; i++) {
                 if (!truth->is_registered[i][key])
                         continue;
-                ASSERT(array_reserve((void **)&truth->dues, &truth->dues_capacity, truth->n_dues + 1,
-                                     sizeof(*truth->dues)) == 0);
-                truth->dues[truth->n_dues++] = (struct due){ .client = i, .key = key, .change = change };
+                ASSERT(array_reserve((void **)&truth->pending_notifications,
+                                     &truth->pending_notifications_capacity,
+                                     truth->n_pending_notifications + 1,
+                                     sizeof(*truth->pending_notifications)) == 0);
+                truth->pending_notifications[truth->n_pending_notifications++] =
+                        (struct pending_notification){ .client = i, .key = key, .change = change };
         }
 }
 
@@ -185,26 +188,27 @@ void truth_refuse(struct truth *truth, const struct storage_batch *batch) {
 }
 
 void truth_restart(struct truth *truth, const struct disk *disk) {
-        for (size_t i = 0; i < truth->n_dues; i++)
-                truth->dues[i].is_over = true;
+        for (size_t i = 0; i < truth->n_pending_notifications; i++)
+                truth->pending_notifications[i].is_over = true;
 
         memset(truth->is_registered, 0, sizeof(truth->is_registered));
         for (size_t i = 0; i < disk->n_registrations; i++)
                 set_registered(truth, disk->registrations[i].registration, true);
 }
 
-/* 2. What leaves the daemon: see truth_answer.c for answers */
+/* 2. What leaves the pipeline: see truth_answer.c for answers */
 
 /* Whom a notification is for, and of what. */
-struct told {
+struct notified_change {
         size_t client, key;
         struct hlc hlc;
         bool is_set;
 };
 
-static struct told told_of(struct slice topic, const struct message *notification) {
+static struct notified_change told_of(struct slice topic, const struct message *notification) {
         CLEANUP(buf_deinit) struct buf client_name = { 0 }, key_name = { 0 };
-        struct told told = { .is_set = slice_starts_with(notification->payload, SLICE_LITERAL("*4")) };
+        struct notified_change told = { .is_set = slice_starts_with(notification->payload,
+                                                                    SLICE_LITERAL("*4")) };
         struct slice client, key, rest;
 
         for (int level = 0; level < 4; level++) /* clients/statestore/v1/... */
@@ -220,25 +224,25 @@ static struct told told_of(struct slice topic, const struct message *notificatio
         return told;
 }
 
-static bool is_of(const struct told *told, const struct truth_change *change) {
+static bool is_of(const struct notified_change *told, const struct truth_change *change) {
         return told->hlc.wall_ms == change->version.wall_ms &&
                told->hlc.counter == change->version.counter && told->is_set == change->is_set;
 }
 
 void truth_notify(struct truth *truth, struct slice topic, const struct message *notification) {
-        struct told told = told_of(topic, notification);
+        struct notified_change told = told_of(topic, notification);
 
-        for (size_t i = 0; i < truth->n_dues; i++) {
-                struct due *due = &truth->dues[i];
+        for (size_t i = 0; i < truth->n_pending_notifications; i++) {
+                struct pending_notification *pending = &truth->pending_notifications[i];
 
-                if (due->is_over || due->client != told.client || due->key != told.key)
+                if (pending->is_over || pending->client != told.client || pending->key != told.key)
                         continue;
-                due->is_over = true;
-                CHECK(is_of(&told, &truth->changes[due->change]),
+                pending->is_over = true;
+                CHECK(is_of(&told, &truth->changes[pending->change]),
                       "notifications of a key are in the order of its changes");
                 CHECK(truth_was_granted(truth, told.client, VERB_GET, true,
-                                        truth->changes[due->change].at_ns,
-                                        truth->changes[due->change].at_ns),
+                                        truth->changes[pending->change].at_ns,
+                                        truth->changes[pending->change].at_ns),
                       "nobody is told of what it may not read");
                 return;
         }
@@ -246,16 +250,16 @@ void truth_notify(struct truth *truth, struct slice topic, const struct message 
 }
 
 void truth_receive(struct truth *truth, struct slice topic, const struct message *notification) {
-        struct told told = told_of(topic, notification);
+        struct notified_change told = told_of(topic, notification);
 
-        for (size_t i = 0; i < truth->n_dues; i++) {
-                struct due *due = &truth->dues[i];
+        for (size_t i = 0; i < truth->n_pending_notifications; i++) {
+                struct pending_notification *pending = &truth->pending_notifications[i];
 
-                if (due->client != told.client || due->key != told.key ||
-                    !is_of(&told, &truth->changes[due->change]))
+                if (pending->client != told.client || pending->key != told.key ||
+                    !is_of(&told, &truth->changes[pending->change]))
                         continue;
-                CHECK(!due->is_received, "nobody gets a notification twice");
-                due->is_received = true;
+                CHECK(!pending->is_received, "nobody gets a notification twice");
+                pending->is_received = true;
                 return;
         }
         CHECK(false, "nobody gets what has not left");
@@ -280,9 +284,9 @@ static void check_deletions(const struct truth *truth, size_t key) {
         CHECK(n_unclaimed <= n_in_doubt, "a deletion is executed once");
 }
 
-void truth_check_told(const struct truth *truth) {
-        for (size_t i = 0; i < truth->n_dues; i++)
-                CHECK(truth->dues[i].is_over, "who asked to be told is told");
+void truth_check_notified(const struct truth *truth) {
+        for (size_t i = 0; i < truth->n_pending_notifications; i++)
+                CHECK(truth->pending_notifications[i].is_over, "who asked to be told is told");
 }
 
 void truth_end(const struct truth *truth) {

@@ -6,7 +6,7 @@
 
 /*
  * What has truly happened: the changes that the disk has taken, in order, and who asked for what. Everything that
- * leaves the daemon is held against it. Each method checks what it is told; see check.h.
+ * leaves the pipeline is held against it. Each method checks what it is told; see check.h.
  */
 
 #define N_KEYS    5
@@ -28,7 +28,7 @@ struct asked {
         int64_t sent_ns;               /* for the first time */
         size_t n_changes_before;       /* that had happened by then */
         struct version version_before; /* the highest that had left by then */
-        int64_t delivered_ns;          /* to the daemon, for the first time; INT64_MAX: not yet */
+        int64_t delivered_ns;          /* to the pipeline, for the first time; INT64_MAX: not yet */
         bool is_answered,
                 is_failed; /* the last answer said that it could not be stored, or was not granted */
         bool is_settled;   /* its sender has the answer */
@@ -65,7 +65,7 @@ struct truth_policy {
 };
 
 /* A notification that must leave. */
-struct due {
+struct pending_notification {
         size_t client, key, change;
         bool is_over;     /* it has left, or was lost with the process */
         bool is_received; /* the plugin has handed it over */
@@ -77,10 +77,10 @@ struct truth {
         struct truth_change *changes;
         size_t n_changes, changes_capacity;
         size_t current[N_KEYS]; /* the change that set what the key has, or NONE */
-        struct version last_set, last_left;
+        struct version last_set, last_disconnected;
         bool is_registered[N_CLIENTS][N_KEYS];
-        struct due *dues;
-        size_t n_dues, dues_capacity;
+        struct pending_notification *pending_notifications;
+        size_t n_pending_notifications, pending_notifications_capacity;
         struct truth_policy *policies;
         size_t n_policies, policies_capacity;
         bool may_fail;       /* commits may */
@@ -107,12 +107,12 @@ void truth_add_policy(struct truth *truth, const enum access *granted);
 bool truth_was_granted(const struct truth *truth, size_t client, enum verb verb, bool is_granted,
                        int64_t from_ns, int64_t until_ns);
 
-/* The daemon begins with what is registered on the disk. */
+/* The pipeline begins with what is registered on the disk. */
 void truth_restart(struct truth *truth, const struct disk *disk);
 
 struct truth_page truth_read_page(struct slice payload);
 
-/* What leaves the daemon. */
+/* What leaves the pipeline. */
 void truth_answer(struct truth *truth, const struct message *answer, struct now now);
 void truth_notify(struct truth *truth, struct slice topic, const struct message *notification);
 
@@ -120,7 +120,7 @@ void truth_notify(struct truth *truth, struct slice topic, const struct message 
 void truth_receive(struct truth *truth, struct slice topic, const struct message *notification);
 
 /* Nothing is under way any more: who had to be told has been. */
-void truth_check_told(const struct truth *truth);
+void truth_check_notified(const struct truth *truth);
 
 /* Nothing is under way any more, and nothing will be. */
 void truth_end(const struct truth *truth);

@@ -66,7 +66,7 @@ static bool was_absent(const struct truth *truth, const struct asked *asked, siz
         return false;
 }
 
-/* Whether it was, by when the daemon had the request. */
+/* Whether it was, by when the pipeline had the request. */
 static bool was_present(const struct truth *truth, const struct asked *asked, size_t key) {
         size_t before = last_before(truth, asked, key);
 
@@ -244,6 +244,6 @@ void truth_answer(struct truth *truth, const struct message *answer, struct now 
         check_same(&before, asked);
         if (before.is_answered && !before.is_failed && asked->is_failed)
                 *asked = before; /* a copy that came in a batch that failed says nothing of the first one */
-        if (is_later(asked->version, truth->last_left))
-                truth->last_left = asked->version;
+        if (is_later(asked->version, truth->last_disconnected))
+                truth->last_disconnected = asked->version;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* In which order the daemon executes what it was given: each client's own, and none for long before another's. */
+/* In which order the pipeline executes what it was given: each client's own, and none for long before another's. */
 
 #include "sim/turns.h"
 
@@ -27,7 +27,7 @@ static void restart_count(struct turns *turns, size_t client) {
                 turns->n_disconnects[client] = 0;
 }
 
-/* Whether a request waits that the daemon will execute. */
+/* Whether a request waits that the pipeline will execute. */
 static bool waits_for_certain(const struct turns_queue *queue) {
         for (size_t i = 0; i < queue->n_entries; i++)
                 if (!queue->entries[i].may_be_dropped)

@@ -3,17 +3,17 @@
 
 #include "sim/truth.h"
 
-/* The requests that the daemon was given and has not executed. Checks the order in which it executes them. */
+/* The requests that the pipeline was given and has not executed. Checks the order in which it executes them. */
 
 struct turns_entry {
         size_t id; /* of struct asked */
 
-        /* It came before the plugin's welcome: the daemon drops it later if it cannot be verified. */
+        /* It came before the plugin's welcome: the pipeline drops it later if it cannot be verified. */
         bool may_be_dropped;
 };
 
 struct turns_queue {
-        struct turns_entry *entries; /* in the order in which the daemon was given them */
+        struct turns_entry *entries; /* in the order in which the pipeline was given them */
         size_t n_entries, capacity;
 };
 
@@ -29,13 +29,13 @@ struct turns {
 
 void turns_deinit(struct turns *turns);
 
-/* The daemon was killed: what it was given is lost. */
+/* The pipeline was killed: what it was given is lost. */
 void turns_restart(struct turns *turns);
 
-/* The daemon is told that the client has disconnected. */
+/* The pipeline is told that the client has disconnected. */
 void turns_add_disconnect(struct turns *turns, size_t client);
 
-/* The daemon is given a request; it drops the one that was added last; it executes one. */
+/* The pipeline is given a request; it drops the one that was added last; it executes one. */
 void turns_add(struct turns *turns, const struct asked *asked, bool may_be_dropped);
 void turns_drop_last(struct turns *turns, const struct asked *asked);
 void turns_take(struct turns *turns, const struct asked *asked);

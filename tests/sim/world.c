@@ -18,7 +18,7 @@
 /* Enough for three pages of a scan. */
 #define N_BESIDE_MAX (SCAN_PAGE_KEYS_MAX * 5 / 2)
 
-/* How often the daemon may say that something is due, at one time, before that is taken for a loop without end. */
+/* How often the pipeline may say that something is due, at one time, before that is taken for a loop without end. */
 #define N_TICKS_MAX 1000
 
 int64_t world_soon(struct world *world, int64_t at_most_ms) {
@@ -26,13 +26,13 @@ int64_t world_soon(struct world *world, int64_t at_most_ms) {
                (int64_t)random_below(&world->random, (uint64_t)(at_most_ms * NS_PER_MS));
 }
 
-void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world *, struct happening *),
+void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world *, struct timeline_event *),
                 uint64_t number) {
         timeline_plan(&world->timeline,
-                      (struct happening){ .at_ns = at_ns, .happen = happen, .number = number });
+                      (struct timeline_event){ .at_ns = at_ns, .happen = happen, .number = number });
 }
 
-struct now world_daemon_now(const struct world *world) {
+struct now world_store_now(const struct world *world) {
         struct now now = world->now;
 
         if (IS_PLANTED(PLANTED_LATE_CLOCK) && now.mono_ns > 100 * NS_PER_MS)
@@ -52,46 +52,46 @@ static void set_now(struct world *world, int64_t mono_ns) {
 
 /* 1. What goes wrong */
 
-static void start_daemon(struct world *world, struct happening *happening) {
+static void start_store(struct world *world, struct timeline_event *happening) {
         (void)happening;
-        if (!world->daemon)
+        if (!world->pipeline)
                 store_start(world);
 }
 
-static void kill_daemon(struct world *world, struct happening *happening) {
+static void kill_store(struct world *world, struct timeline_event *happening) {
         (void)happening;
-        if (world->daemon)
+        if (world->pipeline)
                 store_kill(world);
-        world_plan(world, world_soon(world, 200), start_daemon, 0);
+        world_plan(world, world_soon(world, 200), start_store, 0);
 }
 
-static void drop_again(struct world *world, struct happening *happening);
+static void drop_again(struct world *world, struct timeline_event *happening);
 
 /* A connection that breaks soon leaves unsaid what was to be said first. */
-static void connect_daemon(struct world *world, struct happening *happening) {
+static void connect_store(struct world *world, struct timeline_event *happening) {
         (void)happening;
-        broker_connect_daemon(world);
+        broker_connect_store(world);
         if (world->faults.link_drops && random_chance(&world->random, 40))
                 world_plan(world, world_soon(world, 10), drop_again, 0);
 }
 
-static void return_client(struct world *world, struct happening *happening) {
+static void return_client(struct world *world, struct timeline_event *happening) {
         client_return(world, happening->number);
 }
 
-static void make_room(struct world *world, struct happening *happening) {
+static void make_room(struct world *world, struct timeline_event *happening) {
         (void)happening;
         world->has_room = true;
-        if (world->daemon)
-                daemon_flush(world->daemon, world_daemon_now(world));
+        if (world->pipeline)
+                pipeline_flush(world->pipeline, world_store_now(world));
 }
 
 static void drop_link(struct world *world) {
-        broker_drop_daemon(world);
-        world_plan(world, world_soon(world, 300), connect_daemon, 0);
+        broker_drop_store(world);
+        world_plan(world, world_soon(world, 300), connect_store, 0);
 }
 
-static void drop_again(struct world *world, struct happening *happening) {
+static void drop_again(struct world *world, struct timeline_event *happening) {
         (void)happening;
         if (!world->is_healed)
                 drop_link(world);
@@ -100,7 +100,7 @@ static void drop_again(struct world *world, struct happening *happening) {
 static void restart_broker(struct world *world) {
         broker_restart(world);
         world->truth.may_be_unknown = true;
-        world_plan(world, world_soon(world, 300), connect_daemon, 0);
+        world_plan(world, world_soon(world, 300), connect_store, 0);
         for (size_t i = 0; i < world->n_clients; i++)
                 world_plan(world, world_soon(world, 500), return_client, i);
 }
@@ -118,7 +118,7 @@ static void turn_disk(struct world *world) {
         world->disk_result = results[random_below(&world->random, 4)];
 }
 
-static void go_wrong(struct world *world, struct happening *happening) {
+static void go_wrong(struct world *world, struct timeline_event *happening) {
         struct faults *faults = &world->faults;
         size_t client = random_below(&world->random, world->n_clients);
 
@@ -129,7 +129,7 @@ static void go_wrong(struct world *world, struct happening *happening) {
         switch (random_below(&world->random, 8)) {
         case 0:
                 if (faults->kills)
-                        kill_daemon(world, NULL);
+                        kill_store(world, NULL);
                 break;
         case 1:
                 if (faults->link_drops)
@@ -140,8 +140,8 @@ static void go_wrong(struct world *world, struct happening *happening) {
                         restart_broker(world);
                 break;
         case 3:
-                if (faults->clients_leave) {
-                        client_leave(world, client);
+                if (faults->clients_disconnect) {
+                        client_disconnect(world, client);
                         world_plan(world, world_soon(world, 500), return_client, client);
                 }
                 break;
@@ -169,13 +169,13 @@ static void go_wrong(struct world *world, struct happening *happening) {
 
 /* 2. Time */
 
-static int64_t daemon_deadline(const struct world *world) {
-        int64_t deadline_ns = world->daemon ? daemon_next_deadline(world->daemon) : INT64_MAX;
+static int64_t pipeline_deadline(const struct world *world) {
+        int64_t deadline_ns = world->pipeline ? pipeline_next_deadline(world->pipeline) : INT64_MAX;
 
-        /* as the daemon's clock says it */
+        /* as the pipeline's clock says it */
         return deadline_ns == INT64_MAX
                        ? deadline_ns
-                       : deadline_ns - (world_daemon_now(world).mono_ns - world->now.mono_ns);
+                       : deadline_ns - (world_store_now(world).mono_ns - world->now.mono_ns);
 }
 
 static void tick(struct world *world, int64_t deadline_ns, int *n_ticks) {
@@ -184,31 +184,31 @@ static void tick(struct world *world, int64_t deadline_ns, int *n_ticks) {
         *n_ticks = at_ns == world->now.mono_ns ? *n_ticks + 1 : 0;
         CHECK(*n_ticks < N_TICKS_MAX, "time is not asked for without end");
         set_now(world, at_ns);
-        daemon_tick(world->daemon, world_daemon_now(world));
-        daemon_end_wakeup(world->daemon);
+        pipeline_tick(world->pipeline, world_store_now(world));
+        pipeline_end_wakeup(world->pipeline);
 }
 
-/* All that happens until then, and what the daemon wants to do of itself. */
+/* All that happens until then, and what the pipeline wants to do of itself. */
 static void run_until(struct world *world, int64_t until_ns) {
         int n_ticks = 0;
 
         for (;;) {
-                int64_t deadline_ns = daemon_deadline(world), next_ns = timeline_next(&world->timeline);
+                int64_t deadline_ns = pipeline_deadline(world), next_ns = timeline_next(&world->timeline);
 
                 if (deadline_ns > until_ns && next_ns > until_ns)
                         break;
                 if (deadline_ns <= next_ns) {
                         tick(world, deadline_ns, &n_ticks);
                 } else {
-                        struct happening happening = timeline_take(&world->timeline);
+                        struct timeline_event happening = timeline_take(&world->timeline);
 
                         n_ticks = 0;
                         set_now(world, happening.at_ns);
                         happening.happen(world, &happening);
                         free(happening.message);
                 }
-                if (world->is_lost && world->daemon)
-                        kill_daemon(world, NULL);
+                if (world->is_desynchronized && world->pipeline)
+                        kill_store(world, NULL);
                 policy_observe(world);
                 store_compare(world);
         }
@@ -280,7 +280,7 @@ static void world_init(struct world *world, uint64_t seed) {
 }
 
 static void world_deinit(struct world *world) {
-        daemon_free(world->daemon);
+        pipeline_free(world->pipeline);
         timeline_deinit(&world->timeline);
         broker_deinit(&world->broker);
         disk_deinit(&world->disk);
@@ -292,16 +292,16 @@ static void heal(struct world *world) {
         world->is_healed = true;
         world->disk_result = 0;
         make_room(world, NULL);
-        start_daemon(world, NULL);
+        start_store(world, NULL);
         policy_change(world);
-        broker_connect_daemon(world);
+        broker_connect_store(world);
         for (size_t i = 0; i < world->n_clients; i++)
                 client_return(world, i);
 }
 
 /* Whoever was told that it is registered is, and nobody is whose connection is no more. */
 static void check_registrations(struct world *world) {
-        const struct watch *watch = &world->daemon->engine->watch;
+        const struct watch *watch = &world->pipeline->engine->watch;
         struct watch_cursor cursor = { 0 };
         struct registration *registration;
 
@@ -309,7 +309,7 @@ static void check_registrations(struct world *world) {
                 return;
         for (size_t i = 0; i < world->n_clients; i++)
                 for (size_t key = 0; key < N_KEYS; key++)
-                        if (world->clients[i].told[key] == world->clients[i].connection &&
+                        if (world->clients[i].notified[key] == world->clients[i].connection &&
                             !world->faults.is_disk_failing) {
                                 world->tally->n_registered++;
                                 CHECK(watch_find(watch, slice_from_string(truth_client(i)), truth_key(key)),
@@ -327,8 +327,9 @@ static void check_registrations(struct world *world) {
 
 static void check_calm(struct world *world) {
         CHECK(is_all_settled(world), "every request is answered in the end");
-        CHECK(world->daemon && daemon_is_idle(world->daemon), "the daemon is idle in the end");
-        CHECK(daemon_next_deadline(world->daemon) > world_daemon_now(world).mono_ns, "what is due is done");
+        CHECK(world->pipeline && pipeline_is_idle(world->pipeline), "the daemon is idle in the end");
+        CHECK(pipeline_next_deadline(world->pipeline) > world_store_now(world).mono_ns,
+              "what is due is done");
         store_compare_now(world);
         store_check_counters(world);
 }
@@ -351,10 +352,10 @@ void world_run(uint64_t seed, struct tally *tally) {
         run_until_settled(&world);
         check_calm(&world);
         check_registrations(&world);
-        truth_check_told(&world.truth);
+        truth_check_notified(&world.truth);
 
         /* and once more of what is stored */
-        kill_daemon(&world, NULL);
+        kill_store(&world, NULL);
         client_ask_last(&world);
         run_until_settled(&world);
         check_calm(&world);

@@ -10,7 +10,7 @@
 #include "sim/turns.h"
 
 /*
- * A daemon and all that is around it, made of one seed: clients, a broker and the connections between them, a disk,
+ * A pipeline and all that is around it, made of one seed: clients, a broker and the connections between them, a disk,
  * two clocks. Times and choices are the seed's; so is what goes wrong.
  */
 
@@ -22,10 +22,10 @@ struct faults {
         bool is_disk_slow;     /* commits take time */
         bool is_disk_failing;  /* some fail, and leave nothing */
         bool is_disk_doubtful; /* some fail, and nobody knows */
-        bool kills;            /* the daemon is killed and started */
-        bool link_drops;       /* the daemon's connection breaks */
+        bool kills;            /* the pipeline is killed and started */
+        bool link_drops;       /* the pipeline's connection breaks */
         bool broker_restarts;
-        bool clients_leave;
+        bool clients_disconnect;
         bool is_slow; /* there is no room for a while */
         bool clock_steps;
         bool steps_far; /* by hours */
@@ -33,41 +33,42 @@ struct faults {
         bool is_work_slow; /* requests take time, so that others wait */
 };
 
-/* What the daemon has published, until it reads that the broker has taken it. */
+/* What the pipeline has published, until it reads that the broker has taken it. */
 struct outgoing {
         struct message *message;
         uint16_t id;
-        bool is_acknowledged, no_subscriber; /* the broker says so, though the daemon has not read it yet */
+        bool is_acknowledged,
+                no_subscriber; /* the broker says so, though the pipeline has not read it yet */
 };
 
-/* The broker's own state, and what is on its way between it and the daemon. */
+/* The broker's own state, and what is on its way between it and the pipeline. */
 struct sim_broker {
         bool has_plugin;
-        bool is_up;                          /* the connection to the daemon */
-        uint64_t link;                       /* counts connections to the daemon */
-        bool session_kept;                   /* it still knows the daemon's */
-        uint8_t mac_key[COMPANION_KEY_SIZE]; /* the plugin's, and what it knows of the daemon's runs */
+        bool is_up;                          /* the connection to the pipeline */
+        uint64_t link;                       /* counts connections to the pipeline */
+        bool session_present;                /* it still knows the pipeline's */
+        uint8_t mac_key[COMPANION_KEY_SIZE]; /* the plugin's, and what it knows of the pipeline's runs */
         uint64_t last_request;               /* sequence of the last request that got a MAC */
         uint64_t run, last_sequence;
-        struct message **waiting; /* for the daemon, in order */
+        struct message **waiting; /* for the pipeline, in order */
         size_t n_waiting, waiting_capacity;
-        size_t n_unsure; /* of those, at the front: given to the daemon, acknowledgement not yet seen */
-        bool wakes;      /* the daemon is going to read */
+        size_t n_unsure; /* of those, at the front: given to the pipeline, acknowledgement not yet seen */
+        bool wakes;      /* the pipeline is going to read */
         struct outgoing *outgoing;
         size_t n_outgoing, outgoing_capacity;
         uint16_t last_id;
-        int64_t last_to_broker_ns, last_to_daemon_ns; /* nothing overtakes on a connection */
+        int64_t last_to_broker_ns, last_to_store_ns; /* nothing overtakes on a connection */
         uint64_t n_connections;
 };
 
 struct sim_client {
         uint64_t connection; /* 0: not connected */
-        bool is_held;        /* the plugin was told to say when it leaves */
+        bool is_tracked;     /* the plugin was told to say when it leaves */
         int64_t last_to_broker_ns, last_to_client_ns;
         size_t n_pending;
         struct version token; /* the newest that it has been given */
         int64_t denied_ns;    /* when a policy last came into force that lets it read nothing */
-        uint64_t told
+        uint64_t notified
                 [N_KEYS]; /* the connection over which it was told that it is registered, 0: it was not */
 };
 
@@ -82,20 +83,20 @@ struct world {
         struct faults faults;
         bool is_healed; /* nothing goes wrong any more */
 
-        int64_t work_ns; /* that the daemon has spent since now */
+        int64_t work_ns; /* that the pipeline has spent since now */
         struct hooks hooks;
-        struct daemon_config config;
-        struct daemon *daemon; /* NULL: it does not run */
-        uint64_t life;         /* counts its starts */
-        size_t n_beside;       /* keys that nobody asks for: a scan takes several pages */
-        bool is_lost;          /* it wants to be started anew */
+        struct pipeline_config config;
+        struct pipeline *pipeline; /* NULL: it does not run */
+        uint64_t life;             /* counts its starts */
+        size_t n_beside;           /* keys that nobody asks for: a scan takes several pages */
+        bool is_desynchronized;    /* it wants to be started anew */
         bool has_room;
         bool flushes_each;                 /* request at once, as a server does that waits for no disk */
         const struct storage_batch *batch; /* being committed */
         struct now committed_from;
-        int disk_result;     /* of the commits for now */
-        bool is_disk_stuck;  /* it takes nothing before it was loaded anew */
-        bool is_compare_due; /* memory with disk, as soon as nothing is under way between them */
+        int disk_result;         /* of the commits for now */
+        bool is_disk_stuck;      /* it takes nothing before it was loaded anew */
+        bool is_compare_pending; /* memory with disk, as soon as nothing is under way between them */
 
         struct sim_broker broker;
         struct sim_client clients[N_CLIENTS];
@@ -115,24 +116,24 @@ void world_run(uint64_t seed, struct tally *tally);
 
 /* So long from now, at most. */
 int64_t world_soon(struct world *world, int64_t at_most_ms);
-void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world *, struct happening *),
+void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world *, struct timeline_event *),
                 uint64_t number);
 
-/* What the daemon's clocks say, which may be planted to be wrong. */
-struct now world_daemon_now(const struct world *world);
+/* What the pipeline's clocks say, which may be planted to be wrong. */
+struct now world_store_now(const struct world *world);
 
-/* store.c: the daemon's life and its disk */
+/* store.c: the pipeline's life and its disk */
 void store_start(struct world *world);
 void store_kill(struct world *world);
 
-/* What the daemon has counted of requests can be. */
+/* What the pipeline has counted of requests can be. */
 void store_check_counters(const struct world *world);
 
 /* Memory with disk: both hold the same, for all keys are kept. store_compare() waits until they have to. */
 void store_compare_now(const struct world *world);
 void store_compare(struct world *world);
 
-/* policy.c: another one is handed to the daemon; the present one is; and it is seen whether that holds by now. */
+/* policy.c: another one is handed to the pipeline; the present one is; and it is seen whether that holds by now. */
 void policy_change(struct world *world);
 void policy_hand_over(struct world *world);
 void policy_observe(struct world *world);
@@ -141,14 +142,14 @@ void policy_observe(struct world *world);
 
 /* The plugin of a broker that starts has a MAC key of its own. */
 void broker_draw_key(struct world *world);
-void broker_connect_daemon(struct world *world);
-void broker_drop_daemon(struct world *world);
+void broker_connect_store(struct world *world);
+void broker_drop_store(struct world *world);
 void broker_restart(struct world *world);
 void broker_deinit(struct sim_broker *broker);
 
 void broker_forget_outgoing(struct sim_broker *broker);
 
-/* To the daemon, after all that waits for it. */
+/* To the pipeline, after all that waits for it. */
 void broker_tell(struct world *world, const struct message *message);
 
 /* So much later than now, and not before *last_ns, which it becomes: on one connection nothing overtakes. */
@@ -157,7 +158,7 @@ int64_t broker_after(struct world *world, int64_t *last_ns);
 /* A client's request, for which the plugin vouches. */
 void broker_take(struct world *world, const struct message *message, size_t client);
 
-/* The daemon's. */
+/* The pipeline's. */
 int broker_publish(void *world, const struct message *message, uint16_t *ret_id);
 bool broker_has_room(void *world);
 
@@ -166,15 +167,15 @@ bool broker_route(struct world *world, const struct message *message);
 
 /* The number of a connection that begins, and the end of a client's. */
 uint64_t broker_connection(struct world *world);
-void broker_left(struct world *world, size_t client);
+void broker_client_disconnected(struct world *world, size_t client);
 
 /* client.c */
 void client_start(struct world *world, size_t client);
-void client_leave(struct world *world, size_t client);
+void client_disconnect(struct world *world, size_t client);
 void client_return(struct world *world, size_t client);
 
 /* An answer arrives. */
-void client_receive(struct world *world, struct happening *happening);
+void client_receive(struct world *world, struct timeline_event *happening);
 
 /* The last reads, of every key. */
 void client_ask_last(struct world *world);

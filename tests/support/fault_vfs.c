@@ -13,14 +13,14 @@ struct fault_file {
 
 static sqlite3_vfs *real_vfs;
 static const struct fault *present;
-static unsigned n_left;
+static unsigned n_remaining;
 static bool is_lasting, has_failed;
 static bool (*observer)(void *userdata, const struct fault_event *event);
 static void *observer_userdata;
 
 void fault_vfs_fail(const struct fault *fault, unsigned nth, bool lasts) {
         present = fault;
-        n_left = nth;
+        n_remaining = nth;
         is_lasting = lasts;
         has_failed = false;
 }
@@ -41,10 +41,10 @@ static bool is_allowed(struct fault_event event) {
 
 /* The fault that this call meets, or NULL. */
 static const struct fault *meet(enum fault_call call) {
-        if (!present || present->call != call || n_left == 0 || --n_left > 0)
+        if (!present || present->call != call || n_remaining == 0 || --n_remaining > 0)
                 return NULL;
 
-        n_left = is_lasting;
+        n_remaining = is_lasting;
         has_failed = true;
         errno = present->code == SQLITE_FULL ? ENOSPC : EIO;
         return present;

@@ -41,7 +41,7 @@ static bool read_log(const struct directory *directory, struct wal_summary *ret_
         return r == WAL_SOUND;
 }
 
-bool aftermath_holds_commit(sqlite3 *db, const struct directory *directory) {
+bool commit_verification_run(sqlite3 *db, const struct directory *directory) {
         static const uint8_t no_salts[8];
         uint8_t index[INDEX_HEADER_LENGTH];
         struct wal_summary log;

@@ -14,4 +14,4 @@
  * Compares the log with its index (https://sqlite.org/walformat.html#the_wal_index_file_format), which says how
  * much of it counts for SQLite. db is the connection that failed.
  */
-bool aftermath_holds_commit(sqlite3 *db, const struct directory *directory);
+bool commit_verification_run(sqlite3 *db, const struct directory *directory);

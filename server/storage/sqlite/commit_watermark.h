@@ -12,7 +12,7 @@
  * It speaks of one database, by the instance id, which a backup has another of.
  */
 
-struct acknowledged {
+struct commit_watermark {
         char instance_id[33];
         uint64_t n_commits;
 };
@@ -21,10 +21,10 @@ struct acknowledged {
  * Reads the note. Returns 0, -ENOENT where there is none or what is there is none (it is a check, and no reason not
  * to start), or -errno.
  */
-int acknowledged_read(int directory_fd, struct acknowledged *ret_acknowledged);
+int commit_watermark_read(int directory_fd, struct commit_watermark *ret_watermark);
 
 /* Opens it for writing. Returns a descriptor or -errno. */
-int acknowledged_open(int directory_fd);
+int commit_watermark_open(int directory_fd);
 
 /* Never fails: the old note stands where a new one cannot be written, and is true. */
-void acknowledged_write(int fd, const struct acknowledged *acknowledged);
+void commit_watermark_write(int fd, const struct commit_watermark *commit_watermark);

@@ -25,15 +25,15 @@ static void remove_leftovers(const struct directory *directory) {
 
 static int write_meta(sqlite3 *db) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        struct kept_meta meta = { 0 };
+        struct stored_meta meta = { 0 };
         int code;
 
         if (storage_header_init(&meta.header) < 0)
                 return SQLITE_IOERR;
 
-        code = database_prepare(db, kept_meta_write_sql, &statement);
+        code = database_prepare(db, stored_meta_write_sql, &statement);
         if (code == SQLITE_OK)
-                code = kept_meta_bind(statement, &meta);
+                code = stored_meta_bind(statement, &meta);
         if (code == SQLITE_OK)
                 code = sqlite3_step(statement);
         return code == SQLITE_DONE ? SQLITE_OK : code;

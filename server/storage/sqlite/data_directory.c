@@ -115,7 +115,7 @@ static pid_t read_holder(int fd) {
 #define LOCK_TRIES 100 /* a second */
 
 /* A process that was killed has its lock until the kernel is done with it: one that is started in its place waits. */
-static int take_lock(int fd, enum patience patience) {
+static int take_lock(int fd, enum lock_wait patience) {
         const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
 
         for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
@@ -128,7 +128,7 @@ static int take_lock(int fd, enum patience patience) {
         return 0;
 }
 
-int directory_lock(struct directory *directory, enum patience patience, pid_t *ret_holder) {
+int directory_lock(struct directory *directory, enum lock_wait patience, pid_t *ret_holder) {
         int fd, r;
 
         fd = directory_open_file(directory->fd, DIRECTORY_LOCK);

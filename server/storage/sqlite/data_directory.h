@@ -9,10 +9,10 @@
  * with the process, however that ends.
  */
 
-#define DIRECTORY_DATABASE     "statestored.db"
-#define DIRECTORY_NEW_DATABASE "statestored.db.new" /* one that is being made; means nothing */
-#define DIRECTORY_LOCK         "lock"               /* its content is the holder's process id, for people */
-#define DIRECTORY_ACKNOWLEDGED "acknowledged"       /* see acknowledged.h */
+#define DIRECTORY_DATABASE         "statestored.db"
+#define DIRECTORY_NEW_DATABASE     "statestored.db.new" /* one that is being made; means nothing */
+#define DIRECTORY_LOCK             "lock"         /* its content is the holder's process id, for people */
+#define DIRECTORY_COMMIT_WATERMARK "acknowledged" /* see acknowledged.h */
 
 struct directory {
         int fd;
@@ -30,7 +30,7 @@ int directory_make(struct directory *directory, const char *path);
 /* Accepts one that is all zeros or closed. Gives back the lock. */
 void directory_close(struct directory *directory);
 
-enum patience {
+enum lock_wait {
         WAIT_NOT,
         WAIT_FOR_THE_KILLED, /* a second, in which the kernel ends a process that this one takes the place of */
 };
@@ -39,7 +39,7 @@ enum patience {
  * Takes the lock. Returns 0; -EBUSY where another process has it: *ret_holder is that process, or 0 where it does
  * not say; or what failed.
  */
-int directory_lock(struct directory *directory, enum patience patience, pid_t *ret_holder);
+int directory_lock(struct directory *directory, enum lock_wait patience, pid_t *ret_holder);
 
 /*
  * Opens a file in it for reading and writing, and makes it first where it is not there. What root makes in somebody's

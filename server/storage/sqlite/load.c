@@ -67,11 +67,11 @@ static int check_structures(const struct load *load, enum load_depth depth) {
 
 static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
         int64_t deadline_ns = STORE_NEVER;
-        struct kept_entry entry;
+        struct stored_entry entry;
         struct hlc fence;
         int r;
 
-        r = kept_entry_read(statement, &entry, ret_checksum);
+        r = stored_entry_read(statement, &entry, ret_checksum);
         if (r == 0 && entry.fence.data)
                 r = hlc_parse(entry.fence, &fence) < 0 ? -EBADMSG : 0;
         if (r < 0)
@@ -84,10 +84,10 @@ static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_
 }
 
 static int take_registration(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
-        struct kept_registration registration;
+        struct stored_registration registration;
         int r;
 
-        r = kept_registration_read(statement, &registration, ret_checksum);
+        r = stored_registration_read(statement, &registration, ret_checksum);
         if (r < 0)
                 return r;
 
@@ -96,11 +96,11 @@ static int take_registration(struct load *load, sqlite3_stmt *statement, uint64_
 }
 
 static int take_answer(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
-        struct kept_answer answer;
+        struct stored_answer answer;
         int64_t deadline_ns;
         int r;
 
-        r = kept_answer_read(statement, &answer, ret_checksum);
+        r = stored_answer_read(statement, &answer, ret_checksum);
         if (r < 0)
                 return r;
 
@@ -116,9 +116,9 @@ static const struct {
         const char *sql;
         int (*take)(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum);
 } tables[] = {
-        { "entries", "SELECT " KEPT_ENTRY_COLUMNS " FROM entries", take_entry },
-        { "registrations", "SELECT " KEPT_REGISTRATION_COLUMNS " FROM registrations", take_registration },
-        { "answers", "SELECT " KEPT_ANSWER_COLUMNS " FROM answers ORDER BY slot", take_answer },
+        { "entries", "SELECT " STORED_ENTRY_COLUMNS " FROM entries", take_entry },
+        { "registrations", "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations", take_registration },
+        { "answers", "SELECT " STORED_ANSWER_COLUMNS " FROM answers ORDER BY slot", take_answer },
 };
 
 static int take_table(struct load *load, size_t table) {
@@ -154,33 +154,33 @@ static int take_table(struct load *load, size_t table) {
  * an older copy may have been put into the directory. It gets a new instance id, so that the plugin disconnects the
  * clients of the instance that it was copied from.
  */
-static int check_acknowledged(const struct load *load, struct kept_meta *meta) {
-        struct acknowledged acknowledged;
+static int check_commit_watermark(const struct load *load, struct stored_meta *meta) {
+        struct commit_watermark commit_watermark;
 
-        if (acknowledged_read(load->directory->fd, &acknowledged) < 0 ||
-            strcmp(acknowledged.instance_id, meta->header.instance_id) != 0)
+        if (commit_watermark_read(load->directory->fd, &commit_watermark) < 0 ||
+            strcmp(commit_watermark.instance_id, meta->header.instance_id) != 0)
                 return meta->n_commits > 0 ? storage_header_renew_instance(&meta->header) : 0;
-        if (acknowledged.n_commits <= meta->n_commits)
+        if (commit_watermark.n_commits <= meta->n_commits)
                 return 0;
         return database_refuse(
                 load->directory, DIRECTORY_DATABASE,
                 "it ends with commit %llu, and commit %llu was acknowledged; to go on without what "
-                "is missing, remove \"" DIRECTORY_ACKNOWLEDGED "\"",
-                (unsigned long long)meta->n_commits, (unsigned long long)acknowledged.n_commits);
+                "is missing, remove \"" DIRECTORY_COMMIT_WATERMARK "\"",
+                (unsigned long long)meta->n_commits, (unsigned long long)commit_watermark.n_commits);
 }
 
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
-                struct now now, enum load_depth depth, struct kept_meta *ret_meta) {
+                struct now now, enum load_depth depth, struct stored_meta *ret_meta) {
         struct load load = { .db = db, .directory = directory, .sink = sink, .now = now };
-        struct kept_meta meta;
+        struct stored_meta meta;
         int code, r;
 
-        code = kept_meta_read(db, &meta);
+        code = stored_meta_read(db, &meta);
         if (code == SQLITE_CORRUPT)
                 return database_refuse(directory, DIRECTORY_DATABASE, "its table meta is damaged");
         if (code != SQLITE_OK)
                 return fail(&load, code);
-        r = check_acknowledged(&load, &meta);
+        r = check_commit_watermark(&load, &meta);
         if (r == 0)
                 r = check_structures(&load, depth);
         if (r < 0)

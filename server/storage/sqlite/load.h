@@ -17,4 +17,4 @@ enum load_depth {
  * storage_load(); after a failure what was given counts for nothing.
  */
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
-                struct now now, enum load_depth depth, struct kept_meta *ret_meta);
+                struct now now, enum load_depth depth, struct stored_meta *ret_meta);

@@ -73,7 +73,7 @@ static int take_census(sqlite3 *db, const struct directory *directory, enum load
                 .userdata = &census,
         };
         struct now now = { system_clock_wall_ms(), system_clock_mono_ns() };
-        struct kept_meta meta;
+        struct stored_meta meta;
         int r;
 
         r = schema_check(db, directory);
@@ -160,18 +160,18 @@ static int copy_pages(sqlite3 *from, sqlite3 *to) {
 /* What was done after this moment is not in the copy: nobody may take it for the original. */
 static int renew_instance(sqlite3 *db) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        struct kept_meta meta;
+        struct stored_meta meta;
         int code;
 
-        code = kept_meta_read(db, &meta);
+        code = stored_meta_read(db, &meta);
         if (code != SQLITE_OK)
                 return code;
         if (storage_header_renew_instance(&meta.header) < 0)
                 return SQLITE_IOERR;
 
-        code = database_prepare(db, kept_meta_write_sql, &statement);
+        code = database_prepare(db, stored_meta_write_sql, &statement);
         if (code == SQLITE_OK)
-                code = kept_meta_bind(statement, &meta);
+                code = stored_meta_bind(statement, &meta);
         if (code == SQLITE_OK)
                 code = sqlite3_step(statement);
         if (code != SQLITE_DONE)

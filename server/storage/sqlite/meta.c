@@ -10,13 +10,13 @@
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/meta.h"
 
-const char kept_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
-                                   " ('digest_key', ?1), ('instance_id', ?2), ('node_id', ?3),"
-                                   " ('clock_wall_ms', ?4), ('clock_counter', ?5), ('departures', ?6),"
-                                   " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
-                                   " ('rows_checksum', ?10), ('checksum', ?11), ('persistence', ?12),"
-                                   " ('mac_key', ?13), ('mac_sequence', ?14),"
-                                   " ('former_mac_key', ?15), ('former_mac_sequence', ?16)";
+const char stored_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
+                                     " ('digest_key', ?1), ('instance_id', ?2), ('node_id', ?3),"
+                                     " ('clock_wall_ms', ?4), ('clock_counter', ?5), ('departures', ?6),"
+                                     " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
+                                     " ('rows_checksum', ?10), ('checksum', ?11), ('persistence', ?12),"
+                                     " ('mac_key', ?13), ('mac_sequence', ?14),"
+                                     " ('former_mac_key', ?15), ('former_mac_sequence', ?16)";
 
 static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'digest_key'),"
                                " (SELECT value FROM meta WHERE name = 'instance_id'),"
@@ -48,12 +48,12 @@ static struct slice key_of(const struct companion_position *position) {
 }
 
 /* old_seed: of an older version, which stored a seed in place of all the keys, and no persistence; else NULL. */
-static uint64_t meta_checksum(const struct kept_meta *meta, const uint64_t *old_seed) {
+static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *old_seed) {
         const uint64_t numbers[] = {
                 old_seed ? *old_seed : 0,
                 (uint64_t)meta->header.clock.wall_ms,
                 meta->header.clock.counter,
-                meta->header.n_departures,
+                meta->header.n_disconnects,
                 (uint64_t)meta->reading_ms,
                 (uint64_t)meta->shift_ms,
                 meta->n_commits,
@@ -103,11 +103,11 @@ static int read_position(sqlite3_stmt *statement, int column, struct companion_p
         return SQLITE_OK;
 }
 
-int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta) {
+int stored_meta_bind(sqlite3_stmt *statement, const struct stored_meta *meta) {
         const int64_t numbers[] = {
                 meta->header.clock.wall_ms,
                 meta->header.clock.counter,
-                (int64_t)meta->header.n_departures,
+                (int64_t)meta->header.n_disconnects,
                 meta->reading_ms,
                 meta->shift_ms,
                 (int64_t)meta->n_commits,
@@ -153,9 +153,9 @@ static int read_digest_key(sqlite3_stmt *statement, struct hash_key *ret_key, ui
         return SQLITE_OK;
 }
 
-int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
+int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        struct kept_meta meta = { 0 };
+        struct stored_meta meta = { 0 };
         const char *instance_id, *node_id;
         uint64_t old_seed = 0;
         bool is_old;
@@ -180,7 +180,7 @@ int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta) {
         snprintf(meta.header.node_id, sizeof(meta.header.node_id), "%s", node_id);
         meta.header.clock.wall_ms = sqlite3_column_int64(statement, 3);
         meta.header.clock.counter = (uint32_t)sqlite3_column_int64(statement, 4);
-        meta.header.n_departures = (uint64_t)sqlite3_column_int64(statement, 5);
+        meta.header.n_disconnects = (uint64_t)sqlite3_column_int64(statement, 5);
         meta.reading_ms = sqlite3_column_int64(statement, 6);
         meta.shift_ms = sqlite3_column_int64(statement, 7);
         meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 8);

@@ -6,7 +6,7 @@
 #include "storage/storage.h"
 
 /* What meta holds, as a whole: each commit writes it. */
-struct kept_meta {
+struct stored_meta {
         struct storage_header header;
         int64_t reading_ms; /* of the timescale, at the last commit */
         int64_t shift_ms;
@@ -14,9 +14,9 @@ struct kept_meta {
         uint64_t rows_checksum; /* the sum of all rows' */
 };
 
-extern const char kept_meta_write_sql[];
+extern const char stored_meta_write_sql[];
 
-int kept_meta_bind(sqlite3_stmt *statement, const struct kept_meta *meta);
+int stored_meta_bind(sqlite3_stmt *statement, const struct stored_meta *meta);
 
 /* Returns SQLite's code, SQLITE_CORRUPT where what is there does not fit together. */
-int kept_meta_read(sqlite3 *db, struct kept_meta *ret_meta);
+int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta);

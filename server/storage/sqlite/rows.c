@@ -26,7 +26,7 @@ static int bind_as(sqlite3_stmt *statement, int parameter, struct slice bytes, b
         return sqlite3_bind_blob(statement, parameter, data, (int)bytes.length, SQLITE_STATIC);
 }
 
-int kept_bytes_bind(sqlite3_stmt *statement, int parameter, struct slice bytes) {
+int stored_bytes_bind(sqlite3_stmt *statement, int parameter, struct slice bytes) {
         return bind_as(statement, parameter, bytes, is_text(bytes));
 }
 
@@ -49,12 +49,12 @@ static bool is_bytes(sqlite3_stmt *statement, int column) {
         return type == SQLITE_TEXT || type == SQLITE_BLOB;
 }
 
-void kept_entry_set_types(struct kept_entry *entry) {
+void stored_entry_set_types(struct stored_entry *entry) {
         entry->key_is_text = is_text(entry->key);
         entry->value_is_text = is_text(entry->value);
 }
 
-uint64_t kept_entry_checksum(const struct kept_entry *entry) {
+uint64_t stored_entry_checksum(const struct stored_entry *entry) {
         const uint64_t numbers[] = {
                 (uint64_t)entry->version.wall_ms,
                 entry->version.counter,
@@ -71,7 +71,7 @@ uint64_t kept_entry_checksum(const struct kept_entry *entry) {
         return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
 }
 
-int kept_entry_bind(sqlite3_stmt *statement, const struct kept_entry *entry) {
+int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry) {
         int code;
 
         code = bind_as(statement, 1, entry->key, entry->key_is_text);
@@ -85,15 +85,15 @@ int kept_entry_bind(sqlite3_stmt *statement, const struct kept_entry *entry) {
                 code = entry->expires ? sqlite3_bind_int64(statement, 5, entry->expires_at_ms)
                                       : sqlite3_bind_null(statement, 5);
         if (code == SQLITE_OK)
-                code = entry->fence.data ? kept_bytes_bind(statement, 6, entry->fence)
+                code = entry->fence.data ? stored_bytes_bind(statement, 6, entry->fence)
                                          : sqlite3_bind_null(statement, 6);
         if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 7, (int64_t)kept_entry_checksum(entry));
+                code = sqlite3_bind_int64(statement, 7, (int64_t)stored_entry_checksum(entry));
         return code;
 }
 
-int kept_entry_read(sqlite3_stmt *statement, struct kept_entry *ret_entry, uint64_t *ret_checksum) {
-        struct kept_entry entry = {
+int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry, uint64_t *ret_checksum) {
+        struct stored_entry entry = {
                 .key = column_bytes(statement, 0),
                 .value = column_bytes(statement, 1),
                 .version = { sqlite3_column_int64(statement, 2),
@@ -107,7 +107,7 @@ int kept_entry_read(sqlite3_stmt *statement, struct kept_entry *ret_entry, uint6
 
         if (sqlite3_column_type(statement, 5) != SQLITE_NULL)
                 entry.fence = column_bytes(statement, 5);
-        checksum = kept_entry_checksum(&entry);
+        checksum = stored_entry_checksum(&entry);
         if (!is_bytes(statement, 0) || !is_bytes(statement, 1) || !is_uint32(statement, 3) ||
             checksum != (uint64_t)sqlite3_column_int64(statement, 6))
                 return -EBADMSG;
@@ -117,7 +117,7 @@ int kept_entry_read(sqlite3_stmt *statement, struct kept_entry *ret_entry, uint6
         return 0;
 }
 
-uint64_t kept_registration_checksum(const struct kept_registration *registration) {
+uint64_t stored_registration_checksum(const struct stored_registration *registration) {
         uint64_t checksum = CHECKSUM_REGISTRATION;
 
         checksum = checksum_add_bytes(checksum, registration->client);
@@ -126,39 +126,39 @@ uint64_t kept_registration_checksum(const struct kept_registration *registration
         return checksum_add_numbers(checksum, &registration->connection, 1);
 }
 
-int kept_registration_bind(sqlite3_stmt *statement, const struct kept_registration *registration) {
+int stored_registration_bind(sqlite3_stmt *statement, const struct stored_registration *registration) {
         int code;
 
-        code = kept_bytes_bind(statement, 1, registration->client);
+        code = stored_bytes_bind(statement, 1, registration->client);
         if (code == SQLITE_OK)
-                code = kept_bytes_bind(statement, 2, registration->key);
+                code = stored_bytes_bind(statement, 2, registration->key);
         if (code == SQLITE_OK)
                 code = sqlite3_bind_int64(statement, 3, (int64_t)registration->connection);
         if (code == SQLITE_OK)
-                code = kept_bytes_bind(statement, 4, registration->user);
+                code = stored_bytes_bind(statement, 4, registration->user);
         if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 5, (int64_t)kept_registration_checksum(registration));
+                code = sqlite3_bind_int64(statement, 5, (int64_t)stored_registration_checksum(registration));
         return code;
 }
 
 /* A type of text or blob follows from the bytes; there are few registrations, so it is simply looked at again. */
-static bool is_kept_rightly(sqlite3_stmt *statement, int column, struct slice bytes) {
+static bool is_stored_rightly(sqlite3_stmt *statement, int column, struct slice bytes) {
         return sqlite3_column_type(statement, column) == (is_text(bytes) ? SQLITE_TEXT : SQLITE_BLOB);
 }
 
-int kept_registration_read(sqlite3_stmt *statement, struct kept_registration *ret_registration,
-                           uint64_t *ret_checksum) {
-        struct kept_registration registration = {
+int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration,
+                             uint64_t *ret_checksum) {
+        struct stored_registration registration = {
                 .client = column_bytes(statement, 0),
                 .key = column_bytes(statement, 1),
                 .connection = (uint64_t)sqlite3_column_int64(statement, 2),
                 .user = column_bytes(statement, 3),
         };
-        uint64_t checksum = kept_registration_checksum(&registration);
+        uint64_t checksum = stored_registration_checksum(&registration);
 
-        if (!is_kept_rightly(statement, 0, registration.client) ||
-            !is_kept_rightly(statement, 1, registration.key) ||
-            !is_kept_rightly(statement, 3, registration.user) ||
+        if (!is_stored_rightly(statement, 0, registration.client) ||
+            !is_stored_rightly(statement, 1, registration.key) ||
+            !is_stored_rightly(statement, 3, registration.user) ||
             checksum != (uint64_t)sqlite3_column_int64(statement, 4))
                 return -EBADMSG;
 
@@ -167,7 +167,7 @@ int kept_registration_read(sqlite3_stmt *statement, struct kept_registration *re
         return 0;
 }
 
-uint64_t kept_answer_checksum(const struct kept_answer *answer) {
+uint64_t stored_answer_checksum(const struct stored_answer *answer) {
         const uint64_t numbers[] = {
                 answer->slot,
                 answer->answer.has_version,
@@ -183,7 +183,7 @@ uint64_t kept_answer_checksum(const struct kept_answer *answer) {
         return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
 }
 
-int kept_answer_bind(sqlite3_stmt *statement, const struct kept_answer *answer) {
+int stored_answer_bind(sqlite3_stmt *statement, const struct stored_answer *answer) {
         int code;
 
         code = sqlite3_bind_int64(statement, 1, answer->slot);
@@ -202,12 +202,12 @@ int kept_answer_bind(sqlite3_stmt *statement, const struct kept_answer *answer) 
         if (code == SQLITE_OK)
                 code = sqlite3_bind_int64(statement, 7, answer->forget_at_ms);
         if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 8, (int64_t)kept_answer_checksum(answer));
+                code = sqlite3_bind_int64(statement, 8, (int64_t)stored_answer_checksum(answer));
         return code;
 }
 
-int kept_answer_read(sqlite3_stmt *statement, struct kept_answer *ret_answer, uint64_t *ret_checksum) {
-        struct kept_answer answer = {
+int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer, uint64_t *ret_checksum) {
+        struct stored_answer answer = {
                 .slot = (uint32_t)sqlite3_column_int64(statement, 0),
                 .answer = {
                         .has_version = sqlite3_column_int64(statement, 3) != 0,
@@ -226,7 +226,7 @@ int kept_answer_read(sqlite3_stmt *statement, struct kept_answer *ret_answer, ui
 
         memcpy(&answer.digest, digest.data, sizeof(answer.digest));
         answer.answer.outcome = (uint16_t)outcome;
-        checksum = kept_answer_checksum(&answer);
+        checksum = stored_answer_checksum(&answer);
         if (checksum != (uint64_t)sqlite3_column_int64(statement, 7))
                 return -EBADMSG;
 

@@ -35,8 +35,8 @@ struct sqlite_storage {
         struct directory directory;
         sqlite3 *db; /* to read with until it is loaded, to write with from then on */
         struct sqlite_writer writer;
-        struct kept_meta meta; /* as it was committed last */
-        int acknowledged_fd;
+        struct stored_meta meta; /* as it was committed last */
+        int commit_watermark_fd;
         int checkpoint_frames;
         int n_log_frames;          /* as the last commit left it */
         int n_checkpointed_frames; /* as it was when that was last tried */
@@ -102,11 +102,12 @@ static int empty_log(struct sqlite_storage *storage) {
 }
 
 static void acknowledge(const struct sqlite_storage *storage) {
-        struct acknowledged acknowledged = { .n_commits = storage->meta.n_commits };
+        struct commit_watermark commit_watermark = { .n_commits = storage->meta.n_commits };
 
-        memcpy(acknowledged.instance_id, storage->meta.header.instance_id, sizeof(acknowledged.instance_id));
-        if (storage->acknowledged_fd >= 0)
-                acknowledged_write(storage->acknowledged_fd, &acknowledged);
+        memcpy(commit_watermark.instance_id, storage->meta.header.instance_id,
+               sizeof(commit_watermark.instance_id));
+        if (storage->commit_watermark_fd >= 0)
+                commit_watermark_write(storage->commit_watermark_fd, &commit_watermark);
 }
 
 static int start_writing(struct sqlite_storage *storage, struct now now) {
@@ -125,7 +126,7 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
         }
 
         sqlite3_wal_hook(storage->db, on_commit, storage);
-        storage->acknowledged_fd = acknowledged_open(storage->directory.fd);
+        storage->commit_watermark_fd = commit_watermark_open(storage->directory.fd);
         acknowledge(storage);
         return empty_log(storage);
 }
@@ -156,7 +157,7 @@ static int abandon(struct sqlite_storage *storage, int code, bool at_commit) {
 
         storage->is_stale = code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC ||
                             !sqlite3_get_autocommit(storage->db) ||
-                            (at_commit && aftermath_holds_commit(storage->db, &storage->directory));
+                            (at_commit && commit_verification_run(storage->db, &storage->directory));
         if (storage->is_stale) {
                 log_error("whether the last changes to \"%s\" are safe cannot be told: %s",
                           LOG_TEXT(slice_from_string(storage->directory.database)), reason);
@@ -171,13 +172,13 @@ static int abandon(struct sqlite_storage *storage, int code, bool at_commit) {
 }
 
 static int try_commit(struct sqlite_storage *storage, const struct storage_batch *batch) {
-        struct kept_meta meta = storage->meta;
+        struct stored_meta meta = storage->meta;
         int code;
 
         snprintf(meta.header.node_id, sizeof(meta.header.node_id), "%.*s", (int)batch->node_id.length,
                  (const char *)batch->node_id.data);
         meta.header.clock = batch->clock;
-        meta.header.n_departures = batch->n_departures;
+        meta.header.n_disconnects = batch->n_disconnects;
         meta.header.persistence = batch->persistence;
         meta.header.positions = batch->positions;
         meta.reading_ms = timescale_read(storage->writer.timescale, batch->now);
@@ -237,9 +238,9 @@ static struct storage *sqlite_storage_close(struct storage *base) {
                 sqlite3_db_config(storage->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite_writer_deinit(&storage->writer);
         sqlite3_close(storage->db);
-        if (storage->acknowledged_fd >= 0) {
-                fsync(storage->acknowledged_fd);
-                close(storage->acknowledged_fd);
+        if (storage->commit_watermark_fd >= 0) {
+                fsync(storage->commit_watermark_fd);
+                close(storage->commit_watermark_fd);
         }
         directory_close(&storage->directory);
         free(storage);
@@ -268,7 +269,7 @@ static int lock(struct directory *directory) {
 
 /* A new one only where there are no traces of an old one. */
 static int create_if_missing(const struct directory *directory) {
-        static const char *const traces[] = { DIRECTORY_DATABASE "-wal", DIRECTORY_ACKNOWLEDGED };
+        static const char *const traces[] = { DIRECTORY_DATABASE "-wal", DIRECTORY_COMMIT_WATERMARK };
 
         if (faccessat(directory->fd, DIRECTORY_DATABASE, F_OK, 0) == 0)
                 return 0;
@@ -318,7 +319,7 @@ int sqlite_storage_open(struct storage **ret_storage, const char *path, int chec
                 return -ENOMEM;
 
         storage->storage.operations = &operations;
-        storage->acknowledged_fd = -1;
+        storage->commit_watermark_fd = -1;
         storage->checkpoint_frames = checkpoint_frames;
         r = directory_make(&storage->directory, path);
         if (r < 0)

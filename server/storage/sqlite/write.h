@@ -42,4 +42,4 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which);
 
 /* Writes the rows and *meta; its sum of checksums becomes what it is with the rows. Returns SQLite's code. */
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
-                      struct kept_meta *meta);
+                      struct stored_meta *meta);

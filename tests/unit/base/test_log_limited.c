@@ -19,7 +19,7 @@ static time_t second(void) {
         return now.tv_sec;
 }
 
-#define N_LEFT_OUT 7
+#define N_OMITTED 7
 
 /* What is printed of more events than a second may have. A machine that takes longer for them gets another try. */
 static char *print_flood(struct log_limit *limit) {
@@ -29,12 +29,12 @@ static char *print_flood(struct log_limit *limit) {
                 char *printed;
 
                 capture_start(&capture, STDERR_FILENO);
-                log_tell_withheld();
+                log_report_suppressed();
                 free(capture_end(&capture));
 
                 *limit = (struct log_limit){ 0 };
                 capture_start(&capture, STDERR_FILENO);
-                for (int i = 0; i < LOG_LIMIT_BURST + N_LEFT_OUT; i++)
+                for (int i = 0; i < LOG_LIMIT_BURST + N_OMITTED; i++)
                         log_limited(limit, LOG_WARNING, "event %d.", i);
                 printed = capture_end(&capture);
                 if (second() == began)
@@ -51,7 +51,7 @@ Test(log_limited, prints_a_few_a_second_and_says_how_many_it_left_out) {
         printed = print_flood(&limit);
         cr_expect_eq(capture_count(printed, "event"), LOG_LIMIT_BURST);
         cr_expect_eq(capture_count(printed, "withheld"), 0);
-        cr_expect(log_is_anything_withheld());
+        cr_expect(log_is_anything_suppressed());
         free(printed);
 
         while (second() == limit.second)
@@ -63,7 +63,7 @@ Test(log_limited, prints_a_few_a_second_and_says_how_many_it_left_out) {
         cr_expect_eq(capture_count(printed, "event again"), 2);
         cr_expect_eq(capture_count(printed, " withheld=7\n"), 1);
         cr_expect_eq(capture_count(printed, "\n"), 2);
-        cr_expect_not(log_is_anything_withheld());
+        cr_expect_not(log_is_anything_suppressed());
         free(printed);
 }
 
@@ -76,12 +76,12 @@ Test(log_limited, tells_what_it_left_out_though_nothing_comes_any_more) {
         log_limited(&other, LOG_WARNING, "of another limit");
 
         capture_start(&capture, STDERR_FILENO);
-        log_tell_withheld();
-        log_tell_withheld();
+        log_report_suppressed();
+        log_report_suppressed();
         printed = capture_end(&capture);
         cr_expect_not_null(strstr(printed, "msg=\"event 10.\" withheld=6\n"), "%s", printed);
         cr_expect_eq(capture_count(printed, "\n"), 1);
-        cr_expect_not(log_is_anything_withheld());
+        cr_expect_not(log_is_anything_suppressed());
         free(printed);
 }
 
@@ -93,12 +93,12 @@ Test(log_limited, tells_of_one_event_without_a_count) {
 
         free(print_flood(&limit));
         capture_start(&capture, STDERR_FILENO);
-        log_tell_withheld();
+        log_report_suppressed();
         free(capture_end(&capture));
 
         capture_start(&capture, STDERR_FILENO);
         log_limited_fields(&limit, LOG_WARNING, "one", fields);
-        log_tell_withheld();
+        log_report_suppressed();
         printed = capture_end(&capture);
         cr_expect_not_null(strstr(printed, "msg=\"one\" reason=none\n"), "%s", printed);
         cr_expect_eq(capture_count(printed, "\n"), 1);
@@ -115,6 +115,6 @@ Test(log_limited, counts_nothing_that_is_above_the_level) {
                 log_limited(&limit, LOG_DEBUG, "event");
         printed = capture_end(&capture);
         cr_expect_str_eq(printed, "");
-        cr_expect_not(log_is_anything_withheld());
+        cr_expect_not(log_is_anything_suppressed());
         free(printed);
 }

@@ -195,8 +195,8 @@ Test(encoder, answers_a_get_with_the_value) {
 
 Test(encoder, tells_of_a_set_with_its_value_and_version) {
         for (size_t i = 0; i < N_ROWS(values); i++) {
-                struct change change = { .version = { 1696374425000, 3 },
-                                         .entry = make(S("k"), values[i].value) };
+                struct key_change change = { .version = { 1696374425000, 3 },
+                                             .entry = make(S("k"), values[i].value) };
                 struct message message;
 
                 cr_assert_eq(encoder_notification(&encoder, &change, &message), 0);
@@ -213,7 +213,7 @@ Test(encoder, tells_of_a_set_with_its_value_and_version) {
 }
 
 Test(encoder, tells_of_a_deletion_in_either_dialect) {
-        struct change change = { .version = { 1, 2 } };
+        struct key_change change = { .version = { 1, 2 } };
         struct message message;
 
         cr_assert_eq(encoder_notification(&encoder, &change, &message), 0);
@@ -274,13 +274,13 @@ Test(encoder, answers_a_scan_with_keys_and_the_next_token) {
 
 static const struct {
         const char *name;
-        enum envelope_fault fault;
+        enum request_fault fault;
         struct slice value, status, property;
         size_t n_properties;
 } faults[] = {
-        { "QoS", ENVELOPE_QOS, S("0"), S("400"), S("QoS"), 6 },
-        { "no correlation data", ENVELOPE_CORRELATION, S(""), S("400"), S("Correlation Data"), 6 },
-        { "version", ENVELOPE_VERSION, S("2.0"), S("505"), S("__protVer"), 8 },
+        { "QoS", REQUEST_FAULT_QOS, S("0"), S("400"), S("QoS"), 6 },
+        { "no correlation data", REQUEST_FAULT_CORRELATION, S(""), S("400"), S("Correlation Data"), 6 },
+        { "version", REQUEST_FAULT_VERSION, S("2.0"), S("505"), S("__protVer"), 8 },
 };
 
 Test(encoder, says_what_is_wrong_with_an_envelope) {
@@ -314,7 +314,7 @@ Test(encoder, says_what_is_wrong_with_an_envelope) {
 Test(encoder, says_which_versions_are_served) {
         struct message message;
 
-        cr_assert_eq(encoder_fault(&encoder, ENVELOPE_VERSION, S("7.1"), &message), 0);
+        cr_assert_eq(encoder_fault(&encoder, REQUEST_FAULT_VERSION, S("7.1"), &message), 0);
         cr_expect(has_property(&message, "__supProtMajVer", S("0 1")));
         cr_expect(has_property(&message, "__requestProtVer", S("7.1")));
 }
@@ -332,7 +332,7 @@ Test(encoder, ends_properties_with_a_nul_behind_their_length) {
                         cr_expect_eq(property->name.data[property->name.length], 0);
                         cr_expect_eq(property->value.data[property->value.length], 0);
                 }
-                cr_assert_eq(encoder_fault(&encoder, ENVELOPE_VERSION, value, &messages[1]), 0);
+                cr_assert_eq(encoder_fault(&encoder, REQUEST_FAULT_VERSION, value, &messages[1]), 0);
         }
 }
 

@@ -38,47 +38,48 @@ static const struct {
         const char *name;
         uint8_t qos;
         struct slice correlation, version;
-        enum envelope_fault fault;
+        enum request_fault fault;
         struct slice value;
-} envelopes[] = {
-        { "QoS 1", 1, S("1"), { NULL, 0 }, ENVELOPE_OK, { NULL, 0 } },
-        { "QoS 0", 0, S("1"), { NULL, 0 }, ENVELOPE_QOS, S("0") },
-        { "QoS 2", 2, S("1"), { NULL, 0 }, ENVELOPE_QOS, S("2") },
-        { "no correlation data", 1, { NULL, 0 }, { NULL, 0 }, ENVELOPE_CORRELATION, S("") },
-        { "empty correlation data", 1, S(""), { NULL, 0 }, ENVELOPE_OK, { NULL, 0 } },
-        { "version 1.0", 1, S("1"), S("1.0"), ENVELOPE_OK, { NULL, 0 } },
-        { "version 1.99", 1, S("1"), S("1.99"), ENVELOPE_OK, { NULL, 0 } },
-        { "version 0.1", 1, S("1"), S("0.1"), ENVELOPE_OK, { NULL, 0 } },
-        { "version 2.0", 1, S("1"), S("2.0"), ENVELOPE_VERSION, S("2.0") },
-        { "version 10.0", 1, S("1"), S("10.0"), ENVELOPE_VERSION, S("10.0") },
-        { "version past 64 bits", 1, S("1"), S("18446744073709551617.0"), ENVELOPE_VERSION,
+} property_sets[] = {
+        { "QoS 1", 1, S("1"), { NULL, 0 }, REQUEST_FAULT_NONE, { NULL, 0 } },
+        { "QoS 0", 0, S("1"), { NULL, 0 }, REQUEST_FAULT_QOS, S("0") },
+        { "QoS 2", 2, S("1"), { NULL, 0 }, REQUEST_FAULT_QOS, S("2") },
+        { "no correlation data", 1, { NULL, 0 }, { NULL, 0 }, REQUEST_FAULT_CORRELATION, S("") },
+        { "empty correlation data", 1, S(""), { NULL, 0 }, REQUEST_FAULT_NONE, { NULL, 0 } },
+        { "version 1.0", 1, S("1"), S("1.0"), REQUEST_FAULT_NONE, { NULL, 0 } },
+        { "version 1.99", 1, S("1"), S("1.99"), REQUEST_FAULT_NONE, { NULL, 0 } },
+        { "version 0.1", 1, S("1"), S("0.1"), REQUEST_FAULT_NONE, { NULL, 0 } },
+        { "version 2.0", 1, S("1"), S("2.0"), REQUEST_FAULT_VERSION, S("2.0") },
+        { "version 10.0", 1, S("1"), S("10.0"), REQUEST_FAULT_VERSION, S("10.0") },
+        { "version past 64 bits", 1, S("1"), S("18446744073709551617.0"), REQUEST_FAULT_VERSION,
           S("18446744073709551617.0") },
-        { "a version that is empty", 1, S("1"), S(""), ENVELOPE_VERSION, S("") },
-        { "a version without a minor", 1, S("1"), S("1"), ENVELOPE_VERSION, S("1") },
-        { "a version with an empty minor", 1, S("1"), S("1."), ENVELOPE_VERSION, S("1.") },
-        { "a version of three parts", 1, S("1"), S("1.0.0"), ENVELOPE_VERSION, S("1.0.0") },
-        { "a version that is none", 1, S("1"), S("one"), ENVELOPE_VERSION, S("one") },
-        { "a negative version", 1, S("1"), S("-1.0"), ENVELOPE_VERSION, S("-1.0") },
+        { "a version that is empty", 1, S("1"), S(""), REQUEST_FAULT_VERSION, S("") },
+        { "a version without a minor", 1, S("1"), S("1"), REQUEST_FAULT_VERSION, S("1") },
+        { "a version with an empty minor", 1, S("1"), S("1."), REQUEST_FAULT_VERSION, S("1.") },
+        { "a version of three parts", 1, S("1"), S("1.0.0"), REQUEST_FAULT_VERSION, S("1.0.0") },
+        { "a version that is none", 1, S("1"), S("one"), REQUEST_FAULT_VERSION, S("one") },
+        { "a negative version", 1, S("1"), S("-1.0"), REQUEST_FAULT_VERSION, S("-1.0") },
 };
 
-Test(envelope, is_looked_at_whatever_the_payload_says) {
+Test(property_set, is_looked_at_whatever_the_payload_says) {
         static const struct slice payloads[] = { PAYLOAD_GET, S("no RESP3 at all") };
 
-        for (size_t i = 0; i < N_ROWS(envelopes); i++)
+        for (size_t i = 0; i < N_ROWS(property_sets); i++)
                 for (size_t j = 0; j < 2; j++) {
                         struct message message = message_of(payloads[j]);
-                        bool is_good = envelopes[i].fault == ENVELOPE_OK && j == 0;
+                        bool is_good = property_sets[i].fault == REQUEST_FAULT_NONE && j == 0;
                         struct invocation invocation;
 
-                        message.qos = envelopes[i].qos;
-                        message.correlation_data = envelopes[i].correlation;
-                        add(&message, S("__protVer"), envelopes[i].version);
+                        message.qos = property_sets[i].qos;
+                        message.correlation_data = property_sets[i].correlation;
+                        add(&message, S("__protVer"), property_sets[i].version);
                         cr_expect_eq(decode(&message, &invocation),
-                                     is_good ? INVOCATION_REQUEST : INVOCATION_REFUSED, ROW(envelopes, i));
-                        cr_expect_eq(invocation.fault, envelopes[i].fault, ROW(envelopes, i));
-                        if (envelopes[i].fault != ENVELOPE_OK)
-                                cr_expect(slice_equal(invocation.fault_value, envelopes[i].value),
-                                          ROW(envelopes, i));
+                                     is_good ? INVOCATION_REQUEST : INVOCATION_REFUSED,
+                                     ROW(property_sets, i));
+                        cr_expect_eq(invocation.fault, property_sets[i].fault, ROW(property_sets, i));
+                        if (property_sets[i].fault != REQUEST_FAULT_NONE)
+                                cr_expect(slice_equal(invocation.fault_value, property_sets[i].value),
+                                          ROW(property_sets, i));
                 }
 }
 

@@ -132,7 +132,7 @@ Test(invocation, is_decoded_word_by_word) {
 
                 append_words(&payload, accepted[i].words);
                 invocation = decode(buf_slice(&payload));
-                cr_expect_eq(invocation.fault, ENVELOPE_OK, ROW(accepted, i));
+                cr_expect_eq(invocation.fault, REQUEST_FAULT_NONE, ROW(accepted, i));
                 cr_expect_eq(invocation.outcome, OUTCOME_DONE, ROW(accepted, i));
                 cr_expect_eq(request->verb, expected->verb, ROW(accepted, i));
                 cr_expect(slice_equal(request->key, expected->key), ROW(accepted, i));

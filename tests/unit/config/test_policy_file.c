@@ -15,27 +15,28 @@
 #define S SLICE_LITERAL
 
 /* What is wrong, a line each, without the file's name. */
-struct said {
+struct reported_faults {
         char text[2000];
         size_t name_length;
 };
 
 static void keep(void *userdata, const char *where, const char *what) {
-        struct said *said = userdata;
+        struct reported_faults *said = userdata;
         size_t length = strlen(said->text);
 
         snprintf(said->text + length, sizeof(said->text) - length, "%s: %s\n", where + said->name_length,
                  what);
 }
 
-static struct policy *read_text(const char *text, size_t length, struct said *said) {
+static struct policy *read_text(const char *text, size_t length, struct reported_faults *said) {
         struct policy_file_sink sink = { .fault = keep, .userdata = said };
         int fd = memfd_create("policy", 0);
         struct policy *policy;
         char name[64];
 
         cr_assert_eq(write(fd, text, length), (ssize_t)length);
-        *said = (struct said){ .name_length = (size_t)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd) };
+        *said = (struct reported_faults){ .name_length = (size_t)snprintf(name, sizeof(name),
+                                                                          "/proc/self/fd/%d", fd) };
         policy = policy_file_read(name, false, &sink);
         close(fd);
         return policy;
@@ -43,7 +44,7 @@ static struct policy *read_text(const char *text, size_t length, struct said *sa
 
 static bool grants(const struct policy *policy, const char *client, const char *user, enum access access,
                    struct slice key) {
-        struct asker asker = { slice_from_string(client), slice_from_string(user), true };
+        struct request_origin asker = { slice_from_string(client), slice_from_string(user), true };
         uint64_t budget = POLICY_STEPS_MAX;
 
         return policy_decide(policy, &asker, access, key, &budget);
@@ -125,7 +126,7 @@ static const struct {
 
 Test(policy_file, says_all_that_is_wrong_with_its_line) {
         for (size_t i = 0; i < N_ROWS(files); i++) {
-                struct said said;
+                struct reported_faults said;
                 struct policy *policy = read_text(files[i].text, strlen(files[i].text), &said);
 
                 cr_expect_str_eq(said.text, files[i].said, ROW(files, i));
@@ -139,7 +140,7 @@ Test(policy_file, grants_what_its_rules_say) {
                                    "pattern = p/*\nstring = {client}\nbinary = AP8=\n"
                                    "[two]\nany = yes\naccess = read\nstring = p;q\n";
         struct policy *policy;
-        struct said said;
+        struct reported_faults said;
 
         policy = read_text(text, strlen(text), &said);
         cr_assert_not_null(policy);
@@ -156,7 +157,7 @@ Test(policy_file, grants_what_its_rules_say) {
 }
 
 Test(policy_file, must_be_there) {
-        struct said said = { .name_length = 0 };
+        struct reported_faults said = { .name_length = 0 };
         struct policy_file_sink sink = { .fault = keep, .userdata = &said };
 
         cr_expect_null(policy_file_read("/no/such/file", false, &sink));
@@ -168,7 +169,7 @@ Test(policy_file, with_a_nul_is_wrong_there) {
         static const char text[] = "[rule]\n" ONE_RULE "string = a\0b\n";
 
         for (size_t length = sizeof(text) - 2; length < sizeof(text); length++) {
-                struct said said;
+                struct reported_faults said;
 
                 cr_expect_null(read_text(text, length, &said));
                 cr_expect_str_eq(said.text, ":5: there is a NUL in the line\n");
@@ -183,7 +184,7 @@ Test(policy_file, has_lines_of_fewer_than_200_bytes) {
         for (size_t end = line + 199; end <= line + 200; end++)
                 for (size_t is_ended = 0; is_ended < 2; is_ended++) {
                         struct policy *policy;
-                        struct said said;
+                        struct reported_faults said;
 
                         text[end] = is_ended ? '\n' : 'x';
                         policy = read_text(text, end + is_ended, &said);
@@ -199,7 +200,7 @@ Test(policy_file, has_lines_of_fewer_than_200_bytes) {
 
 /* SOURCE_ROOT is where the project is. */
 Test(policy_file, is_shown_by_an_example) {
-        struct said said = { .name_length = 0 };
+        struct reported_faults said = { .name_length = 0 };
         struct policy_file_sink sink = { .fault = keep, .userdata = &said };
         struct policy *policy;
         char name[256];

@@ -6,12 +6,12 @@
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
 
-/* A daemon with --control, to be given back with tear_down(). */
+/* A pipeline with --control, to be given back with tear_down(). */
 static struct control *set_up(struct broker *broker) {
         struct control *control;
 
         broker_init(broker, broker_config());
-        cr_assert_eq(control_new(&control, broker->daemon), 0);
+        cr_assert_eq(control_new(&control, broker->pipeline), 0);
         control_read_clock(control, broker->now);
         return control;
 }
@@ -30,7 +30,7 @@ static void ask(struct broker *broker, struct slice payload) {
                 .qos = 1,
         };
 
-        daemon_receive(broker->daemon, &message, broker->now);
+        pipeline_receive(broker->pipeline, &message, broker->now);
 }
 
 Test(control, has_its_turn_when_what_was_asked_before_is_answered) {
@@ -85,8 +85,8 @@ Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
                 broker_flush(&broker);
         }
         broker_forget(&broker);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_OUT_OF_MEMORY], 0);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_TOO_MANY_WAITING], 37);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_OUT_OF_MEMORY], 0);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_TOO_MANY_WAITING], 37);
         for (int round = 0; round < 2; round++) {
                 broker_pass_ms(&broker, 5000);
                 broker_tick(&broker);
@@ -114,7 +114,7 @@ Test(control, delays_no_answer_past_its_expiry) {
         broker_pass_ms(&broker, 2500);
         broker_tick(&broker);
 
-        cr_expect_eq(daemon_counters(broker.daemon)->n_expired, 2);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, 2);
         cr_assert_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
         cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 1);
         cr_expect_eq(broker_sent_message(&broker, 1)->expiry_s, 2);

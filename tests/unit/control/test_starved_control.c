@@ -19,7 +19,7 @@
 #include "unit/support/table.h"
 
 struct world {
-        struct daemon *daemon;
+        struct pipeline *pipeline;
         struct control *control;
         struct now real;
         size_t n_sent; /* since the last ask() */
@@ -39,22 +39,23 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
 }
 
 static void world_init(struct world *world) {
-        struct outlet outlet = {
+        struct transport transport = {
                 .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = world
         };
-        struct daemon_callbacks callbacks = { .serving = idle_serving };
-        struct daemon_config config = broker_config();
+        struct pipeline_callbacks callbacks = { .serving = idle_serving };
+        struct pipeline_config config = broker_config();
 
         *world = (struct world){ .real = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 } };
-        cr_assert_eq(daemon_new(&world->daemon, &config, &outlet, &callbacks, broker_storage(), world->real),
+        cr_assert_eq(pipeline_new(&world->pipeline, &config, &transport, &callbacks, broker_storage(),
+                                  world->real),
                      0);
-        cr_assert_eq(control_new(&world->control, world->daemon), 0);
-        daemon_up(world->daemon, false, control_read_clock(world->control, world->real));
+        cr_assert_eq(control_new(&world->control, world->pipeline), 0);
+        pipeline_connected(world->pipeline, false, control_read_clock(world->control, world->real));
 }
 
 static void world_deinit(struct world *world) {
         control_free(world->control);
-        daemon_free(world->daemon);
+        pipeline_free(world->pipeline);
         buf_deinit(&world->last);
 }
 
@@ -85,8 +86,8 @@ static void ask(struct world *world, const char *text, bool is_starved) {
 
         now = control_read_clock(world->control, world->real);
         memory_resume(is_starved);
-        daemon_receive(world->daemon, &message, now);
-        daemon_flush(world->daemon, control_read_clock(world->control, world->real));
+        pipeline_receive(world->pipeline, &message, now);
+        pipeline_flush(world->pipeline, control_read_clock(world->control, world->real));
         memory_pause();
         buf_deinit(&payload);
 }
@@ -104,8 +105,8 @@ static bool is_out_of_memory(const struct world *world) {
                memcmp(world->last.data + world->last.length - length, end, length) == 0;
 }
 
-static uint64_t n_lost(const struct world *world) {
-        return daemon_counters(world->daemon)->n_drops[DROP_OUT_OF_MEMORY];
+static uint64_t n_dropped(const struct world *world) {
+        return pipeline_counters(world->pipeline)->n_drops[DROP_OUT_OF_MEMORY];
 }
 
 static void be_quiet(void) {
@@ -162,28 +163,28 @@ static const struct {
 /* False where no allocation failed. */
 static bool ask_starved(size_t row, uint64_t n) {
         struct world world;
-        uint64_t n_failed, lost_before;
+        uint64_t n_failed, dropped_before;
         bool has_answer;
 
         world_init(&world);
         for (size_t i = 0; i < N_ROWS(asked[row].before) && asked[row].before[i]; i++)
                 ask(&world, asked[row].before[i], false);
-        lost_before = n_lost(&world);
+        dropped_before = n_dropped(&world);
         memory_starve(n, n % 2 ? 1 : UINT64_MAX);
         ask(&world, asked[row].asked, true);
         n_failed = memory_feed();
 
         has_answer = world.n_sent > 0 || strncmp(asked[row].asked, "wait-for", strlen("wait-for")) == 0;
-        cr_expect(has_answer || n_lost(&world) > lost_before, ROW(asked, row));
+        cr_expect(has_answer || n_dropped(&world) > dropped_before, ROW(asked, row));
         if (n_failed > 0 && is_out_of_memory(&world)) {
                 ask(&world, asked[row].probe, false);
                 cr_expect(is_answered(&world, asked[row].undone), ROW(asked, row));
         } else {
-                bool is_lost = n_lost(&world) > lost_before;
+                bool is_desynchronized = n_dropped(&world) > dropped_before;
 
                 ask(&world, asked[row].probe, false);
                 cr_expect(is_answered(&world, asked[row].done) ||
-                                  (is_lost && is_answered(&world, asked[row].undone)),
+                                  (is_desynchronized && is_answered(&world, asked[row].undone)),
                           ROW(asked, row));
         }
 
@@ -219,9 +220,9 @@ Test(starved_control, loses_no_delayed_answer_unsaid) {
 
                 if (world.n_sent == 0) {
                         world.real.mono_ns += INT64_C(1000000000);
-                        daemon_tick(world.daemon, control_read_clock(world.control, world.real));
+                        pipeline_tick(world.pipeline, control_read_clock(world.control, world.real));
                 }
-                cr_expect_eq(world.n_sent + n_lost(&world), 1, "allocation %lu", n - 1);
+                cr_expect_eq(world.n_sent + n_dropped(&world), 1, "allocation %lu", n - 1);
                 world_deinit(&world);
         } while (n_failed > 0);
         cr_expect_gt(n, 5);
@@ -242,7 +243,7 @@ Test(starved_control, forgets_no_deadline) {
                 n_failed = memory_feed();
 
                 world.real.mono_ns += INT64_C(2000000000);
-                daemon_tick(world.daemon, control_read_clock(world.control, world.real));
+                pipeline_tick(world.pipeline, control_read_clock(world.control, world.real));
                 ask(&world, "GET|a", false);
                 cr_expect(is_answered(&world, "$-1"), "allocation %lu", n - 1);
                 world_deinit(&world);
@@ -256,7 +257,7 @@ Test(starved_control, is_made_or_not) {
 
         broker_init(&broker, broker_config());
         memory_starve(1, 1);
-        cr_expect_eq(control_new(&control, broker.daemon), -ENOMEM);
+        cr_expect_eq(control_new(&control, broker.pipeline), -ENOMEM);
         memory_feed();
         cr_expect_null(control);
         cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$-1\r\n")));

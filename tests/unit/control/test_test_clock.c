@@ -57,15 +57,15 @@ Test(test_clock, says_how_long_it_really_is_until_a_deadline) {
         struct test_clock clock = { 0 };
         int64_t deadline_ns = later(1000).mono_ns;
 
-        cr_expect_eq(test_clock_left_ns(&clock, deadline_ns, start), 1000 * MS);
-        cr_expect_eq(test_clock_left_ns(&clock, INT64_MAX, start), INT64_MAX);
+        cr_expect_eq(test_clock_remaining_ns(&clock, deadline_ns, start), 1000 * MS);
+        cr_expect_eq(test_clock_remaining_ns(&clock, INT64_MAX, start), INT64_MAX);
         cr_assert_eq(test_clock_advance(&clock, 900), 0);
-        cr_expect_eq(test_clock_left_ns(&clock, deadline_ns, start), 100 * MS);
+        cr_expect_eq(test_clock_remaining_ns(&clock, deadline_ns, start), 100 * MS);
 
         test_clock_freeze(&clock, start);
-        cr_expect_eq(test_clock_left_ns(&clock, deadline_ns, later(5000)), INT64_MAX);
+        cr_expect_eq(test_clock_remaining_ns(&clock, deadline_ns, later(5000)), INT64_MAX);
         cr_assert_eq(test_clock_advance(&clock, 100), 0);
-        cr_expect_eq(test_clock_left_ns(&clock, deadline_ns, later(5000)), 0);
+        cr_expect_eq(test_clock_remaining_ns(&clock, deadline_ns, later(5000)), 0);
 }
 
 Test(test_clock, is_the_real_one_after_a_reset_and_can_be_advanced_as_far_again) {

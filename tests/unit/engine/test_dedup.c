@@ -247,21 +247,21 @@ Test(dedup, keeps_each_answer_in_a_slot_of_its_own) {
 }
 
 Test(dedup, remembers_again_what_was_kept_and_fills_the_slots_between) {
-        static const uint32_t kept[] = { 0, 3, 4, 300, 700 };
+        static const uint32_t retained[] = { 0, 3, 4, 300, 700 };
         bool is_used[1024] = { false };
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
-        for (size_t i = 0; i < N_ROWS(kept); i++) {
-                struct digest digest = digest_of(kept[i]);
-                struct remembered_answer answer = { .version_wall_ms = kept[i] };
+        for (size_t i = 0; i < N_ROWS(retained); i++) {
+                struct digest digest = digest_of(retained[i]);
+                struct remembered_answer answer = { .version_wall_ms = retained[i] };
 
-                cr_assert_eq(dedup_restore(&dedup, kept[i], &digest, answer, 1000 * NS_PER_S), 0);
-                is_used[kept[i]] = true;
+                cr_assert_eq(dedup_restore(&dedup, retained[i], &digest, answer, 1000 * NS_PER_S), 0);
+                is_used[retained[i]] = true;
         }
         cr_expect_eq(dedup_n_answers(&dedup), 5);
-        for (size_t i = 0; i < N_ROWS(kept); i++)
-                cr_expect(is_remembered(&dedup, kept[i], 0), "slot %u", kept[i]);
+        for (size_t i = 0; i < N_ROWS(retained); i++)
+                cr_expect(is_remembered(&dedup, retained[i], 0), "slot %u", retained[i]);
 
         for (uint64_t i = 0; i < 1024 - 5; i++) {
                 uint32_t slot = remember(&dedup, 10000 + i, 1000);

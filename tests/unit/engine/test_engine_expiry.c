@@ -61,7 +61,7 @@ static const struct {
         const char *name;
         struct request request;
         enum outcome outcome; /* as if the key had never been */
-        const char *told, *told_by_tick;
+        const char *notified, *notified_by_tick;
 } commands[] = {
         { "GET", GET("k"), OUTCOME_NO_VALUE, "", "c:k gone " },
         { "DEL", DEL("k"), OUTCOME_NOTHING, "c:k gone ", "" },
@@ -87,9 +87,9 @@ Test(expiry, counts_for_every_command_before_any_tick) {
                 reply = ask(&world, commands[i].request);
                 cr_expect_eq(reply->outcome, commands[i].outcome, ROW(commands, i));
                 cr_expect_eq(reply->has_version, commands[i].outcome == OUTCOME_DONE, ROW(commands, i));
-                cr_expect_str_eq(told(&world), commands[i].told, ROW(commands, i));
+                cr_expect_str_eq(notified(&world), commands[i].notified, ROW(commands, i));
                 tick(&world);
-                cr_expect_str_eq(told(&world), commands[i].told_by_tick, ROW(commands, i));
+                cr_expect_str_eq(notified(&world), commands[i].notified_by_tick, ROW(commands, i));
         }
 }
 
@@ -175,10 +175,10 @@ Test(tick, tells_in_the_order_of_the_deadlines, .init = setup, .fini = teardown)
         ask(&world, SET("d", "v", PX(20)));
         pass_ms(&world, 29);
         tick(&world);
-        cr_expect_str_eq(told(&world), "c:b gone c:d gone ");
+        cr_expect_str_eq(notified(&world), "c:b gone c:d gone ");
         pass_ms(&world, 1);
         tick(&world);
-        cr_expect_str_eq(told(&world), "c:a gone ");
+        cr_expect_str_eq(notified(&world), "c:a gone ");
 }
 
 Test(tick, does_nothing_where_nothing_is_due, .init = setup, .fini = teardown) {

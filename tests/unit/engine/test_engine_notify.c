@@ -22,7 +22,7 @@ TestSuite(notify, .init = setup, .fini = teardown);
 static const struct {
         const char *name;
         struct request request;
-        const char *told;
+        const char *notified;
 } changes[] = {
         /* "k" has the value "v", "none" has none; the client "c" watches both */
         { "SET", SET("k", "w"), "c:k=w " },
@@ -56,7 +56,7 @@ Test(notify, tells_of_each_change_that_took_effect_and_of_nothing_else) {
                 ask(&world, WATCH("c", "k"));
                 ask(&world, WATCH("c", "none"));
                 ask(&world, changes[i].request);
-                cr_expect_str_eq(told(&world), changes[i].told, ROW(changes, i));
+                cr_expect_str_eq(notified(&world), changes[i].notified, ROW(changes, i));
         }
 }
 
@@ -66,7 +66,7 @@ Test(notify, tells_once_each_client_that_registered_oldest_first) {
         ask(&world, WATCH("c2", "k"));
         ask(&world, WATCH("c3", "other"));
         ask(&world, SET("k", "v"));
-        cr_expect_str_eq(told(&world), "c2:k=v c1:k=v ");
+        cr_expect_str_eq(notified(&world), "c2:k=v c1:k=v ");
         cr_expect_eq(world.effects.n_changes, 1);
 }
 
@@ -78,11 +78,11 @@ Test(notify, tells_in_the_order_in_which_the_changes_took_effect) {
         begin_batch(&world);
         for (size_t i = 0; i < N_ROWS(requests); i++)
                 ask_in_batch(&world, requests[i]);
-        cr_expect_str_eq(told(&world), "c:a=1 c:b=1 c:a=2 c:b gone c:b=2 ");
+        cr_expect_str_eq(notified(&world), "c:a=1 c:b=1 c:a=2 c:b gone c:b=2 ");
         cr_expect_eq(world.effects.n_replies, N_ROWS(requests));
 }
 
-static int64_t told_version(void) {
+static int64_t notified_version(void) {
         cr_assert_eq(world.effects.n_changes, 1);
         return version_number(world.effects.changes[0].version);
 }
@@ -92,16 +92,16 @@ Test(notify, gives_the_new_version_of_a_set_and_the_last_one_of_what_went) {
 
         ask(&world, WATCH("c", "k"));
         set = version_number(ask(&world, SET("k", "v"))->version);
-        cr_expect_eq(told_version(), set);
+        cr_expect_eq(notified_version(), set);
         pass_ms(&world, 5);
         ask(&world, DEL("k"));
-        cr_expect_eq(told_version(), set);
+        cr_expect_eq(notified_version(), set);
 
         set = version_number(ask(&world, SET("k", "v", PX(10)))->version);
         pass_ms(&world, 10);
         tick(&world);
-        cr_expect_str_eq(told(&world), "c:k gone ");
-        cr_expect_eq(told_version(), set);
+        cr_expect_str_eq(notified(&world), "c:k gone ");
+        cr_expect_eq(notified_version(), set);
 }
 
 Test(notify, needs_no_key_to_register_and_outlives_the_key) {
@@ -112,7 +112,7 @@ Test(notify, needs_no_key_to_register_and_outlives_the_key) {
         pass_ms(&world, 10);
         tick(&world);
         ask(&world, SET("k", "x"));
-        cr_expect_str_eq(told(&world), "c:k=x ");
+        cr_expect_str_eq(notified(&world), "c:k=x ");
 }
 
 Test(notify, is_answered_with_our_clock_now) {
@@ -142,7 +142,7 @@ Test(notify, stops_what_was_registered_and_nothing_else) {
         cr_expect(asked(&world, UNWATCH("c", "k"), OUTCOME_DONE));
         cr_expect(asked(&world, UNWATCH("c", "k"), OUTCOME_NOTHING));
         ask(&world, SET("k", "v"));
-        cr_expect_str_eq(told(&world), "c2:k=v ");
+        cr_expect_str_eq(notified(&world), "c2:k=v ");
 }
 
 Test(notify, needs_a_client) {
@@ -174,55 +174,58 @@ Test(notify, keeps_the_value_of_a_change_until_it_has_been_told) {
         begin_batch(&world);
         for (size_t i = 0; i < N_ROWS(requests); i++)
                 ask_in_batch(&world, requests[i]);
-        cr_expect_str_eq(told(&world), "c:k=first c:k=second ");
+        cr_expect_str_eq(notified(&world), "c:k=first c:k=second ");
 }
 
 static const struct {
         const char *name;
         struct event event;
-        const char *told; /* by a SET of the key that all watch */
-} departures[] = {
+        const char *notified; /* by a SET of the key that all watch */
+} disconnects[] = {
         /* "a" and "b" registered over the connections 1 and 2, "c" over one without a number */
-        { "a client", { .type = EVENT_CLIENT_LEFT, .client = BYTES("b") }, "a:k=v c:k=v " },
-        { "a client without a number", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, "a:k=v b:k=v " },
+        { "a client", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("b") }, "a:k=v c:k=v " },
+        { "a client without a number",
+          { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") },
+          "a:k=v b:k=v " },
         { "a client that never was",
-          { .type = EVENT_CLIENT_LEFT, .client = BYTES("x") },
+          { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("x") },
           "a:k=v b:k=v c:k=v " },
-        { "a connection", { .type = EVENT_CONNECTION_LEFT, .connection = 1 }, "b:k=v c:k=v " },
+        { "a connection", { .type = EVENT_CONNECTION_CLOSED, .connection = 1 }, "b:k=v c:k=v " },
         { "a connection that never was",
-          { .type = EVENT_CONNECTION_LEFT, .connection = 3 },
+          { .type = EVENT_CONNECTION_CLOSED, .connection = 3 },
           "a:k=v b:k=v c:k=v " },
-        { "all", { .type = EVENT_ALL_LEFT }, "" },
-        { "all but none", { .type = EVENT_CONNECTIONS_KEPT }, "" },
+        { "all", { .type = EVENT_ALL_DISCONNECTED }, "" },
+        { "all but none", { .type = EVENT_CONNECTIONS_RETAINED }, "" },
 };
 
-Test(departure, ends_registrations) {
-        for (size_t i = 0; i < N_ROWS(departures); i++) {
+Test(disconnect, ends_registrations) {
+        for (size_t i = 0; i < N_ROWS(disconnects); i++) {
                 world_init(&world, world_config());
                 ask(&world, WATCH("a", "k", .connection = 1));
                 ask(&world, WATCH("b", "k", .connection = 2));
                 ask(&world, WATCH("c", "k"));
-                happen(&world, departures[i].event);
-                cr_expect_str_eq(told(&world), "", ROW(departures, i));
+                happen(&world, disconnects[i].event);
+                cr_expect_str_eq(notified(&world), "", ROW(disconnects, i));
                 ask(&world, SET("k", "v"));
-                cr_expect_str_eq(told(&world), departures[i].told, ROW(departures, i));
+                cr_expect_str_eq(notified(&world), disconnects[i].notified, ROW(disconnects, i));
                 world_deinit(&world);
         }
 }
 
-Test(departure, of_all_but_some_connections_keeps_those, .init = setup, .fini = teardown) {
-        static const uint64_t kept[] = { 2, 7 };
+Test(disconnect, of_all_but_some_connections_keeps_those, .init = setup, .fini = teardown) {
+        static const uint64_t retained[] = { 2, 7 };
 
         ask(&world, WATCH("a", "k", .connection = 1));
         ask(&world, WATCH("b", "k", .connection = 2));
         ask(&world, WATCH("c", "k", .connection = 7));
-        happen(&world,
-               (struct event){ .type = EVENT_CONNECTIONS_KEPT, .connections = kept, .n_connections = 2 });
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED,
+                                       .connections = retained,
+                                       .n_connections = 2 });
         ask(&world, SET("k", "v"));
-        cr_expect_str_eq(told(&world), "b:k=v c:k=v ");
+        cr_expect_str_eq(notified(&world), "b:k=v c:k=v ");
 }
 
-Test(departure, of_one_whom_a_notification_did_not_reach_ends_that_registration, .init = setup,
+Test(disconnect, of_one_whom_a_notification_did_not_reach_ends_that_registration, .init = setup,
      .fini = teardown) {
         struct registration *registration;
 
@@ -234,21 +237,21 @@ Test(departure, of_one_whom_a_notification_did_not_reach_ends_that_registration,
         registration_unref(registration);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
         ask(&world, SET("other", "v"));
-        cr_expect_str_eq(told(&world), "a:other=v ");
+        cr_expect_str_eq(notified(&world), "a:other=v ");
 }
 
-Test(departure, of_a_former_connection_is_seen_when_the_client_registers_over_the_next, .init = setup,
+Test(disconnect, of_a_former_connection_is_seen_when_the_client_registers_over_the_next, .init = setup,
      .fini = teardown) {
         ask(&world, WATCH("a", "k", .connection = 1));
         ask(&world, WATCH("a", "k2", .connection = 1));
         ask(&world, WATCH("a", "other", .connection = 2));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
-        happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 1 }); /* told late */
+        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 }); /* told late */
         ask(&world, SET("other", "v"));
-        cr_expect_str_eq(told(&world), "a:other=v ");
+        cr_expect_str_eq(notified(&world), "a:other=v ");
 }
 
-Test(departure, of_a_former_connection_leaves_nothing_to_stop, .init = setup, .fini = teardown) {
+Test(disconnect, of_a_former_connection_leaves_nothing_to_stop, .init = setup, .fini = teardown) {
         ask(&world, WATCH("a", "k", .connection = 1));
         cr_expect(asked(&world, UNWATCH("a", "k", .connection = 2), OUTCOME_NOTHING));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
@@ -267,7 +270,7 @@ static const struct {
         { "the former connection's around another", { 1, 2, 1 } },
 };
 
-Test(departure, of_a_former_connection_is_seen_among_what_a_restart_brings_back) {
+Test(disconnect, of_a_former_connection_is_seen_among_what_a_restart_brings_back) {
         const struct slice keys[] = { S("k1"), S("k2"), S("k3") };
 
         for (size_t i = 0; i < N_ROWS(restored); i++) {
@@ -288,50 +291,50 @@ Test(departure, of_a_former_connection_is_seen_among_what_a_restart_brings_back)
                 }
                 cr_expect_eq(world.effects.n_rows, n_former + 1, ROW(restored, i)); /* storage is told */
 
-                happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 2 });
+                happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 2 });
                 cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(restored, i));
                 world_deinit(&world);
         }
 }
 
 /* What the last step said of connections: "+1 " is held, "-1 " is not any more. */
-static const char *holds(void) {
+static const char *track_changes(void) {
         static char text[256];
         size_t at = 0;
 
         text[0] = '\0';
-        for (size_t i = 0; i < world.effects.n_holds; i++)
+        for (size_t i = 0; i < world.effects.n_track_changes; i++)
                 at += (size_t)snprintf(text + at, sizeof(text) - at, "%c%lu ",
-                                       world.effects.holds[i].is_held ? '+' : '-',
-                                       world.effects.holds[i].connection);
+                                       world.effects.track_changes[i].is_tracked ? '+' : '-',
+                                       world.effects.track_changes[i].connection);
         return text;
 }
 
-Test(hold, begins_with_the_first_registration_of_a_connection_and_ends_with_the_last, .init = setup,
+Test(track_change, begins_with_the_first_registration_of_a_connection_and_ends_with_the_last, .init = setup,
      .fini = teardown) {
         ask(&world, WATCH("a", "k", .connection = 1));
-        cr_expect_str_eq(holds(), "+1 ");
+        cr_expect_str_eq(track_changes(), "+1 ");
         ask(&world, WATCH("a", "k", .connection = 1));
-        cr_expect_str_eq(holds(), "");
+        cr_expect_str_eq(track_changes(), "");
         ask(&world, WATCH("a", "k2", .connection = 1));
-        cr_expect_str_eq(holds(), "");
+        cr_expect_str_eq(track_changes(), "");
         ask(&world, UNWATCH("a", "k", .connection = 1));
-        cr_expect_str_eq(holds(), "");
+        cr_expect_str_eq(track_changes(), "");
         ask(&world, UNWATCH("a", "k2", .connection = 1));
-        cr_expect_str_eq(holds(), "-1 ");
+        cr_expect_str_eq(track_changes(), "-1 ");
         ask(&world, WATCH("a", "k", .connection = 1));
-        cr_expect_str_eq(holds(), "+1 ");
+        cr_expect_str_eq(track_changes(), "+1 ");
 }
 
-Test(hold, follows_the_client_to_its_next_connection, .init = setup, .fini = teardown) {
+Test(track_change, follows_the_client_to_its_next_connection, .init = setup, .fini = teardown) {
         ask(&world, WATCH("a", "k", .connection = 1));
         ask(&world, WATCH("a", "k", .connection = 2));
-        cr_expect_str_eq(holds(), "+2 ");
+        cr_expect_str_eq(track_changes(), "+2 ");
 }
 
-Test(hold, is_of_no_connection_without_a_number, .init = setup, .fini = teardown) {
+Test(track_change, is_of_no_connection_without_a_number, .init = setup, .fini = teardown) {
         ask(&world, WATCH("a", "k"));
-        cr_expect_str_eq(holds(), "");
+        cr_expect_str_eq(track_changes(), "");
         ask(&world, UNWATCH("a", "k"));
-        cr_expect_str_eq(holds(), "");
+        cr_expect_str_eq(track_changes(), "");
 }

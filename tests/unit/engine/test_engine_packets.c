@@ -35,7 +35,7 @@ Test(packets, bound_the_value_of_a_set_by_its_notification_whoever_watches) {
 
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_VALUE_TOO_LARGE));
-        cr_expect_str_eq(told(&world), "");
+        cr_expect_str_eq(notified(&world), "");
         cr_expect(asked(&world, SET("kk", FITS), OUTCOME_VALUE_TOO_LARGE)); /* the key counts twice */
 }
 

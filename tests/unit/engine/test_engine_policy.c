@@ -149,10 +149,11 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
         engine_set_policy(world.engine, policy);
         happen(&world, policy_changed);
         cr_expect_eq(world.effects.n_rows, 4);
-        cr_expect_eq(world.effects.n_holds, 2); /* of d and f, whose connections have none left */
-        for (size_t i = 0; i < world.effects.n_holds; i++) {
-                cr_expect_not(world.effects.holds[i].is_held);
-                cr_expect(world.effects.holds[i].connection == 2 || world.effects.holds[i].connection == 4);
+        cr_expect_eq(world.effects.n_track_changes, 2); /* of d and f, whose connections have none left */
+        for (size_t i = 0; i < world.effects.n_track_changes; i++) {
+                cr_expect_not(world.effects.track_changes[i].is_tracked);
+                cr_expect(world.effects.track_changes[i].connection == 2 ||
+                          world.effects.track_changes[i].connection == 4);
         }
         cr_expect_eq(engine_stats(world.engine).n_registrations, 2);
         cr_expect_not_null(engine_find_registration(world.engine, S("c"), S("r1")));
@@ -212,18 +213,18 @@ static unsigned int count_watched(const struct world *world, char letter) {
 
 /* All ticks that the last step makes due. Returns how many connections the broker is told of in all of them. */
 static size_t end_the_rest(struct world *world) {
-        size_t n_holds = world->effects.n_holds;
+        size_t n_track_changes = world->effects.n_track_changes;
         unsigned int n_steps = 1;
 
         for (; n_steps < 9 && engine_next_deadline(world->engine) <= world->now.mono_ns; n_steps++) {
                 cr_expect_leq(world->effects.n_rows, 2 * ENGINE_REVOKED_MAX);
-                cr_expect_eq(n_holds, 0);
+                cr_expect_eq(n_track_changes, 0);
                 tick(world);
-                n_holds += world->effects.n_holds;
+                n_track_changes += world->effects.n_track_changes;
         }
         cr_expect_geq(n_steps, 3);
         cr_expect_leq(n_steps, 8);
-        return n_holds;
+        return n_track_changes;
 }
 
 Test(engine_policy, ends_many_registrations_in_steps_and_tells_none_of_them_meanwhile) {
@@ -247,7 +248,7 @@ Test(engine_policy, ends_many_registrations_in_steps_and_tells_none_of_them_mean
         cr_expect_eq(world.effects.n_notifications, 0);
         cr_expect_eq(world.effects.n_rows, 2);
         cr_expect(asked(&world, SET("r7", "v", OWN), OUTCOME_DONE));
-        cr_expect_str_eq(told(&world), "c:r7=v ");
+        cr_expect_str_eq(notified(&world), "c:r7=v ");
 
         cr_expect_eq(end_the_rest(&world), 0);
         cr_expect_eq(count_watched(&world, 'r'), N_MANY);

@@ -119,7 +119,7 @@ Test(quota, of_registrations_holds_for_new_ones_and_not_for_those_there_are) {
         cr_expect(asked(&world, WATCH("d", "a"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_QUOTA_EXCEEDED));
         cr_expect_not(world.effects.replies[0].has_version);
-        cr_expect_eq(world.effects.n_holds, 0);
+        cr_expect_eq(world.effects.n_track_changes, 0);
         cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
         ask(&world, UNWATCH("d", "a"));
         cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_DONE));
@@ -134,9 +134,9 @@ Test(quota, gives_the_room_of_keys_that_have_expired) {
         cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
         pass_ms(&world, 10);
         cr_expect(asked(&world, SET("d", "v"), OUTCOME_DONE));
-        cr_expect_str_eq(told(&world), "c:a gone ");
+        cr_expect_str_eq(notified(&world), "c:a gone ");
         tick(&world);
-        cr_expect_str_eq(told(&world), "");
+        cr_expect_str_eq(notified(&world), "");
         world_deinit(&world);
 }
 
@@ -196,7 +196,7 @@ Test(quota, may_be_changed_while_keys_are_stored_and_what_is_beyond_it_stays) {
         cr_expect(has(&world, S("b"), S("v")));
         cr_expect(asked(&world, SET("d", "v"), OUTCOME_QUOTA_EXCEEDED));
         cr_expect(asked(&world, SET("a", "w"), OUTCOME_DONE));
-        cr_expect_str_eq(told(&world), "c:a=w ");
+        cr_expect_str_eq(notified(&world), "c:a=w ");
         cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_QUOTA_EXCEEDED));
 
         config.max_keys = 3;
@@ -252,7 +252,7 @@ Test(failure, changes_nothing) {
                 cr_expect_eq(ask(&world, failures[i].request)->outcome, failures[i].outcome,
                              ROW(failures, i));
                 cr_expect_eq(world.effects.n_notifications, 0, ROW(failures, i));
-                cr_expect_eq(world.effects.n_holds, 0, ROW(failures, i));
+                cr_expect_eq(world.effects.n_track_changes, 0, ROW(failures, i));
                 cr_expect_eq(version_number(ask(&world, GET("k"))->version), version, ROW(failures, i));
                 cr_expect(has(&world, S("k"), S("v")), ROW(failures, i));
                 cr_expect_eq(engine_deadline(engine, engine_find_entry(engine, S("k"))), deadline_ns,

@@ -79,7 +79,7 @@ Test(repeat, does_nothing_again) {
         ask(&world, SET("k", "first", SENT));
         ask(&world, SET("k", "second"));
         ask(&world, SET("k", "first", SENT));
-        cr_expect_str_eq(told(&world), "");
+        cr_expect_str_eq(notified(&world), "");
         cr_expect(has(&world, S("k"), S("second")));
 
         version = version_number(ask(&world, SET("x", "v"))->version);
@@ -205,17 +205,17 @@ Test(repeat, is_forgotten_in_time_though_nobody_asks) {
 
 Test(repeat, of_keynotify_over_another_connection_is_another_request) {
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
-        happen(&world, (struct event){ .type = EVENT_CONNECTION_LEFT, .connection = 1 });
+        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
         cr_expect(asked(&world, WATCH("c", "k", SENT, .connection = 2), OUTCOME_DONE));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
         ask(&world, SET("k", "v"));
-        cr_expect_str_eq(told(&world), "c:k=v ");
+        cr_expect_str_eq(notified(&world), "c:k=v ");
 }
 
 Test(repeat, of_keynotify_over_the_same_connection_is_the_same_whoever_left) {
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
         ask(&world, UNWATCH("c", "k", .connection = 1));
-        happen(&world, (struct event){ .type = EVENT_CLIENT_LEFT, .client = S("other") });
+        happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("other") });
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
@@ -223,11 +223,11 @@ Test(repeat, of_keynotify_over_the_same_connection_is_the_same_whoever_left) {
 /* It is kept, but its hold was lost on its way to the broker, which so does not list it after a restart. */
 Test(repeat, of_keynotify_whose_connection_the_broker_did_not_list_is_another_request) {
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
-        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_KEPT });
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED });
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
         cr_expect(asked(&world, WATCH("c", "k", SENT, .connection = 1), OUTCOME_DONE));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
-        cr_expect_eq(world.effects.n_holds, 1);
+        cr_expect_eq(world.effects.n_track_changes, 1);
 }
 
 Test(repeat, of_keynotify_is_the_same_where_the_broker_has_listed_all) {
@@ -235,8 +235,9 @@ Test(repeat, of_keynotify_is_the_same_where_the_broker_has_listed_all) {
 
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
         ask(&world, UNWATCH("c", "k", .connection = 1));
-        happen(&world,
-               (struct event){ .type = EVENT_CONNECTIONS_KEPT, .connections = listed, .n_connections = 1 });
+        happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED,
+                                       .connections = listed,
+                                       .n_connections = 1 });
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
@@ -244,30 +245,30 @@ Test(repeat, of_keynotify_is_the_same_where_the_broker_has_listed_all) {
 static const struct {
         const char *name;
         struct event event;
-} departures[] = {
-        { "this client", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") } },
+} disconnects[] = {
+        { "this client", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") } },
         { "some client: it may have been this one",
-          { .type = EVENT_CLIENT_LEFT, .client = BYTES("other") } },
-        { "all", { .type = EVENT_ALL_LEFT } },
+          { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("other") } },
+        { "all", { .type = EVENT_ALL_DISCONNECTED } },
 };
 
 Test(repeat, of_keynotify_after_a_departure_is_another_request_where_connections_have_no_numbers) {
-        for (size_t i = 0; i < N_ROWS(departures); i++) {
+        for (size_t i = 0; i < N_ROWS(disconnects); i++) {
                 world_deinit(&world);
                 world_init(&world, world_config());
                 ask(&world, WATCH("c", "k", SENT));
                 ask(&world, UNWATCH("c", "k"));
                 ask(&world, WATCH("c", "k", SENT));
-                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(departures, i));
-                happen(&world, departures[i].event);
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(disconnects, i));
+                happen(&world, disconnects[i].event);
                 ask(&world, WATCH("c", "k", SENT));
-                cr_expect_eq(engine_stats(world.engine).n_registrations, 1, ROW(departures, i));
+                cr_expect_eq(engine_stats(world.engine).n_registrations, 1, ROW(disconnects, i));
         }
 }
 
 Test(repeat, of_other_writes_is_the_same_after_a_departure) {
         ask(&world, SET("k", "v", NX, SENT));
-        happen(&world, (struct event){ .type = EVENT_ALL_LEFT });
+        happen(&world, (struct event){ .type = EVENT_ALL_DISCONNECTED });
         cr_expect(asked(&world, SET("k", "v", NX, SENT), OUTCOME_DONE));
 }
 

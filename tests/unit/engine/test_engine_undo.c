@@ -170,7 +170,7 @@ Test(engine, does_the_same_for_the_same_events_at_the_same_times) {
                 }
                 cr_assert_eq(worlds[0].effects.replies[0].outcome, worlds[1].effects.replies[0].outcome,
                              "event %d", i);
-                cr_assert_str_eq(told(&worlds[0]), told(&worlds[1]), "event %d", i);
+                cr_assert_str_eq(notified(&worlds[0]), notified(&worlds[1]), "event %d", i);
                 if (i % 50 != 0)
                         continue;
                 described[0] = describe(worlds[0].engine);
@@ -219,7 +219,7 @@ Test(failed_effects, say_the_same_of_every_request_and_tell_nobody, .init = setu
         ask_in_batch(&world, SCAN("*"));
         ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
         cr_assert_gt(effects->n_notifications, 0);
-        cr_assert_gt(effects->n_holds, 0);
+        cr_assert_gt(effects->n_track_changes, 0);
         cr_assert_eq(engine_undo(world.engine, effects), 0);
         effects_fail(effects, OUTCOME_DISK_FULL);
 
@@ -231,7 +231,7 @@ Test(failed_effects, say_the_same_of_every_request_and_tell_nobody, .init = setu
                 cr_expect_null(effects->replies[i].page, "reply %zu", i);
         }
         cr_expect_eq(effects->n_notifications, 0);
-        cr_expect_eq(effects->n_holds, 0);
+        cr_expect_eq(effects->n_track_changes, 0);
         cr_expect_eq(effects->n_rows, 0);
 }
 
@@ -255,7 +255,7 @@ Test(restored, keys_have_all_that_they_had, .init = setup, .fini = teardown) {
         cr_expect(has(&world, S("ever"), S("")));
         cr_expect(has_none(&world, S("past")));
         tick(&world);
-        cr_expect_str_eq(told(&world), "c:past gone ");
+        cr_expect_str_eq(notified(&world), "c:past gone ");
         pass_ns(&world, 10);
         cr_expect(has_none(&world, S("k")));
         cr_expect_gt(version_number(ask(&world, SET("k", "w"))->version), version_number(version));
@@ -267,7 +267,7 @@ static const struct {
         const char *pattern;
         struct request request;
         bool is_persistent;
-} kept[] = {
+} retained[] = {
         { "all", PERSIST_ALL, NULL, SET("k", "v"), true },
         { "all, whatever the pattern", PERSIST_ALL, "x*", SET("k", "v"), true },
         { "none", PERSIST_NONE, "k*", SET("k", "v", .wants_persistence = true), false },
@@ -279,18 +279,18 @@ static const struct {
           SET("x", "v", .wants_persistence = true), true },
 };
 
-Test(kept, keys_are_those_that_are_asked_for) {
-        for (size_t i = 0; i < N_ROWS(kept); i++) {
+Test(retained, keys_are_those_that_are_asked_for) {
+        for (size_t i = 0; i < N_ROWS(retained); i++) {
                 struct engine_config config = world_config();
                 const struct row *row;
 
-                config.persist = kept[i].persist;
-                config.persist_pattern = slice_from_string(kept[i].pattern);
+                config.persist = retained[i].persist;
+                config.persist_pattern = slice_from_string(retained[i].pattern);
                 world_init(&world, config);
-                ask(&world, kept[i].request);
+                ask(&world, retained[i].request);
                 row = &world.effects.rows[0];
-                cr_assert_eq(row->type, ROW_ENTRY, ROW(kept, i));
-                cr_expect_eq(row->entry.after->is_persistent, kept[i].is_persistent, ROW(kept, i));
+                cr_assert_eq(row->type, ROW_ENTRY, ROW(retained, i));
+                cr_expect_eq(row->entry.after->is_persistent, retained[i].is_persistent, ROW(retained, i));
                 world_deinit(&world);
         }
 }

@@ -23,10 +23,10 @@ static const struct {
         bool is_back;
 } ends[] = {
         { "STOP", { .type = EVENT_REQUEST }, true },
-        { "its client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, false },
-        { "its connection left", { .type = EVENT_CONNECTION_LEFT, .connection = 7 }, false },
-        { "no connection was kept", { .type = EVENT_CONNECTIONS_KEPT }, false },
-        { "all left", { .type = EVENT_ALL_LEFT }, false },
+        { "its client left", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") }, false },
+        { "its connection left", { .type = EVENT_CONNECTION_CLOSED, .connection = 7 }, false },
+        { "no connection was kept", { .type = EVENT_CONNECTIONS_RETAINED }, false },
+        { "all left", { .type = EVENT_ALL_DISCONNECTED }, false },
 };
 
 Test(undo_registrations, brings_back_no_registration_whose_connection_has_ended) {
@@ -57,10 +57,10 @@ Test(undo_registrations, brings_back_no_registration_that_was_stopped_before_its
 }
 
 Test(undo_registrations, takes_back_a_registration_though_its_connection_has_ended_since) {
-        struct event left = { .type = EVENT_CONNECTION_LEFT, .connection = 7 };
+        struct event disconnected = { .type = EVENT_CONNECTION_CLOSED, .connection = 7 };
 
         ask_in_batch(&world, WATCH("c", "k", .connection = 7));
-        happen_in_batch(&world, left);
+        happen_in_batch(&world, disconnected);
         ask_in_batch(&world, WATCH("c", "k", .connection = 8));
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
@@ -74,15 +74,17 @@ static const struct {
         bool comes_back;
 } meanwhile[] = {
         { "nothing", { .type = EVENT_TICK }, true },
-        { "its client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("c") }, false },
-        { "another client left", { .type = EVENT_CLIENT_LEFT, .client = BYTES("cc") }, true },
-        { "one whose name it begins with", { .type = EVENT_CLIENT_LEFT, .client = BYTES("") }, true },
-        { "its connection ended", { .type = EVENT_CONNECTION_LEFT, .connection = 7 }, false },
-        { "another connection ended", { .type = EVENT_CONNECTION_LEFT, .connection = 8 }, true },
+        { "its client left", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("c") }, false },
+        { "another client left", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("cc") }, true },
+        { "one whose name it begins with",
+          { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("") },
+          true },
+        { "its connection ended", { .type = EVENT_CONNECTION_CLOSED, .connection = 7 }, false },
+        { "another connection ended", { .type = EVENT_CONNECTION_CLOSED, .connection = 8 }, true },
         { "all but others ended",
-          { .type = EVENT_CONNECTIONS_KEPT, .connections = others, .n_connections = 2 },
+          { .type = EVENT_CONNECTIONS_RETAINED, .connections = others, .n_connections = 2 },
           false },
-        { "all ended", { .type = EVENT_ALL_LEFT }, false },
+        { "all ended", { .type = EVENT_ALL_DISCONNECTED }, false },
         { "its client is back over another connection", { .type = EVENT_REQUEST }, false },
 };
 

@@ -85,7 +85,7 @@ bool has_none(struct world *world, struct slice key) {
 }
 
 /* Puts client and key of a notify topic into text as "c:k". */
-static void append_told_of(struct buf *text, const struct registration *registration) {
+static void append_notified_of(struct buf *text, const struct registration *registration) {
         struct slice client, key;
 
         client = slice_from_string(registration->topic + strlen(TOPIC_NOTIFY_PREFIX "/"));
@@ -97,26 +97,26 @@ static void append_told_of(struct buf *text, const struct registration *registra
         cr_assert_eq(base16_append_decoded(text, key), 0);
 }
 
-const char *told(struct world *world) {
+const char *notified(struct world *world) {
         struct buf text = { 0 };
 
         for (size_t i = 0; i < world->effects.n_notifications; i++) {
                 const struct notification *notification = &world->effects.notifications[i];
-                const struct change *change = &world->effects.changes[notification->change];
+                const struct key_change *change = &world->effects.changes[notification->change];
 
-                append_told_of(&text, notification->registration);
+                append_notified_of(&text, notification->registration);
                 if (change->entry) {
                         buf_append_string(&text, "=");
                         buf_append_slice(&text, entry_value(change->entry));
                 }
                 buf_append_string(&text, change->entry ? " " : " gone ");
         }
-        cr_assert_lt(text.length, sizeof(world->told));
+        cr_assert_lt(text.length, sizeof(world->notified));
         if (text.length > 0)
-                memcpy(world->told, text.data, text.length);
-        world->told[text.length] = '\0';
+                memcpy(world->notified, text.data, text.length);
+        world->notified[text.length] = '\0';
         buf_deinit(&text);
-        return world->told;
+        return world->notified;
 }
 
 int64_t version_number(struct version version) {

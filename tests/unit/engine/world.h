@@ -16,7 +16,7 @@ struct world {
         struct now now;
         struct effects effects;
         uint64_t n_asked;
-        char told[4096];
+        char notified[4096];
 };
 
 /* Quotas that are out of the way. */
@@ -54,7 +54,7 @@ bool has_none(struct world *world, struct slice key);
  * Who was told of what by the last step, in order: "c:k=v" for a key that was set, "c:k gone" for one that was
  * deleted or expired, each followed by a blank.
  */
-const char *told(struct world *world);
+const char *notified(struct world *world);
 
 /* A version as one number, for comparisons. The counter must be below 1000. */
 int64_t version_number(struct version version);

@@ -23,9 +23,9 @@ static void teardown(void) {
 TestSuite(metrics, .init = setup, .fini = teardown);
 
 static const char *render(void) {
-        struct metrics_source source = { .counters = daemon_counters(broker.daemon) };
+        struct metrics_source source = { .counters = pipeline_counters(broker.pipeline) };
 
-        daemon_read_gauges(broker.daemon, broker.now.wall_ms, &source.gauges);
+        pipeline_read_gauges(broker.pipeline, broker.now.wall_ms, &source.gauges);
         process_usage_read(&source.process);
         buf_reset(&text);
         metrics_append(&text, &source);
@@ -157,8 +157,8 @@ Test(metrics, tell_the_causes_of_a_loss_apart) {
 }
 
 Test(metrics, count_a_request_that_found_too_many_waiting) {
-        daemon_down(broker.daemon);
-        broker_send(&broker, (struct sending){ .payload = { (const uint8_t *)"", DAEMON_INBOX_MAX } });
+        pipeline_disconnected(broker.pipeline);
+        broker_send(&broker, (struct sending){ .payload = { (const uint8_t *)"", PIPELINE_INBOX_MAX } });
         cr_expect(shows("statestore_dropped_total{cause=\"too_many_waiting\"} 1"));
 }
 
@@ -180,7 +180,7 @@ Test(metrics, show_what_the_broker_is_to_us) {
         cr_expect(shows("statestore_broker_ability{ability=\"exact_presence\"} 0"));
         cr_expect(shows("statestore_serving 1"));
 
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         cr_expect(shows("statestore_broker_connected 0"));
         cr_expect(shows("statestore_serving 0"));
 }

@@ -42,17 +42,17 @@ static bool has_room(void *userdata) {
         return ((struct broker *)userdata)->room > 0;
 }
 
-static void serving(void *userdata, enum broker_side side) {
+static void serving(void *userdata, enum broker_kind broker_kind) {
         struct broker *broker = userdata;
 
-        broker->side = side;
+        broker->broker_kind = broker_kind;
         broker->n_serving++;
 }
 
-static void lost(void *userdata) {
+static void desynchronized(void *userdata) {
         struct broker *broker = userdata;
 
-        broker->is_lost = true;
+        broker->is_desynchronized = true;
 }
 
 static int commit(void *userdata, const struct storage_batch *batch) {
@@ -79,8 +79,8 @@ struct storage *broker_storage(void) {
         return &storage;
 }
 
-struct daemon_config broker_config(void) {
-        return (struct daemon_config){
+struct pipeline_config broker_config(void) {
+        return (struct pipeline_config){
                 .engine = {
                         .node_id = S("StateStore"),
                         .max_keys = 1000000,
@@ -100,28 +100,31 @@ static int64_t clock_ns(void *userdata) {
         return broker->clock_ns ? broker->clock_ns(broker) : broker->now.mono_ns;
 }
 
-void broker_init_down(struct broker *broker, struct daemon_config config) {
-        struct outlet outlet = { .publish = publish,
-                                 .has_room = has_room,
-                                 .commit = commit,
-                                 .userdata = broker,
-                                 .clock_ns = clock_ns };
-        struct daemon_callbacks callbacks = { .serving = serving, .lost = lost, .userdata = broker };
+void broker_init_down(struct broker *broker, struct pipeline_config config) {
+        struct transport transport = { .publish = publish,
+                                       .has_room = has_room,
+                                       .commit = commit,
+                                       .userdata = broker,
+                                       .clock_ns = clock_ns };
+        struct pipeline_callbacks callbacks = { .serving = serving,
+                                                .desynchronized = desynchronized,
+                                                .userdata = broker };
 
         *broker = (struct broker){ .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },
                                    .room = SIZE_MAX };
-        cr_assert_eq(
-                daemon_new(&broker->daemon, &config, &outlet, &callbacks, broker_storage(), broker->now), 0);
+        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &transport, &callbacks, broker_storage(),
+                                  broker->now),
+                     0);
 }
 
-void broker_init(struct broker *broker, struct daemon_config config) {
+void broker_init(struct broker *broker, struct pipeline_config config) {
         broker_init_down(broker, config);
-        daemon_up(broker->daemon, false, broker->now);
-        cr_assert_eq(broker->side, BROKER_SIDE_PLAIN);
+        pipeline_connected(broker->pipeline, false, broker->now);
+        cr_assert_eq(broker->broker_kind, BROKER_PLAIN);
 }
 
 void broker_deinit(struct broker *broker) {
-        cr_expect_null(daemon_free(broker->daemon));
+        cr_expect_null(pipeline_free(broker->pipeline));
         broker_forget(broker);
         buf_deinit(&broker->text);
         free(broker->hello);
@@ -134,21 +137,21 @@ void broker_pass_ms(struct broker *broker, int64_t ms) {
 }
 
 void broker_flush(struct broker *broker) {
-        if (daemon_has_work(broker->daemon))
-                daemon_flush(broker->daemon, broker->now);
+        if (pipeline_has_work(broker->pipeline))
+                pipeline_flush(broker->pipeline, broker->now);
 }
 
 void broker_tick(struct broker *broker) {
-        daemon_tick(broker->daemon, broker->now);
+        pipeline_tick(broker->pipeline, broker->now);
 }
 
 void broker_pass_deadline(struct broker *broker) {
-        broker->now.mono_ns = daemon_next_deadline(broker->daemon);
+        broker->now.mono_ns = pipeline_next_deadline(broker->pipeline);
         broker_tick(broker);
 }
 
 void broker_committed(struct broker *broker, int result) {
-        daemon_committed(broker->daemon, result, broker->now);
+        pipeline_committed(broker->pipeline, result, broker->now);
 }
 
 void broker_forget(struct broker *broker) {
@@ -199,7 +202,7 @@ void broker_send(struct broker *broker, struct sending sending) {
                         sending.vouched.sequence = ++broker->last_sequence;
                 vouch(&message, &sending.vouched, &proof);
         }
-        daemon_receive(broker->daemon, &message, broker->now);
+        pipeline_receive(broker->pipeline, &message, broker->now);
         buf_deinit(&payload);
 }
 
@@ -208,7 +211,7 @@ void broker_say(struct broker *broker, const char *topic, const char *payload) {
                                    .payload = slice_from_string(payload),
                                    .qos = 1 };
 
-        daemon_receive(broker->daemon, &message, broker->now);
+        pipeline_receive(broker->pipeline, &message, broker->now);
 }
 
 void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation) {
@@ -220,7 +223,7 @@ void broker_welcome_as(struct broker *broker, char key, const char *rest, struct
         message.payload = welcome_box(broker->hello->payload, welcome_text(&text, key, rest));
         cr_assert_not_null(message.payload.data);
         broker->key = key;
-        daemon_receive(broker->daemon, &message, broker->now);
+        pipeline_receive(broker->pipeline, &message, broker->now);
         free((void *)message.payload.data);
         buf_deinit(&text);
 }
@@ -311,7 +314,7 @@ const struct message *broker_sent_message(struct broker *broker, size_t i) {
         return broker->sent[i];
 }
 
-const char *broker_told_after_set(struct broker *broker) {
+const char *broker_notified_after_set(struct broker *broker) {
         broker_forget(broker);
         broker_send(broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .topic = S("x") });
         broker_flush(broker);

@@ -8,7 +8,7 @@
 #include "unit/support/vouch.h"
 #include "unit/support/words.h"
 
-/* A daemon, and a broker that keeps what is published to it. */
+/* A pipeline, and a broker that keeps what is published to it. */
 
 #define S SLICE_LITERAL
 
@@ -17,47 +17,47 @@
 #define BROKER_TS      "1696374425000:0:Client1"
 
 struct broker {
-        struct daemon *daemon;
+        struct pipeline *pipeline;
         struct now now;
 
         struct message **sent; /* since the last broker_forget() */
         size_t n_sent, sent_capacity;
 
-        size_t room;                 /* has_room() says no after this many messages */
-        int publish_result;          /* below 0: what publishing fails with */
-        uint16_t last_id;            /* that a message was given */
-        struct message *hello;       /* the latest; NULL: none */
-        enum broker_side side;       /* what serving() was last told */
-        int n_serving;               /* how often */
-        uint64_t n_timestamps_given; /* each request gets its own */
-        uint64_t last_sequence;      /* of the requests that the plugin vouched for */
-        char key;                    /* that welcome gave; 0: none came yet */
+        size_t room;                  /* has_room() says no after this many messages */
+        int publish_result;           /* below 0: what publishing fails with */
+        uint16_t last_id;             /* that a message was given */
+        struct message *hello;        /* the latest; NULL: none */
+        enum broker_kind broker_kind; /* what serving() was last told */
+        int n_serving;                /* how often */
+        uint64_t n_timestamps_given;  /* each request gets its own */
+        uint64_t last_sequence;       /* of the requests that the plugin vouched for */
+        char key;                     /* that welcome gave; 0: none came yet */
 
         int commit_result; /* below 0: what storing fails with; 1: it ends with broker_committed() */
         size_t n_commits, n_rows_committed;
         int64_t (*clock_ns)(void *userdata); /* of the broker; NULL: it stands still */
-        bool is_lost;                        /* what lost() said */
+        bool is_desynchronized;              /* what lost() said */
         struct buf text;
 };
 
 /* Ample quotas, the sdk dialect. */
-struct daemon_config broker_config(void);
+struct pipeline_config broker_config(void);
 
 /* Keeps nothing, and gives the same seed and instance id each time. Needs no closing. */
 struct storage *broker_storage(void);
 
 /* Connected to a plain broker. */
-void broker_init(struct broker *broker, struct daemon_config config);
+void broker_init(struct broker *broker, struct pipeline_config config);
 
 /* Not connected yet. */
-void broker_init_down(struct broker *broker, struct daemon_config config);
+void broker_init_down(struct broker *broker, struct pipeline_config config);
 void broker_deinit(struct broker *broker);
 
 void broker_pass_ms(struct broker *broker, int64_t ms);
 void broker_flush(struct broker *broker);
 void broker_tick(struct broker *broker);
 
-/* What the daemon waits for comes. */
+/* What the pipeline waits for comes. */
 void broker_pass_deadline(struct broker *broker);
 void broker_committed(struct broker *broker, int result);
 void broker_forget(struct broker *broker);
@@ -102,7 +102,7 @@ bool broker_answers(struct broker *broker, struct sending sending, struct slice 
 void broker_do(struct broker *broker, const char *words);
 
 /* What was sent when the key k was set to v, as broker_sent(): the answer goes to x. */
-const char *broker_told_after_set(struct broker *broker);
+const char *broker_notified_after_set(struct broker *broker);
 
 /*
  * All that was sent, one after the other: "answers:+OK ", a notification as its notify topic's client and key in

@@ -18,13 +18,13 @@ static void teardown(void) {
         broker_deinit(&broker);
 }
 
-TestSuite(daemon, .init = setup, .fini = teardown);
+TestSuite(pipeline, .init = setup, .fini = teardown);
 
 #define GET_K                                                                                               \
         { WORDS(S("GET"), S("k")) }
 
 static uint64_t n_dropped(void) {
-        return counters_n_dropped(daemon_counters(broker.daemon));
+        return counters_n_dropped(pipeline_counters(broker.pipeline));
 }
 
 static void send_words(const char *verb, const char *key, const char *value) {
@@ -33,7 +33,7 @@ static void send_words(const char *verb, const char *key, const char *value) {
                                                .source = S("c") });
 }
 
-Test(daemon, sends_nothing_before_the_batch_ends) {
+Test(pipeline, sends_nothing_before_the_batch_ends) {
         send_words("SET", "k", "v");
         send_words("GET", "k", NULL);
         cr_expect_eq(broker.n_sent, 0);
@@ -43,17 +43,17 @@ Test(daemon, sends_nothing_before_the_batch_ends) {
         cr_expect_eq(broker.n_sent, 2);
 }
 
-Test(daemon, has_work_until_what_arrived_has_been_answered) {
-        cr_expect_not(daemon_has_work(broker.daemon));
+Test(pipeline, has_work_until_what_arrived_has_been_answered) {
+        cr_expect_not(pipeline_has_work(broker.pipeline));
         send_words("SET", "k", "v");
-        cr_expect(daemon_has_work(broker.daemon));
+        cr_expect(pipeline_has_work(broker.pipeline));
         broker_flush(&broker);
-        cr_expect_not(daemon_has_work(broker.daemon));
-        daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
-        cr_expect_not(daemon_has_work(broker.daemon));
+        cr_expect_not(pipeline_has_work(broker.pipeline));
+        pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
+        cr_expect_not(pipeline_has_work(broker.pipeline));
 }
 
-Test(daemon, answers_in_the_order_of_the_requests) {
+Test(pipeline, answers_in_the_order_of_the_requests) {
         char key[16];
 
         for (int i = 0; i < 500; i++) {
@@ -74,20 +74,20 @@ Test(daemon, answers_in_the_order_of_the_requests) {
         }
 }
 
-Test(daemon, takes_more_requests_at_a_time_than_a_batch_holds) {
+Test(pipeline, takes_more_requests_at_a_time_than_a_batch_holds) {
         for (int i = 0; i < 5000; i++)
                 send_words("SET", "k", "v");
         broker_flush(&broker);
-        while (daemon_next_deadline(broker.daemon) ==
+        while (pipeline_next_deadline(broker.pipeline) ==
                0) /* the rest is due at once, and others come in between */
                 broker_tick(&broker);
         cr_expect_eq(broker.n_sent, 5000);
-        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 5000);
-        cr_expect(daemon_is_idle(broker.daemon));
+        cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 5000);
+        cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
 /* Who is answered knows that those who watch have been told; STOP's answer is the last that comes. */
-Test(daemon, answers_and_tells_of_changes_in_the_order_in_which_they_took_effect) {
+Test(pipeline, answers_and_tells_of_changes_in_the_order_in_which_they_took_effect) {
         send_words("SET", "k", "0");
         send_words("KEYNOTIFY", "k", NULL);
         send_words("SET", "k", "1");
@@ -101,10 +101,10 @@ Test(daemon, answers_and_tells_of_changes_in_the_order_in_which_they_took_effect
                          "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 answers:+OK "
                          "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 answers:+OK "
                          "c/k:*2|$6|NOTIFY|$6|DELETE answers::1 answers:+OK answers:+OK ");
-        cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 3);
+        cr_expect_eq(counters_n_notifications(pipeline_counters(broker.pipeline)), 3);
 }
 
-Test(daemon, tells_every_client_that_registered_the_same) {
+Test(pipeline, tells_every_client_that_registered_the_same) {
         static const char *const clients[] = { "c1", "c2", "c3" };
 
         for (size_t i = 0; i < 3; i++)
@@ -121,11 +121,11 @@ Test(daemon, tells_every_client_that_registered_the_same) {
                                       message_property(broker_sent_message(&broker, 3), "__ts")));
 }
 
-Test(daemon, tells_of_an_expired_key_when_time_has_passed) {
+Test(pipeline, tells_of_an_expired_key_when_time_has_passed) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_do(&broker, "SET k v PX 1000");
         broker_forget(&broker);
-        cr_expect_eq(daemon_next_deadline(broker.daemon), broker.now.mono_ns + 1000000000);
+        cr_expect_eq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns + 1000000000);
         broker_pass_ms(&broker, 999);
         broker_tick(&broker);
         cr_expect_eq(broker.n_sent, 0);
@@ -148,7 +148,7 @@ static const struct {
         { "a UUID", S("0123456789ABCDEF") },
 };
 
-Test(daemon, copies_correlation_data_bit_for_bit) {
+Test(pipeline, copies_correlation_data_bit_for_bit) {
         for (size_t i = 0; i < N_ROWS(correlations); i++) {
                 const struct message *answer =
                         broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")),
@@ -160,7 +160,7 @@ Test(daemon, copies_correlation_data_bit_for_bit) {
         }
 }
 
-Test(daemon, answers_each_to_its_own_topic_with_its_own_correlation) {
+Test(pipeline, answers_each_to_its_own_topic_with_its_own_correlation) {
         broker_send(&broker,
                     (struct sending){ WORDS(S("GET"), S("k")), .topic = S("a"), .correlation = S("1") });
         broker_send(&broker,
@@ -179,7 +179,7 @@ static const struct {
         uint32_t expiry_s;
         int64_t passed_ms;
         bool is_answered;
-        uint32_t left_s;
+        uint32_t remaining_s;
 } expiries[] = {
         { "at once", 5, 0, true, 5 },
         { "within a second", 5, 999, true, 5 },
@@ -192,7 +192,7 @@ static const struct {
         { "the longest there is", UINT32_MAX, 1000, true, UINT32_MAX - 1 },
 };
 
-Test(daemon, gives_an_answer_what_is_left_of_the_request_s_expiry) {
+Test(pipeline, gives_an_answer_what_is_left_of_the_request_s_expiry) {
         for (size_t i = 0; i < N_ROWS(expiries); i++) {
                 teardown();
                 setup();
@@ -201,30 +201,30 @@ Test(daemon, gives_an_answer_what_is_left_of_the_request_s_expiry) {
                 broker_pass_ms(&broker, expiries[i].passed_ms);
                 broker_flush(&broker);
                 cr_expect_eq(broker.n_sent, expiries[i].is_answered, ROW(expiries, i));
-                cr_expect_eq(daemon_counters(broker.daemon)->n_expired, !expiries[i].is_answered,
+                cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, !expiries[i].is_answered,
                              ROW(expiries, i));
                 if (!expiries[i].is_answered)
                         continue;
                 cr_expect(broker_sent_message(&broker, 0)->has_expiry, ROW(expiries, i));
-                cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, expiries[i].left_s,
+                cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, expiries[i].remaining_s,
                              ROW(expiries, i));
         }
 }
 
-Test(daemon, gives_an_answer_no_expiry_where_the_request_has_none) {
+Test(pipeline, gives_an_answer_no_expiry_where_the_request_has_none) {
         cr_expect_not(broker_ask(&broker, (struct sending)GET_K)->has_expiry);
 }
 
-Test(daemon, does_not_execute_what_is_over_when_it_arrives) {
+Test(pipeline, does_not_execute_what_is_over_when_it_arrives) {
         broker_send(&broker,
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_expiry = true, .expiry_s = 0 });
         cr_expect(broker_answers(&broker, (struct sending)GET_K, S("$-1\r\n")));
         cr_expect_eq(broker.n_sent, 1);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_expired, 1);
-        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 1);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, 1);
+        cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 1);
 }
 
-Test(daemon, answers_a_repeated_request_once_each_time_and_executes_it_once) {
+Test(pipeline, answers_a_repeated_request_once_each_time_and_executes_it_once) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v"), S("NX")), .timestamp = S(BROKER_TS),
                                    .has_expiry = true, .expiry_s = 10 };
         const struct message *first, *second;
@@ -250,12 +250,12 @@ static const struct {
         { "out of memory", -ENOMEM },
 };
 
-Test(daemon, counts_what_there_was_no_memory_for_when_it_arrived) {
-        daemon_dropped(broker.daemon);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_OUT_OF_MEMORY], 1);
+Test(pipeline, counts_what_there_was_no_memory_for_when_it_arrived) {
+        pipeline_add_dropped(broker.pipeline);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_OUT_OF_MEMORY], 1);
 }
 
-Test(daemon, counts_what_the_broker_does_not_take) {
+Test(pipeline, counts_what_the_broker_does_not_take) {
         for (size_t i = 0; i < N_ROWS(failures); i++) {
                 teardown();
                 setup();
@@ -264,19 +264,20 @@ Test(daemon, counts_what_the_broker_does_not_take) {
                 send_words("SET", "k", "v");
                 broker_flush(&broker);
                 cr_expect_eq(n_dropped(), 2, ROW(failures, i)); /* the answer and the notification */
-                cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 0, ROW(failures, i));
+                cr_expect_eq(counters_n_notifications(pipeline_counters(broker.pipeline)), 0,
+                             ROW(failures, i));
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .has_qos = true, .qos = 0 });
                 cr_expect_eq(n_dropped(), 3, ROW(failures, i));
 
                 broker.publish_result = 0;
                 cr_expect(broker_answers(&broker, (struct sending)GET_K, S("$1\r\nv\r\n")),
                           ROW(failures, i));
-                cr_expect(daemon_is_idle(broker.daemon), ROW(failures, i));
+                cr_expect(pipeline_is_idle(broker.pipeline), ROW(failures, i));
         }
 }
 
-Test(daemon, counts_requests_by_what_became_of_them) {
-        const struct counters *counters = daemon_counters(broker.daemon);
+Test(pipeline, counts_requests_by_what_became_of_them) {
+        const struct counters *counters = pipeline_counters(broker.pipeline);
 
         broker_ask(&broker, (struct sending)GET_K);
         broker_ask(&broker, (struct sending){ WORDS(S("get"), S("k")) });

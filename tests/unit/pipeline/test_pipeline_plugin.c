@@ -24,17 +24,17 @@ static void teardown(void) {
 }
 
 /* Up to hello, which the broker has taken. */
-static void meet_plugin(bool session_kept) {
+static void meet_plugin(bool session_present) {
         broker_say(&broker, SYS "plugin", COMPANION_VERSION);
-        daemon_up(broker.daemon, session_kept, broker.now);
-        daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
+        pipeline_connected(broker.pipeline, session_present, broker.now);
+        pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
 }
 
 static void setup_proven(void) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
         broker_welcome(&broker, KEY, ALL);
-        cr_assert_eq(broker.side, BROKER_SIDE_PROVEN);
+        cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_forget(&broker);
 }
 
@@ -62,7 +62,7 @@ Test(hello, is_said_where_the_plugin_is_and_nothing_is_served_until_it_has_answe
 
         broker_welcome(&broker, KEY, ALL);
         broker_flush(&broker);
-        cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 answers:$-1 ");
         broker_deinit(&broker);
 }
@@ -70,8 +70,8 @@ Test(hello, is_said_where_the_plugin_is_and_nothing_is_served_until_it_has_answe
 Test(hello, is_not_said_to_a_plugin_of_another_version) {
         broker_init_down(&broker, broker_config());
         broker_say(&broker, SYS "plugin", "1");
-        daemon_up(broker.daemon, false, broker.now);
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        pipeline_connected(broker.pipeline, false, broker.now);
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_eq(broker.n_sent, 0);
         broker_deinit(&broker);
 }
@@ -79,16 +79,16 @@ Test(hello, is_not_said_to_a_plugin_of_another_version) {
 Test(hello, that_is_not_answered_in_time_is_answered_by_none) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
-        cr_assert_neq(daemon_next_deadline(broker.daemon), INT64_MAX);
+        cr_assert_neq(pipeline_next_deadline(broker.pipeline), INT64_MAX);
         broker_pass_ms(&broker, 1);
         broker_tick(&broker);
         cr_expect_eq(broker.n_serving, 0);
         broker_pass_deadline(&broker);
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_eq(broker.n_serving, 1);
 
         broker_welcome(&broker, KEY, ALL); /* late, and as good */
-        cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_deinit(&broker);
 }
 
@@ -96,21 +96,21 @@ Test(hello, that_is_not_answered_in_time_is_answered_by_none) {
 Test(hello, is_waited_for_until_the_broker_has_taken_it) {
         broker_init_down(&broker, broker_config());
         broker_say(&broker, SYS "plugin", COMPANION_VERSION);
-        daemon_up(broker.daemon, false, broker.now);
+        pipeline_connected(broker.pipeline, false, broker.now);
         for (int i = 0; i < 20; i++) {
                 broker_pass_deadline(&broker);
                 cr_expect_eq(broker.n_serving, 0);
         }
-        daemon_acknowledged(broker.daemon, (uint16_t)(broker.last_id + 1), false, broker.now);
+        pipeline_acknowledged(broker.pipeline, (uint16_t)(broker.last_id + 1), false, broker.now);
         broker_pass_deadline(&broker);
         cr_expect_eq(broker.n_serving, 0, "that was another one's");
 
-        daemon_acknowledged(broker.daemon, broker.last_id, false, broker.now);
-        broker.now.mono_ns = daemon_next_deadline(broker.daemon) - 1;
+        pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
+        broker.now.mono_ns = pipeline_next_deadline(broker.pipeline) - 1;
         broker_tick(&broker);
         cr_expect_eq(broker.n_serving, 0);
         broker_pass_deadline(&broker);
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         broker_deinit(&broker);
 }
 
@@ -118,7 +118,7 @@ Test(hello, is_waited_for_as_long_as_anything_comes_before_its_answer) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
         for (int i = 0; i < 5; i++) {
-                int64_t deadline_ns = daemon_next_deadline(broker.daemon);
+                int64_t deadline_ns = pipeline_next_deadline(broker.pipeline);
 
                 broker.now.mono_ns = deadline_ns - 1;
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
@@ -131,29 +131,29 @@ Test(hello, is_waited_for_as_long_as_anything_comes_before_its_answer) {
                 broker_pass_ms(&broker, 1000);
                 broker_tick(&broker);
         }
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN, "not for ever");
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN, "not for ever");
         broker_deinit(&broker);
 }
 
 Test(proven, keeps_what_is_registered_while_the_plugin_does_not_answer) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_pass_deadline(&broker);
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         broker_welcome(&broker, KEY, ALL "7\n");
-        cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
-        broker_told_after_set(&broker);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        broker_notified_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
 }
 
 Test(proven, ends_all_where_the_plugin_of_a_broker_that_was_started_anew_does_not_answer) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(false);
         broker_pass_deadline(&broker);
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
-        cr_expect_str_eq(broker_told_after_set(&broker), ANSWER);
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
+        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }
 
 Test(hello, that_is_answered_with_what_cannot_be_read_counts_as_not_answered) {
@@ -162,7 +162,7 @@ Test(hello, that_is_answered_with_what_cannot_be_read_counts_as_not_answered) {
         broker_welcome(&broker, KEY, "guarded\n");
         cr_expect_eq(broker.n_serving, 0);
         broker_pass_deadline(&broker);
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         broker_deinit(&broker);
 }
 
@@ -190,7 +190,7 @@ Test(proven, delivers_to_the_connection_that_registered) {
         const struct message *message;
 
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_str_eq(broker_told_after_set(&broker),
+        cr_expect_str_eq(broker_notified_after_set(&broker),
                          CONTROL "deliver:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " ANSWER);
         message = broker_sent_message(&broker, 0);
         cr_expect(slice_equal(message->correlation_data, S("7:2")), "hello was 1");
@@ -206,13 +206,13 @@ Test(proven, delivers_to_the_connection_that_registered) {
 Test(proven, ends_what_was_registered_over_a_connection_that_left) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_say(&broker, SYS "disconnected", "8");
-        broker_told_after_set(&broker);
+        broker_notified_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_say(&broker, SYS "disconnected", "7x");
-        broker_told_after_set(&broker);
+        broker_notified_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_say(&broker, SYS "disconnected", "7");
-        cr_expect_str_eq(broker_told_after_set(&broker), ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }
 
 Test(proven, executes_nothing_that_the_plugin_does_not_vouch_for) {
@@ -221,7 +221,7 @@ Test(proven, executes_nothing_that_the_plugin_does_not_vouch_for) {
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("c"), .is_will = true });
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 0);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_UNVERIFIED], 2);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_UNVERIFIED], 2);
 }
 
 static void send_numbered(uint64_t sequence) {
@@ -235,14 +235,14 @@ Test(proven, executes_each_request_once) {
         send_numbered(5);
         send_numbered(4);
         cr_expect_eq(broker.n_sent, 1);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_drops[DROP_REPEATED], 2);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_REPEATED], 2);
         send_numbered(6);
         cr_expect_eq(broker.n_sent, 2);
 }
 
 /* A copy of what was sent before, published as a will, comes behind welcome. */
 Test(proven, executes_nothing_after_welcome_that_is_older_than_it) {
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_welcome(&broker, KEY, "10\nguarded\n");
         broker_forget(&broker);
@@ -253,7 +253,7 @@ Test(proven, executes_nothing_after_welcome_that_is_older_than_it) {
 }
 
 Test(proven, executes_what_waited_before_welcome) {
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_forget(&broker);
         send_numbered(9);
@@ -265,7 +265,7 @@ Test(proven, executes_what_waited_before_welcome) {
 }
 
 Test(proven, executes_what_waited_under_the_key_of_the_brokers_last_run) {
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_forget(&broker);
         send_numbered(9);
@@ -283,13 +283,13 @@ Test(proven, takes_no_welcome_that_another_has_sealed) {
         uint8_t other[COMPANION_KEY_SIZE] = { 0 };
         struct buf text = { 0 };
 
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
-        broker.side = BROKER_SIDE_UNKNOWN;
+        broker.broker_kind = BROKER_UNKNOWN;
         welcome.correlation_data = broker.hello->correlation_data;
         welcome.payload = welcome_box((struct slice){ other, sizeof(other) }, welcome_text(&text, KEY, ALL));
-        daemon_receive(broker.daemon, &welcome, broker.now);
-        cr_expect_eq(broker.side, BROKER_SIDE_UNKNOWN);
+        pipeline_receive(broker.pipeline, &welcome, broker.now);
+        cr_expect_eq(broker.broker_kind, BROKER_UNKNOWN);
         free((void *)welcome.payload.data);
         buf_deinit(&text);
 }
@@ -300,7 +300,7 @@ Test(hello, bears_another_key_each_time) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
         memcpy(key, broker.hello->payload.data, sizeof(key));
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         cr_expect_neq(memcmp(key, broker.hello->payload.data, sizeof(key)), 0);
         broker_deinit(&broker);
@@ -308,9 +308,9 @@ Test(hello, bears_another_key_each_time) {
 
 Test(proven, ignores_acknowledgements_and_presence_topics) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
-        broker_told_after_set(&broker);
-        daemon_acknowledged(broker.daemon, (uint16_t)(broker.last_id - 1), true, broker.now);
-        broker_told_after_set(&broker);
+        broker_notified_after_set(&broker);
+        pipeline_acknowledged(broker.pipeline, (uint16_t)(broker.last_id - 1), true, broker.now);
+        broker_notified_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
 }
 
@@ -318,7 +318,7 @@ static const struct {
         const char *name;
         char key;
         const char *welcome;
-        size_t n_told; /* of two connections, 7 and 8 */
+        size_t n_notified; /* of two connections, 7 and 8 */
 } returns[] = {
         { "with both alive", KEY, ALL "8\n7\n", 2 },
         { "with one alive", KEY, ALL "8\n", 1 },
@@ -333,26 +333,26 @@ Test(proven, keeps_after_a_break_what_the_plugin_says_is_alive) {
                 send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
                 broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
                                                       .vouched = { KEY, S("d"), { 0 }, 8, 0 } });
-                daemon_down(broker.daemon);
+                pipeline_disconnected(broker.pipeline);
                 meet_plugin(i % 2);
                 broker_welcome(&broker, returns[i].key, returns[i].welcome);
-                broker_told_after_set(&broker);
-                cr_expect_eq(broker.n_sent, 1 + returns[i].n_told, ROW(returns, i));
+                broker_notified_after_set(&broker);
+                cr_expect_eq(broker.n_sent, 1 + returns[i].n_notified, ROW(returns, i));
         }
 }
 
 Test(proven, numbers_what_it_delivers_and_goes_on_after_a_break) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         for (size_t i = 0; i < 2; i++) {
-                broker_told_after_set(&broker);
+                broker_notified_after_set(&broker);
                 cr_expect(slice_equal(broker_sent_message(&broker, 0)->correlation_data,
                                       i == 0 ? S("7:2") : S("7:3")));
         }
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         cr_expect(slice_equal(broker.hello->correlation_data, S("42:4")));
         broker_welcome(&broker, KEY, ALL "7\n");
-        broker_told_after_set(&broker);
+        broker_notified_after_set(&broker);
         cr_expect(slice_equal(broker_sent_message(&broker, 0)->correlation_data, S("7:5")));
 }
 
@@ -372,27 +372,27 @@ Test(proven, takes_no_welcome_but_the_answer_to_its_latest_hello) {
         for (size_t i = 0; i < N_ROWS(other_welcomes); i++) {
                 teardown();
                 setup_proven();
-                daemon_down(broker.daemon);
+                pipeline_disconnected(broker.pipeline);
                 meet_plugin(true);
-                broker.side = BROKER_SIDE_UNKNOWN;
+                broker.broker_kind = BROKER_UNKNOWN;
                 broker_welcome_as(&broker, KEY, ALL, other_welcomes[i].correlation);
-                cr_expect_eq(broker.side, BROKER_SIDE_UNKNOWN, ROW(other_welcomes, i));
+                cr_expect_eq(broker.broker_kind, BROKER_UNKNOWN, ROW(other_welcomes, i));
 
                 broker_welcome(&broker, KEY, ALL);
-                cr_expect_eq(broker.side, BROKER_SIDE_PROVEN, ROW(other_welcomes, i));
+                cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN, ROW(other_welcomes, i));
                 send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
                 broker_welcome_as(&broker, KEY, ALL, other_welcomes[i].correlation);
-                broker_told_after_set(&broker);
+                broker_notified_after_set(&broker);
                 cr_expect_eq(broker.n_sent, 2, ROW(other_welcomes, i));
         }
 }
 
 Test(proven, ends_all_where_the_next_broker_has_no_plugin) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
-        daemon_down(broker.daemon);
-        daemon_up(broker.daemon, true, broker.now);
-        cr_expect_eq(broker.side, BROKER_SIDE_PLAIN);
-        cr_expect_str_eq(broker_told_after_set(&broker), ANSWER);
+        pipeline_disconnected(broker.pipeline);
+        pipeline_connected(broker.pipeline, true, broker.now);
+        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
+        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }
 
 /* Two brokers are served in turn, and their clients stay where they are. */
@@ -404,7 +404,7 @@ Test(proven, dismisses_those_who_are_held_and_lost_what_they_had_while_another_b
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_do(&broker, "SET k v");
         for (size_t i = 0; i < N_ROWS(keys); i++) {
-                daemon_down(broker.daemon);
+                pipeline_disconnected(broker.pipeline);
                 meet_plugin(true);
                 broker_forget(&broker);
                 broker_welcome(&broker, keys[i], welcomes[i]);
@@ -418,7 +418,7 @@ Test(proven, dismisses_those_who_are_held_and_lost_what_they_had_while_another_b
 }
 
 Test(proven, takes_the_new_key_and_no_longer_the_old_one) {
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_welcome(&broker, OTHER_KEY, ALL);
         broker_forget(&broker);
@@ -430,7 +430,7 @@ Test(proven, takes_the_new_key_and_no_longer_the_old_one) {
 
 /* A client that watches a key which is stored for certain, before a restart that loses the others. */
 static void setup_custom(void) {
-        struct daemon_config config = broker_config();
+        struct pipeline_config config = broker_config();
 
         config.engine.persist = PERSIST_CUSTOM;
         config.engine.persist_pattern = S("stored/*");
@@ -438,8 +438,8 @@ static void setup_custom(void) {
         meet_plugin(false);
         broker_welcome(&broker, KEY, ALL);
         send_vouched("KEYNOTIFY", "stored/k", NULL, KEY, 5);
-        daemon_down(broker.daemon);
-        broker.daemon->lost_persistence = persistence_digest(engine_config(broker.daemon->engine));
+        pipeline_disconnected(broker.pipeline);
+        broker.pipeline->lost_persistence = persistence_digest(engine_config(broker.pipeline->engine));
 }
 
 static void come_back(const char *welcome) {
@@ -453,25 +453,25 @@ Test(lost_keys, have_their_watchers_disconnected_once, .fini = teardown) {
         setup_custom();
         come_back(ALL "5\n");
         cr_expect_str_eq(broker_sent(&broker), "");
-        cr_expect_eq(daemon_persistence(broker.daemon),
-                     persistence_digest(engine_config(broker.daemon->engine)));
+        cr_expect_eq(pipeline_persistence(broker.pipeline),
+                     persistence_digest(engine_config(broker.pipeline->engine)));
 
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 5);
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         come_back(ALL "5\n"); /* the process is the same: nothing was lost */
         cr_expect_str_eq(broker_sent(&broker), "");
 
-        daemon_down(broker.daemon);
-        broker.daemon->lost_persistence = PERSISTENCE_UNKNOWN;
-        cr_expect_eq(daemon_persistence(broker.daemon), PERSISTENCE_UNKNOWN);
+        pipeline_disconnected(broker.pipeline);
+        broker.pipeline->lost_persistence = PERSISTENCE_UNKNOWN;
+        cr_expect_eq(pipeline_persistence(broker.pipeline), PERSISTENCE_UNKNOWN);
         come_back(ALL "5\n");
         cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");
-        cr_expect_eq(engine_stats(broker.daemon->engine).n_registrations, 0);
+        cr_expect_eq(engine_stats(broker.pipeline->engine).n_registrations, 0);
 }
 
 Test(lost_keys, have_their_watchers_disconnected_though_that_cannot_be_stored, .fini = teardown) {
         setup_custom();
-        broker.daemon->lost_persistence = PERSISTENCE_UNKNOWN;
+        broker.pipeline->lost_persistence = PERSISTENCE_UNKNOWN;
         broker.commit_result = -EIO;
         come_back(ALL "5\n");
         cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");

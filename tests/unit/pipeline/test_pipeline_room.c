@@ -36,11 +36,11 @@ Test(room, that_comes_bit_by_bit_lets_all_through_in_order) {
         send_words("GET", "k", NULL);
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 1);
-        cr_expect_not(daemon_is_idle(broker.daemon));
+        cr_expect_not(pipeline_is_idle(broker.pipeline));
         send_words("SET", "k", "2");
         send_words("DEL", "k", NULL);
         send_words("GET", "k", NULL);
-        cr_expect_gt(daemon_n_waiting_bytes(broker.daemon), 0);
+        cr_expect_gt(pipeline_n_waiting_bytes(broker.pipeline), 0);
 
         for (size_t i = 2; i <= 9; i++) {
                 broker.room = 1;
@@ -49,7 +49,7 @@ Test(room, that_comes_bit_by_bit_lets_all_through_in_order) {
         }
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), all);
-        cr_expect_eq(daemon_n_waiting_bytes(broker.daemon), 0);
+        cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0);
 }
 
 Test(room, that_is_missing_keeps_faults_waiting_too) {
@@ -61,7 +61,7 @@ Test(room, that_is_missing_keeps_faults_waiting_too) {
         broker.room = 2;
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 3);
-        cr_expect(daemon_is_idle(broker.daemon));
+        cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
 Test(room, that_is_missing_keeps_requests_from_being_executed) {
@@ -69,14 +69,14 @@ Test(room, that_is_missing_keeps_requests_from_being_executed) {
         broker.room = 0;
         broker_flush(&broker);
         send_words("SET", "k", "w");
-        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 1);
+        cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 1);
         cr_expect_eq(broker.n_sent, 0);
 
         broker.room = SIZE_MAX;
         broker_flush(&broker);
-        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 2);
+        cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 2);
         cr_expect_eq(broker.n_sent, 2);
-        cr_expect(daemon_is_idle(broker.daemon));
+        cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
 Test(room, that_is_missing_lets_no_key_expire_in_between) {
@@ -87,12 +87,13 @@ Test(room, that_is_missing_lets_no_key_expire_in_between) {
         broker_flush(&broker);
         broker_pass_ms(&broker, 1000);
         broker_tick(&broker);
-        cr_expect_eq(daemon_next_deadline(broker.daemon), INT64_MAX); /* nothing to do until there is room */
+        cr_expect_eq(pipeline_next_deadline(broker.pipeline),
+                     INT64_MAX); /* nothing to do until there is room */
 
         broker.room = SIZE_MAX;
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "answers:$1|v ");
-        cr_expect_leq(daemon_next_deadline(broker.daemon), broker.now.mono_ns);
+        cr_expect_leq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
         broker_tick(&broker);
         cr_expect_str_eq(broker_sent(&broker), "answers:$1|v c/k:*2|$6|NOTIFY|$6|DELETE ");
 }
@@ -112,7 +113,7 @@ Test(room, that_comes_too_late_leaves_no_answer) {
         /* the first was executed in time; the second was over before its turn came */
         cr_expect_str_eq(broker_sent(&broker), "answers:$1|v ");
         cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 7);
-        cr_expect_eq(daemon_counters(broker.daemon)->n_expired, 2);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, 2);
 }
 
 Test(room, keeps_values_as_they_were_while_answers_wait) {
@@ -135,10 +136,10 @@ Test(waiting, is_what_requests_do_until_the_broker_is_there) {
         send_words("GET", "k", NULL);
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 0);
-        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 0);
-        cr_expect_not(daemon_is_idle(broker.daemon));
+        cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 0);
+        cr_expect_not(pipeline_is_idle(broker.pipeline));
 
-        daemon_up(broker.daemon, false, broker.now);
+        pipeline_connected(broker.pipeline, false, broker.now);
         broker_flush(&broker);
         cr_expect_eq(broker.n_serving, 1);
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK answers:$1|v ");
@@ -146,11 +147,11 @@ Test(waiting, is_what_requests_do_until_the_broker_is_there) {
 }
 
 Test(waiting, is_what_requests_do_while_the_broker_is_gone, .init = setup, .fini = teardown) {
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         send_words("SET", "k", "v");
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 0);
-        daemon_up(broker.daemon, true, broker.now);
+        pipeline_connected(broker.pipeline, true, broker.now);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
         cr_expect_eq(broker.n_serving, 2);
@@ -159,28 +160,28 @@ Test(waiting, is_what_requests_do_while_the_broker_is_gone, .init = setup, .fini
 Test(waiting, is_what_keys_do_with_expiry_until_somebody_can_be_told, .init = setup, .fini = teardown) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_do(&broker, "SET k v PX 1000");
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         broker_pass_ms(&broker, 5000);
         broker_tick(&broker);
         cr_expect_eq(broker.n_sent, 0);
-        cr_expect_eq(daemon_next_deadline(broker.daemon), INT64_MAX);
+        cr_expect_eq(pipeline_next_deadline(broker.pipeline), INT64_MAX);
 
-        daemon_up(broker.daemon, true, broker.now);
-        cr_expect_leq(daemon_next_deadline(broker.daemon), broker.now.mono_ns);
+        pipeline_connected(broker.pipeline, true, broker.now);
+        cr_expect_leq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
         broker_tick(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
 }
 
 Test(waiting, has_its_limit_past_which_requests_are_dropped_and_counted) {
-        struct sending large = { .payload = { (const uint8_t *)"", DAEMON_INBOX_MAX } }; /* is not read */
+        struct sending large = { .payload = { (const uint8_t *)"", PIPELINE_INBOX_MAX } }; /* is not read */
 
         broker_init_down(&broker, broker_config());
         send_words("GET", "k", NULL);
         broker_send(&broker, large);
-        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 1);
+        cr_expect_eq(counters_n_dropped(pipeline_counters(broker.pipeline)), 1);
         send_words("GET", "k", NULL);
-        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 1);
-        daemon_up(broker.daemon, false, broker.now);
+        cr_expect_eq(counters_n_dropped(pipeline_counters(broker.pipeline)), 1);
+        pipeline_connected(broker.pipeline, false, broker.now);
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_deinit(&broker);
@@ -190,7 +191,7 @@ Test(waiting, does_not_keep_limits_from_being_changed, .init = setup, .fini = te
         struct engine_config config = broker_config().engine;
 
         config.max_keys = 0;
-        daemon_set_limits(broker.daemon, &config);
+        pipeline_set_limits(broker.pipeline, &config);
         cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) },
                                  S("-ERR the quota has been exceeded\r\n")));
 }
@@ -226,8 +227,8 @@ Test(room, is_enough_when_it_is_a_little_at_a_time_for_many_notifications) {
                 broker.room = 100;
                 broker_flush(&broker);
                 cr_assert_lt(n_flushes++, 1000);
-        } while (!daemon_is_idle(broker.daemon));
+        } while (!pipeline_is_idle(broker.pipeline));
         cr_expect_eq(broker.n_sent, 300 + 300 * 50);
-        cr_expect_eq(counters_n_notifications(daemon_counters(broker.daemon)), 300 * 50);
-        cr_expect_eq(counters_n_dropped(daemon_counters(broker.daemon)), 0);
+        cr_expect_eq(counters_n_notifications(pipeline_counters(broker.pipeline)), 300 * 50);
+        cr_expect_eq(counters_n_dropped(pipeline_counters(broker.pipeline)), 0);
 }

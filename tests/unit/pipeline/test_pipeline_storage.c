@@ -59,12 +59,12 @@ Test(storage, holds_back_all_of_a_batch_until_it_is_safe) {
         broker_flush(&broker);
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 0);
-        cr_expect_not(daemon_is_idle(broker.daemon));
+        cr_expect_not(pipeline_is_idle(broker.pipeline));
 
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker), "answers:$-1 c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
                                                "answers:+OK answers:$1|v ");
-        cr_expect(daemon_is_idle(broker.daemon));
+        cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
 Test(storage, has_one_batch_at_a_time_and_what_arrives_meanwhile_is_the_next) {
@@ -76,7 +76,7 @@ Test(storage, has_one_batch_at_a_time_and_what_arrives_meanwhile_is_the_next) {
         send_words("SET", "k", "3");
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 1);
-        cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)),
+        cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)),
                      0); /* what became of it is not known yet */
 
         broker_committed(&broker, 0);
@@ -84,7 +84,7 @@ Test(storage, has_one_batch_at_a_time_and_what_arrives_meanwhile_is_the_next) {
         cr_expect_eq(broker.n_commits, 2);
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK answers:$1|1 answers:+OK answers:+OK ");
-        cr_expect(daemon_is_idle(broker.daemon));
+        cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
 Test(storage, lets_no_key_expire_while_a_batch_is_stored) {
@@ -95,11 +95,11 @@ Test(storage, lets_no_key_expire_while_a_batch_is_stored) {
         broker_pass_ms(&broker, 2000);
         broker_tick(&broker);
         cr_expect_eq(broker.n_commits, 2);
-        cr_expect_eq(daemon_next_deadline(broker.daemon), INT64_MAX);
+        cr_expect_eq(pipeline_next_deadline(broker.pipeline), INT64_MAX);
 
         broker.commit_result = 0;
         broker_committed(&broker, 0);
-        cr_expect_leq(daemon_next_deadline(broker.daemon), broker.now.mono_ns);
+        cr_expect_leq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
         broker_tick(&broker);
         cr_expect_eq(broker.n_commits, 3);
 }
@@ -108,7 +108,7 @@ static const struct {
         const char *name;
         int result;
         struct slice payload;
-        bool is_lost;
+        bool is_desynchronized;
 } failures[] = {
         { "no room", -ENOSPC, S("-ERR the disk is full\r\n"), false },
         { "a fault", -EIO, S("-ERR the storage has failed\r\n"), false },
@@ -143,8 +143,9 @@ Test(storage, that_fails_leaves_all_as_it_was_and_every_answer_says_so) {
                                           ROW(failures, i));
                                 cr_expect_null(message_property(message, "__ts").data, ROW(failures, i));
                         }
-                        cr_expect_eq(broker.is_lost, failures[i].is_lost, ROW(failures, i));
-                        if (broker.is_lost)
+                        cr_expect_eq(broker.is_desynchronized, failures[i].is_desynchronized,
+                                     ROW(failures, i));
+                        if (broker.is_desynchronized)
                                 continue; /* nothing more is executed */
 
                         broker.commit_result = 0;
@@ -195,7 +196,8 @@ Test(storage, that_fails_has_a_key_expire_later_and_tells_of_it_once) {
         cr_expect(has("k", S("$-1\r\n"))); /* gone all the same, for all who ask */
         broker_forget(&broker);
 
-        cr_expect_gt(daemon_next_deadline(broker.daemon), broker.now.mono_ns); /* not over and over again */
+        cr_expect_gt(pipeline_next_deadline(broker.pipeline),
+                     broker.now.mono_ns); /* not over and over again */
         broker.commit_result = 0;
         broker_pass_deadline(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
@@ -206,16 +208,16 @@ Test(storage, that_fails_has_a_key_expire_later_and_tells_of_it_once) {
 Test(storage, gets_a_batch_without_rows_where_it_asks_for_one) {
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 0);
-        daemon_commit(broker.daemon, broker.now);
+        pipeline_commit(broker.pipeline, broker.now);
         cr_expect_eq(broker.n_commits, 1);
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 1);
 
         broker.commit_result = 1;
         send_words("SET", "k", "v");
-        daemon_commit(broker.daemon, broker.now);
+        pipeline_commit(broker.pipeline, broker.now);
         cr_expect_eq(broker.n_commits, 2);
-        daemon_commit(broker.daemon, broker.now); /* one is under way */
+        pipeline_commit(broker.pipeline, broker.now); /* one is under way */
         cr_expect_eq(broker.n_commits, 2);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
@@ -223,11 +225,11 @@ Test(storage, gets_a_batch_without_rows_where_it_asks_for_one) {
 }
 
 static void meet_plugin(void) {
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        daemon_up(broker.daemon, false, broker.now);
+        pipeline_connected(broker.pipeline, false, broker.now);
         broker_welcome(&broker, KEY, ALL);
-        cr_assert_eq(broker.side, BROKER_SIDE_PROVEN);
+        cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
 }
 
 Test(storage, that_fails_does_not_bring_back_whose_connection_has_ended) {
@@ -276,15 +278,15 @@ Test(deferral, of_hello_is_until_registrations_are_safe_and_held) {
         broker_flush(&broker);
         broker_forget(&broker);
 
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        daemon_up(broker.daemon, true, broker.now);
+        pipeline_connected(broker.pipeline, true, broker.now);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker), "$CONTROL/statestore/v1/track:7 answers:+OK "
                                                "$CONTROL/statestore/v1/hello:instance-1 ");
         broker_welcome(&broker, KEY, ALL "7\n");
-        cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         teardown();
 }
 
@@ -292,8 +294,8 @@ Test(deferral, of_a_plain_broker_is_until_the_batch_is_safe) {
         setup();
         broker_do(&broker, "KEYNOTIFY k");
         begin_to_store();
-        daemon_down(broker.daemon);
-        daemon_up(broker.daemon, false, broker.now);
+        pipeline_disconnected(broker.pipeline);
+        pipeline_connected(broker.pipeline, false, broker.now);
         cr_expect_eq(broker.n_serving, 1);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
@@ -308,10 +310,10 @@ Test(deferral, of_a_plain_broker_is_until_the_batch_is_safe) {
 Test(deferral, of_hello_ends_with_the_connection) {
         setup();
         begin_to_store();
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        daemon_up(broker.daemon, true, broker.now);
-        daemon_down(broker.daemon);
+        pipeline_connected(broker.pipeline, true, broker.now);
+        pipeline_disconnected(broker.pipeline);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
@@ -322,22 +324,22 @@ Test(deferral, of_hello_ends_with_the_connection) {
 Test(deferral, of_hello_is_no_reason_to_give_the_plugin_up) {
         setup();
         begin_to_store();
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        daemon_up(broker.daemon, true, broker.now);
+        pipeline_connected(broker.pipeline, true, broker.now);
         broker_pass_ms(&broker, 10000);
         broker_tick(&broker);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         broker_tick(&broker);
-        daemon_commit(broker.daemon, broker.now); /* must not close the batch while welcome is awaited */
+        pipeline_commit(broker.pipeline, broker.now); /* must not close the batch while welcome is awaited */
         broker_welcome(&broker, KEY, ALL);
-        cr_expect_eq(broker.side, BROKER_SIDE_PROVEN);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         teardown();
 }
 
 Test(deferral, of_a_departure_keeps_its_place_among_the_requests) {
-        struct daemon_config config = broker_config();
+        struct pipeline_config config = broker_config();
 
         config.presence_topic = "gone/{client}";
         broker_init(&broker, config);

@@ -40,21 +40,21 @@ Test(turns, are_given_to_each_client_in_a_flood_of_one) {
         get("o");
         for (int i = 0; i < 5; i++) {
                 broker_flush(&broker);
-                daemon_end_wakeup(broker.daemon);
+                pipeline_end_wakeup(broker.pipeline);
         }
         cr_expect_str_eq(broker_sent(&broker), "f:$-1 f:$-1 o:$-1 f:$-1 f:$-1 f:$-1 ");
-        cr_expect(daemon_is_idle(broker.daemon));
+        cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
 Test(turns, end_so_that_the_caller_reads_on) {
         get("f");
-        cr_expect_eq(daemon_n_waiting_bytes(broker.daemon), 0); /* it was executed at once */
+        cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0); /* it was executed at once */
         get("f");
         get("f");
-        cr_expect_gt(daemon_n_waiting_bytes(broker.daemon), 0);
+        cr_expect_gt(pipeline_n_waiting_bytes(broker.pipeline), 0);
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 2);
-        cr_expect_eq(daemon_next_deadline(broker.daemon), 0);
+        cr_expect_eq(pipeline_next_deadline(broker.pipeline), 0);
         get("o");
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 3);
@@ -65,10 +65,10 @@ Test(turns, end_so_that_the_caller_reads_on) {
 Test(turns, begin_anew_with_each_wakeup) {
         for (size_t i = 1; i <= 3; i++) {
                 get("f");
-                cr_expect_eq(daemon_n_waiting_bytes(broker.daemon), 0);
+                cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0);
                 broker_flush(&broker);
                 cr_expect_eq(broker.n_sent, i);
-                daemon_end_wakeup(broker.daemon);
+                pipeline_end_wakeup(broker.pipeline);
         }
 }
 
@@ -94,27 +94,27 @@ Test(turns, bound_the_bytes_of_a_batch) {
 }
 
 Test(turns, say_when_a_commit_is_stalled) {
-        cr_expect_not(daemon_is_commit_stalled(broker.daemon, broker.now));
+        cr_expect_not(pipeline_is_commit_stalled(broker.pipeline, broker.now));
         broker.commit_result = 1;
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("f") });
         broker_flush(&broker);
-        cr_expect_not(daemon_is_commit_stalled(broker.daemon, broker.now));
+        cr_expect_not(pipeline_is_commit_stalled(broker.pipeline, broker.now));
         broker_pass_ms(&broker, 200);
-        cr_expect(daemon_is_commit_stalled(broker.daemon, broker.now));
+        cr_expect(pipeline_is_commit_stalled(broker.pipeline, broker.now));
         broker_committed(&broker, 0);
-        cr_expect_not(daemon_is_commit_stalled(broker.daemon, broker.now));
+        cr_expect_not(pipeline_is_commit_stalled(broker.pipeline, broker.now));
 }
 
 /* What the plugin does not vouch for waits apart, whatever client it claims. */
 Test(turns, of_a_client_cannot_be_taken_by_another_that_claims_its_id) {
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        daemon_up(broker.daemon, false, broker.now);
+        pipeline_connected(broker.pipeline, false, broker.now);
         broker_welcome(&broker, KEY, "0\nguarded\n");
-        cr_assert_eq(broker.side, BROKER_SIDE_PROVEN);
+        cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_forget(&broker);
-        daemon_end_wakeup(broker.daemon);
+        pipeline_end_wakeup(broker.pipeline);
 
         for (int i = 0; i < 5; i++)
                 get("o"); /* without a stamp */

@@ -23,7 +23,7 @@ static void teardown(void) {
 TestSuite(progress, .init = setup, .fini = teardown);
 
 static bool look(void) {
-        return progress_look(&progress, broker.daemon);
+        return progress_look(&progress, broker.pipeline);
 }
 
 static void send_set(const char *key) {
@@ -46,7 +46,7 @@ Test(progress, ends_with_a_commit_that_does_not_end) {
         send_set("l"); /* waits, so it is nothing that was done */
         cr_expect_not(look());
 
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         cr_expect_not(look(), "a disk hangs whether the broker is there or not");
 
         broker.commit_result = 0;
@@ -62,7 +62,7 @@ Test(progress, goes_on_from_commit_to_commit) {
         cr_expect(look());
         send_set("l");
         broker_committed(&broker, 0);
-        cr_expect_not(daemon_is_idle(broker.daemon), "the next one is under way");
+        cr_expect_not(pipeline_is_idle(broker.pipeline), "the next one is under way");
         cr_expect(look());
         cr_expect_not(look());
         broker_committed(&broker, 0);
@@ -81,7 +81,7 @@ Test(progress, is_not_asked_for_while_the_broker_takes_nothing) {
         broker.room = 0;
         send_set("k");
         broker_flush(&broker);
-        cr_expect_not(daemon_is_idle(broker.daemon));
+        cr_expect_not(pipeline_is_idle(broker.pipeline));
         cr_expect(look());
         cr_expect(look());
 
@@ -91,14 +91,14 @@ Test(progress, is_not_asked_for_while_the_broker_takes_nothing) {
 }
 
 Test(progress, is_not_asked_for_while_there_is_no_broker) {
-        daemon_down(broker.daemon);
+        pipeline_disconnected(broker.pipeline);
         send_set("k");
         broker_flush(&broker);
-        cr_expect_not(daemon_is_idle(broker.daemon));
+        cr_expect_not(pipeline_is_idle(broker.pipeline));
         cr_expect(look());
         cr_expect(look());
 
-        daemon_up(broker.daemon, false, broker.now);
-        cr_expect(daemon_is_idle(broker.daemon));
+        pipeline_connected(broker.pipeline, false, broker.now);
+        cr_expect(pipeline_is_idle(broker.pipeline));
         cr_expect(look());
 }

@@ -14,7 +14,7 @@ static struct broker broker;
 
 /* "k" has the value "v"; "f" has it too and is fenced; nothing more fits. */
 static void setup(void) {
-        struct daemon_config config = broker_config();
+        struct pipeline_config config = broker_config();
 
         config.engine.max_keys = 2;
         broker_init(&broker, config);
@@ -170,7 +170,7 @@ static const struct {
         struct sending sending;
         struct slice status;
         const char *property;
-} envelopes[] = {
+} reply_addresses[] = {
         { "QoS 0", { WORDS(SET_K), .has_qos = true, .qos = 0 }, S("400"), "QoS" },
         { "QoS 2", { WORDS(SET_K), .has_qos = true, .qos = 2 }, S("400"), "QoS" },
         { "no correlation data", { WORDS(SET_K), .no_correlation = true }, S("400"), "Correlation Data" },
@@ -179,23 +179,23 @@ static const struct {
 };
 
 Test(answers, refuse_a_wrong_envelope_before_they_look_inside) {
-        for (size_t i = 0; i < N_ROWS(envelopes); i++) {
+        for (size_t i = 0; i < N_ROWS(reply_addresses); i++) {
                 const struct message *answer;
 
                 setup();
-                answer = broker_ask(&broker, envelopes[i].sending);
-                cr_expect(slice_equal(message_property(answer, "__stat"), envelopes[i].status),
-                          ROW(envelopes, i));
+                answer = broker_ask(&broker, reply_addresses[i].sending);
+                cr_expect(slice_equal(message_property(answer, "__stat"), reply_addresses[i].status),
+                          ROW(reply_addresses, i));
                 cr_expect(slice_equal(message_property(answer, "__propName"),
-                                      slice_from_string(envelopes[i].property)),
-                          ROW(envelopes, i));
-                cr_expect_eq(!answer->correlation_data.data, envelopes[i].sending.no_correlation,
-                             ROW(envelopes, i));
+                                      slice_from_string(reply_addresses[i].property)),
+                          ROW(reply_addresses, i));
+                cr_expect_eq(!answer->correlation_data.data, reply_addresses[i].sending.no_correlation,
+                             ROW(reply_addresses, i));
                 cr_expect(broker_answers(&broker,
                                          (struct sending){ WORDS(S("GET"), S("k")), .topic = S("t") },
                                          S("$1\r\nv\r\n")),
-                          ROW(envelopes, i));
-                cr_expect_eq(daemon_counters(broker.daemon)->n_refused, 1, ROW(envelopes, i));
+                          ROW(reply_addresses, i));
+                cr_expect_eq(pipeline_counters(broker.pipeline)->n_refused, 1, ROW(reply_addresses, i));
                 teardown();
         }
 }
@@ -221,8 +221,9 @@ Test(answers, do_not_go_where_they_must_not_and_the_request_is_not_executed) {
                 broker_send(&broker, unanswerable[i].sending);
                 broker_flush(&broker);
                 cr_expect_eq(broker.n_sent, 0, ROW(unanswerable, i));
-                cr_expect_eq(daemon_counters(broker.daemon)->n_unanswerable, 1, ROW(unanswerable, i));
-                cr_expect_eq(counters_n_requests(daemon_counters(broker.daemon)), 2, ROW(unanswerable, i));
+                cr_expect_eq(pipeline_counters(broker.pipeline)->n_unanswerable, 1, ROW(unanswerable, i));
+                cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 2,
+                             ROW(unanswerable, i));
                 cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) },
                                          S("$1\r\nv\r\n")),
                           ROW(unanswerable, i));
@@ -231,7 +232,7 @@ Test(answers, do_not_go_where_they_must_not_and_the_request_is_not_executed) {
 }
 
 Test(answers, read_otherwise_in_the_document_dialect) {
-        struct daemon_config config = broker_config();
+        struct pipeline_config config = broker_config();
         const struct message *answer;
 
         config.dialect = DIALECT_DOCUMENT;

@@ -2,7 +2,7 @@
 
 /*
  * Scripts of all commands, run once for every allocation that they make, with that one failing, or that one and all
- * that follow in its batch. Beside it runs a daemon that is not starved: it gets the requests that were executed, and
+ * that follow in its batch. Beside it runs a pipeline that is not starved: it gets the requests that were executed, and
  * not those that were answered with "out of memory" or dropped before they were. Then both must have said the same,
  * but for what was counted as lost, and hold the same.
  */
@@ -21,19 +21,19 @@
 
 #define FOR_EVER UINT64_MAX
 
-/* A daemon, and what it has said since the batch began. */
-struct side {
-        struct daemon *daemon;
+/* A pipeline, and what it has said since the batch began. */
+struct broker_variant {
+        struct pipeline *pipeline;
         struct buf answers[BATCH_MAX];
         bool is_answered[BATCH_MAX];
-        struct buf told; /* a line each: topic, payload */
-        uint64_t n_told, n_received;
+        struct buf notified; /* a line each: topic, payload */
+        uint64_t n_notified, n_received;
         uint8_t hello_key[COMPANION_HELLO_KEY_SIZE];
 };
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         bool before = memory_pause();
-        struct side *side = userdata;
+        struct broker_variant *side = userdata;
 
         if (slice_equal(message->topic, S(COMPANION_HELLO)))
                 memcpy(side->hello_key, message->payload.data, sizeof(side->hello_key));
@@ -46,41 +46,41 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
                 side->is_answered[i] = true;
                 buf_append_slice(&side->answers[i], message->payload);
         } else {
-                cr_assert_lt(side->n_told, 1000, "it does not stop");
-                buf_append_slice(&side->told, message->response_topic);
-                buf_append_slice(&side->told, message->topic);
-                buf_append_string(&side->told, " ");
+                cr_assert_lt(side->n_notified, 1000, "it does not stop");
+                buf_append_slice(&side->notified, message->response_topic);
+                buf_append_slice(&side->notified, message->topic);
+                buf_append_string(&side->notified, " ");
                 for (size_t i = 0; i < message->payload.length; i++)
                         if (message->payload.data[i] != '\n')
-                                buf_append(&side->told, &message->payload.data[i], 1);
-                buf_append_string(&side->told, "\n");
-                side->n_told++;
+                                buf_append(&side->notified, &message->payload.data[i], 1);
+                buf_append_string(&side->notified, "\n");
+                side->n_notified++;
         }
         *ret_id = 1;
         memory_resume(before);
         return 0;
 }
 
-static void forget(struct side *side) {
+static void forget(struct broker_variant *side) {
         for (size_t i = 0; i < BATCH_MAX; i++) {
                 side->is_answered[i] = false;
                 buf_reset(&side->answers[i]);
         }
-        buf_reset(&side->told);
-        side->n_told = 0;
+        buf_reset(&side->notified);
+        side->n_notified = 0;
 }
 
-static void say(struct side *side, const char *topic, const char *payload, struct now now) {
+static void say(struct broker_variant *side, const char *topic, const char *payload, struct now now) {
         struct companion_pair hello = companion_pair(BROKER_RUN, 1);
         struct message message = { .topic = slice_from_string(topic),
                                    .payload = slice_from_string(payload),
                                    .correlation_data = slice_from_string(hello.text),
                                    .qos = 1 };
 
-        daemon_receive(side->daemon, &message, now);
+        pipeline_receive(side->pipeline, &message, now);
 }
 
-static void say_welcome(struct side *side, struct now now) {
+static void say_welcome(struct broker_variant *side, struct now now) {
         struct companion_pair hello = companion_pair(BROKER_RUN, 1);
         struct buf text = { 0 };
         struct message welcome = {
@@ -91,34 +91,36 @@ static void say_welcome(struct side *side, struct now now) {
                 .qos = 1,
         };
 
-        daemon_receive(side->daemon, &welcome, now);
+        pipeline_receive(side->pipeline, &welcome, now);
         free((void *)welcome.payload.data);
         buf_deinit(&text);
 }
 
-static void side_init(struct side *side, const struct script *script, bool is_proven, struct now now) {
-        struct outlet outlet = {
+static void side_init(struct broker_variant *side, const struct script *script, bool is_proven,
+                      struct now now) {
+        struct transport transport = {
                 .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = side
         };
-        struct daemon_callbacks callbacks = { .serving = idle_serving, .userdata = side };
-        struct daemon_config config = broker_config();
+        struct pipeline_callbacks callbacks = { .serving = idle_serving, .userdata = side };
+        struct pipeline_config config = broker_config();
 
-        *side = (struct side){ 0 };
+        *side = (struct broker_variant){ 0 };
         config.engine.max_keys = script->max_keys;
-        cr_assert_eq(daemon_new(&side->daemon, &config, &outlet, &callbacks, broker_storage(), now), 0);
+        cr_assert_eq(pipeline_new(&side->pipeline, &config, &transport, &callbacks, broker_storage(), now),
+                     0);
         if (is_proven)
                 say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
-        daemon_up(side->daemon, false, now);
+        pipeline_connected(side->pipeline, false, now);
         if (is_proven)
                 say_welcome(side, now);
         forget(side);
 }
 
-static void side_deinit(struct side *side) {
-        daemon_free(side->daemon);
+static void side_deinit(struct broker_variant *side) {
+        pipeline_free(side->pipeline);
         for (size_t i = 0; i < BATCH_MAX; i++)
                 buf_deinit(&side->answers[i]);
-        buf_deinit(&side->told);
+        buf_deinit(&side->notified);
 }
 
 static void add(struct message *message, const char *name, const char *value) {
@@ -127,9 +129,9 @@ static void add(struct message *message, const char *name, const char *value) {
                         (struct user_property){ slice_from_string(name), slice_from_string(value) };
 }
 
-/* Hands the line to the daemon as the i-th of its batch. The message is made before memory is short. */
-static void receive(struct side *side, const struct line *line, size_t number, size_t i, struct now now,
-                    bool is_starved) {
+/* Hands the line to the pipeline as the i-th of its batch. The message is made before memory is short. */
+static void receive(struct broker_variant *side, const struct line *line, size_t number, size_t i,
+                    struct now now, bool is_starved) {
         uint8_t correlation = (uint8_t)('0' + i);
         struct companion_proof proof;
         struct vouched vouched = { 'a', slice_from_string(line->source), { 0 }, 9, side->n_received + 1 };
@@ -139,11 +141,11 @@ static void receive(struct side *side, const struct line *line, size_t number, s
         struct message message = {
                 .topic = S(TOPIC_INVOKE),
                 .response_topic = S("answers"),
-                .correlation_data = { &correlation, line->envelope != BAD_CORRELATION },
-                .qos = line->envelope == BAD_QOS ? 0 : 1,
+                .correlation_data = { &correlation, line->reply_address != BAD_CORRELATION },
+                .qos = line->reply_address == BAD_QOS ? 0 : 1,
         };
 
-        if (line->envelope == BAD_CORRELATION)
+        if (line->reply_address == BAD_CORRELATION)
                 message.correlation_data = (struct slice){ 0 };
         for (size_t n = 0; rest.data; n++)
                 words[n] = slice_split(rest, ' ', &rest);
@@ -156,18 +158,18 @@ static void receive(struct side *side, const struct line *line, size_t number, s
         add(&message, "__ts", timestamp);
         add(&message, "__ft", line->fence);
         add(&message, "__srcId", line->source);
-        add(&message, "__protVer", line->envelope == BAD_VERSION ? "2.0" : NULL);
+        add(&message, "__protVer", line->reply_address == BAD_VERSION ? "2.0" : NULL);
         if (line->source)
                 vouch(&message, &vouched, &proof);
 
         memory_resume(is_starved);
-        daemon_receive(side->daemon, &message, now);
+        pipeline_receive(side->pipeline, &message, now);
         memory_pause();
         buf_deinit(&payload);
 }
 
-static uint64_t n_dropped(const struct side *side) {
-        return counters_n_dropped(daemon_counters(side->daemon));
+static uint64_t n_dropped(const struct broker_variant *side) {
+        return counters_n_dropped(pipeline_counters(side->pipeline));
 }
 
 /* Whether each line of `part` is one of `whole`, in order. */
@@ -187,8 +189,9 @@ static bool is_part(const struct buf *part, const struct buf *whole) {
 }
 
 /* Both sides have had the batch, and time to tell of what has expired. */
-static void compare(const struct side *starved, const struct side *fed, const bool *is_executed,
-                    size_t n_lines, uint64_t n_lost, bool is_tick, const char *where) {
+static void compare(const struct broker_variant *starved, const struct broker_variant *fed,
+                    const bool *is_executed, size_t n_lines, uint64_t n_dropped, bool is_tick,
+                    const char *where) {
         uint64_t n_unanswered = 0;
 
         for (size_t i = 0; i < n_lines; i++) {
@@ -201,26 +204,26 @@ static void compare(const struct side *starved, const struct side *fed, const bo
                                   "%s, request %zu: %.*s", where, i, (int)starved->answers[i].length,
                                   (const char *)starved->answers[i].data);
         }
-        cr_assert_leq(n_unanswered, n_lost, "%s: an answer was lost and not counted", where);
-        cr_assert(is_part(&starved->told, &fed->told), "%s: told\n%.*s", where, (int)starved->told.length,
-                  (const char *)starved->told.data);
+        cr_assert_leq(n_unanswered, n_dropped, "%s: an answer was lost and not counted", where);
+        cr_assert(is_part(&starved->notified, &fed->notified), "%s: told\n%.*s", where,
+                  (int)starved->notified.length, (const char *)starved->notified.data);
         if (is_tick) /* a tick that could not do its work counts, though the next one does it */
-                cr_assert_leq(fed->n_told, starved->n_told + n_lost, "%s", where);
+                cr_assert_leq(fed->n_notified, starved->n_notified + n_dropped, "%s", where);
         else
-                cr_assert_eq(fed->n_told, starved->n_told + n_lost - n_unanswered, "%s: %lu told, %lu lost",
-                             where, starved->n_told, n_lost);
+                cr_assert_eq(fed->n_notified, starved->n_notified + n_dropped - n_unanswered,
+                             "%s: %lu told, %lu lost", where, starved->n_notified, n_dropped);
 }
 
-static bool is_out_of_memory(const struct side *side, size_t i) {
+static bool is_out_of_memory(const struct broker_variant *side, size_t i) {
         return side->is_answered[i] &&
                slice_equal(buf_slice(&side->answers[i]), S("-ERR out of memory\r\n"));
 }
 
 /* The lines up to the end of the batch. Returns how many. */
-static size_t run_batch(struct side *starved, struct side *fed, const struct script *script, size_t first,
-                        struct now *now, const char *where) {
+static size_t run_batch(struct broker_variant *starved, struct broker_variant *fed,
+                        const struct script *script, size_t first, struct now *now, const char *where) {
         bool is_executed[BATCH_MAX] = { false };
-        uint64_t before_flush, lost_before;
+        uint64_t before_flush, dropped_before;
         size_t n = 0;
         bool is_tick = false;
 
@@ -231,19 +234,19 @@ static size_t run_batch(struct side *starved, struct side *fed, const struct scr
 
                 now->mono_ns += line->pass_ms * 1000000;
                 now->wall_ms += line->pass_ms;
-                lost_before = n_dropped(starved);
+                dropped_before = n_dropped(starved);
                 is_tick = !line->words;
                 if (!is_tick)
                         receive(starved, line, first + n, n, *now, true);
-                is_executed[n] = !is_tick && n_dropped(starved) == lost_before;
+                is_executed[n] = !is_tick && n_dropped(starved) == dropped_before;
         } while (!script->lines[first + n++].ends_batch);
 
         before_flush = n_dropped(starved);
         memory_resume(true);
         if (is_tick)
-                daemon_tick(starved->daemon, *now);
+                pipeline_tick(starved->pipeline, *now);
         else
-                daemon_flush(starved->daemon, *now);
+                pipeline_flush(starved->pipeline, *now);
         memory_pause();
 
         for (size_t i = 0; i < n; i++) {
@@ -251,11 +254,11 @@ static size_t run_batch(struct side *starved, struct side *fed, const struct scr
                 if (is_executed[i])
                         receive(fed, &script->lines[first + i], first + i, i, *now, false);
         }
-        daemon_flush(fed->daemon, *now);
-        lost_before = n_dropped(starved) - before_flush;
-        daemon_tick(starved->daemon, *now);
-        daemon_tick(fed->daemon, *now);
-        compare(starved, fed, is_executed, n, lost_before, is_tick, where);
+        pipeline_flush(fed->pipeline, *now);
+        dropped_before = n_dropped(starved) - before_flush;
+        pipeline_tick(starved->pipeline, *now);
+        pipeline_tick(fed->pipeline, *now);
+        compare(starved, fed, is_executed, n, dropped_before, is_tick, where);
         return n;
 }
 
@@ -272,7 +275,7 @@ static const struct line probes[] = {
 static uint64_t run(const struct script *script, bool is_proven, uint64_t n, uint64_t n_failures) {
         const struct script probing = { "probes", probes, N_ROWS(probes), 0 };
         struct now now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
-        struct side starved, fed;
+        struct broker_variant starved, fed;
         uint64_t n_failed;
         char where[256];
 
@@ -297,7 +300,7 @@ static uint64_t run(const struct script *script, bool is_proven, uint64_t n, uin
         return n_failed;
 }
 
-/* The daemon logs each failure. */
+/* The pipeline logs each failure. */
 static void be_quiet(void) {
         int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -315,17 +318,17 @@ static void run_for_every_allocation(size_t script, bool is_proven, uint64_t n_f
         cr_expect_gt(n, 10, "only %lu allocations were tried", n);
 }
 
-Test(starved, daemon_says_so_or_says_what_is_right) {
+Test(starved, pipeline_says_so_or_says_what_is_right) {
         for (size_t i = 0; i < N_ROWS(scripts); i++)
                 run_for_every_allocation(i, false, 1);
 }
 
-Test(starved, daemon_says_so_or_says_what_is_right_with_the_plugin) {
+Test(starved, pipeline_says_so_or_says_what_is_right_with_the_plugin) {
         for (size_t i = 0; i < N_ROWS(scripts); i++)
                 run_for_every_allocation(i, true, 1);
 }
 
-Test(starved, daemon_gets_over_several_failures) {
+Test(starved, pipeline_gets_over_several_failures) {
         static const uint64_t n_failures[] = { 2, 3, 5, 10 };
 
         for (size_t i = 0; i < N_ROWS(scripts); i++)
@@ -333,26 +336,29 @@ Test(starved, daemon_gets_over_several_failures) {
                         run_for_every_allocation(i, j % 2, n_failures[j]);
 }
 
-Test(starved, daemon_gets_over_having_no_memory_at_all) {
+Test(starved, pipeline_gets_over_having_no_memory_at_all) {
         for (size_t i = 0; i < N_ROWS(scripts); i++)
                 run(&scripts[i], false, 1, FOR_EVER);
 }
 
-Test(starved, daemon_is_made_whole_or_not_at_all) {
-        struct daemon_config config = broker_config();
-        struct outlet outlet = { .publish = publish, .has_room = idle_has_room, .commit = idle_commit };
-        struct daemon_callbacks callbacks = { .serving = idle_serving };
-        struct daemon *daemon = NULL;
+Test(starved, pipeline_is_made_whole_or_not_at_all) {
+        struct pipeline_config config = broker_config();
+        struct transport transport = { .publish = publish,
+                                       .has_room = idle_has_room,
+                                       .commit = idle_commit };
+        struct pipeline_callbacks callbacks = { .serving = idle_serving };
+        struct pipeline *pipeline = NULL;
 
         for (uint64_t n = 1;; n++) {
                 int r;
 
                 memory_starve(n, 1);
-                r = daemon_new(&daemon, &config, &outlet, &callbacks, broker_storage(), (struct now){ 0 });
+                r = pipeline_new(&pipeline, &config, &transport, &callbacks, broker_storage(),
+                                 (struct now){ 0 });
                 if (memory_feed() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);
-                cr_assert_null(daemon);
+                cr_assert_null(pipeline);
         }
-        daemon_free(daemon);
+        pipeline_free(pipeline);
 }

@@ -181,8 +181,8 @@ static struct policy *all_rules(bool allows_unverified) {
         return policy;
 }
 
-static const struct policy_keys *decide(const struct policy *policy, struct asker asker, enum access access,
-                                        struct slice key) {
+static const struct policy_keys *decide(const struct policy *policy, struct request_origin asker,
+                                        enum access access, struct slice key) {
         uint64_t budget = POLICY_STEPS_MAX;
 
         return policy_decide(policy, &asker, access, key, &budget);
@@ -192,7 +192,7 @@ Test(policy, grants_what_a_rule_says_and_nothing_else) {
         struct policy *policy = all_rules(false);
 
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
-                struct asker asker = { decisions[i].client, decisions[i].user, true };
+                struct request_origin asker = { decisions[i].client, decisions[i].user, true };
                 const struct policy_keys *keys =
                         decide(policy, asker, decisions[i].access, decisions[i].key);
 
@@ -210,7 +210,7 @@ Test(policy, grants_nothing_to_whom_nobody_vouches_for) {
 
         cr_expect_not(policy_allows_unverified(policy));
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
-                struct asker asker = { decisions[i].client, decisions[i].user, false };
+                struct request_origin asker = { decisions[i].client, decisions[i].user, false };
 
                 cr_expect_null(decide(policy, asker, decisions[i].access, decisions[i].key),
                                ROW(decisions, i));
@@ -224,7 +224,7 @@ Test(policy, grants_to_whom_nobody_vouches_for_what_it_says_where_it_allows_that
 
         cr_expect(policy_allows_unverified(policy));
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
-                struct asker asker = { decisions[i].client, decisions[i].user, false };
+                struct request_origin asker = { decisions[i].client, decisions[i].user, false };
 
                 cr_expect_eq(!decide(policy, asker, decisions[i].access, decisions[i].key),
                              !decisions[i].rule, ROW(decisions, i));
@@ -233,7 +233,7 @@ Test(policy, grants_to_whom_nobody_vouches_for_what_it_says_where_it_allows_that
 }
 
 Test(policy, of_no_rules_grants_nothing) {
-        struct asker asker = { S("c"), S("u"), true };
+        struct request_origin asker = { S("c"), S("u"), true };
         struct policy *policy;
 
         cr_assert_eq(policy_new(&policy), POLICY_DONE);
@@ -252,17 +252,20 @@ Test(policy, knows_to_whom_it_grants_anything) {
         add_rule(policy, &writer);
         add_rule(policy, &reader);
         cr_assert_eq(policy_compile(policy, false), POLICY_DONE);
-        cr_expect(policy_grants_any(policy, &(struct asker){ S("r"), NOBODY, true }, ACCESS_READ));
-        cr_expect_not(policy_grants_any(policy, &(struct asker){ S("r"), NOBODY, true }, ACCESS_WRITE));
-        cr_expect_not(policy_grants_any(policy, &(struct asker){ S("x"), S("w"), true }, ACCESS_READ));
-        cr_expect(policy_grants_any(policy, &(struct asker){ S("x"), S("w"), true }, ACCESS_WRITE));
-        cr_expect(policy_grants_any(policy, &(struct asker){ S("r"), S("w"), true }, ACCESS_WRITE));
-        cr_expect_not(policy_grants_any(policy, &(struct asker){ S("r"), NOBODY, false }, ACCESS_READ));
+        cr_expect(policy_grants_any(policy, &(struct request_origin){ S("r"), NOBODY, true }, ACCESS_READ));
+        cr_expect_not(
+                policy_grants_any(policy, &(struct request_origin){ S("r"), NOBODY, true }, ACCESS_WRITE));
+        cr_expect_not(
+                policy_grants_any(policy, &(struct request_origin){ S("x"), S("w"), true }, ACCESS_READ));
+        cr_expect(policy_grants_any(policy, &(struct request_origin){ S("x"), S("w"), true }, ACCESS_WRITE));
+        cr_expect(policy_grants_any(policy, &(struct request_origin){ S("r"), S("w"), true }, ACCESS_WRITE));
+        cr_expect_not(
+                policy_grants_any(policy, &(struct request_origin){ S("r"), NOBODY, false }, ACCESS_READ));
         policy_free(policy);
 }
 
 Test(policy, says_which_line_decides_the_first_of_several) {
-        struct asker asker = { S("c"), NOBODY, true };
+        struct request_origin asker = { S("c"), NOBODY, true };
         struct policy *policy;
         uint64_t budget = 100;
         struct policy_reason reason;
@@ -283,7 +286,7 @@ Test(policy, says_which_line_decides_the_first_of_several) {
 
 static const struct {
         const char *name;
-        struct asker asker;
+        struct request_origin asker;
         enum access access;
         const char *rules; /* that the lines are of, in order */
 } lines[] = {
@@ -325,7 +328,7 @@ Test(policy, says_which_lines_are_for_whom) {
 /* A key of a megabyte, under a pattern that goes back at every character. */
 Test(policy, grants_nothing_where_that_takes_too_long) {
         static const struct rule slow = { "slow", R, { ANYONE }, { PATTERN("*aaaaaaaaaaaaaaaaaaab") } };
-        struct asker asker = { S("c"), NOBODY, true };
+        struct request_origin asker = { S("c"), NOBODY, true };
         size_t length = 1 << 20;
         uint8_t *text = malloc(length);
         uint64_t budget = UINT64_MAX;

@@ -155,7 +155,7 @@ static const struct {
         const char *name;
         struct slice text;
         struct resp3_item item;
-        size_t n_left;
+        size_t n_remaining;
 } items[] = {
         { "an array's header alone", S("*2\r\n$1\r\n"), { RESP3_ARRAY, 2, { NULL, 0 } }, 4 },
         { "an empty array", S("*0\r\n"), { RESP3_ARRAY, 0, { NULL, 0 } }, 0 },
@@ -180,7 +180,7 @@ Test(resp3_read, takes_one_item_off_the_front) {
                 cr_expect_eq(item.type, items[i].item.type, ROW(items, i));
                 cr_expect_eq(item.number, items[i].item.number, ROW(items, i));
                 cr_expect(slice_equal(item.text, items[i].item.text), ROW(items, i));
-                cr_expect_eq(rest.length, items[i].n_left, ROW(items, i));
+                cr_expect_eq(rest.length, items[i].n_remaining, ROW(items, i));
         }
 }
 

@@ -59,7 +59,7 @@ static void make_original(struct damage *damage) {
 
         disk_init(&live);
         live.checkpoint_frames = 80;
-        live.n_departures = 3;
+        live.n_disconnects = 3;
         cr_assert_eq(disk_open(&live), 0);
         damage_fill(&live);
         for (int i = 0; i < 10; i++) {

@@ -162,7 +162,7 @@ void disk_init_like(struct disk *disk, const struct disk *original) {
         disk_init(disk);
         disk->now = original->now;
         disk->clock = original->clock;
-        disk->n_departures = original->n_departures;
+        disk->n_disconnects = original->n_disconnects;
         disk->checkpoint_frames = original->checkpoint_frames;
         content_copy(&disk->committed, &original->committed);
         content_copy(&disk->expected, &original->committed);
@@ -315,7 +315,7 @@ int disk_commit(struct disk *disk) {
                 .rows = disk->rows,
                 .n_rows = disk->n_rows,
                 .clock = disk->clock,
-                .n_departures = disk->n_departures,
+                .n_disconnects = disk->n_disconnects,
                 .now = disk->now,
         };
         int r = storage_commit(disk->storage, &batch);

@@ -22,7 +22,7 @@ struct disk {
         struct storage *storage; /* NULL: closed */
         struct now now;
         struct version clock;
-        uint64_t n_departures;
+        uint64_t n_disconnects;
         struct watch watch; /* where registrations come from */
         struct row rows[DISK_ROWS_MAX];
         size_t n_rows;            /* of the batch that is being made */

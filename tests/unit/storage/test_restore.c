@@ -11,7 +11,7 @@
 #define S SLICE_LITERAL
 
 /* A storage of three rows, which fails after as many as it is told to. */
-struct shelf {
+struct row_storage {
         struct storage storage; /* first: the operations cast */
         int fails_after;        /* below 0: never */
 };
@@ -19,10 +19,10 @@ struct shelf {
 static const struct storage_header header = { .digest_key = { { 77 } },
                                               .instance_id = "0123456789abcdef0123456789abcdef",
                                               .clock = { 1000, 3 },
-                                              .n_departures = 5 };
+                                              .n_disconnects = 5 };
 
 static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        struct shelf *shelf = (struct shelf *)storage;
+        struct row_storage *shelf = (struct row_storage *)storage;
         struct slice part = S("request");
         struct digest digest = hash_parts(&header.digest_key, &part, 1);
         struct hlc fence = { 50, 0, S("m") };
@@ -49,7 +49,7 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
 static const struct storage_operations operations = { .load = load };
 
 static int restore(int fails_after, struct engine **ret_engine, struct storage_header *ret_header) {
-        struct shelf shelf = { { &operations }, fails_after };
+        struct row_storage shelf = { { &operations }, fails_after };
         struct engine_config config = { .node_id = S("StateStore"),
                                         .max_keys = 10,
                                         .max_bytes = 1 << 20,
@@ -74,7 +74,7 @@ Test(restore, makes_an_engine_of_all_that_was_kept) {
                 0);
         cr_expect_eq(engine_stats(engine).clock.wall_ms, 1000);
         cr_expect_eq(engine_stats(engine).clock.counter, 3);
-        cr_expect_eq(engine_stats(engine).n_departures, 5);
+        cr_expect_eq(engine_stats(engine).n_disconnects, 5);
 
         entry = engine_find_entry(engine, S("k"));
         cr_assert_not_null(entry);
@@ -93,10 +93,10 @@ Test(restore, makes_an_engine_of_all_that_was_kept) {
 
 Test(restore, makes_none_of_what_cannot_be_read) {
         struct engine *engine = NULL;
-        struct storage_header found = { .n_departures = 99 };
+        struct storage_header found = { .n_disconnects = 99 };
 
         cr_expect_eq(restore(0, &engine, &found), -EIO);
         cr_expect_eq(restore(1, &engine, &found), -EBADMSG);
         cr_expect_null(engine);
-        cr_expect_eq(found.n_departures, 99);
+        cr_expect_eq(found.n_disconnects, 99);
 }

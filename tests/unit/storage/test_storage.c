@@ -225,12 +225,12 @@ Test(storage, forgets_answers_whose_time_has_passed) {
 
 Test(storage, keeps_the_clock_and_who_has_left) {
         disk.clock = (struct version){ DISK_WALL_MS + 60000, 12345 };
-        disk.n_departures = 17;
+        disk.n_disconnects = 17;
         COMMIT(&disk);
         check();
         cr_expect_eq(disk.header.clock.wall_ms, DISK_WALL_MS + 60000);
         cr_expect_eq(disk.header.clock.counter, 12345);
-        cr_expect_eq(disk.header.n_departures, 17);
+        cr_expect_eq(disk.header.n_disconnects, 17);
 }
 
 Test(storage, keeps_many_batches_of_many_rows) {
@@ -331,12 +331,12 @@ Test(memory, keeps_nothing_and_needs_no_thread) {
 #define EARLIER_SEED 0xab
 
 /* The checksum of meta when it had a seed, and neither a digest key nor a persistence. */
-static int64_t earlier_checksum(const struct kept_meta *meta) {
+static int64_t earlier_checksum(const struct stored_meta *meta) {
         const uint64_t numbers[] = {
                 EARLIER_SEED,
                 (uint64_t)meta->header.clock.wall_ms,
                 meta->header.clock.counter,
-                meta->header.n_departures,
+                meta->header.n_disconnects,
                 (uint64_t)meta->reading_ms,
                 (uint64_t)meta->shift_ms,
                 meta->n_commits,
@@ -350,7 +350,7 @@ static int64_t earlier_checksum(const struct kept_meta *meta) {
 
 Test(storage, of_an_earlier_version_is_loaded_and_may_have_lost_any_key) {
         char path[96], sql[128];
-        struct kept_meta meta;
+        struct stored_meta meta;
         sqlite3 *db;
 
         disk_put(&disk, "k", "v");
@@ -362,7 +362,7 @@ Test(storage, of_an_earlier_version_is_loaded_and_may_have_lost_any_key) {
 
         snprintf(path, sizeof(path), "%s/statestored.db", disk.directory);
         cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
-        cr_assert_eq(kept_meta_read(db, &meta), SQLITE_OK);
+        cr_assert_eq(stored_meta_read(db, &meta), SQLITE_OK);
         sqlite3_close(db);
         snprintf(sql, sizeof(sql), "UPDATE meta SET value = %" PRId64 " WHERE name = 'checksum'",
                  earlier_checksum(&meta));

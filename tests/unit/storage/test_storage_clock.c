@@ -92,36 +92,36 @@ Test(timescale, takes_half_a_second_for_a_step_and_less_for_none) {
 /* A key that has ten seconds to live is committed, then something happens, then the store is started. */
 static const struct {
         const char *name;
-        int64_t runs_ms;   /* after the commit, on the monotonic clock */
-        int64_t step_ms;   /* of the wall clock, while it runs */
-        int64_t down_ms;   /* as it really was */
-        int64_t lag_ms;    /* what the wall clock lacks, started again */
-        int64_t left_ms;   /* what the key then has */
-        bool is_idle;      /* nothing was committed after the step */
-        bool needs_commit; /* and something should have been */
+        int64_t runs_ms;      /* after the commit, on the monotonic clock */
+        int64_t step_ms;      /* of the wall clock, while it runs */
+        int64_t down_ms;      /* as it really was */
+        int64_t lag_ms;       /* what the wall clock lacks, started again */
+        int64_t remaining_ms; /* what the key then has */
+        bool is_idle;         /* nothing was committed after the step */
+        bool needs_commit;    /* and something should have been */
 } stories[] = {
-        { "nothing", .left_ms = 10000 },
-        { "three seconds pass", .runs_ms = 3000, .left_ms = 7000 },
-        { "three seconds down", .down_ms = 3000, .left_ms = 7000 },
-        { "an hour down", .down_ms = HOUR, .left_ms = 10000 - HOUR },
+        { "nothing", .remaining_ms = 10000 },
+        { "three seconds pass", .runs_ms = 3000, .remaining_ms = 7000 },
+        { "three seconds down", .down_ms = 3000, .remaining_ms = 7000 },
+        { "an hour down", .down_ms = HOUR, .remaining_ms = 10000 - HOUR },
         { "an hour forward while it runs", .runs_ms = 1000, .step_ms = HOUR, .down_ms = 2000,
-          .left_ms = 7000 },
+          .remaining_ms = 7000 },
         { "an hour back while it runs", .runs_ms = 1000, .step_ms = -HOUR, .down_ms = 2000,
-          .left_ms = 7000 },
+          .remaining_ms = 7000 },
         { "a wake-up in 1970 that ends", .runs_ms = 1000, .step_ms = 50 * 365 * 24 * HOUR, .down_ms = 2000,
-          .left_ms = 7000 },
+          .remaining_ms = 7000 },
         { "a step that is too small for anything", .runs_ms = 1000, .step_ms = 400, .down_ms = 2000,
-          .left_ms = 7000 },
+          .remaining_ms = 7000 },
         { "an hour back over the restart: no time seems to have passed", .runs_ms = 2000, .down_ms = 3000,
-          .lag_ms = HOUR, .left_ms = 8000 },
+          .lag_ms = HOUR, .remaining_ms = 8000 },
         { "1970 over the restart", .runs_ms = 2000, .down_ms = 3000, .lag_ms = DISK_WALL_MS,
-          .left_ms = 8000 },
+          .remaining_ms = 8000 },
         { "an hour forward, and nothing committed since", .runs_ms = 1000, .step_ms = HOUR, .down_ms = 2000,
-          .left_ms = 7000 - HOUR, .is_idle = true, .needs_commit = true },
+          .remaining_ms = 7000 - HOUR, .is_idle = true, .needs_commit = true },
         { "half a second forward, and nothing committed since", .runs_ms = 1000, .step_ms = 500,
-          .down_ms = 2000, .left_ms = 6500, .is_idle = true },
+          .down_ms = 2000, .remaining_ms = 6500, .is_idle = true },
         { "a second forward, and nothing committed since", .runs_ms = 1000, .step_ms = 1000, .down_ms = 2000,
-          .left_ms = 6000, .is_idle = true, .needs_commit = true },
+          .remaining_ms = 6000, .is_idle = true, .needs_commit = true },
 };
 
 Test(storage_clock, keeps_what_is_left_of_a_deadline) {
@@ -154,7 +154,7 @@ Test(storage_clock, keeps_what_is_left_of_a_deadline) {
                         disk.now.wall_ms = 0;
                 cr_assert_eq(disk_open(&disk), 0, ROW(stories, i));
                 snprintf(text, sizeof(text), "deadline %lld ",
-                         (long long)(77 * MS + stories[i].left_ms * MS));
+                         (long long)(77 * MS + stories[i].remaining_ms * MS));
                 cr_expect_not_null(strstr(disk.loaded.lines[0].text, text),
                                    "row %zu: %s: \"%s\" is not in %s", i, stories[i].name, text,
                                    disk.loaded.lines[0].text);

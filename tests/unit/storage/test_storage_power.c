@@ -27,7 +27,7 @@ struct pending {
 };
 
 /* A file as the disk has it, and what has yet to get there. */
-struct file {
+struct disk_file {
         const char *name;
         bool is_there;
         uint8_t *bytes;
@@ -36,10 +36,10 @@ struct file {
         size_t n_pending, pending_capacity;
 };
 
-static struct file files[] = { { .name = "statestored.db" }, { .name = "statestored.db-wal" } };
+static struct disk_file files[] = { { .name = "statestored.db" }, { .name = "statestored.db-wal" } };
 #define N_FILES (sizeof(files) / sizeof(files[0]))
 
-static unsigned n_events_left;
+static unsigned n_events_remaining;
 static uint64_t dice;
 
 static uint64_t roll(uint64_t n_sides) {
@@ -47,7 +47,7 @@ static uint64_t roll(uint64_t n_sides) {
         return (dice >> 33) % n_sides;
 }
 
-static void set_length(struct file *file, size_t length) {
+static void set_length(struct disk_file *file, size_t length) {
         cr_assert_eq(array_reserve((void **)&file->bytes, &file->capacity, length + 1, 1), 0);
         if (length > file->length)
                 memset(file->bytes + file->length, 0, length - file->length);
@@ -55,7 +55,7 @@ static void set_length(struct file *file, size_t length) {
 }
 
 /* How likely it is that a sector has got there, in quarters. */
-static void apply(struct file *file, const struct pending *pending, unsigned quarters) {
+static void apply(struct disk_file *file, const struct pending *pending, unsigned quarters) {
         if (pending->is_truncation) {
                 if (roll(4) < quarters)
                         set_length(file, pending->length);
@@ -77,7 +77,7 @@ static void apply(struct file *file, const struct pending *pending, unsigned qua
         }
 }
 
-static void settle(struct file *file, unsigned quarters) {
+static void settle(struct disk_file *file, unsigned quarters) {
         for (size_t i = 0; i < file->n_pending; i++) {
                 apply(file, &file->pending[i], quarters);
                 free(file->pending[i].bytes);
@@ -85,7 +85,7 @@ static void settle(struct file *file, unsigned quarters) {
         file->n_pending = 0;
 }
 
-static struct file *file_of(const char *path) {
+static struct disk_file *file_of(const char *path) {
         const char *name = strrchr(path, '/') + 1;
 
         for (size_t i = 0; i < N_FILES; i++)
@@ -95,15 +95,15 @@ static struct file *file_of(const char *path) {
 }
 
 static bool observe(void *userdata, const struct fault_event *event) {
-        struct file *file = file_of(event->path);
+        struct disk_file *file = file_of(event->path);
         struct pending *pending;
 
         (void)userdata;
         if (!file)
                 return true;
-        if (n_events_left == 0)
+        if (n_events_remaining == 0)
                 return false;
-        n_events_left--;
+        n_events_remaining--;
 
         if (event->call == FAULT_SYNC) {
                 settle(file, 4);
@@ -163,7 +163,7 @@ static void make_batch(struct disk *disk, int i) {
 }
 
 /* What a disk has after the power went: one of the many ways in which it may. */
-static void check_variant(const struct disk *disk, const struct file *originals, unsigned quarters,
+static void check_variant(const struct disk *disk, const struct disk_file *originals, unsigned quarters,
                           bool is_uncertain, const struct disk *start) {
         struct disk found;
         uint8_t *note;
@@ -171,7 +171,7 @@ static void check_variant(const struct disk *disk, const struct file *originals,
 
         disk_init_like(&found, disk);
         for (size_t i = 0; i < N_FILES; i++) {
-                struct file file = { .is_there = originals[i].is_there };
+                struct disk_file file = { .is_there = originals[i].is_there };
 
                 set_length(&file, originals[i].length);
                 memcpy(file.bytes, originals[i].bytes, originals[i].length);
@@ -199,7 +199,7 @@ static bool run(struct disk *start, unsigned n_events) {
 
         disk_copy(start, &disk);
         take_over(&disk);
-        n_events_left = n_events;
+        n_events_remaining = n_events;
         fault_vfs_observe(observe, NULL);
         r = disk_open(&disk);
         for (int i = 3; i < N_BATCHES && r == 0; i++) {

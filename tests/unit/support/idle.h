@@ -3,7 +3,7 @@
 
 #include "pipeline/pipeline.h"
 
-/* What is around a daemon where it does not matter: there is room, every commit is done at once, and nobody looks on. */
+/* What is around a pipeline where it does not matter: there is room, every commit is done at once, and nobody looks on. */
 
 static inline bool idle_has_room(void *userdata) {
         (void)userdata;
@@ -16,7 +16,7 @@ static inline int idle_commit(void *userdata, const struct storage_batch *batch)
         return 0;
 }
 
-static inline void idle_serving(void *userdata, enum broker_side side) {
+static inline void idle_serving(void *userdata, enum broker_kind broker_kind) {
         (void)userdata;
-        (void)side;
+        (void)broker_kind;
 }

@@ -13,13 +13,13 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *pointer, size_t size);
 
 static bool is_active;
-static uint64_t n_left;          /* allocations that succeed yet */
-static uint64_t n_failures_left; /* and those that fail after them */
+static uint64_t n_remaining;          /* allocations that succeed yet */
+static uint64_t n_failures_remaining; /* and those that fail after them */
 static uint64_t n_failed;
 
 void memory_starve(uint64_t n, uint64_t n_failures) {
-        n_left = n - 1;
-        n_failures_left = n_failures;
+        n_remaining = n - 1;
+        n_failures_remaining = n_failures;
         n_failed = 0;
         is_active = true;
 }
@@ -41,13 +41,13 @@ void memory_resume(bool before) {
 }
 
 static bool fails(void) {
-        if (!is_active || n_failures_left == 0)
+        if (!is_active || n_failures_remaining == 0)
                 return false;
-        if (n_left > 0) {
-                n_left--;
+        if (n_remaining > 0) {
+                n_remaining--;
                 return false;
         }
-        n_failures_left--;
+        n_failures_remaining--;
         n_failed++;
         return true;
 }

@@ -17,7 +17,7 @@ struct line {
         const char *source;
         const char *fence;
         int64_t pass_ms; /* before it */
-        enum { AS_IT_SHOULD_BE, BAD_QOS, BAD_CORRELATION, BAD_VERSION } envelope;
+        enum { AS_IT_SHOULD_BE, BAD_QOS, BAD_CORRELATION, BAD_VERSION } reply_address;
         bool ends_batch;
 };
 
