@@ -7,7 +7,7 @@
 #include "app/explain.h"
 #include "app/server.h"
 #include "base/allocator.h"
-#include "config/config.h"
+#include "config/reading.h"
 
 /* A file that took one of their numbers would get what is written there. */
 static void occupy_standard_files(void) {

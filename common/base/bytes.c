@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/parse.h"
+#include "base/assert.h"
 
 struct slice slice_from_string(const char *text) {
         return (struct slice){ (const uint8_t *)text, text ? strlen(text) : 0 };
@@ -147,8 +147,24 @@ void buf_append_string(struct buf *buf, const char *text) {
         buf_append(buf, text, strlen(text));
 }
 
+size_t format_uint64(char *text, uint64_t value, size_t width) {
+        char digits[UINT64_DIGITS_MAX];
+        size_t at = sizeof(digits), n_digits, n_zeros;
+
+        ASSERT(width >= 1 && width <= sizeof(digits));
+
+        for (; value > 0; value /= 10)
+                digits[--at] = (char)('0' + value % 10);
+        n_digits = sizeof(digits) - at;
+        n_zeros = n_digits < width ? width - n_digits : 0;
+
+        memset(text, '0', n_zeros);
+        memcpy(text + n_zeros, digits + at, n_digits);
+        return n_zeros + n_digits;
+}
+
 void buf_append_uint(struct buf *buf, uint64_t value) {
-        char digits[PARSE_UINT64_DIGITS_MAX];
+        char digits[UINT64_DIGITS_MAX];
 
         buf_append(buf, digits, format_uint64(digits, value, 1));
 }

@@ -64,3 +64,12 @@ bool buf_failed(const struct buf *buf);
 
 /* Valid until the buffer is next changed. */
 struct slice buf_slice(const struct buf *buf);
+
+/* Digits of the largest value; the widest padding. */
+#define UINT64_DIGITS_MAX 20
+
+/*
+ * Writes value in decimal, padded with zeros to width (1 to UINT64_DIGITS_MAX), without a NUL. Returns
+ * the number of bytes written. text has room for UINT64_DIGITS_MAX.
+ */
+size_t format_uint64(char *text, uint64_t value, size_t width);

@@ -4,10 +4,8 @@
 
 #include <errno.h>
 
-#include "base/assert.h"
-
 /* So many make no number that is too great. */
-#define DIGITS_IN_RANGE (PARSE_UINT64_DIGITS_MAX - 1)
+#define DIGITS_IN_RANGE (UINT64_DIGITS_MAX - 1)
 
 static bool is_digit(uint8_t byte) {
         return byte >= '0' && byte <= '9';
@@ -93,20 +91,4 @@ int parse_size(struct slice text, uint64_t *ret_value) {
         };
 
         return parse_with_unit(text, units, sizeof(units) / sizeof(units[0]), ret_value);
-}
-
-size_t format_uint64(char *text, uint64_t value, size_t width) {
-        char digits[PARSE_UINT64_DIGITS_MAX];
-        size_t at = sizeof(digits), n_digits, n_zeros;
-
-        ASSERT(width >= 1 && width <= sizeof(digits));
-
-        for (; value > 0; value /= 10)
-                digits[--at] = (char)('0' + value % 10);
-        n_digits = sizeof(digits) - at;
-        n_zeros = n_digits < width ? width - n_digits : 0;
-
-        memset(text, '0', n_zeros);
-        memcpy(text + n_zeros, digits + at, n_digits);
-        return n_zeros + n_digits;
 }

@@ -23,12 +23,3 @@ int parse_duration(struct slice text, int64_t *ret_value_ms);
 
 /* A number of bytes, bare or with KiB, MiB, GiB: 0 to 2^64-1. */
 int parse_size(struct slice text, uint64_t *ret_value);
-
-/* Digits of the largest value; the widest padding. */
-#define PARSE_UINT64_DIGITS_MAX 20
-
-/*
- * Writes value in decimal, padded with zeros to width (1 to PARSE_UINT64_DIGITS_MAX), without a NUL. Returns
- * the number of bytes written. text has room for PARSE_UINT64_DIGITS_MAX.
- */
-size_t format_uint64(char *text, uint64_t value, size_t width);

@@ -234,7 +234,7 @@ struct companion_positions {
 
 /* Two numbers with ":" between them, as Correlation Data bears them, and a NUL behind. */
 struct companion_pair {
-        char text[2 * PARSE_UINT64_DIGITS_MAX + 2];
+        char text[2 * UINT64_DIGITS_MAX + 2];
         size_t length;
 };
 struct companion_pair companion_pair(uint64_t first, uint64_t second);

@@ -45,7 +45,7 @@ struct companion_request {
 
 /* The value of COMPANION_PROPERTY_MAC: connection ":" sequence ":" MAC in hexadecimal digits, and a NUL. */
 struct companion_proof {
-        char text[2 * (PARSE_UINT64_DIGITS_MAX + 1) + 2 * COMPANION_MAC_SIZE + 1];
+        char text[2 * (UINT64_DIGITS_MAX + 1) + 2 * COMPANION_MAC_SIZE + 1];
         size_t length;
 };
 struct companion_proof companion_proof(const struct companion_request *request,

@@ -26,7 +26,7 @@ int hlc_parse(struct slice text, struct hlc *ret_hlc) {
 }
 
 void hlc_append(struct buf *buf, struct hlc hlc, enum hlc_style style) {
-        char head[2 * (PARSE_UINT64_DIGITS_MAX + 1)];
+        char head[2 * (UINT64_DIGITS_MAX + 1)];
         size_t length;
 
         length = format_uint64(head, (uint64_t)hlc.wall_ms, style == HLC_PADDED ? 15 : 1);

@@ -7,6 +7,7 @@
 #include "app/internal.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "config/reading.h"
 #include "pipeline/seed.h"
 #include "storage/secrets.h"
 

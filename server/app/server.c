@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
+#include "config/reading.h"
 #include "http/pages.h"
 #include "pipeline/seed.h"
 

@@ -2,7 +2,7 @@
 
 /* All faults are reported, not only the first. Each source is read completely, so its order does not matter. */
 
-#include "config/config.h"
+#include "config/reading.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * and with it which of the options it takes.
  */
 
-#include "ctl/options.h"
+#include "ctl/arguments.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "config/config.h"
+#include "config/reading.h"
 #include "ctl/input.h"
 #include "ctl/option_table.h"
 #include "ctl/output.h"

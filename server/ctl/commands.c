@@ -119,7 +119,7 @@ static enum exit_code report_change(struct command_run *task, const char *done, 
 enum exit_code command_set(struct command_run *task) {
         struct session_request request = request_for_key(task, SLICE_LITERAL("SET"));
         const struct options *options = task->options;
-        char px[PARSE_UINT64_DIGITS_MAX];
+        char px[UINT64_DIGITS_MAX];
         enum exit_code code;
 
         /* NEX's value and PX in this order: their number tells the store which are there */

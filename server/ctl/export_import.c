@@ -44,7 +44,7 @@ enum exit_code command_export(struct command_run *task) {
 static enum exit_code import_record(void *userdata, const struct record *record, int64_t now_ms) {
         struct command_run *task = userdata;
         struct session_request request = { 0 };
-        char px[PARSE_UINT64_DIGITS_MAX];
+        char px[UINT64_DIGITS_MAX];
         char token[256];
         enum exit_code code;
 

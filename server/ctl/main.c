@@ -4,11 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "ctl/arguments.h"
 #include "ctl/command_run.h"
 #include "ctl/directory.h"
 #include "ctl/doctor.h"
 #include "ctl/exit.h"
-#include "ctl/options.h"
 #include "ctl/output.h"
 #include "ctl/replay.h"
 #include "ctl/stat.h"

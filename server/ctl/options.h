@@ -66,10 +66,3 @@ enum options_result {
         OPTIONS_DONE,  /* --help or --version was printed */
         OPTIONS_WRONG, /* one line on stderr says what, and what was expected */
 };
-
-/* To be given back with options_deinit() whatever is returned. */
-enum options_result options_init(struct options *options, int n_arguments, char *const *arguments);
-void options_deinit(struct options *options);
-
-/* Whether the command is about a data directory, and asks no broker. */
-bool options_ask_directory(const struct options *options);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "config/config.h"
+#include "config/reading.h"
 #include "ctl/output.h"
 
 /* variables: NULL-terminated; without any of them and without a file there is nothing to be read. */

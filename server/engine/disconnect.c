@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "base/assert.h"
-#include "engine/revocation.h"
 
 /* Out of memory storage is not told, and keeps a registration too many until its client leaves once more. */
 void disconnect_end(struct engine *engine, struct registration *registration, bool is_final,
@@ -114,9 +113,6 @@ void disconnect_step(struct engine *engine, const struct event *event, struct ef
         case EVENT_CONNECTIONS_RETAINED:
                 end_others(engine, event, effects);
                 break;
-        case EVENT_POLICY_CHANGED:
-                revocation_begin(engine, effects);
-                return;
         case EVENT_NOT_DELIVERED:
                 if (!event->registration->key)
                         return;

@@ -251,6 +251,10 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
                 return step_request(engine, event->request, now, effects);
         case EVENT_TICK:
                 return step_tick(engine, now, effects);
+        case EVENT_POLICY_CHANGED:
+                engine->n_disconnects++;
+                revocation_begin(engine, effects);
+                return 0;
         default:
                 disconnect_step(engine, event, effects);
                 return 0;

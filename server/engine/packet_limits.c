@@ -5,7 +5,7 @@
 #include "base/parse.h"
 
 uint64_t packet_blob_length(size_t n_bytes) {
-        char digits[PARSE_UINT64_DIGITS_MAX + 1];
+        char digits[UINT64_DIGITS_MAX + 1];
 
         return strlen("$\r\n\r\n") + format_uint64(digits, n_bytes, 1) + n_bytes;
 }

@@ -124,7 +124,7 @@ static bool is_full(const struct scan *scan) {
 }
 
 /* What a reply has beside its keys: two arrays and a token. */
-#define PAYLOAD_FRAME_BYTES (2 * (1 + PARSE_UINT64_DIGITS_MAX + 2) + 5 + SCAN_TOKEN_LENGTH + 2)
+#define PAYLOAD_FRAME_BYTES (2 * (1 + UINT64_DIGITS_MAX + 2) + 5 + SCAN_TOKEN_LENGTH + 2)
 
 static bool fits_reply(const struct scan *scan, const struct entry *entry) {
         uint64_t limit = scan->query->max_payload_bytes;

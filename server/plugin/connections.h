@@ -22,7 +22,7 @@ struct connection {
         const struct mosquitto *client; /* the broker's, to recognize it by */
         uint64_t number;
         bool is_tracked; /* under the present instance id */
-        char number_text[PARSE_UINT64_DIGITS_MAX + 1];
+        char number_text[UINT64_DIGITS_MAX + 1];
         char client_id[];
 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "config/config.h"
+#include "config/reading.h"
 #include "fuzz/fuzz.h"
 
 #define N_ARGUMENTS_MAX 40

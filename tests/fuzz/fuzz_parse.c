@@ -49,10 +49,10 @@ static void check(int result, uint64_t read, bool is_number, unsigned __int128 v
 }
 
 static void format(uint64_t value) {
-        char text[PARSE_UINT64_DIGITS_MAX];
+        char text[UINT64_DIGITS_MAX];
         uint64_t read;
 
-        for (size_t width = 1; width <= PARSE_UINT64_DIGITS_MAX; width++) {
+        for (size_t width = 1; width <= UINT64_DIGITS_MAX; width++) {
                 size_t length = format_uint64(text, value, width);
 
                 ASSERT(length >= width && length <= sizeof(text));

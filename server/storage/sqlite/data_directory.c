@@ -99,7 +99,7 @@ int directory_open_file(int directory_fd, const char *name) {
 }
 
 static pid_t read_holder(int fd) {
-        char text[PARSE_UINT64_DIGITS_MAX + 1];
+        char text[UINT64_DIGITS_MAX + 1];
         ssize_t length = pread(fd, text, sizeof(text), 0);
         struct slice rest;
         uint64_t holder;

@@ -13,7 +13,6 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "storage/sqlite/schema.h"
 #include "storage/sqlite/wal_check.h"
 
 int database_refuse(const struct directory *directory, const char *file, const char *format, ...) {
@@ -96,7 +95,7 @@ static uint32_t read_be32(const uint8_t *bytes) {
 /* What SQLite writes there, and never changes: https://sqlite.org/fileformat2.html#the_database_header */
 static int examine_header(const struct directory *directory, const uint8_t *header) {
         bool is_ours = memcmp(header, "SQLite format 3", 16) == 0 &&
-                       read_be32(header + 68) == SCHEMA_APPLICATION_ID;
+                       read_be32(header + 68) == DATABASE_APPLICATION_ID;
         bool is_sound = header[16] == DATABASE_PAGE_SIZE >> 8 && header[17] == 0 && /* page size */
                         (header[18] == 1 || header[18] == 2) &&
                         header[18] == header[19] && /* log or journal */

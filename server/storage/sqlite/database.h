@@ -11,6 +11,9 @@
  * leaves every byte of it as it was.
  */
 
+/* In the file's header: "Stat". */
+#define DATABASE_APPLICATION_ID 0x53746174
+
 #define DATABASE_PAGE_SIZE 4096
 
 /* A backup, or somebody with the sqlite3 tool, may be at it for a moment. */

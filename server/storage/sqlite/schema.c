@@ -38,7 +38,7 @@ int schema_create(sqlite3 *db) {
                 return code;
 
         snprintf(numbers, sizeof(numbers), "PRAGMA application_id = %d; PRAGMA user_version = %d",
-                 SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
+                 DATABASE_APPLICATION_ID, SCHEMA_VERSION);
         return database_run(db, numbers);
 }
 

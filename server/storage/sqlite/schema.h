@@ -13,8 +13,7 @@
  * older than it should be, shows as well as one that is damaged.
  */
 
-#define SCHEMA_APPLICATION_ID 0x53746174 /* "Stat" */
-#define SCHEMA_VERSION        1
+#define SCHEMA_VERSION 1
 
 /* In an empty database, within the caller's transaction. Returns SQLite's code. */
 int schema_create(sqlite3 *db);

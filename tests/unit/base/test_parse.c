@@ -135,32 +135,3 @@ Test(parse_size, is_in_bytes_whatever_the_unit) {
                 cr_expect_eq(value, sizes[i].result == 0 ? sizes[i].value : 99, ROW(sizes, i));
         }
 }
-
-static const struct {
-        const char *name;
-        uint64_t value;
-        size_t width;
-        struct slice text;
-} formatted[] = {
-        { "zero is a digit", 0, 1, S("0") },
-        { "zero padded", 0, 5, S("00000") },
-        { "as wide as it is", 123, 3, S("123") },
-        { "padded", 123, 5, S("00123") },
-        { "wider than asked", 1234567, 5, S("1234567") },
-        { "the largest", UINT64_MAX, 1, S("18446744073709551615") },
-        { "the widest", 1, 20, S("00000000000000000001") },
-        { "the largest at the widest", UINT64_MAX, 20, S("18446744073709551615") },
-};
-
-Test(format_uint64, pads_with_zeros_and_never_cuts) {
-        for (size_t i = 0; i < N_ROWS(formatted); i++) {
-                char text[PARSE_UINT64_DIGITS_MAX + 1];
-                size_t length;
-
-                memset(text, 'x', sizeof(text));
-                length = format_uint64(text, formatted[i].value, formatted[i].width);
-                cr_expect(slice_equal((struct slice){ (uint8_t *)text, length }, formatted[i].text),
-                          ROW(formatted, i));
-                cr_expect_eq(text[length], 'x', ROW(formatted, i));
-        }
-}

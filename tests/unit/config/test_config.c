@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "config/config.h"
 #include "config/option_table.h"
+#include "config/reading.h"
 #include "unit/support/command_line.h"
 #include "unit/support/table.h"
 

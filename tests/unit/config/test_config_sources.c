@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/config.h"
 #include "config/option_table.h"
+#include "config/reading.h"
 #include "unit/support/command_line.h"
 #include "unit/support/table.h"
 

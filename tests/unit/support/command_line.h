@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-#include "config/config.h"
+#include "config/reading.h"
 #include "unit/support/capture.h"
 
 /* statestored's configuration, read from arguments as a test gives them. */
