@@ -26,8 +26,8 @@ static const struct fault_text {
         struct slice payload;
 } fault_texts[N_REQUEST_FAULTS] = {
 #define FAULT_TEXT(symbol, label, status, property, message)                                                \
-        [ENVELOPE_##symbol] = { SLICE_LITERAL(status), SLICE_LITERAL(property), SLICE_LITERAL(message),     \
-                                SLICE_LITERAL("-ERR " message "\r\n") },
+        [REQUEST_FAULT_##symbol] = { SLICE_LITERAL(status), SLICE_LITERAL(property),                        \
+                                     SLICE_LITERAL(message), SLICE_LITERAL("-ERR " message "\r\n") },
         REQUEST_FAULT_FAULTS(FAULT_TEXT)
 #undef FAULT_TEXT
 };

@@ -11,9 +11,9 @@
 /* SET key value NEX value PX ms */
 #define N_WORDS_MAX 7
 
-const char *envelope_fault_label(enum request_fault fault) {
+const char *request_fault_label(enum request_fault fault) {
         static const char *const labels[N_REQUEST_FAULTS] = { [REQUEST_FAULT_NONE] = "none",
-#define FAULT_LABEL(symbol, label, ...) [ENVELOPE_##symbol] = label,
+#define FAULT_LABEL(symbol, label, ...) [REQUEST_FAULT_##symbol] = label,
                                                               REQUEST_FAULT_FAULTS(FAULT_LABEL)
 #undef FAULT_LABEL
         };

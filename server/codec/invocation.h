@@ -26,14 +26,14 @@
 
 enum request_fault {
         REQUEST_FAULT_NONE,
-#define REQUEST_FAULT_ENUM(symbol, ...) ENVELOPE_##symbol,
+#define REQUEST_FAULT_ENUM(symbol, ...) REQUEST_FAULT_##symbol,
         REQUEST_FAULT_FAULTS(REQUEST_FAULT_ENUM)
 #undef REQUEST_FAULT_ENUM
                 N_REQUEST_FAULTS,
 };
 
 /* The word in metrics and log lines; "none" for REQUEST_FAULT_NONE. */
-const char *envelope_fault_label(enum request_fault fault);
+const char *request_fault_label(enum request_fault fault);
 
 enum invocation_result {
         INVOCATION_REQUEST, /* to be executed */

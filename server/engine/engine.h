@@ -5,6 +5,7 @@
 #include "engine/dedup.h"
 #include "engine/effects.h"
 #include "engine/packet_limits.h"
+#include "engine/persistence.h"
 #include "engine/request.h"
 #include "engine/scan_token.h"
 #include "engine/store.h"
@@ -16,17 +17,6 @@
  *
  * What each command does is protocol sections 5 to 8, 11 and 12. Not thread-safe.
  */
-
-/* Which keys storage keeps: AIO's words. */
-enum persist {
-        PERSIST_ALL,
-        PERSIST_NONE,
-        PERSIST_CUSTOM, /* those that match the pattern, and those whose SET asks for it */
-};
-
-/* Digests of which keys storage keeps: see engine/persistence.h. */
-#define PERSISTENCE_ALL     UINT64_C(0) /* every key: a restart loses none */
-#define PERSISTENCE_UNKNOWN UINT64_MAX  /* a restart may lose or change any key */
 
 struct engine_config {
         struct slice node_id; /* copied; hlc_node_is_valid() */

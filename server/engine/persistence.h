@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/engine.h"
+#include <stdbool.h>
+
+#include "base/bytes.h"
+
+struct engine;
+struct engine_config;
 
 /*
  * The persistence policy: which keys storage keeps. It decides which keys a restart loses, and so which clients must
  * register again after it.
  */
+
+enum persist {
+        PERSIST_ALL,
+        PERSIST_NONE,
+        PERSIST_CUSTOM, /* keys that match the pattern, and keys whose SET asks for it */
+};
+
+/* Digests of persistence policies. */
+#define PERSISTENCE_ALL     UINT64_C(0) /* every key is stored: a restart loses none */
+#define PERSISTENCE_UNKNOWN UINT64_MAX  /* a restart may lose or change any key */
 
 /* Identifies the policy of this configuration. Never PERSISTENCE_UNKNOWN. */
 uint64_t persistence_digest(const struct engine_config *config);

@@ -78,7 +78,7 @@ static void append_requests(struct buf *text, const struct metric *metric,
                                 append_outcome(text, metric, verb, outcome_name(i), n);
                 }
         for (enum request_fault i = REQUEST_FAULT_NONE + 1; i < N_REQUEST_FAULTS; i++)
-                append_outcome(text, metric, N_VERBS, envelope_fault_label(i), counters->n_faults[i]);
+                append_outcome(text, metric, N_VERBS, request_fault_label(i), counters->n_faults[i]);
 }
 
 static void append_labelled(struct buf *text, const struct metric *metric, const char *label,

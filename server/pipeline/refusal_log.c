@@ -115,7 +115,7 @@ void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, c
 void refusal_log_fault(struct refusal_log *log, const struct invocation *invocation) {
         struct fields fields = { 0 };
 
-        add_request(&fields, &invocation->request, envelope_fault_label(invocation->fault));
+        add_request(&fields, &invocation->request, request_fault_label(invocation->fault));
         add_text(&fields, "value", invocation->fault_value);
         log_limited_fields(&log->faults[invocation->fault], LOG_INFO, "request refused", fields.list);
 }

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "engine/persistence.h"
+#include "engine/engine.h"
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
