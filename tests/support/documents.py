@@ -5,7 +5,8 @@ An HTML comment on the line before a block says how a test treats it. Readers of
 
     <!-- test: skip, REASON -->    not executed; for what changes the machine or needs one that is not here
     <!-- test: by FILE -->         executed by this test or script
-    <!-- test: background -->      runs until the next block has been executed
+    <!-- test: background -->      runs beside the blocks that follow; [until TEXT] has been printed
+    <!-- test: wait for FILE -->   until the file is there
     <!-- test: numbers vary -->    any number matches any number in the output
     <!-- test: input TEXT -->      is typed on stdin
     <!-- test: now is N -->        the clock's wall time in the example, in milliseconds
