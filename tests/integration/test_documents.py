@@ -8,12 +8,14 @@ and durations may differ. support/documents.py lists the annotations.
 import contextlib
 import json
 import os
+import random
 import re
+import socket
 import subprocess
 
 import pytest
 
-from support.broker import free_port
+from support.broker import PORTS_TRIED
 from support.documents import Versions, anchor, blocks_of, documents, headings_of
 from support.double import Double, preload_of_doubles
 from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
@@ -126,10 +128,20 @@ class Reader:
                 self.terminal.stop(pid)
 
 
+def port_for_later():
+    """Below those that the kernel gives to other tests meanwhile."""
+    for _ in range(PORTS_TRIED):
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
+
+
 @contextlib.contextmanager
 def terminal_of(document, tmp_path):
     with contextlib.ExitStack() as stack:
-        ports = {number: free_port() for number in (1883, 11883, 12883, 9464)}
+        ports = {number: port_for_later() for number in (1883, 11883, 12883, 9464)}
         variables = {}
         if document in STARTS_A_STORE:
             variables = {"PORT": str(ports[1883]), **preload_of_doubles()}

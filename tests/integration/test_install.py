@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from support.double import Double
-from support.process import BUILD, REPOSITORY, STATESTORED
+from support.process import BUILD, PATIENCE, REPOSITORY, STATESTORED
 
 
 def run(*argv, **environment):
-    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=60,
+    return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=PATIENCE,
                           env={**os.environ, **environment})
 
 
