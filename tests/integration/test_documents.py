@@ -25,12 +25,12 @@ COMMANDS = ("sh", "console")
 OTHERS = ("text", "ini", "python", "js", "go", "yaml", "exchange", "packet")
 OPERATIONS = "conf/OPERATIONS.md"
 
-# Documents whose first blocks start the store that the others use.
+# Documents whose first block starts the store for the blocks that follow.
 STARTS_A_STORE = ["README.md"]
 
 
 def commands_of(block):
-    """(command, what it prints) for each; of an sh block nothing is known about the output."""
+    """(command, lines of output) for each command. None for an sh block, which does not show the output."""
     if block.language == "sh":
         lines = re.sub(r"\\\n", "", block.text).splitlines()
         return [(line, None) for line in lines if line.strip()]
@@ -56,7 +56,7 @@ def without_changing_parts(text, numbers_vary):
 
 
 def is_same_output(expected, actual, versions, numbers_vary):
-    """A line "..." in the document stands for any lines."""
+    """Compares line by line. The line "..." in a document matches any number of lines."""
     expected = [without_changing_parts(line, numbers_vary) for line in expected]
     actual = [without_changing_parts(line, numbers_vary) for line in actual]
     if not expected:
@@ -71,12 +71,12 @@ def is_same_output(expected, actual, versions, numbers_vary):
 # Executing a document
 
 class Reader:
-    """Types the commands of a document."""
+    """Executes the blocks of a document."""
 
     def __init__(self, terminal):
         self.terminal = terminal
         self.versions = Versions()
-        self.pending = None  # a block in the background: its expected and actual output, and its process
+        self.pending = None  # a block in the background: block, expected output, output file, process id
 
     def read(self, block):
         reason = block.argument("skip")
@@ -106,7 +106,7 @@ class Reader:
         assert is_same_output(expected, shown.splitlines(), self.versions, numbers_vary), f"{block}: {typed}\n{shown}"
 
     def start(self, block):
-        """Returns when it has printed its first line; for an sh block, the text in the annotation."""
+        """Returns after the first line of output, or after the text in the annotation."""
         [(command, expected)] = commands_of(block)
         output, pid = self.terminal.start(self.terminal.here(command), f"line-{block.line}")
         until = block.argument("background until")
@@ -117,7 +117,7 @@ class Reader:
             self.pending = (block, expected, output, pid)
 
     def finish(self):
-        """A block in the background has printed all that it should when the block after it has been executed."""
+        """Waits for the output of the block in the background, and compares it."""
         if self.pending:
             block, expected, output, pid = self.pending
             self.pending = None
@@ -129,7 +129,7 @@ class Reader:
 
 
 def port_for_later():
-    """Below those that the kernel gives to other tests meanwhile."""
+    """Returns a free port below the kernel's range for port 0, so that no other test gets it meanwhile."""
     for _ in range(PORTS_TRIED):
         port = random.randrange(20000, 32000)
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -158,10 +158,10 @@ def terminal_of(document, tmp_path):
         yield terminal
 
 
-# A machine whose services a test runs
+# Services, for documents that use systemctl
 
 class Machine:
-    """What systemctl does, with the installed configuration."""
+    """Starts and stops the installed broker and store, as systemctl would."""
 
     def __init__(self, terminal, root):
         self.root = root
@@ -211,7 +211,7 @@ def in_place_of(file, places):
 
 @contextlib.contextmanager
 def machine(terminal, tmp_path):
-    """The files of an installation, with other ports and places than usual."""
+    """Installs below tmp_path and adapts ports and paths in the installed files."""
     root = tmp_path / "root"
     installed = subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--only-changed"],
                                env={**os.environ, "DESTDIR": str(root)}, capture_output=True, text=True, check=False)

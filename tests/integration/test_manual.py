@@ -95,6 +95,22 @@ def test_the_examples_of_a_page_can_be_used(page, tmp_path):
         assert result.returncode == 0, f"{text}\n{result.stderr}"
 
 
+@pytest.mark.parametrize("page", PAGES[:3])
+def test_the_commands_of_a_page_can_be_used(page):
+    source = (REPOSITORY / "server" / "man" / f"{page}.scd").read_text()
+    places = {f"/etc/statestored/{name}": str(REPOSITORY / "conf" / name) for name in ("statestored.conf", "policy.conf")}
+    places["CLIENT USER VERB KEY"] = "pump-7 gateway SET sensors/7"
+    commands = re.findall(r"^statestored(?: .*)?$", "".join(re.findall(r"(?ms)^```\n(.*?)^```", source)), re.MULTILINE)
+
+    assert commands
+    for command in commands:
+        for usual, here in places.items():
+            command = command.replace(usual, here)
+        check = [] if "--explain" in command or "--check-config" in command else ["--check-config"]
+        result = run(STATESTORED, *command.split()[1:], *check)
+        assert result.returncode == 0, f"{command}\n{result.stderr}"
+
+
 def test_statestorectls_page_has_what_its_help_has():
     shown = show("statestorectl.1")
     overview = run(CTL, "--help").stdout

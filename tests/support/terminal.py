@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A shell on a terminal, in which the commands of a document are executed one after the other."""
+"""A shell on a terminal that executes the commands of a document in order."""
 
 import os
 import pty
@@ -24,9 +24,9 @@ def write_program(path, text):
 
 
 class Terminal:
-    """Its folder looks like the repository's, with the tested build as build/release and build/debug.
+    """Its folder has the files of the repository, and the tested build as build/release and build/debug.
 
-    ports: the port of each port number of the documents. Commands and expected output go through here().
+    ports: port number in the documents -> port in this test. places: the same for paths. Apply both with here().
     """
 
     def __init__(self, folder, ports, environment=None):
@@ -63,7 +63,7 @@ class Terminal:
         self.programs.mkdir()
 
     def _make_programs(self):
-        """Those that documents find in PATH. sudo has nothing to do: tests write only below their own folder."""
+        """Programs for PATH. sudo only executes its command, because a test writes only below its own folder."""
         preload = " ".join(f"{name}={shlex.quote(value)}" for name, value in
                            {**preload_of_doubles(), **(WITHOUT_LEAKS if preload_of_doubles() else {})}.items())
         write_program(self.programs / "statestored", f'{preload} exec {shlex.quote(str(STATESTORED))} "$@"')
@@ -74,19 +74,19 @@ class Terminal:
         write_program(self.programs / "mosquitto_passwd", 'PATH=${PATH#*:} exec mosquitto_passwd -b "$1" "$2" "$2\'s"')
 
     def _make_pipes(self):
-        """By which systemctl asks on_service(words)."""
+        """Through these, the program systemctl passes its words to on_service()."""
         for name in "asked", "answered":
             os.mkfifo(self.folder / name)
         self._asked, self._answered = (os.open(self.folder / name, os.O_RDWR) for name in ("asked", "answered"))
 
     def here(self, text):
-        """The text of a document with the ports and places of this test."""
+        """Replace the ports and paths of the documents by those of this test."""
         for place, instead in self.places.items():
             text = re.sub(rf"(?<![\w.]){re.escape(place)}", str(instead), text)
         return re.sub(r"\b(1[12]?883|9464)\b", lambda found: str(self.ports[int(found[1])]), text)
 
     def run(self, command, text=""):
-        """Types the command; its output and exit status. text: its stdin."""
+        """Executes the command with this text as stdin. Returns its output and exit status."""
         end = f"end-{uuid.uuid4().hex}"
         (self.folder / "typed").write_text(text)
         self._shell.stdin.write(f"{{ {command}\n}} <typed; printf '%s %d\\n' {end} $?\n")
@@ -108,7 +108,7 @@ class Terminal:
         os.write(self._answered, b"0\n")
 
     def start(self, command, name):
-        """Runs the command beside others; what it prints is in the file that this returns."""
+        """Executes the command in the background. Returns the file with its output, and its process id."""
         output = self.folder / f"{name}.output"
         line = f"setpriv --pdeathsig TERM -- bash -c {shlex.quote(command)}"
         shown, _ = self.run(f"{line} >{output} 2>&1 & echo $!")
@@ -136,5 +136,5 @@ class Terminal:
 
 
 def wait_for_file(path, is_done):
-    """Returns the text once it is."""
+    """Waits until is_done(text) and returns the text."""
     return wait_until(lambda: path.exists() and is_done(path.read_text()) and path.read_text(), f"{path} is complete")
