@@ -5,7 +5,7 @@
 packages_build="gcc libc6-dev libcurl4-openssl-dev libinih-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libsodium-dev libsqlite3-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config scdoc uthash-dev"
 packages_run="mosquitto"
 packages_libraries="ca-certificates libcurl4 libinih1 libjansson4 libmicrohttpd12 libmosquitto1 libsodium23 libsqlite3-0 libsystemd0 libuv1 libxxhash0"
-packages_test="buildah clang-format curl debootstrap git jq libcriterion-dev man-db mandoc openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist python3-yaml sqlite3 systemd valgrind zsh"
+packages_test="buildah clang-format debootstrap git libcriterion-dev man-db mandoc openssl prometheus python3 python3-paho-mqtt python3-pytest python3-pytest-xdist python3-yaml sqlite3 systemd valgrind zsh"
 packages_bench="python3 redis-server redis-tools strace"
 packages_soak="python3 python3-paho-mqtt python3-pytest"
 packages_fuzz="clang libclang-rt-14-dev"
@@ -13,6 +13,9 @@ packages_fuzz="clang libclang-rt-14-dev"
 # What the examples are written in, unless it came here in another way.
 command -v npm >/dev/null || packages_test="$packages_test nodejs npm"
 command -v go >/dev/null || packages_test="$packages_test golang-go"
+
+# Commands in the documents.
+packages_test="$packages_test curl jq"
 
 # install_packages NAME...: installs those that are missing.
 install_packages() {
