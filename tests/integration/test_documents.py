@@ -17,9 +17,9 @@ import pytest
 
 from support.broker import PORTS_TRIED
 from support.documents import Versions, anchor, blocks_of, documents, headings_of
-from support.double import Double, preload_of_doubles
+from support.double import Double
 from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
-from support.terminal import Terminal, wait_for_file
+from support.terminal import Terminal, wait_for_file, with_the_plugin
 
 COMMANDS = ("sh", "console")
 OTHERS = ("text", "ini", "python", "js", "go", "yaml", "exchange", "packet")
@@ -144,7 +144,7 @@ def terminal_of(document, tmp_path):
         ports = {number: port_for_later() for number in (1883, 11883, 12883, 9464)}
         variables = {}
         if document in STARTS_A_STORE:
-            variables = {"PORT": str(ports[1883]), **preload_of_doubles()}
+            variables = {"PORT": str(ports[1883]), **with_the_plugin()}
         elif document != OPERATIONS:
             folder = tmp_path / "double"
             folder.mkdir()
@@ -184,8 +184,7 @@ class Machine:
     def start_broker(self):
         configuration = self.root / "etc/mosquitto/mosquitto.conf"
         configuration.write_text(f"user root\ninclude_dir {self.root}/etc/mosquitto/conf.d\n")
-        self.broker.spawn(["mosquitto", "-c", configuration], preload_of_doubles() and {
-            **preload_of_doubles(), "ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"})
+        self.broker.spawn(["mosquitto", "-c", configuration], with_the_plugin())
         self.broker.wait_for_log("running")
 
     def start_store(self):

@@ -23,6 +23,11 @@ def write_program(path, text):
     path.chmod(0o755)
 
 
+def with_the_plugin():
+    """The environment of programs that start mosquitto with the plugin: sanitizers do not count their leaks."""
+    return {**preload_of_doubles(), **WITHOUT_LEAKS} if preload_of_doubles() else {}
+
+
 class Terminal:
     """Its folder has the files of the repository, and the tested build as build/release and build/debug.
 
@@ -64,8 +69,7 @@ class Terminal:
 
     def _make_programs(self):
         """Programs for PATH. sudo only executes its command, because a test writes only below its own folder."""
-        preload = " ".join(f"{name}={shlex.quote(value)}" for name, value in
-                           {**preload_of_doubles(), **(WITHOUT_LEAKS if preload_of_doubles() else {})}.items())
+        preload = " ".join(f"{name}={shlex.quote(value)}" for name, value in with_the_plugin().items())
         write_program(self.programs / "statestored", f'{preload} exec {shlex.quote(str(STATESTORED))} "$@"')
         write_program(self.programs / "statestorectl", f'exec {shlex.quote(str(CTL))} "$@"')
         write_program(self.programs / "sudo", 'exec "$@"')
