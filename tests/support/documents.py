@@ -4,7 +4,7 @@
 An HTML comment on the line before a block says how a test treats it. Readers of the rendered page do not see it:
 
     <!-- test: skip, REASON -->    not executed; for what changes the machine or needs one that is not here
-    <!-- test: by FILE -->         executed by this test or script
+    <!-- test: by FILE -->         executed by this script, or by the test of this name
     <!-- test: background -->      runs beside the blocks that follow; [until TEXT] has been printed
     <!-- test: wait for FILE -->   until the file is there
     <!-- test: numbers vary -->    any number matches any number in the output
