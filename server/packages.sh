@@ -14,6 +14,9 @@ packages_fuzz="clang libclang-rt-14-dev"
 command -v npm >/dev/null || packages_test="$packages_test nodejs npm"
 command -v go >/dev/null || packages_test="$packages_test golang-go"
 
+# Commands in the documents.
+packages_test="$packages_test curl jq"
+
 # install_packages NAME...: installs those that are missing.
 install_packages() {
         missing=

@@ -31,7 +31,7 @@ test('a lease is free again after its time', async ({ store }) => {
   expect(await store.takeLease('lease', 'you', HOUR)).toBe(true)
 })
 
-test('who watches a lease is told that it is over', async ({ store }) => {
+test('a watcher is notified when a lease ends', async ({ store }) => {
   await store.takeLease('lease', 'me', HOUR)
   await store.watch('lease')
 

@@ -6,17 +6,12 @@ import os
 import re
 import shlex
 import subprocess
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from support.broker import PORTS_TRIED, free_port
 from support.double import Double
-from support.plugin import PLUGIN, PluginBroker
-from support.process import BUILD, PATIENCE, REPOSITORY, STATESTORED, wait_until
-from support.site import Site
-from support.wire_client import WireClient
+from support.process import BUILD, PATIENCE, REPOSITORY, STATESTORED
 
 
 def run(*argv, **environment):
@@ -60,7 +55,7 @@ def listing(directories):
         Path("/etc/statestored/statestored.conf"),
         Path("/etc/statestored/policy.conf"),
         *(directories["mandir"] / name for name in ("man8/statestored.8", "man5/statestored.conf.5",
-                                                    "man1/statestorectl.1")),
+                                                    "man5/statestored-policy.5", "man1/statestorectl.1")),
         directories["datadir"] / "bash-completion/completions/statestorectl",
         directories["datadir"] / "zsh/site-functions/_statestorectl",
         documents / "LICENSE",
@@ -135,96 +130,6 @@ def test_a_configuration_that_is_there_stays(tmp_path, name):
     install(tmp_path)
 
     assert file.read_text() == "mine\n"
-
-
-# README's page
-
-
-class PageBroker(PluginBroker):
-    """Has the configuration that README's page makes."""
-
-    def __init__(self, directory, text):
-        super().__init__(directory)
-        self.text = text
-
-    def configure(self):
-        path = self.directory / "mosquitto.conf"
-        path.write_text("user root\n" + self.text.replace("listener 1883 ", f"listener {self.port} "))
-        return path
-
-
-def changed_by_the_page(file):
-    """What README's page has sed make of it."""
-    page = (REPOSITORY / "README.md").read_text().partition("\n## In production\n")[2].partition("\n## ")[0]
-    commands = [shlex.split(line.partition(" | ")[0]) for line in page.replace("\\\n", "").splitlines()
-                if re.match("(sudo )?sed ", line)]
-    words, = [words for words in commands if Path(words[-1]).name == file.name]
-    scripts = [word for word in words if word.startswith(("s|", "s/", "/^"))]
-    result = run("sed", *(word for script in scripts for word in ("-e", script)), file)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-def in_place_of(text, places):
-    for usual, here in places.items():
-        assert usual in text
-        text = text.replace(usual, str(here))
-    return text
-
-
-def start_with_a_free_port(site, file, configuration):
-    for _ in range(PORTS_TRIED):
-        file.write_text(in_place_of(configuration, {"127.0.0.1:9464": f"127.0.0.1:{free_port()}"}))
-        site.launch_store("--config", file)
-        wait_until(lambda: site.store.is_ready() or not site.store.running(), "statestored is ready")
-        if site.store.running():
-            return
-        assert "cannot listen" in site.store.log()
-        site.store = None
-    raise AssertionError("no port for HTTP")
-
-
-@pytest.fixture
-def page_site(root, directories, tmp_path):
-    """Broker and store as the page makes them, at other places."""
-    passwords = tmp_path / "passwd"
-    passwords.touch()
-    for user in "statestored", "operator", "alice":
-        assert run("mosquitto_passwd", "-b", passwords, user, f"{user}'s").returncode == 0
-    (tmp_path / "password").write_text("statestored's\n")
-    examples = root / (directories["datadir"] / "doc/statestored/examples").relative_to("/")
-
-    broker = in_place_of(changed_by_the_page(examples / "mosquitto.conf"), {"/etc/mosquitto/passwd": passwords})
-    broker = re.sub("(?m)^plugin .*", f"plugin {PLUGIN}", broker)
-    configuration = in_place_of(changed_by_the_page(root / "etc/statestored/statestored.conf"), {
-        "/run/credentials/statestored.service/password": tmp_path / "password",
-        "/var/lib/statestored": tmp_path / "data",
-        "file = /etc/": f"file = {root}/etc/",
-    })
-    site = Site(tmp_path, PageBroker(tmp_path, broker))
-    try:
-        start_with_a_free_port(site, tmp_path / "statestored.conf", configuration)
-        yield site
-    finally:
-        site.close()
-
-
-def test_the_page_ends_with_a_durable_restricted_monitored_store(page_site):
-    store = page_site.store
-    operator, alice = (page_site.connect(kind=WireClient, username=user, password=f"{user}'s")
-                       for user in ("operator", "alice"))
-
-    assert "identity verified" in store.log()
-    assert operator.ask("SET", "settings/greeting", "hello") == b"+OK\r\n"
-    assert store.stop() == 0
-    store.start()
-    assert alice.ask("GET", "settings/greeting") == b"$5\r\nhello\r\n"
-    assert alice.ask("SET", "settings/greeting", "mine") == b"-ERR not authorized\r\n"
-    assert alice.ask("SET", "users/alice/a", "mine") == b"+OK\r\n"
-    assert alice.ask("GET", "users/operator/a") == b"-ERR not authorized\r\n"
-    address = re.search("(?m)^listen = (.*)$", Path(store.flags[1]).read_text())[1]
-    with urllib.request.urlopen(f"http://{address}/readyz", timeout=PATIENCE) as page:
-        assert page.read() == b"ready\n"
 
 
 # The service

@@ -9,7 +9,7 @@ import pytest
 
 from support.process import BUILD, CTL, PATIENCE, REPOSITORY, STATESTORED
 
-PAGES = ["statestored.8", "statestored.conf.5", "statestorectl.1"]
+PAGES = ["statestored.8", "statestored.conf.5", "statestored-policy.5", "statestorectl.1"]
 
 
 def run(*argv, **environment):
@@ -69,6 +69,46 @@ def test_the_files_page_has_every_option_of_the_shipped_file():
         assert re.search(rf"^ +{re.escape(section)}$", shown, re.MULTILINE), section
     for name in names:
         assert re.search(rf"^ +{name} = \S", shown, re.MULTILINE), name
+
+
+def test_the_policys_page_explains_every_line_of_the_shipped_policy():
+    shown = show("statestored-policy.5")
+    shipped = (REPOSITORY / "conf" / "policy.conf").read_text()
+
+    names = set(re.findall(r"^#?\s*([a-z]+) += ", shipped, re.MULTILINE))
+    assert len(names) == 7
+    for name in names:
+        assert re.search(rf"^ +{name} = \S", shown, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("page", ["statestored.conf.5", "statestored-policy.5"])
+def test_the_examples_of_a_page_can_be_used(page, tmp_path):
+    source = (REPOSITORY / "server" / "man" / f"{page}.scd").read_text()
+    examples = [text for text in re.findall(r"(?ms)^```\n(.*?)^```", source) if text.startswith("[")]
+    option = "--policy" if page == "statestored-policy.5" else "--config"
+    policy = str(REPOSITORY / "conf" / "policy.conf")
+
+    assert examples
+    for text in examples:
+        (tmp_path / "file").write_text(text.replace("/etc/statestored/policy.conf", policy))
+        result = run(STATESTORED, option, tmp_path / "file", "--check-config")
+        assert result.returncode == 0, f"{text}\n{result.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES[:3])
+def test_the_commands_of_a_page_can_be_used(page):
+    source = (REPOSITORY / "server" / "man" / f"{page}.scd").read_text()
+    places = {f"/etc/statestored/{name}": str(REPOSITORY / "conf" / name) for name in ("statestored.conf", "policy.conf")}
+    places["CLIENT USER VERB KEY"] = "pump-7 gateway SET sensors/7"
+    commands = re.findall(r"^statestored(?: .*)?$", "".join(re.findall(r"(?ms)^```\n(.*?)^```", source)), re.MULTILINE)
+
+    assert commands
+    for command in commands:
+        for usual, here in places.items():
+            command = command.replace(usual, here)
+        check = [] if "--explain" in command or "--check-config" in command else ["--check-config"]
+        result = run(STATESTORED, *command.split()[1:], *check)
+        assert result.returncode == 0, f"{command}\n{result.stderr}"
 
 
 def test_statestorectls_page_has_what_its_help_has():

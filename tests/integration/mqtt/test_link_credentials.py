@@ -155,7 +155,7 @@ pattern read clients/{SERVICE}/#
 pattern write {INVOKE}
 """
 
-# What README names
+# The rules in conf/OPERATIONS.md
 
 OF_THE_STORE = """\
 user statestored

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shell on a terminal that executes the commands of a document in order."""
+
+import os
+import pty
+import re
+import select
+import shlex
+import subprocess
+import termios
+import time
+import uuid
+from pathlib import Path
+
+from support.double import WITHOUT_LEAKS, preload_of_doubles
+from support.process import BUILD, CTL, PATIENCE, REPOSITORY, STATESTORED, bound_to_us, wait_until
+
+COMMAND_SECONDS = 2 * PATIENCE
+
+
+def write_program(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def with_the_plugin():
+    """The environment of programs that start mosquitto with the plugin: sanitizers do not count their leaks."""
+    return {**preload_of_doubles(), **WITHOUT_LEAKS} if preload_of_doubles() else {}
+
+
+class Terminal:
+    """Its folder has the files of the repository, and the tested build as build/release and build/debug.
+
+    ports: port number in the documents -> port in this test. places: the same for paths. Apply both with here().
+    """
+
+    def __init__(self, folder, ports, environment=None):
+        self.folder = Path(folder)
+        self.ports = ports
+        self.places = {}
+        self.background = []
+        self.on_service = None
+        self._make_folder()
+        self._make_pipes()
+        self._make_programs()
+        self._pty, theirs = pty.openpty()
+        attributes = termios.tcgetattr(theirs)
+        attributes[1] &= ~termios.OPOST
+        termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+        variables = {"PATH": f"{self.programs}:{os.environ['PATH']}", "HOME": str(self.folder), "TERM": "dumb",
+                     "SERVICES": str(self.folder), "COLUMNS": "300", **(environment or {})}
+        inherited = {name: value for name, value in os.environ.items()
+                     if name == "STATESTORE_BUILD" or not name.startswith(("STATESTORE_", "AIO_"))}
+        self._shell = subprocess.Popen(bound_to_us(["bash", "--norc"]), cwd=self.folder, stdin=subprocess.PIPE,
+                                       stdout=theirs, stderr=theirs, env={**inherited, **variables}, text=True)
+        os.close(theirs)
+
+    def _make_folder(self):
+        self.folder.mkdir(exist_ok=True)
+        for path in REPOSITORY.iterdir():
+            if not path.name.startswith((".", "build")):
+                (self.folder / path.name).symlink_to(path)
+        (self.folder / ".ci").symlink_to(REPOSITORY / ".ci")
+        (self.folder / "build").mkdir()
+        for name in "release", "debug":
+            (self.folder / "build" / name).symlink_to(BUILD)
+        self.programs = self.folder / "programs"
+        self.programs.mkdir()
+
+    def _make_programs(self):
+        """Programs for PATH. sudo only executes its command, because a test writes only below its own folder."""
+        preload = " ".join(f"{name}={shlex.quote(value)}" for name, value in with_the_plugin().items())
+        write_program(self.programs / "statestored", f'{preload} exec {shlex.quote(str(STATESTORED))} "$@"')
+        write_program(self.programs / "statestorectl", f'exec {shlex.quote(str(CTL))} "$@"')
+        write_program(self.programs / "sudo", 'exec "$@"')
+        write_program(self.programs / "systemctl",
+                      'echo "$*" >"$SERVICES/asked" && read -r status <"$SERVICES/answered" && exit "$status"')
+        write_program(self.programs / "mosquitto_passwd", 'PATH=${PATH#*:} exec mosquitto_passwd -b "$1" "$2" "$2\'s"')
+
+    def _make_pipes(self):
+        """Through these, the program systemctl passes its words to on_service()."""
+        for name in "asked", "answered":
+            os.mkfifo(self.folder / name)
+        self._asked, self._answered = (os.open(self.folder / name, os.O_RDWR) for name in ("asked", "answered"))
+
+    def here(self, text):
+        """Replace the ports and paths of the documents by those of this test."""
+        for place, instead in self.places.items():
+            text = re.sub(rf"(?<![\w.]){re.escape(place)}", str(instead), text)
+        return re.sub(r"\b(1[12]?883|9464)\b", lambda found: str(self.ports[int(found[1])]), text)
+
+    def run(self, command, text=""):
+        """Executes the command with this text as stdin. Returns its output and exit status."""
+        end = f"end-{uuid.uuid4().hex}"
+        (self.folder / "typed").write_text(text)
+        self._shell.stdin.write(f"{{ {command}\n}} <typed; printf '%s %d\\n' {end} $?\n")
+        self._shell.stdin.flush()
+        output = b""
+        deadline = time.monotonic() + COMMAND_SECONDS
+        while not re.search(rb"%b \d+\n" % end.encode(), output):
+            ready, _, _ = select.select([self._pty, self._asked], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"{command}: not within {COMMAND_SECONDS} s\n{output.decode(errors='replace')}"
+            if self._asked in ready:
+                self._serve(os.read(self._asked, 4096).decode().split())
+            if self._pty in ready:
+                output += os.read(self._pty, 1 << 16)
+        shown, status = re.fullmatch(rf"(.*?){end} (\d+)\n", output.decode(errors="replace"), re.DOTALL).groups()
+        return shown, int(status)
+
+    def _serve(self, words):
+        self.on_service(words)
+        os.write(self._answered, b"0\n")
+
+    def start(self, command, name):
+        """Executes the command in the background. Returns the file with its output, and its process id."""
+        output = self.folder / f"{name}.output"
+        line = f"setpriv --pdeathsig TERM -- bash -c {shlex.quote(command)}"
+        shown, _ = self.run(f"{line} >{output} 2>&1 & echo $!")
+        pid = int(shown.split()[-1])
+        self.background.append(pid)
+        return output, pid
+
+    def stop(self, pid):
+        self.background.remove(pid)
+        self.run(f"kill -TERM {pid}; wait {pid}")
+
+    def close(self):
+        try:
+            for pid in list(self.background):
+                self.stop(pid)
+        finally:
+            self._shell.stdin.close()
+            try:
+                self._shell.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._shell.kill()
+                self._shell.wait()
+            for descriptor in (self._pty, self._asked, self._answered):
+                os.close(descriptor)
+
+
+def wait_for_file(path, is_done):
+    """Waits until is_done(text) and returns the text."""
+    return wait_until(lambda: path.exists() and is_done(path.read_text()) and path.read_text(), f"{path} is complete")
