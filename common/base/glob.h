@@ -4,7 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * Glob patterns over whole keys (protocol section 12): '*' any run, '?' any one character, '[abc]' '[a-z]'
+ * Glob patterns over whole keys (PROTOCOL.md "Listing keys"): '*' any run, '?' any one character, '[abc]'
+ * '[a-z]'
  * '[!a]' classes, '[*]' a literal star. A ']' that stands first in a class is a member; a '[' that is never
  * closed stands for itself. Characters are UTF-8 sequences.
  *

@@ -4,7 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * A hybrid logical clock reading: a version, a request's __ts, a fencing token. Protocol section 7; Kulkarni
+ * A hybrid logical clock reading: a version, a request's __ts, a fencing token. PROTOCOL.md "Hybrid logical
+ * clocks"; Kulkarni
  * et al., "Logical Physical Clocks" (2014).
  */
 struct hlc {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The user properties of protocol sections 2 and 3. */
+/* The user properties of PROTOCOL.md "Requests" and "Replies". */
 #define PROPERTY_TIMESTAMP       "__ts"
 #define PROPERTY_FENCE           "__ft"
 #define PROPERTY_SOURCE_ID       "__srcId"

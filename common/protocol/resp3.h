@@ -4,7 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * The part of RESP3 that the state store speaks (protocol section 4), without I/O and without copies: what is
+ * The part of RESP3 that the state store speaks (PROTOCOL.md "Request syntax"), without I/O and without
+ * copies: what is
  * read points into the payload.
  */
 

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 
-/* The topics of protocol section 1, and what may stand in a Response Topic (section 2). */
+/* The topics of PROTOCOL.md "Topics", and what may stand in a Response Topic (PROTOCOL.md "Requests"). */
 
 #define TOPIC_SERVICE       "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 #define TOPIC_INVOKE        TOPIC_SERVICE "/command/invoke"

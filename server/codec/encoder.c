@@ -75,7 +75,7 @@ static int end(const struct encoder *encoder) {
         return buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp) ? -ENOMEM : 0;
 }
 
-/* The payload of a reply that is not built; the dialects differ in two of them (protocol section 10). */
+/* The payload of a reply that is not built; the dialects differ in two of them (PROTOCOL.md "Dialects"). */
 static struct slice outcome_payload(const struct encoder *encoder, enum outcome outcome) {
         if (encoder->dialect == DIALECT_DOCUMENT && outcome == OUTCOME_CONDITION_NOT_MET)
                 return SLICE_LITERAL("-1\r\n");

@@ -7,7 +7,8 @@
 #include "protocol/message.h"
 
 /*
- * From effects to MQTT messages (protocol sections 3, 5, 6, 8 and 10). Pure. Topics and user properties of a
+ * From effects to MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and
+ * "Dialects"). Pure. Topics and user properties of a
  * message made here are NUL-terminated behind their length.
  */
 

@@ -189,7 +189,7 @@ struct slice invocation_sender(const struct decoder *decoder, const struct messa
         return message->is_verified ? identity_read(message).client_id : (struct slice){ 0 };
 }
 
-/* Protocol section 2: which client sends the request. */
+/* PROTOCOL.md "Requests": which client sends the request. */
 static void find_client(const struct message *message, bool is_proven, struct request *request) {
         if (is_proven && message->is_verified) {
                 struct identity identity = identity_read(message);

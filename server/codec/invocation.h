@@ -7,12 +7,13 @@
 #include "protocol/properties.h"
 
 /*
- * From an MQTT message on the invoke topic to a request (protocol sections 2, 4 and 6, checks 1 to 7). Pure;
+ * From an MQTT message on the invoke topic to a request (PROTOCOL.md "Requests", "Request syntax" and
+ * "Errors", checks 1 to 7). Pure;
  * what is decoded points into the message.
  */
 
 /*
- * Faults of a message that carries a request, whatever its payload (protocol sections 2 and 3).
+ * Faults of a message that carries a request, whatever its payload (PROTOCOL.md "Requests" and "Replies").
  *
  *   X(symbol, label, status, property, message)
  *

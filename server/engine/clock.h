@@ -5,7 +5,8 @@
 #include "protocol/hlc.h"
 
 /*
- * The store's hybrid logical clock: where its versions come from. Protocol section 7, after Kulkarni et al.,
+ * The store's hybrid logical clock: where its versions come from. PROTOCOL.md "Hybrid logical clocks", after
+ * Kulkarni et al.,
  * "Logical Physical Clocks" (2014), figure 5. It never goes back, whatever the system clock does.
  */
 struct clock {

@@ -77,7 +77,7 @@ static int find_current(struct request_step *step, struct entry **ret_entry) {
         return 0;
 }
 
-/* Whether the request may change this entry: checks 11 and 12 of protocol section 6. */
+/* Whether the request may change this entry: checks 11 and 12 of PROTOCOL.md "Errors". */
 static bool passes_fence(struct request_step *step, const struct entry *entry) {
         struct hlc fence;
 

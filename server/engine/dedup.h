@@ -5,7 +5,8 @@
 #include "engine/uthash_table.h"
 
 /*
- * The replies that were given lately, so that a request which MQTT delivers twice is executed once (protocol section 11).
+ * The replies that were given lately, so that a request which MQTT delivers twice is executed once
+ * (PROTOCOL.md "Repeated requests").
  * Bounded by bytes and by time: at the limit of bytes the reply that would be forgotten first goes early, and is counted.
  *
  * Requests are identified by a keyed digest, which is also the hash of the tables.

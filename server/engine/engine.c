@@ -11,7 +11,9 @@
 #include "engine/disconnect.h"
 #include "engine/revocation.h"
 
-/* How long an answer is remembered: the request's expiry, within bounds (protocol section 11). */
+/*
+ * How long an answer is remembered: the request's expiry, within bounds (PROTOCOL.md "Repeated requests").
+ */
 #define REMEMBER_MIN_S     60
 #define REMEMBER_DEFAULT_S 120
 
@@ -95,7 +97,7 @@ static bool is_authorized(const struct engine *engine, const struct request *req
         return policy_decide(policy, &asker, verb_access(request->verb), request->key, &budget);
 }
 
-/* Checks 8 and 9 of protocol section 6. */
+/* Checks 8 and 9 of PROTOCOL.md "Errors". */
 static enum outcome check_skew(const struct engine *engine, const struct request *request, int64_t wall_ms) {
         if (request->has_timestamp && clock_is_too_far_ahead(request->timestamp, wall_ms))
                 return OUTCOME_TIMESTAMP_TOO_FAR;

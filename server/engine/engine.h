@@ -15,7 +15,8 @@
  * The state store as one step function: an event and the time go in, effects come out. Nothing else: no
  * clock, no randomness, no I/O, no logging. The same events at the same times lead to the same effects.
  *
- * What each command does is protocol sections 5 to 8, 11 and 12. Not thread-safe.
+ * What each command does is PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks", "Notifications",
+ * "Repeated requests" and "Listing keys". Not thread-safe.
  */
 
 struct engine_config {

@@ -12,7 +12,7 @@
  * Reference counted, not thread-safe.
  */
 
-/* A version that we gave: the node id is ours. Protocol section 7. */
+/* A version that we gave: the node id is ours. PROTOCOL.md "Hybrid logical clocks". */
 struct version {
         int64_t wall_ms;
         uint32_t counter; /* below 2^31-1 */

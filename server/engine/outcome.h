@@ -5,7 +5,8 @@
 #include "engine/verb.h"
 
 /*
- * The result of a request: every answer that the store can give (protocol sections 5 and 6). OUTCOMES is the only
+ * The result of a request: every answer that the store can give (PROTOCOL.md "Commands" and "Errors").
+ * OUTCOMES is the only
  * list of them. Errors stand in the order in which they are checked.
  *
  *   ANSWER(symbol, name, verbs, payload)   payload: as sent; empty if it is built for each answer

@@ -4,7 +4,8 @@
 #include "engine/request.h"
 
 /*
- * What the broker's maximum packet size (MQTT 5, 3.2.2.3.6) leaves for values and replies: protocol section 6, rows 15
+ * What the broker's maximum packet size (MQTT 5, 3.2.2.3.6) leaves for values and replies: PROTOCOL.md
+ * "Errors", rows 15
  * and 16. The engine knows no packets, so it is given what these take beside the parts that depend on a request. Numbers
  * in a packet are counted at their longest: no limit depends on the present version or connection.
  */

@@ -39,7 +39,7 @@ struct request {
         struct slice user;   /* as which it logged in there; absent: none, or nobody vouches for it */
         bool is_own;         /* nobody asks but ourselves: no policy applies */
 
-        /* what makes two deliveries one request (protocol section 11), as it was sent */
+        /* what makes two deliveries one request (PROTOCOL.md "Repeated requests"), as it was sent */
         struct slice response_topic;
         struct slice correlation_data;
         struct slice payload;

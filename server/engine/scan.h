@@ -6,7 +6,8 @@
 #include "policy/policy.h"
 
 /*
- * Listing keys a page at a time (protocol section 12). Pages follow the order of the keys' hashes, which never changes: a
+ * Listing keys a page at a time (PROTOCOL.md "Listing keys"). Pages follow the order of the keys' hashes,
+ * which never changes: a
  * key that is there throughout is listed exactly once, whatever else is set, deleted or grows meanwhile. (Of two keys with
  * one hash of 64 bits, which nobody without the table key can find, the first may be listed twice.)
  */

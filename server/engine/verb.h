@@ -7,7 +7,8 @@
 #include "policy/policy.h"
 
 /*
- * The commands of the protocol (protocol section 4). VERBS is the only list of them: everything that differs
+ * The commands of the protocol (PROTOCOL.md "Request syntax"). VERBS is the only list of them: everything
+ * that differs
  * between commands by a value is a column, and everything else is code that switches on the enum.
  *
  *   X(symbol, label, access, n_arguments_min, n_arguments_max)

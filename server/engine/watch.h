@@ -5,7 +5,8 @@
 #include "engine/uthash_table.h"
 
 /*
- * KEYNOTIFY's registrations (protocol section 8), found by key, by client, by both, and by connection. A registration is
+ * KEYNOTIFY's registrations (PROTOCOL.md "Notifications"), found by key, by client, by both, and by
+ * connection. A registration is
  * one client's interest in one key; the key need not exist. Orders are those in which registrations were made: no result
  * depends on an address.
  */

@@ -13,7 +13,7 @@
  */
 struct pipeline;
 
-/* What we can know through this broker (protocol section 9). */
+/* What we can know through this broker (PROTOCOL.md "Broker abilities"). */
 enum broker_kind {
         BROKER_UNKNOWN, /* not connected, or not yet found out: requests wait */
         BROKER_PLAIN, /* any broker: who sends and who is gone is what messages say and acknowledgements hint */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An MQTT message to a request. Whatever comes out must be what the rules of protocol sections 2, 4 and 6 allow, and
+ * An MQTT message to a request. Whatever comes out must be what the rules of PROTOCOL.md "Requests",
+ * "Request syntax" and "Errors" allow, and
  * the options of SET must be read as a list of all their forms reads them.
  */
 

@@ -11,7 +11,7 @@ struct model_key *model_find(struct model *model, struct slice key) {
         return NULL;
 }
 
-/* 1. The clock: protocol section 7 */
+/* 1. The clock: PROTOCOL.md "Hybrid logical clocks" */
 
 static void advance_clock(struct model *model, const struct request *request, struct now now) {
         struct version last = model->clock;
@@ -108,7 +108,7 @@ bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_
         return true;
 }
 
-/* 3. Commands: protocol sections 5 and 6 */
+/* 3. Commands: PROTOCOL.md "Commands" and "Errors" */
 
 void model_answer(struct model_effects *effects, enum outcome outcome, const struct version *version) {
         effects->outcome = outcome;
@@ -232,7 +232,7 @@ static void execute(struct model *model, const struct request *request, struct n
                 do_delete(model, request, effects);
 }
 
-/* 4. Requests that come twice: protocol section 11 */
+/* 4. Requests that come twice: PROTOCOL.md "Repeated requests" */
 
 /* A registration hangs on a connection, or on nobody having left where those have no numbers; STOP on neither. */
 static uint64_t where(const struct model *model, const struct request *request) {

@@ -4,8 +4,9 @@
 #include "engine/engine.h"
 
 /*
- * A state store that is slow, bounded and obviously right: arrays, searched from the front. What protocol sections 5 to
- * 8 and 11 say, once more. It allocates nothing and borrows all texts: an assignment is a copy of a whole store.
+ * A state store that is slow, bounded and obviously right: arrays, searched from the front. What PROTOCOL.md
+ * "Commands", "Errors", "Hybrid logical clocks", "Notifications" and "Repeated requests" say, once more. It
+ * allocates nothing and borrows all texts: an assignment is a copy of a whole store.
  */
 
 #define MODEL_KEYS_MAX          16

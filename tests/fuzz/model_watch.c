@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Registrations: protocol section 8. */
+/* Registrations: PROTOCOL.md "Notifications". */
 
 #include "fuzz/model.h"
 #include "protocol/topics.h"

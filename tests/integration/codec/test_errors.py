@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error, and which one is given where two hold (protocol section 6)."""
+"""Every error, and which one is given where two hold (PROTOCOL.md "Errors")."""
 
 import pytest
 

@@ -172,3 +172,9 @@ def test_every_reference_names_a_section():
     titles = set(headings_of(DOCUMENT))
     assert len(titles) > 10
     assert {(file, title) for file, title in references() if title not in titles} == set()
+
+
+def test_no_reference_is_by_number():
+    found = subprocess.run(["git", "grep", "-niE", "protocol sections? [0-9]"], cwd=REPOSITORY, capture_output=True,
+                           text=True, check=False)
+    assert found.stdout == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every answer bears (protocol section 3)."""
+"""What every answer bears (PROTOCOL.md "Replies")."""
 
 import uuid
 

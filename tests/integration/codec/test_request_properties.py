@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MQTT properties around a request (protocol section 2), but for the response topic."""
+"""The MQTT properties around a request (PROTOCOL.md "Requests"), but for the response topic."""
 
 import pytest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys that expire: by themselves, never early, and gone for every command (protocol sections 5 and 8)."""
+"""Keys that expire: by themselves, never early, and gone for every command (PROTOCOL.md "Commands" and
+"Notifications")."""
 
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fencing tokens (protocol section 6, rows 11 and 12)."""
+"""Fencing tokens (PROTOCOL.md "Errors", rows 11 and 12)."""
 
 import pytest
 

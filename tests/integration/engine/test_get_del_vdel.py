@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET, DEL and VDEL (protocol section 5)."""
+"""GET, DEL and VDEL (PROTOCOL.md "Commands")."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's hybrid logical clock (protocol section 7).
+"""The store's hybrid logical clock (PROTOCOL.md "Hybrid logical clocks").
 
 Clients move it ahead at will, so the tests that do have a store of their own.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quota: what does not fit is refused, what is stored stays (protocol section 6, row 14)."""
+"""The quota: what does not fit is refused, what is stored stays (PROTOCOL.md "Errors", row 14)."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request that arrives twice is executed once (protocol section 11)."""
+"""A request that arrives twice is executed once (PROTOCOL.md "Repeated requests")."""
 
 import uuid
 

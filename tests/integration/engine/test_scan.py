@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SCAN lists every key that matches, page by page (protocol section 12)."""
+"""SCAN lists every key that matches, page by page (PROTOCOL.md "Listing keys")."""
 
 import pytest
 

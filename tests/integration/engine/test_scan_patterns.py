@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SCAN's patterns are globs over the whole key (protocol section 12)."""
+"""SCAN's patterns are globs over the whole key (PROTOCOL.md "Listing keys")."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SET and its conditions (protocol sections 4 and 5)."""
+"""SET and its conditions (PROTOCOL.md "Request syntax" and "Commands")."""
 
 import pytest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registration lives as long as its client's connection, however that ends (protocol sections 8 and 9)."""
+"""A registration lives as long as its client's connection, however that ends (PROTOCOL.md "Notifications" and "Broker
+abilities")."""
 
 import pytest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beside a broker without the plugin: what acknowledgements hint at and what the broker publishes (section 9)."""
+"""Beside a broker without the plugin: what acknowledgements hint at and what the broker publishes (PROTOCOL.md "Broker
+abilities")."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 12: what a pattern matches. */
+/* PROTOCOL.md "Listing keys": what a pattern matches. */
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol sections 3, 5, 6, 8 and 10: what is answered, and what clients are told. */
+/*
+ * PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and "Dialects": what is answered, and what
+ * clients are told.
+ */
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 2: what arrives around the payload, and checks 6 and 7 of section 6. */
+/* PROTOCOL.md "Requests": what arrives around the payload, and checks 6 and 7 of PROTOCOL.md "Errors". */
 
 #include <criterion/criterion.h>
 

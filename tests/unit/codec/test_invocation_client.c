@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 2: which client sends the request. */
+/* PROTOCOL.md "Requests": which client sends the request. */
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 4: what each verb takes, and checks 1 to 5 of section 6. */
+/* PROTOCOL.md "Request syntax": what each verb takes, and checks 1 to 5 of PROTOCOL.md "Errors". */
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 7: which reading the store gives next. */
+/* PROTOCOL.md "Hybrid logical clocks": which reading the store gives next. */
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

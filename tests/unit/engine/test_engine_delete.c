@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 5: DEL and VDEL. */
+/* PROTOCOL.md "Commands": DEL and VDEL. */
 
 #include "unit/engine/world.h"
 #include "unit/support/table.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 5: PX, and keys whose time has come. */
+/* PROTOCOL.md "Commands": PX, and keys whose time has come. */
 
 #include <stdio.h>
 

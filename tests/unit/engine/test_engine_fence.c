@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol sections 5 and 6: fencing tokens, checks 9, 11 and 12. */
+/* PROTOCOL.md "Commands" and "Errors": fencing tokens, checks 9, 11 and 12. */
 
 #include "unit/engine/world.h"
 #include "unit/support/table.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 8: KEYNOTIFY, and who is told of what. */
+/* PROTOCOL.md "Notifications": KEYNOTIFY, and who is told of what. */
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What does not fit into the broker's packets: protocol section 6, rows 15 and 16. */
+/* What does not fit into the broker's packets: PROTOCOL.md "Errors", rows 15 and 16. */
 
 #include <stdio.h>
 

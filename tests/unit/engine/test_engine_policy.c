@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The engine under a policy: check 10 of protocol section 6, what SCAN shows, and whose registrations end. */
+/*
+ * The engine under a policy: check 10 of PROTOCOL.md "Errors", what SCAN shows, and whose registrations end.
+ */
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 6, check 14: keys, bytes and registrations have their limits. */
+/* PROTOCOL.md "Errors", check 14: keys, bytes and registrations have their limits. */
 
 #include <stdio.h>
 

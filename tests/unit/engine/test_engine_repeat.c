@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 11: what is one request though it comes twice. */
+/* PROTOCOL.md "Repeated requests": what is one request though it comes twice. */
 
 #include "unit/engine/world.h"
 #include "unit/support/table.h"

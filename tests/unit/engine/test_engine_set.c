@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 5: SET, GET and their versions. */
+/* PROTOCOL.md "Commands": SET, GET and their versions. */
 
 #include "unit/engine/world.h"
 #include "unit/support/table.h"

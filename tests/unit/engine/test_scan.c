@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 12: pages of keys. */
+/* PROTOCOL.md "Listing keys": pages of keys. */
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol sections 2, 3 and 8: what leaves, in which order, and what is lost. */
+/* PROTOCOL.md "Requests", "Replies" and "Notifications": what leaves, in which order, and what is lost. */
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 9, beside a broker without the plugin: what acknowledgements and presence topics hint at. */
+/*
+ * PROTOCOL.md "Broker abilities", beside a broker without the plugin: what acknowledgements and presence
+ * topics hint at.
+ */
 
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"

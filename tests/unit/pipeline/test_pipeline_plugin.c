@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 9, beside a broker with the plugin: who has proven to be there, who sends, who has left. */
+/*
+ * PROTOCOL.md "Broker abilities", beside a broker with the plugin: who has proven to be there, who sends,
+ * who has left.
+ */
 
 #include <errno.h>
 

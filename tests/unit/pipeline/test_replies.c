@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol sections 5 and 6 from end to end: what comes back to what was sent. */
+/* PROTOCOL.md "Commands" and "Errors" from end to end: what comes back to what was sent. */
 
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 7: how a reading is read, written and compared. */
+/* PROTOCOL.md "Hybrid logical clocks": how a reading is read, written and compared. */
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol section 4: what is a request, and what is a syntax error. */
+/* PROTOCOL.md "Request syntax": what is a request, and what is a syntax error. */
 
 #include <criterion/criterion.h>
 #include <errno.h>

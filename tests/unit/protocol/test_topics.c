@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Protocol sections 1 and 2: the topics, and what may stand in a Response Topic. */
+/* PROTOCOL.md "Topics" and "Requests": the topics, and what may stand in a Response Topic. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
