@@ -178,3 +178,11 @@ def test_no_reference_is_by_number():
     found = subprocess.run(["git", "grep", "-niE", "protocol sections? [0-9]"], cwd=REPOSITORY, capture_output=True,
                            text=True, check=False)
     assert found.stdout == ""
+
+
+def test_every_message_between_store_and_plugin_is_in_the_header():
+    text = (REPOSITORY / DOCUMENT).read_text().partition("\n## Store and plugin\n")[2].partition("\n## ")[0]
+    names = {name for row in re.findall(r"(?m)^\| ([A-Z, ]+) \|", text) for name in row.split(", ")}
+    header = (REPOSITORY / "common/protocol/companion.h").read_text()
+    assert len(names) > 7
+    assert {name for name in names if f"COMPANION_{name} " not in header} == set()

@@ -278,3 +278,10 @@ def test_every_link_leads_somewhere(document):
         assert path.exists(), target
         if part:
             assert part in {anchor(heading) for heading in headings_of(path.resolve().relative_to(REPOSITORY))}, target
+
+
+def test_every_path_in_the_map_exists():
+    text = re.sub(r"(?ms)^```.*?^```", "", (REPOSITORY / "server/README.md").read_text())
+    paths = set(re.findall(r"`((?:common|server|tests|conf)/[a-z0-9_./-]+)`", text))
+    assert len(paths) > 30
+    assert {path for path in paths if not (REPOSITORY / path).exists()} == set()
