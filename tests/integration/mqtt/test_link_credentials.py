@@ -92,9 +92,17 @@ def test_the_right_password_of_somebody_else_does_not_make_it_the_store(site, ac
     """The plugin lets nobody but its user read requests."""
     accounts.give("anything")
 
-    store = site.launch_store("--user", "someone", "--password-file", accounts.store_file)
+    store = site.launch_store("--user", "someone", "--password-file", accounts.store_file, "--client-id", "other")
 
     assert_ends_with_one_line(store, "refuses the subscription to the invoke topic")
+
+
+def test_another_user_cannot_connect_with_the_client_id_of_the_store(site, accounts):
+    accounts.give("anything")
+
+    store = site.launch_store("--user", "someone", "--password-file", accounts.store_file)
+
+    assert_ends_with_one_line(store, "refuses us: not authorized")
 
 
 def test_a_client_id_that_is_not_the_plugins_ends_the_start(make_site):
