@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "codec/identity.h"
 #include "engine/persistence.h"
+#include "pipeline/hooks.h"
 #include "protocol/companion.h"
 #include "protocol/topics.h"
 #include "storage/restore.h"
@@ -46,7 +47,7 @@ static int set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
         struct packet_limits limits;
         int r;
 
-        r = batch_packet_limits(&pipeline->encoder, n_bytes, &limits);
+        r = publish_packet_limits(&pipeline->encoder, n_bytes, &limits);
         if (r == 0)
                 engine_set_packet_limits(pipeline->engine, &limits);
         return r;
@@ -71,7 +72,6 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         };
         pipeline->sender = (struct sender){
                 .transport = &pipeline->transport,
-                .encoder = &pipeline->encoder,
                 .counters = &pipeline->counters,
                 .userdata = pipeline,
         };
@@ -150,7 +150,7 @@ static bool is_topic(const struct message *message, const char *topic) {
 static bool can_execute(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && pipeline_is_open(pipeline) &&
                !pipeline->is_desynchronized && pipeline->transport.has_room(pipeline->transport.userdata) &&
-               pipeline->batch.effects.n_replies < BATCH_REPLIES_MAX &&
+               pipeline->batch.n_replies < BATCH_REPLIES_MAX &&
                pipeline->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
                pipeline->n_batch_bytes < BATCH_BYTES_MAX;
 }
@@ -167,7 +167,7 @@ static bool is_slice_over(const struct pipeline *pipeline) {
 
 /* Without hooks it is a message like any other that nobody has asked for. */
 static bool is_control(const struct pipeline *pipeline, const struct message *message) {
-        return pipeline->sender.hooks && is_topic(message, TOPIC_CONTROL);
+        return pipeline->hooks && is_topic(message, TOPIC_CONTROL);
 }
 
 /* Whether it is this message's turn: what changes the store under its requests has to wait for their answers. */
@@ -180,7 +180,7 @@ static void execute(struct pipeline *pipeline, const struct message *message, in
         pipeline->n_done++;
         pipeline->n_batch_bytes += message->payload.length;
         if (is_control(pipeline, message))
-                pipeline->sender.hooks->control(pipeline->sender.hooks->userdata, message, now);
+                pipeline->hooks->control(pipeline->hooks->userdata, message, now);
         else if (is_topic(message, TOPIC_INVOKE))
                 request_execute(pipeline, message, arrived_ns, now);
         else
@@ -304,13 +304,30 @@ void pipeline_add_dropped(struct pipeline *pipeline) {
         sender_out_of_memory(&pipeline->sender);
 }
 
-/* The commit has ended: the batch is safe, or has not been. */
+/* Call once per batch, when its commit has ended. */
+static void count_replies(struct pipeline *pipeline) {
+        struct counters *counters = &pipeline->counters;
+
+        for (size_t i = 0; i < pipeline->batch.n_replies; i++) {
+                const struct pending_reply *pending = &pipeline->batch.replies[i];
+
+                if (pending->verb == N_VERBS)
+                        continue;
+                counters->n_answers[pending->verb][pending->reply.outcome]++;
+                if (pending->reply.is_repeated)
+                        counters->n_repeated++;
+                else if (pending->verb == VERB_SET && pending->reply.is_insertion)
+                        counters->n_insertions++;
+        }
+}
+
+/* The commit has ended: publish the batch, or undo it in memory if the commit failed. */
 static void settle(struct pipeline *pipeline, int result, struct now now) {
         pipeline->n_done++;
         pipeline->is_storing = false;
         pipeline->batch.is_stored = true;
         if (result == 0) {
-                batch_count(&pipeline->batch, &pipeline->counters);
+                count_replies(pipeline);
                 return;
         }
 
@@ -324,9 +341,8 @@ static void settle(struct pipeline *pipeline, int result, struct now now) {
                 pipeline->is_desynchronized = true;
                 pipeline->callbacks.desynchronized(pipeline->callbacks.userdata);
         }
-        effects_fail(&pipeline->batch.effects,
-                     result == -ENOSPC ? OUTCOME_DISK_FULL : OUTCOME_STORAGE_FAILED);
-        batch_count(&pipeline->batch, &pipeline->counters);
+        batch_fail(&pipeline->batch, result == -ENOSPC ? OUTCOME_DISK_FULL : OUTCOME_STORAGE_FAILED);
+        count_replies(pipeline);
         pipeline->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
 }
 
@@ -340,12 +356,14 @@ static void note_commit(struct pipeline *pipeline) {
  * may change no row. If that version were sent before a commit, the HLC could go back below it after a crash.
  */
 static bool has_uncovered_version(const struct pipeline *pipeline) {
-        const struct effects *effects = &pipeline->batch.effects;
+        const struct batch *batch = &pipeline->batch;
 
-        for (size_t i = 0; i < effects->n_replies; i++)
-                if (effects->replies[i].has_version &&
-                    version_compare(effects->replies[i].version, pipeline->stored_clock) > 0)
+        for (size_t i = 0; i < batch->n_replies; i++) {
+                const struct reply *reply = &batch->replies[i].reply;
+
+                if (reply->has_version && version_compare(reply->version, pipeline->stored_clock) > 0)
                         return true;
+        }
         return false;
 }
 
@@ -436,7 +454,7 @@ void pipeline_flush(struct pipeline *pipeline, struct now now) {
         do {
                 if (pipeline->is_storing || (!pipeline->batch.is_stored && !store(pipeline, now)))
                         return;
-                pipeline->is_publishing = !batch_publish(&pipeline->batch, &pipeline->sender, now);
+                pipeline->is_publishing = !publish_batch(pipeline, now);
                 pipeline_charge(pipeline);
                 if (pipeline->is_publishing)
                         return;
@@ -489,8 +507,8 @@ void pipeline_tick(struct pipeline *pipeline, struct now now) {
 
         if (now.mono_ns >= pipeline->welcome_until_ns)
                 companion_give_up_welcome(pipeline, now);
-        if (pipeline->sender.hooks)
-                pipeline->sender.hooks->tick(pipeline->sender.hooks->userdata, now);
+        if (pipeline->hooks)
+                pipeline->hooks->tick(pipeline->hooks->userdata, now);
         if (can_tick(pipeline) && now.mono_ns >= pipeline->tick_from_ns &&
             pipeline_step(pipeline, &tick, now) < 0)
                 pipeline->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
@@ -504,8 +522,8 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
 
         if (engine < pipeline->tick_from_ns)
                 engine = pipeline->tick_from_ns;
-        if (pipeline->sender.hooks)
-                hooks = pipeline->sender.hooks->next_deadline(pipeline->sender.hooks->userdata);
+        if (pipeline->hooks)
+                hooks = pipeline->hooks->next_deadline(pipeline->hooks->userdata);
         if (hooks < engine)
                 engine = hooks;
         if (!inbox_is_empty(&pipeline->inbox) && can_execute(pipeline))
@@ -557,7 +575,7 @@ const struct counters *pipeline_counters(const struct pipeline *pipeline) {
 }
 
 void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
-        pipeline->sender.hooks = hooks;
+        pipeline->hooks = hooks;
 }
 
 void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config) {

@@ -3,7 +3,8 @@
 
 #include "codec/encoder.h"
 #include "engine/engine.h"
-#include "pipeline/batch.h"
+#include "pipeline/counters.h"
+#include "pipeline/sender.h"
 #include "protocol/companion_mac.h"
 #include "protocol/message.h"
 
@@ -12,6 +13,7 @@
  * layer and no event loop: whoever runs it calls it and says what time it is.
  */
 struct pipeline;
+struct hooks;
 
 /* What we can know through this broker (PROTOCOL.md "Broker abilities"). */
 enum broker_kind {

@@ -14,13 +14,16 @@
 static int ask(struct engine *engine, const struct request *request, struct now now, struct effects *effects,
                enum outcome *ret_outcome) {
         struct event event = { .type = EVENT_REQUEST, .request = request };
+        struct reply reply;
         int r;
 
         r = engine_step(engine, &event, now, effects);
         if (r < 0)
                 return r;
 
-        *ret_outcome = effects_take_reply(effects);
+        reply = effects_take_reply(effects);
+        *ret_outcome = reply.outcome;
+        reply_deinit(&reply);
         return 0;
 }
 
