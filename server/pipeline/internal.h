@@ -16,6 +16,7 @@
 
 struct pipeline {
         struct engine *engine;
+        struct storage *storage; /* owned; while is_storing the worker thread uses it */
         struct transport transport;
         struct pipeline_callbacks callbacks;
         struct encoder encoder;
@@ -33,6 +34,8 @@ struct pipeline {
         struct storage_batch stored; /* the batch as storage sees it */
         uint64_t lost_persistence;   /* what the last restart may have lost, see engine/persistence.h */
         struct version stored_clock; /* of the last successful commit: no later version may be sent */
+        int commit_result;           /* written by the worker thread */
+        unsigned int n_failing_checks;
         bool is_storing, is_publishing;
         bool is_desynchronized;  /* memory may differ from what is stored: nothing more is executed */
         bool is_commit_pending;  /* whether there are rows or not */

@@ -39,6 +39,9 @@
 /* After a commit has failed, what time alone would change waits this long. */
 #define RETRY_AFTER_NS INT64_C(1000000000)
 
+/* While commits fail, each so many-th pipeline_check_storage() tries another one. */
+#define FAILING_CHECKS 3
+
 static void pipeline_cleanup(struct pipeline **pipeline) {
         pipeline_free(*pipeline);
 }
@@ -92,6 +95,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         pipeline->stored_clock = header.clock;
         pipeline->lost_persistence = header.persistence;
         pipeline->positions = pipeline->settled = pipeline->candidate = header.positions;
+        pipeline->storage = storage;
         *ret_pipeline = take_ptr(&pipeline);
         return 0;
 }
@@ -108,6 +112,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         policy_free(pipeline->policy);
         policy_free(pipeline->next_policy);
         encoder_deinit(&pipeline->encoder);
+        storage_close(pipeline->storage);
         free(pipeline);
         return NULL;
 }
@@ -298,6 +303,9 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
                 r = admit(pipeline, message, now);
         if (r < 0)
                 drop_waiting(pipeline, message, r);
+        /* no commit is waited for: the broker forwards this reply while the next request is read */
+        if (storage_is_immediate(pipeline->storage) && pipeline_n_waiting_bytes(pipeline) == 0)
+                pipeline_flush(pipeline, now);
 }
 
 void pipeline_add_dropped(struct pipeline *pipeline) {
@@ -383,7 +391,27 @@ static void take_positions(struct pipeline *pipeline) {
         pipeline->candidate_n_sent = pipeline->sender.n_sent;
 }
 
-/* False: it is not known yet. */
+/* Runs on a worker thread, unless the storage never blocks. */
+static void run_commit(void *argument) {
+        struct pipeline *pipeline = argument;
+
+        pipeline->commit_result = storage_commit(pipeline->storage, &pipeline->stored);
+}
+
+/* Return the result of the commit, or 1: pipeline_work_done() will be called. */
+static int commit(struct pipeline *pipeline) {
+        int r;
+
+        if (storage_is_immediate(pipeline->storage))
+                return storage_commit(pipeline->storage, &pipeline->stored);
+
+        r = pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline);
+        if (r < 0)
+                return -EIO;
+        return r == 0 ? 1 : pipeline->commit_result;
+}
+
+/* Return false if the commit has not ended yet. */
 static bool store(struct pipeline *pipeline, struct now now) {
         const struct effects *effects = &pipeline->batch.effects;
         int r = 0;
@@ -391,18 +419,11 @@ static bool store(struct pipeline *pipeline, struct now now) {
         settle_positions(pipeline);
         if (effects->n_rows > 0 || pipeline->is_commit_pending || has_uncovered_version(pipeline)) {
                 pipeline->is_commit_pending = false;
-                pipeline->stored = (struct storage_batch){
-                        .node_id = engine_config(pipeline->engine)->node_id,
-                        .rows = effects->rows,
-                        .n_rows = effects->n_rows,
-                        .clock = engine_stats(pipeline->engine).clock,
-                        .n_disconnects = engine_stats(pipeline->engine).n_disconnects,
-                        .persistence = pipeline_persistence(pipeline),
-                        .positions = pipeline->settled,
-                        .now = now,
-                };
+                pipeline->stored = storage_batch_from(pipeline->engine, effects, now);
+                pipeline->stored.persistence = pipeline_persistence(pipeline);
+                pipeline->stored.positions = pipeline->settled;
                 pipeline->commit_from_ns = now.mono_ns;
-                r = pipeline->transport.commit(pipeline->transport.userdata, &pipeline->stored);
+                r = commit(pipeline);
                 if (r == 0)
                         note_commit(pipeline);
         }
@@ -477,6 +498,19 @@ void pipeline_commit(struct pipeline *pipeline, struct now now) {
         pipeline_flush(pipeline, now);
 }
 
+void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
+        bool is_needed;
+
+        if (pipeline->is_storing) /* the worker thread uses the storage */
+                return;
+
+        is_needed = storage_needs_commit(pipeline->storage, now);
+        if (pipeline->is_storage_failing && ++pipeline->n_failing_checks % FAILING_CHECKS == 0)
+                is_needed = true;
+        if (is_needed)
+                pipeline_commit(pipeline, now);
+}
+
 static void count_commit(struct pipeline *pipeline, struct now now) {
         struct counters *counters = &pipeline->counters;
 
@@ -486,7 +520,9 @@ static void count_commit(struct pipeline *pipeline, struct now now) {
         histogram_add(&counters->latencies[STAGE_COMMIT], pipeline->last_commit_ns);
 }
 
-void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
+void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
+        int result = error < 0 ? error : pipeline->commit_result;
+
         if (result == 0) {
                 note_commit(pipeline);
                 count_commit(pipeline, now);
@@ -541,10 +577,6 @@ size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
 
 bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now) {
         return pipeline->is_storing && now.mono_ns - pipeline->commit_from_ns > COMMIT_STALLED_NS;
-}
-
-bool pipeline_is_storage_failing(const struct pipeline *pipeline) {
-        return pipeline->is_storage_failing;
 }
 
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges) {

@@ -5,7 +5,6 @@
 #include "engine/watch.h"
 #include "pipeline/counters.h"
 #include "protocol/message.h"
-#include "storage/storage.h"
 
 /* Publishes single messages through the transport, and counts and logs those that are dropped. */
 
@@ -18,10 +17,11 @@ struct transport {
         bool (*has_room)(void *userdata);
 
         /*
-         * Makes the batch safe, as storage_commit(). Returns its result, or 1: it will be given to
-         * pipeline_committed(), and until then the batch is borrowed.
+         * Run work(argument) on a worker thread, and then call pipeline_work_done() on the pipeline's own thread. Return 0;
+         * 1 if work(argument) was run before the return, so that pipeline_work_done() is not called; or -errno if the work
+         * is not run. There is at most one work at a time. Not called with a storage that never blocks.
          */
-        int (*commit)(void *userdata, const struct storage_batch *batch);
+        int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
         void *userdata;
 
         /* Return monotonic nanoseconds, to measure how long a request takes. NULL: durations are not measured. */
