@@ -52,9 +52,6 @@ static void on_message(void *userdata, const struct message *message) {
 
         recorder_received(server->recorder, message);
         pipeline_receive(server->pipeline, message, now);
-        /* where no disk is waited for, the broker hands on this answer while we read the next request */
-        if (server->storage->operations->is_immediate && pipeline_n_waiting_bytes(server->pipeline) == 0)
-                pipeline_flush(server->pipeline, now);
 }
 
 static void on_dropped(void *userdata) {

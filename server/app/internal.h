@@ -11,7 +11,6 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/progress.h"
 #include "records/recorder.h"
-#include "storage/storage.h"
 
 /* What the server's files share. Internal to them. */
 
@@ -32,11 +31,9 @@ struct server {
         uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer, suppressed_timer;
         uv_pipe_t input; /* stdin, where its end is to be ours */
         pid_t parent;
-        struct storage *storage;
-        uv_work_t commit_work;
-        const struct storage_batch *commit_batch; /* NULL: none is under way */
-        int commit_result;
-        unsigned int n_failing_checks; /* of the clock, while storing fails */
+        uv_work_t uv_work;
+        void (*work)(void *argument);
+        void *work_argument;
         struct pipeline *pipeline;
         struct control *control;   /* NULL: none */
         struct dev *dev;           /* NULL: none */
@@ -111,10 +108,5 @@ const struct endpoint *server_broker_endpoint(const struct server *server);
 /* server_parent.c: stops with our parent, or with stdin, where the configuration says so. */
 void server_watch_parent(struct server *server);
 
-/* server_commit.c: storing, on a worker thread, where it may wait for the disk. */
-
-/* As struct outlet says; userdata is the server. */
-int server_commit(void *userdata, const struct storage_batch *batch);
-
-/* A timer's callback: a step of the system clock is stored, though nothing else is. */
-void server_check_clock(uv_timer_t *timer);
+/* worker.c: transport.run_worker; userdata is the server. */
+int server_run_worker(void *userdata, void (*work)(void *argument), void *argument);

@@ -50,6 +50,10 @@ static int open_recorder(struct server *server) {
         return r;
 }
 
+static void storage_cleanup(struct storage **storage) {
+        storage_close(*storage);
+}
+
 int server_create_pipeline(struct server *server, const struct transport *transport,
                            const struct pipeline_callbacks *callbacks) {
         const struct config *config = &server->config;
@@ -61,6 +65,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                 .persistence_name = config->persist_property,
                 .persistence_value = config->persist_property_value,
         };
+        CLEANUP(storage_cleanup) struct storage *storage = NULL;
         int r;
 
         r = companion_mac_init();
@@ -72,15 +77,17 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         randombytes_buf(pipeline_config.companion_secret, sizeof(pipeline_config.companion_secret));
 
         /* either says itself why it cannot be used */
-        r = config->data_dir ? storage_sqlite_open(&server->storage, config->data_dir)
-                             : storage_memory_new(&server->storage);
+        r = config->data_dir ? storage_sqlite_open(&storage, config->data_dir)
+                             : storage_memory_new(&storage);
         if (r < 0)
                 return r;
         r = open_recorder(server);
         if (r < 0)
                 return r;
-        r = pipeline_new(&server->pipeline, &pipeline_config, transport, callbacks, server->storage,
+        r = pipeline_new(&server->pipeline, &pipeline_config, transport, callbacks, storage,
                          server_now(server));
+        if (r == 0)
+                take_ptr(&storage);
         if (r == 0 && config->control)
                 r = open_control(server);
         if (r < 0)
@@ -89,7 +96,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         if (!config->seed_file)
                 return 0;
 
-        r = seeding_run(server->pipeline, server->storage, config->seed_file, server_now(server));
+        r = seeding_run(server->pipeline, config->seed_file, server_now(server));
         if (r == -EBADMSG)
                 server->exit_code = EXIT_WRONG;
         return r;

@@ -213,7 +213,7 @@ static int64_t clock_ns(void *userdata) {
 static int create_pipeline(struct server *server) {
         struct transport transport = { .publish = server_publish,
                                        .has_room = server_has_room,
-                                       .commit = server_commit,
+                                       .run_worker = server_run_worker,
                                        .userdata = server,
                                        .clock_ns = clock_ns };
         struct pipeline_callbacks callbacks = { .serving = on_serving,
@@ -238,6 +238,12 @@ static void open_http(struct server *server) {
         }
 }
 
+static void check_storage(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        pipeline_check_storage(server->pipeline, server_now(server));
+}
+
 static void start_handles(struct server *server) {
         uv_timer_init(&server->loop, &server->deadline_timer);
         uv_idle_init(&server->loop, &server->overdue_idle);
@@ -250,9 +256,8 @@ static void start_handles(struct server *server) {
         server->overdue_idle.data = server;
         server->stop_timer.data = server;
         server->clock_timer.data = server;
-        if (!server->storage->operations->is_immediate)
-                uv_timer_start(&server->clock_timer, server_check_clock, CLOCK_INTERVAL_MS,
-                               CLOCK_INTERVAL_MS);
+        if (server->config.data_dir)
+                uv_timer_start(&server->clock_timer, check_storage, CLOCK_INTERVAL_MS, CLOCK_INTERVAL_MS);
         server->sigterm.data = server;
         server->sigint.data = server;
         server->sighup.data = server;
@@ -321,7 +326,6 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         control_free(server.control);
         pipeline_free(server.pipeline);
         recorder_close(server.recorder);
-        storage_close(server.storage);
         policy_free(server.config.policy); /* where there was no daemon to take it */
         config_deinit(&server.reloaded);
         if (r == -ENOMEM)

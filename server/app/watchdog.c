@@ -18,8 +18,9 @@ static void look(uv_timer_t *timer) {
 
         if (!server->is_hang_logged)
                 log_error("%s: the watchdog is not fed until something is done again",
-                          server->commit_batch ? "what is to be stored has not been for too long"
-                                               : "requests wait and none is executed");
+                          pipeline_is_commit_stalled(server->pipeline, server_now(server))
+                                  ? "what is to be stored has not been for too long"
+                                  : "requests wait and none is executed");
         server->is_hang_logged = true;
 }
 

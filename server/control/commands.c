@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "control/internal.h"
-#include "pipeline/seed.h"
 #include "protocol/resp3.h"
 #include "records/seed.h"
 
@@ -51,53 +50,27 @@ static int answer_blob(struct control_call *call, const struct buf *text) {
 /* Registrations end without a word, as they do when a store in memory is started anew. */
 static int reset(struct control_call *call) {
         struct control *control = call->control;
-        struct pipeline *pipeline = control->pipeline;
-        struct engine *engine;
         int r;
 
         if (call->n_words > 0)
                 return refuse(call, "nothing was expected behind reset");
-        r = engine_new(&engine, engine_config(pipeline->engine));
+        r = pipeline_reset(control->pipeline);
         if (r < 0)
                 return r;
-
-        unacknowledged_deinit(&pipeline->notified);
-        engine_free(pipeline->engine);
-        pipeline->engine = engine;
-        pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };
 
         control_end_waits(control, INT64_MAX);
         control_forget_delayed(control);
         faults_clear(&control->faults);
         journal_clear(&control->journal);
         test_clock_reset(&control->clock);
-        pipeline->tick_from_ns = 0; /* it was the time that is no more */
         return 0;
 }
 
 /* seed */
 
-static int set_all(struct control_call *call, struct seed *seed) {
-        CLEANUP(record_deinit) struct record record = { 0 };
-        struct pipeline *pipeline = call->control->pipeline;
-        enum outcome outcome;
-        int r;
-
-        while ((r = seed_next(seed, &record)) > 0) {
-                r = seeding_set(pipeline->engine, &record, SET_ALWAYS, call->now, &pipeline->batch.effects,
-                                &outcome);
-                if (r < 0)
-                        return r;
-                if (outcome != OUTCOME_DONE && outcome != OUTCOME_NOTHING)
-                        return seed_refuse(seed, encoder_error_text(outcome));
-        }
-        return r;
-}
-
 /* All of it or nothing. */
 static int set_seed(struct control_call *call) {
         CLEANUP(seed_deinit) struct seed seed;
-        struct pipeline *pipeline = call->control->pipeline;
         int r;
 
         if (call->n_words != 1) {
@@ -106,13 +79,7 @@ static int set_seed(struct control_call *call) {
         }
 
         seed_init(&seed, "seed", call->words[0]);
-        r = set_all(call, &seed);
-        if (r >= 0)
-                return 0;
-
-        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0)
-                r = -ENOMEM;
-        effects_reset(&pipeline->batch.effects);
+        r = pipeline_set_seed(call->control->pipeline, &seed, call->now);
         if (r != -EBADMSG)
                 return r;
         memcpy(call->fault_space, seed.fault, sizeof(seed.fault));
@@ -124,12 +91,10 @@ static int set_seed(struct control_call *call) {
 /* What is due by the new time is done before it is answered. */
 static int catch_up(struct control_call *call) {
         struct control *control = call->control;
-        struct event tick = { .type = EVENT_TICK };
         struct now now = control_read_clock(control, control->real);
-        int r = 0;
+        int r;
 
-        while (r == 0 && engine_next_deadline(control->pipeline->engine) <= now.mono_ns)
-                r = pipeline_step(control->pipeline, &tick, now);
+        r = pipeline_expire_keys(control->pipeline, now);
         control->hooks.tick(control, now);
         return r;
 }
@@ -196,7 +161,7 @@ static int set_fault(struct control_call *call) {
                 return answer_blob(call, &text);
         }
         if (call->n_words > 0 && is_word(call->words[0], fault_action_name(FAULT_DISCONNECT)) &&
-            control->pipeline->broker_kind != BROKER_WITH_PLUGIN)
+            pipeline_broker_kind(control->pipeline) != BROKER_WITH_PLUGIN)
                 return refuse(call, "disconnect needs the plugin in the broker");
 
         r = faults_add(&control->faults, call->words, call->n_words, &number, &call->fault);
@@ -355,33 +320,16 @@ static void read_and_execute(struct control_call *call) {
 void control_execute(void *userdata, const struct message *message, struct now now) {
         struct control *control = userdata;
         struct control_call call = { .control = control, .message = message, .now = now };
-        struct pipeline *pipeline = control->pipeline;
-        struct invocation invocation;
-        struct message answer;
 
-        switch (invocation_decode(&pipeline->decoder, message, &invocation)) {
-        case INVOCATION_NO_RESPONSE_TOPIC:
-        case INVOCATION_BAD_RESPONSE_TOPIC:
-                pipeline->counters.n_unanswerable++;
+        if (!pipeline_check_properties(control->pipeline, message))
                 return;
-        default:
-                break;
-        }
-        if (invocation.fault != REQUEST_FAULT_NONE) {
-                if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &answer) < 0)
-                        return;
-                answer.topic = message->response_topic;
-                answer.correlation_data = message->correlation_data;
-                control_send(control, &answer);
-                return;
-        }
 
         read_and_execute(&call);
         if (!call.is_waiting) {
                 if (buf_failed(&call.payload))
-                        sender_out_of_memory(&pipeline->sender);
+                        pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
                 else
-                        control_answer(control, message, buf_slice(&call.payload));
+                        pipeline_send_reply(control->pipeline, message, buf_slice(&call.payload));
         }
         buf_deinit(&call.payload);
 }

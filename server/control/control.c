@@ -18,21 +18,6 @@
 #define NS_PER_MS INT64_C(1000000)
 #define MS_PER_S  INT64_C(1000)
 
-void control_send(struct control *control, const struct message *message) {
-        uint16_t id;
-
-        sender_send(&control->pipeline->sender, message, &id);
-}
-
-void control_answer(struct control *control, const struct message *request, struct slice payload) {
-        struct message answer;
-
-        encoder_payload(&control->pipeline->encoder, payload, &answer);
-        answer.topic = request->response_topic;
-        answer.correlation_data = request->correlation_data;
-        control_send(control, &answer);
-}
-
 /* 1. Requests on their way in */
 
 static const struct fault *strike(struct control *control, struct invocation *invocation) {
@@ -82,7 +67,7 @@ static bool has_room_for(struct control *control, const struct message *answer) 
             answer->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes)
                 return true;
 
-        control->pipeline->counters.n_drops[DROP_TOO_MANY_WAITING]++;
+        pipeline_count_drop(control->pipeline, DROP_TOO_MANY_WAITING);
         log_limited_fields(&control->delay_limit, LOG_WARNING,
                            "an answer was dropped: too many are delayed already",
                            (struct log_field[]){ LOG_FIELD_NUMBER("answer_bytes", answer->payload.length),
@@ -105,7 +90,7 @@ static void delay_answer(struct control *control, const struct message *answer, 
                 *delayed = (struct delayed_answer){ .message = message_copy(answer), .due_ns = due_ns };
         if (!delayed || !delayed->message) {
                 free(delayed);
-                sender_out_of_memory(&control->pipeline->sender);
+                pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
                 return;
         }
 
@@ -122,7 +107,7 @@ static void delay(struct control *control, struct message answer, int64_t delay_
         int64_t delay_s = delay_ms / MS_PER_S;
 
         if (answer.has_expiry && delay_s >= answer.expiry_s) {
-                control->pipeline->counters.n_expired++;
+                pipeline_count_expired(control->pipeline);
                 return;
         }
         if (answer.has_expiry)
@@ -137,7 +122,7 @@ static void send_delayed(struct control *control, int64_t until_ns) {
                 control->delayed = first->next;
                 control->n_delayed--;
                 control->n_delayed_bytes -= first->message->payload.length;
-                control_send(control, first->message);
+                pipeline_send(control->pipeline, first->message);
                 free(first->message);
                 free(first);
         }
@@ -163,11 +148,11 @@ static void send_error(struct control *control, uint64_t number, struct message 
         buf_append_string(&payload, "\r\n");
         answer.payload = buf_slice(&payload);
         if (buf_failed(&payload)) {
-                sender_out_of_memory(&control->pipeline->sender);
+                pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
                 return;
         }
         journal_answer(&control->journal, number, answer.payload, (struct slice){ 0 });
-        control_send(control, &answer);
+        pipeline_send(control->pipeline, &answer);
 }
 
 static void send_with_other_correlation(struct control *control, struct message answer) {
@@ -177,15 +162,15 @@ static void send_with_other_correlation(struct control *control, struct message 
         buf_append_string(&correlation, "?");
         answer.correlation_data = buf_slice(&correlation);
         if (buf_failed(&correlation))
-                sender_out_of_memory(&control->pipeline->sender);
+                pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
         else
-                control_send(control, &answer);
+                pipeline_send(control->pipeline, &answer);
 }
 
 /* No proper beginning of an item is one. */
 static void send_cut(struct control *control, struct message answer) {
         answer.payload.length /= 2;
-        control_send(control, &answer);
+        pipeline_send(control->pipeline, &answer);
 }
 
 static void send_wrongly(struct control *control, const struct struck_request *struck,
@@ -199,8 +184,8 @@ static void send_wrongly(struct control *control, const struct struck_request *s
         case FAULT_NO_ANSWER:
                 break;
         case FAULT_ANSWER_TWICE:
-                control_send(control, answer);
-                control_send(control, answer);
+                pipeline_send(control->pipeline, answer);
+                pipeline_send(control->pipeline, answer);
                 break;
         case FAULT_ERROR:
                 send_error(control, struck->number, *answer, buf_slice(&fault->text));
@@ -212,11 +197,11 @@ static void send_wrongly(struct control *control, const struct struck_request *s
                 send_cut(control, *answer);
                 break;
         case FAULT_DISCONNECT:
-                sender_send_connection(&control->pipeline->sender, SLICE_LITERAL(COMPANION_KICK),
-                                       struck->connection);
+                pipeline_send_connection(control->pipeline, SLICE_LITERAL(COMPANION_KICK),
+                                         struck->connection);
                 break;
         default:
-                control_send(control, answer);
+                pipeline_send(control->pipeline, answer);
         }
 }
 
@@ -232,7 +217,7 @@ static void on_answer(void *userdata, uint64_t number, const struct message *ans
         if (is_struck)
                 send_wrongly(control, struck, answer, now);
         else
-                control_send(control, answer);
+                pipeline_send(control->pipeline, answer);
 }
 
 static int on_notification(void *userdata, const struct registration *registration) {

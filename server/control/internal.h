@@ -6,9 +6,10 @@
 #include "control/faults.h"
 #include "control/journal.h"
 #include "control/test_clock.h"
-#include "pipeline/internal.h"
+#include "pipeline/hooks.h"
+#include "pipeline/test_double.h"
 
-/* What control.c, control_waits.c and control_requests.c share. Internal to them. */
+/* Shared by the files of server/control. */
 
 /* A fault that a request was struck by, until its answer leaves. */
 struct struck_request {
@@ -57,18 +58,12 @@ struct control {
         size_t n_waits;
 };
 
-/* Sends what is not the store's own answer to anything. */
-void control_send(struct control *control, const struct message *message);
-
-/* Answers a control request. */
-void control_answer(struct control *control, const struct message *request, struct slice payload);
-
 void control_forget_delayed(struct control *control);
 
-/* control_requests.c: the hook of that name. */
+/* commands.c: the hook `control`. */
 void control_execute(void *userdata, const struct message *message, struct now now);
 
-/* control_waits.c */
+/* waits.c */
 
 /* What is wanted says all but the message; its selection is taken over. Returns 0, -ENOSPC or -ENOMEM. */
 int control_wait(struct control *control, const struct message *message, struct request_wait *wanted);

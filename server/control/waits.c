@@ -12,8 +12,8 @@ static void end_wait(struct control *control, struct request_wait **place) {
 
         *place = wait->next;
         control->n_waits--;
-        control_answer(control, wait->message,
-                       wait->n_remaining == 0 ? SLICE_LITERAL(":1\r\n") : SLICE_LITERAL(":0\r\n"));
+        pipeline_send_reply(control->pipeline, wait->message,
+                            wait->n_remaining == 0 ? SLICE_LITERAL(":1\r\n") : SLICE_LITERAL(":0\r\n"));
         selection_deinit(&wait->selection);
         free(wait->message);
         free(wait);

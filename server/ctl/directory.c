@@ -120,20 +120,16 @@ static enum exit_code export_all(struct directory *directory, struct slice patte
 /* import */
 
 static enum exit_code store_batch(struct directory *directory) {
-        struct storage_batch batch = {
-                .node_id = directory->node_id.length > 0 ? directory->node_id
-                                                         : engine_config(directory->engine)->node_id,
-                .rows = directory->effects.rows,
-                .n_rows = directory->effects.n_rows,
-                .clock = engine_stats(directory->engine).clock,
-                .n_disconnects = engine_stats(directory->engine).n_disconnects,
-                .persistence = PERSISTENCE_UNKNOWN, /* no client is notified of what is imported */
-                .now = directory->now,
-        };
+        struct storage_batch batch;
         int r;
 
-        if (batch.n_rows == 0)
+        if (directory->effects.n_rows == 0)
                 return EXIT_DONE;
+
+        batch = storage_batch_from(directory->engine, &directory->effects, directory->now);
+        batch.persistence = PERSISTENCE_UNKNOWN; /* no client is notified of imported keys */
+        if (directory->node_id.length > 0)
+                batch.node_id = directory->node_id;
 
         r = storage_commit(directory->storage, &batch);
         effects_reset(&directory->effects);

@@ -38,11 +38,10 @@ static void reset_notifications(struct effects *effects) {
         effects->n_notifications = 0;
 }
 
-static struct reply *reset_reply(struct reply *reply) {
+void reply_deinit(struct reply *reply) {
         entry_unref(reply->entry);
         scan_page_free(reply->page);
         *reply = (struct reply){ 0 };
-        return reply;
 }
 
 void effects_reset(struct effects *effects) {
@@ -50,7 +49,7 @@ void effects_reset(struct effects *effects) {
         reset_notifications(effects);
         effects->n_track_changes = 0;
         for (size_t i = 0; i < effects->n_replies; i++)
-                reset_reply(&effects->replies[i]);
+                reply_deinit(&effects->replies[i]);
         effects->n_replies = 0;
 }
 
@@ -68,8 +67,10 @@ void effects_fail(struct effects *effects, enum outcome outcome) {
         reset_rows(effects);
         reset_notifications(effects);
         keep_disconnects(effects);
-        for (size_t i = 0; i < effects->n_replies; i++)
-                reset_reply(&effects->replies[i])->outcome = outcome;
+        for (size_t i = 0; i < effects->n_replies; i++) {
+                reply_deinit(&effects->replies[i]);
+                effects->replies[i].outcome = outcome;
+        }
 }
 
 void effects_deinit(struct effects *effects) {
@@ -97,16 +98,10 @@ struct reply *effects_reply(struct effects *effects) {
         return reply;
 }
 
-enum outcome effects_take_reply(struct effects *effects) {
-        struct reply *reply;
-        enum outcome outcome;
-
+struct reply effects_take_reply(struct effects *effects) {
         ASSERT(effects->n_replies > 0);
 
-        reply = &effects->replies[--effects->n_replies];
-        outcome = reply->outcome;
-        reset_reply(reply);
-        return outcome;
+        return effects->replies[--effects->n_replies];
 }
 
 int effects_reserve_notify(struct effects *effects, const struct registration *watchers) {

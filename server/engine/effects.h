@@ -68,8 +68,11 @@ int effects_reserve_reply(struct effects *effects);
 /* The next reply, all zeros. There must be room: effects_reserve_reply(). */
 struct reply *effects_reply(struct effects *effects);
 
-/* Takes the last one away again, for who asked on nobody's behalf. Returns its outcome. */
-enum outcome effects_take_reply(struct effects *effects);
+/* Remove the last reply and return it. The caller owns it: reply_deinit(). */
+struct reply effects_take_reply(struct effects *effects);
+
+/* Release what the reply refers to. The reply is all zeros afterwards. */
+void reply_deinit(struct reply *reply);
 
 /*
  * Makes room to tell everyone who watches the key, `watchers` and those after it. Returns 0 or -ENOMEM. After 0

@@ -2,18 +2,8 @@
 
 /* A message on the invoke topic, from its decoding until the batch has its answer. */
 
+#include "pipeline/hooks.h"
 #include "pipeline/internal.h"
-
-static int answer_error(struct pipeline *pipeline, enum outcome outcome) {
-        int r;
-
-        r = effects_reserve_reply(&pipeline->batch.effects);
-        if (r < 0)
-                return r;
-
-        effects_reply(&pipeline->batch.effects)->outcome = outcome;
-        return 0;
-}
 
 /* Ends the turn of one request: the next one's begins, with the same look at the clock. */
 static void end_turn(struct pipeline *pipeline, int64_t arrived_ns) {
@@ -36,58 +26,63 @@ void request_drop_unverified(struct pipeline *pipeline) {
                 "changed or repeated by somebody, or a client of a listener without the plugin");
 }
 
-/* number: as batch_number_reply(). */
-static void execute_answerable(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
-                               const struct invocation *invocation, uint64_t number, struct now now) {
+/* Execute a request that is decoded. Return 0 or -ENOMEM. */
+static int execute(struct pipeline *pipeline, const struct invocation *invocation, struct now now,
+                   struct reply *ret_reply) {
         struct event event = { .type = EVENT_REQUEST, .request = &invocation->request };
-        const struct effects *effects = &pipeline->batch.effects;
         int r;
 
-        r = batch_add_reply_address(&pipeline->batch, message, arrived_ns,
-                                    invocation->outcome == OUTCOME_DONE ? invocation->request.verb
-                                                                        : N_VERBS);
-        if (r < 0) {
-                sender_out_of_memory(&pipeline->sender);
-                return;
+        if (invocation->outcome != OUTCOME_DONE) {
+                pipeline->counters.n_refused++;
+                pipeline->counters.n_refusals[invocation->request.verb][invocation->outcome]++;
+                *ret_reply = (struct reply){ .outcome = invocation->outcome };
+                return 0;
         }
-        batch_number_reply(&pipeline->batch, number);
-        if (batch_is_over(&pipeline->batch, now.mono_ns)) {
+
+        r = pipeline_step(pipeline, &event, now);
+        if (r == 0)
+                *ret_reply = effects_take_reply(&pipeline->batch.effects);
+        return r;
+}
+
+static void execute_answerable(struct pipeline *pipeline, const struct pending_reply *address,
+                               const struct invocation *invocation, struct now now) {
+        struct pending_reply *pending;
+        struct reply reply;
+
+        if (pending_reply_is_expired(address, now.mono_ns)) {
                 pipeline->counters.n_expired++;
-                batch_forget_reply(&pipeline->batch);
                 return;
         }
         if (invocation->fault != REQUEST_FAULT_NONE) {
                 pipeline->counters.n_refused++;
                 pipeline->counters.n_faults[invocation->fault]++;
                 refusal_log_fault(&pipeline->refusal_log, invocation);
-                batch_answer_fault(&pipeline->batch, &pipeline->sender, invocation->fault,
-                                   invocation->fault_value, now);
+                publish_fault(pipeline, address, invocation->fault, invocation->fault_value, now);
                 return;
         }
 
-        if (invocation->outcome == OUTCOME_DONE) {
-                r = pipeline_step(pipeline, &event, now);
-        } else {
-                pipeline->counters.n_refused++;
-                pipeline->counters.n_refusals[invocation->request.verb][invocation->outcome]++;
-                r = answer_error(pipeline, invocation->outcome);
-        }
-        if (r < 0) {
-                batch_forget_reply(&pipeline->batch);
+        pending = batch_add_reply(&pipeline->batch, address);
+        if (!pending) {
                 sender_out_of_memory(&pipeline->sender);
                 return;
         }
-        batch_place_reply(&pipeline->batch);
-        refusal_log_outcome(&pipeline->refusal_log, pipeline->engine, &invocation->request,
-                            effects->replies[effects->n_replies - 1].outcome, now);
+        if (execute(pipeline, invocation, now, &reply) < 0) {
+                batch_drop_reply(&pipeline->batch, pending);
+                sender_out_of_memory(&pipeline->sender);
+                return;
+        }
+        batch_complete_reply(&pipeline->batch, pending, reply);
+        refusal_log_outcome(&pipeline->refusal_log, pipeline->engine, &invocation->request, reply.outcome,
+                            now);
 }
 
 void request_execute(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
                      struct now now) {
-        const struct hooks *hooks = pipeline->sender.hooks;
+        const struct hooks *hooks = pipeline->hooks;
         struct invocation invocation;
         enum invocation_result result = invocation_decode(&pipeline->decoder, message, &invocation);
-        uint64_t number = 0;
+        struct pending_reply address = pending_reply_to(message, arrived_ns);
 
         /* it arrived while another broker, without the plugin, was served */
         if (pipeline->broker_kind == BROKER_WITH_PLUGIN && message->qos == 1 && !message->is_verified) {
@@ -95,8 +90,9 @@ void request_execute(struct pipeline *pipeline, const struct message *message, i
                 return;
         }
         if (hooks)
-                number = hooks->request(hooks->userdata, &invocation,
-                                        result == INVOCATION_REQUEST || result == INVOCATION_REFUSED, now);
+                address.number =
+                        hooks->request(hooks->userdata, &invocation,
+                                       result == INVOCATION_REQUEST || result == INVOCATION_REFUSED, now);
 
         switch (result) {
         case INVOCATION_NO_RESPONSE_TOPIC:
@@ -109,7 +105,9 @@ void request_execute(struct pipeline *pipeline, const struct message *message, i
                 if (invocation.outcome == OUTCOME_DONE && invocation.request.has_timestamp)
                         counters_add_skew(&pipeline->counters, invocation.request.timestamp.wall_ms,
                                           now.wall_ms);
-                execute_answerable(pipeline, message, arrived_ns, &invocation, number, now);
+                if (invocation.outcome == OUTCOME_DONE)
+                        address.verb = invocation.request.verb;
+                execute_answerable(pipeline, &address, &invocation, now);
                 end_turn(pipeline, arrived_ns);
         }
 }

@@ -3,23 +3,27 @@
 
 #include "codec/invocation.h"
 #include "pipeline/arrivals.h"
+#include "pipeline/batch.h"
 #include "pipeline/inbox.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/refusal_log.h"
+#include "pipeline/sender.h"
 #include "pipeline/unacknowledged.h"
 #include "protocol/companion.h"
 #include "protocol/companion_mac.h"
 
-/* What daemon.c, broker.c and progress.c share. Internal to them. */
+/* Shared by the files of server/pipeline. */
 
 struct pipeline {
         struct engine *engine;
+        struct storage *storage; /* owned; while is_storing the worker thread uses it */
         struct transport transport;
         struct pipeline_callbacks callbacks;
         struct encoder encoder;
         struct decoder decoder;
         struct counters counters;
         struct sender sender;
+        const struct hooks *hooks;      /* borrowed; NULL: none */
         struct unacknowledged notified; /* plain brokers */
         struct refusal_log refusal_log;
         struct log_limit waiting_limit, storage_limit, takeover_limit, unverified_limit;
@@ -30,6 +34,8 @@ struct pipeline {
         struct storage_batch stored; /* the batch as storage sees it */
         uint64_t lost_persistence;   /* what the last restart may have lost, see engine/persistence.h */
         struct version stored_clock; /* of the last successful commit: no later version may be sent */
+        int commit_result;           /* written by the worker thread */
+        unsigned int n_failing_checks;
         bool is_storing, is_publishing;
         bool is_desynchronized;  /* memory may differ from what is stored: nothing more is executed */
         bool is_commit_pending;  /* whether there are rows or not */
@@ -99,6 +105,24 @@ void request_drop_unverified(struct pipeline *pipeline);
 /* Executes a request, or refuses it; the batch is open. */
 void request_execute(struct pipeline *pipeline, const struct message *message, int64_t arrived_ns,
                      struct now now);
+
+/* publish.c */
+
+/*
+ * Publish as much of the batch as the transport has room for. Return true if all of it is published: the batch is then empty.
+ * Otherwise call it again when there is room, and add nothing to the batch before.
+ */
+bool publish_batch(struct pipeline *pipeline, struct now now);
+
+/* Publish the reply to a request that cannot be decoded, at once. */
+void publish_fault(struct pipeline *pipeline, const struct pending_reply *pending, enum request_fault fault,
+                   struct slice value, struct now now);
+
+/*
+ * Return how much of a packet of max_bytes is left for a value or a reply. Notifications are measured as they are sent to the
+ * plugin: these are larger than on a plain broker. Return 0 or -ENOMEM.
+ */
+int publish_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct packet_limits *ret_limits);
 
 /* pipeline_policy.c: takes over a policy that had to wait, and ends what it does not grant; the batch is open. */
 void pipeline_apply_policy(struct pipeline *pipeline, struct now now);

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "codec/identity.h"
 #include "engine/persistence.h"
+#include "pipeline/hooks.h"
 #include "protocol/companion.h"
 #include "protocol/topics.h"
 #include "storage/restore.h"
@@ -38,6 +39,9 @@
 /* After a commit has failed, what time alone would change waits this long. */
 #define RETRY_AFTER_NS INT64_C(1000000000)
 
+/* While commits fail, each so many-th pipeline_check_storage() tries another one. */
+#define FAILING_CHECKS 3
+
 static void pipeline_cleanup(struct pipeline **pipeline) {
         pipeline_free(*pipeline);
 }
@@ -46,7 +50,7 @@ static int set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
         struct packet_limits limits;
         int r;
 
-        r = batch_packet_limits(&pipeline->encoder, n_bytes, &limits);
+        r = publish_packet_limits(&pipeline->encoder, n_bytes, &limits);
         if (r == 0)
                 engine_set_packet_limits(pipeline->engine, &limits);
         return r;
@@ -71,7 +75,6 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         };
         pipeline->sender = (struct sender){
                 .transport = &pipeline->transport,
-                .encoder = &pipeline->encoder,
                 .counters = &pipeline->counters,
                 .userdata = pipeline,
         };
@@ -92,6 +95,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         pipeline->stored_clock = header.clock;
         pipeline->lost_persistence = header.persistence;
         pipeline->positions = pipeline->settled = pipeline->candidate = header.positions;
+        pipeline->storage = storage;
         *ret_pipeline = take_ptr(&pipeline);
         return 0;
 }
@@ -108,6 +112,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
         policy_free(pipeline->policy);
         policy_free(pipeline->next_policy);
         encoder_deinit(&pipeline->encoder);
+        storage_close(pipeline->storage);
         free(pipeline);
         return NULL;
 }
@@ -150,7 +155,7 @@ static bool is_topic(const struct message *message, const char *topic) {
 static bool can_execute(const struct pipeline *pipeline) {
         return pipeline->broker_kind != BROKER_UNKNOWN && pipeline_is_open(pipeline) &&
                !pipeline->is_desynchronized && pipeline->transport.has_room(pipeline->transport.userdata) &&
-               pipeline->batch.effects.n_replies < BATCH_REPLIES_MAX &&
+               pipeline->batch.n_replies < BATCH_REPLIES_MAX &&
                pipeline->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
                pipeline->n_batch_bytes < BATCH_BYTES_MAX;
 }
@@ -167,7 +172,7 @@ static bool is_slice_over(const struct pipeline *pipeline) {
 
 /* Without hooks it is a message like any other that nobody has asked for. */
 static bool is_control(const struct pipeline *pipeline, const struct message *message) {
-        return pipeline->sender.hooks && is_topic(message, TOPIC_CONTROL);
+        return pipeline->hooks && is_topic(message, TOPIC_CONTROL);
 }
 
 /* Whether it is this message's turn: what changes the store under its requests has to wait for their answers. */
@@ -180,7 +185,7 @@ static void execute(struct pipeline *pipeline, const struct message *message, in
         pipeline->n_done++;
         pipeline->n_batch_bytes += message->payload.length;
         if (is_control(pipeline, message))
-                pipeline->sender.hooks->control(pipeline->sender.hooks->userdata, message, now);
+                pipeline->hooks->control(pipeline->hooks->userdata, message, now);
         else if (is_topic(message, TOPIC_INVOKE))
                 request_execute(pipeline, message, arrived_ns, now);
         else
@@ -298,19 +303,39 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
                 r = admit(pipeline, message, now);
         if (r < 0)
                 drop_waiting(pipeline, message, r);
+        /* no commit is waited for: the broker forwards this reply while the next request is read */
+        if (storage_is_immediate(pipeline->storage) && pipeline_n_waiting_bytes(pipeline) == 0)
+                pipeline_flush(pipeline, now);
 }
 
 void pipeline_add_dropped(struct pipeline *pipeline) {
         sender_out_of_memory(&pipeline->sender);
 }
 
-/* The commit has ended: the batch is safe, or has not been. */
+/* Call once per batch, when its commit has ended. */
+static void count_replies(struct pipeline *pipeline) {
+        struct counters *counters = &pipeline->counters;
+
+        for (size_t i = 0; i < pipeline->batch.n_replies; i++) {
+                const struct pending_reply *pending = &pipeline->batch.replies[i];
+
+                if (pending->verb == N_VERBS)
+                        continue;
+                counters->n_answers[pending->verb][pending->reply.outcome]++;
+                if (pending->reply.is_repeated)
+                        counters->n_repeated++;
+                else if (pending->verb == VERB_SET && pending->reply.is_insertion)
+                        counters->n_insertions++;
+        }
+}
+
+/* The commit has ended: publish the batch, or undo it in memory if the commit failed. */
 static void settle(struct pipeline *pipeline, int result, struct now now) {
         pipeline->n_done++;
         pipeline->is_storing = false;
         pipeline->batch.is_stored = true;
         if (result == 0) {
-                batch_count(&pipeline->batch, &pipeline->counters);
+                count_replies(pipeline);
                 return;
         }
 
@@ -324,9 +349,8 @@ static void settle(struct pipeline *pipeline, int result, struct now now) {
                 pipeline->is_desynchronized = true;
                 pipeline->callbacks.desynchronized(pipeline->callbacks.userdata);
         }
-        effects_fail(&pipeline->batch.effects,
-                     result == -ENOSPC ? OUTCOME_DISK_FULL : OUTCOME_STORAGE_FAILED);
-        batch_count(&pipeline->batch, &pipeline->counters);
+        batch_fail(&pipeline->batch, result == -ENOSPC ? OUTCOME_DISK_FULL : OUTCOME_STORAGE_FAILED);
+        count_replies(pipeline);
         pipeline->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
 }
 
@@ -340,12 +364,14 @@ static void note_commit(struct pipeline *pipeline) {
  * may change no row. If that version were sent before a commit, the HLC could go back below it after a crash.
  */
 static bool has_uncovered_version(const struct pipeline *pipeline) {
-        const struct effects *effects = &pipeline->batch.effects;
+        const struct batch *batch = &pipeline->batch;
 
-        for (size_t i = 0; i < effects->n_replies; i++)
-                if (effects->replies[i].has_version &&
-                    version_compare(effects->replies[i].version, pipeline->stored_clock) > 0)
+        for (size_t i = 0; i < batch->n_replies; i++) {
+                const struct reply *reply = &batch->replies[i].reply;
+
+                if (reply->has_version && version_compare(reply->version, pipeline->stored_clock) > 0)
                         return true;
+        }
         return false;
 }
 
@@ -365,7 +391,27 @@ static void take_positions(struct pipeline *pipeline) {
         pipeline->candidate_n_sent = pipeline->sender.n_sent;
 }
 
-/* False: it is not known yet. */
+/* Runs on a worker thread, unless the storage never blocks. */
+static void run_commit(void *argument) {
+        struct pipeline *pipeline = argument;
+
+        pipeline->commit_result = storage_commit(pipeline->storage, &pipeline->stored);
+}
+
+/* Return the result of the commit, or 1: pipeline_work_done() will be called. */
+static int commit(struct pipeline *pipeline) {
+        int r;
+
+        if (storage_is_immediate(pipeline->storage))
+                return storage_commit(pipeline->storage, &pipeline->stored);
+
+        r = pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline);
+        if (r < 0)
+                return -EIO;
+        return r == 0 ? 1 : pipeline->commit_result;
+}
+
+/* Return false if the commit has not ended yet. */
 static bool store(struct pipeline *pipeline, struct now now) {
         const struct effects *effects = &pipeline->batch.effects;
         int r = 0;
@@ -373,18 +419,11 @@ static bool store(struct pipeline *pipeline, struct now now) {
         settle_positions(pipeline);
         if (effects->n_rows > 0 || pipeline->is_commit_pending || has_uncovered_version(pipeline)) {
                 pipeline->is_commit_pending = false;
-                pipeline->stored = (struct storage_batch){
-                        .node_id = engine_config(pipeline->engine)->node_id,
-                        .rows = effects->rows,
-                        .n_rows = effects->n_rows,
-                        .clock = engine_stats(pipeline->engine).clock,
-                        .n_disconnects = engine_stats(pipeline->engine).n_disconnects,
-                        .persistence = pipeline_persistence(pipeline),
-                        .positions = pipeline->settled,
-                        .now = now,
-                };
+                pipeline->stored = storage_batch_from(pipeline->engine, effects, now);
+                pipeline->stored.persistence = pipeline_persistence(pipeline);
+                pipeline->stored.positions = pipeline->settled;
                 pipeline->commit_from_ns = now.mono_ns;
-                r = pipeline->transport.commit(pipeline->transport.userdata, &pipeline->stored);
+                r = commit(pipeline);
                 if (r == 0)
                         note_commit(pipeline);
         }
@@ -436,7 +475,7 @@ void pipeline_flush(struct pipeline *pipeline, struct now now) {
         do {
                 if (pipeline->is_storing || (!pipeline->batch.is_stored && !store(pipeline, now)))
                         return;
-                pipeline->is_publishing = !batch_publish(&pipeline->batch, &pipeline->sender, now);
+                pipeline->is_publishing = !publish_batch(pipeline, now);
                 pipeline_charge(pipeline);
                 if (pipeline->is_publishing)
                         return;
@@ -459,6 +498,19 @@ void pipeline_commit(struct pipeline *pipeline, struct now now) {
         pipeline_flush(pipeline, now);
 }
 
+void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
+        bool is_needed;
+
+        if (pipeline->is_storing) /* the worker thread uses the storage */
+                return;
+
+        is_needed = storage_needs_commit(pipeline->storage, now);
+        if (pipeline->is_storage_failing && ++pipeline->n_failing_checks % FAILING_CHECKS == 0)
+                is_needed = true;
+        if (is_needed)
+                pipeline_commit(pipeline, now);
+}
+
 static void count_commit(struct pipeline *pipeline, struct now now) {
         struct counters *counters = &pipeline->counters;
 
@@ -468,7 +520,9 @@ static void count_commit(struct pipeline *pipeline, struct now now) {
         histogram_add(&counters->latencies[STAGE_COMMIT], pipeline->last_commit_ns);
 }
 
-void pipeline_committed(struct pipeline *pipeline, int result, struct now now) {
+void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
+        int result = error < 0 ? error : pipeline->commit_result;
+
         if (result == 0) {
                 note_commit(pipeline);
                 count_commit(pipeline, now);
@@ -489,8 +543,8 @@ void pipeline_tick(struct pipeline *pipeline, struct now now) {
 
         if (now.mono_ns >= pipeline->welcome_until_ns)
                 companion_give_up_welcome(pipeline, now);
-        if (pipeline->sender.hooks)
-                pipeline->sender.hooks->tick(pipeline->sender.hooks->userdata, now);
+        if (pipeline->hooks)
+                pipeline->hooks->tick(pipeline->hooks->userdata, now);
         if (can_tick(pipeline) && now.mono_ns >= pipeline->tick_from_ns &&
             pipeline_step(pipeline, &tick, now) < 0)
                 pipeline->tick_from_ns = now.mono_ns + RETRY_AFTER_NS;
@@ -504,8 +558,8 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
 
         if (engine < pipeline->tick_from_ns)
                 engine = pipeline->tick_from_ns;
-        if (pipeline->sender.hooks)
-                hooks = pipeline->sender.hooks->next_deadline(pipeline->sender.hooks->userdata);
+        if (pipeline->hooks)
+                hooks = pipeline->hooks->next_deadline(pipeline->hooks->userdata);
         if (hooks < engine)
                 engine = hooks;
         if (!inbox_is_empty(&pipeline->inbox) && can_execute(pipeline))
@@ -523,10 +577,6 @@ size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline) {
 
 bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now) {
         return pipeline->is_storing && now.mono_ns - pipeline->commit_from_ns > COMMIT_STALLED_NS;
-}
-
-bool pipeline_is_storage_failing(const struct pipeline *pipeline) {
-        return pipeline->is_storage_failing;
 }
 
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges) {
@@ -557,7 +607,7 @@ const struct counters *pipeline_counters(const struct pipeline *pipeline) {
 }
 
 void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks) {
-        pipeline->sender.hooks = hooks;
+        pipeline->hooks = hooks;
 }
 
 void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config) {

@@ -3,15 +3,18 @@
 
 #include "codec/encoder.h"
 #include "engine/engine.h"
-#include "pipeline/batch.h"
+#include "pipeline/counters.h"
+#include "pipeline/sender.h"
 #include "protocol/companion_mac.h"
 #include "protocol/message.h"
+#include "storage/storage.h"
 
 /*
  * What happens between the broker and the engine: messages in, one batch of steps, messages out. Knows every
  * layer and no event loop: whoever runs it calls it and says what time it is.
  */
 struct pipeline;
+struct hooks;
 
 /* What we can know through this broker (PROTOCOL.md "Broker abilities"). */
 enum broker_kind {
@@ -48,7 +51,7 @@ struct pipeline_callbacks {
 
 /*
  * Loads what the storage holds; its header gives the engine's digest key and the instance id. Returns 0, -ENOMEM, or what
- * storage_load() failed with; the caller owns *ret_pipeline. The storage is not kept: outlet->commit reaches it.
+ * storage_load() failed with; the caller owns *ret_pipeline, which then owns the storage. After an error the caller still owns the storage.
  */
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
                  const struct transport *transport, const struct pipeline_callbacks *callbacks,
@@ -61,7 +64,10 @@ struct pipeline *pipeline_free(struct pipeline *pipeline);
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now);
 void pipeline_disconnected(struct pipeline *pipeline);
 
-/* A message from the broker; borrowed for the call. Its answer leaves with the next pipeline_flush(). */
+/*
+ * Execute a message from the broker, or queue it. The message is borrowed for the call. Its reply is published by the next
+ * pipeline_flush(), or by this call if the storage never blocks and no request waits.
+ */
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
 /* One that arrived was dropped for want of memory: it is counted. */
@@ -76,8 +82,17 @@ void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subsc
  */
 void pipeline_commit(struct pipeline *pipeline, struct now now);
 
-/* The commit that outlet.commit() began has ended, with this result. */
-void pipeline_committed(struct pipeline *pipeline, int result, struct now now);
+/*
+ * The work that transport.run_worker() accepted has returned: publish its batch. error: 0, or -errno if the work could not
+ * be run after all.
+ */
+void pipeline_work_done(struct pipeline *pipeline, int error, struct now now);
+
+/*
+ * Call once a second if the storage may block. Commits a batch without rows if storage_needs_commit(), and now and then
+ * while commits fail, so that a storage that has recovered is noticed although no client writes.
+ */
+void pipeline_check_storage(struct pipeline *pipeline, struct now now);
 
 /* Time has passed. */
 void pipeline_tick(struct pipeline *pipeline, struct now now);
@@ -120,9 +135,6 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline);
  * length is no reason to stop, for a request of another client may be behind what has been read so far.
  */
 bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now);
-
-/* The last commit had to be taken back. */
-bool pipeline_is_storage_failing(const struct pipeline *pipeline);
 
 /* Nothing waits to be executed, stored or published. */
 bool pipeline_is_idle(const struct pipeline *pipeline);

@@ -14,13 +14,16 @@
 static int ask(struct engine *engine, const struct request *request, struct now now, struct effects *effects,
                enum outcome *ret_outcome) {
         struct event event = { .type = EVENT_REQUEST, .request = request };
+        struct reply reply;
         int r;
 
         r = engine_step(engine, &event, now, effects);
         if (r < 0)
                 return r;
 
-        *ret_outcome = effects_take_reply(effects);
+        reply = effects_take_reply(effects);
+        *ret_outcome = reply.outcome;
+        reply_deinit(&reply);
         return 0;
 }
 
@@ -90,23 +93,14 @@ static int set_all(struct engine *engine, struct seed *seed, struct now now, str
         return r;
 }
 
-static int store(struct pipeline *pipeline, struct storage *storage, const struct effects *effects,
-                 struct now now) {
-        const struct engine *engine = pipeline->engine;
-        const struct storage_batch batch = {
-                .node_id = engine_config(engine)->node_id,
-                .rows = effects->rows,
-                .n_rows = effects->n_rows,
-                .clock = engine_stats(engine).clock,
-                .n_disconnects = engine_stats(engine).n_disconnects,
-                .persistence = pipeline_persistence(pipeline),
-                .now = now,
-        };
+static int store(struct pipeline *pipeline, const struct effects *effects, struct now now) {
+        struct storage_batch batch = storage_batch_from(pipeline->engine, effects, now);
 
-        return batch.n_rows > 0 ? storage_commit(storage, &batch) : 0;
+        batch.persistence = pipeline_persistence(pipeline);
+        return batch.n_rows > 0 ? storage_commit(pipeline->storage, &batch) : 0;
 }
 
-int seeding_run(struct pipeline *pipeline, struct storage *storage, const char *file, struct now now) {
+int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
         CLEANUP(effects_deinit) struct effects effects = { 0 };
         CLEANUP(seed_deinit) struct seed seed;
         struct counts counts = { 0 };
@@ -122,7 +116,7 @@ int seeding_run(struct pipeline *pipeline, struct storage *storage, const char *
 
         if (effects.n_notifications > 0) /* they are not sent: the clients register again instead */
                 pipeline->lost_persistence = PERSISTENCE_UNKNOWN;
-        r = store(pipeline, storage, &effects, now);
+        r = store(pipeline, &effects, now);
         if (r < 0) {
                 log_error("cannot start: the keys of --seed %s could not be stored: %s",
                           LOG_TEXT(slice_from_string(file)), strerror(-r));

@@ -21,4 +21,4 @@ int seeding_set(struct engine *engine, const struct record *record, enum set_con
  * -ENOMEM; or what the storage failed with. Then nothing is stored, and the pipeline is not to be used: it may hold a part.
  * What was done or what is wrong has been logged.
  */
-int seeding_run(struct pipeline *pipeline, struct storage *storage, const char *file, struct now now);
+int seeding_run(struct pipeline *pipeline, const char *file, struct now now);

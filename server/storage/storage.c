@@ -14,6 +14,24 @@ bool storage_needs_commit(const struct storage *storage, struct now now) {
         return storage->operations->needs_commit(storage, now);
 }
 
+bool storage_is_immediate(const struct storage *storage) {
+        return storage->operations->is_immediate;
+}
+
+struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,
+                                        struct now now) {
+        struct engine_stats stats = engine_stats(engine);
+
+        return (struct storage_batch){
+                .node_id = engine_config(engine)->node_id,
+                .rows = effects->rows,
+                .n_rows = effects->n_rows,
+                .clock = stats.clock,
+                .n_disconnects = stats.n_disconnects,
+                .now = now,
+        };
+}
+
 struct storage *storage_close(struct storage *storage) {
         return storage ? storage->operations->close(storage) : NULL;
 }

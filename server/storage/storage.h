@@ -63,6 +63,10 @@ struct storage_batch {
         struct now now; /* of the batch: deadlines are put on the wall clock by it */
 };
 
+/* Return the batch that stores these effects of the engine. The caller sets `persistence` and `positions`. All borrowed. */
+struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,
+                                        struct now now);
+
 /*
  * A row is kept if it says so: an entry that is persistent, every registration, every answer. One whose entry
  * stops being persistent goes from what is kept.
@@ -99,6 +103,9 @@ int storage_commit(struct storage *storage, const struct storage_batch *batch);
  * deadlines at the wrong time after a restart. A batch without rows is enough. Ask once a second or so.
  */
 bool storage_needs_commit(const struct storage *storage, struct now now);
+
+/* Return true if storage_commit() never blocks: it needs no worker thread. */
+bool storage_is_immediate(const struct storage *storage);
 
 /* Accepts NULL, returns NULL. */
 struct storage *storage_close(struct storage *storage);

@@ -209,7 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         struct storage *storage;
         struct transport transport = {
-                .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = &world
+                .publish = publish, .has_room = idle_has_room, .run_worker = idle_run_worker, .userdata = &world
         };
         struct pipeline_callbacks callbacks = { .serving = idle_serving,
                                                 .desynchronized = desynchronized,
@@ -236,6 +236,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         control_free(world.control);
         pipeline_free(world.pipeline);
-        storage_close(storage);
         return 0;
 }

@@ -182,8 +182,22 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
         return r;
 }
 
+static int commit(struct storage *storage, const struct storage_batch *batch) {
+        struct disk *disk = (struct disk *)storage;
+
+        return disk->on_commit(disk->userdata, batch);
+}
+
+/* The disk outlives the process. */
+static struct storage *close_storage(struct storage *storage) {
+        (void)storage;
+        return NULL;
+}
+
 void disk_init(struct disk *disk, uint64_t seed) {
-        static const struct storage_operations operations = { .load = load };
+        static const struct storage_operations operations = { .load = load,
+                                                              .commit = commit,
+                                                              .close = close_storage };
 
         *disk = (struct disk){
                 .storage = { .operations = &operations },

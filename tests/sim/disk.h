@@ -28,6 +28,8 @@ struct disk_answer {
 
 struct disk {
         struct storage storage; /* first: to be handed to pipeline_new() and the like */
+        int (*on_commit)(void *userdata, const struct storage_batch *batch); /* the result of a commit */
+        void *userdata;
         struct storage_header header;
         struct disk_entry *entries;
         size_t n_entries, entries_capacity;

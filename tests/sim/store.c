@@ -94,40 +94,45 @@ static void apply(struct world *world, const struct storage_batch *batch, int re
         world->is_disk_stuck |= result == -ESTALE;
 }
 
-static void end_commit(struct world *world, struct timeline_event *happening) {
-        const struct storage_batch *batch = world->batch;
-        int result;
-
-        if (happening->generation != world->life)
-                return;
-
-        result = choose_result(world);
-        world->batch = NULL;
-        apply(world, batch, result);
-        pipeline_committed(world->pipeline, result, world_store_now(world));
-}
-
 static int commit(void *userdata, const struct storage_batch *batch) {
         struct world *world = userdata;
         int result;
 
-        ASSERT(!world->batch);
-        policy_observe(world);
         if (IS_PLANTED(PLANTED_EARLY_COMMIT))
                 return 0;
-
-        world->committed_from = world->now;
-        if (world->faults.is_disk_slow && !world->is_healed) {
-                world->batch = batch;
-                timeline_plan(&world->timeline, (struct timeline_event){ .at_ns = world_soon(world, 40),
-                                                                         .happen = end_commit,
-                                                                         .generation = world->life });
-                return 1;
-        }
 
         result = choose_result(world);
         apply(world, batch, result);
         return result;
+}
+
+static void end_commit(struct world *world, struct timeline_event *happening) {
+        if (happening->generation != world->life)
+                return;
+
+        world->batch = NULL;
+        world->work(world->work_argument);
+        pipeline_work_done(world->pipeline, 0, world_store_now(world));
+}
+
+static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
+        struct world *world = userdata;
+
+        ASSERT(!world->batch);
+        policy_observe(world);
+        world->committed_from = world->now;
+        if (world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT)) {
+                world->batch = &world->pipeline->stored;
+                world->work = work;
+                world->work_argument = argument;
+                timeline_plan(&world->timeline, (struct timeline_event){ .at_ns = world_soon(world, 40),
+                                                                         .happen = end_commit,
+                                                                         .generation = world->life });
+                return 0;
+        }
+
+        work(argument);
+        return 1;
 }
 
 /* 2. Life */
@@ -235,7 +240,7 @@ static void observe_turns(struct world *world) {
 void store_start(struct world *world) {
         struct transport transport = { .publish = broker_publish,
                                        .has_room = broker_has_room,
-                                       .commit = commit,
+                                       .run_worker = run_worker,
                                        .userdata = world,
                                        .clock_ns = clock_ns };
         struct pipeline_callbacks callbacks = { serving, desynchronized, world };
@@ -247,6 +252,8 @@ void store_start(struct world *world) {
         world->is_disk_stuck = false;
         world->config.run = random_next(&world->random);
         truth_restart(&world->truth, &world->disk);
+        world->disk.on_commit = commit;
+        world->disk.userdata = world;
         ASSERT(pipeline_new(&world->pipeline, &world->config, &transport, &callbacks, &world->disk.storage,
                             world_store_now(world)) == 0);
         observe_turns(world);

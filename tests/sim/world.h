@@ -93,6 +93,8 @@ struct world {
         bool has_room;
         bool flushes_each;                 /* request at once, as a server does that waits for no disk */
         const struct storage_batch *batch; /* being committed */
+        void (*work)(void *argument);      /* that commits it */
+        void *work_argument;
         struct now committed_from;
         int disk_result;         /* of the commits for now */
         bool is_disk_stuck;      /* it takes nothing before it was loaded anew */

@@ -39,9 +39,10 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
 }
 
 static void world_init(struct world *world) {
-        struct transport transport = {
-                .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = world
-        };
+        struct transport transport = { .publish = publish,
+                                       .has_room = idle_has_room,
+                                       .run_worker = idle_run_worker,
+                                       .userdata = world };
         struct pipeline_callbacks callbacks = { .serving = idle_serving };
         struct pipeline_config config = broker_config();
 

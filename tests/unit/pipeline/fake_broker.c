@@ -55,13 +55,34 @@ static void desynchronized(void *userdata) {
         broker->is_desynchronized = true;
 }
 
-static int commit(void *userdata, const struct storage_batch *batch) {
+static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
         struct broker *broker = userdata;
 
         broker->n_commits++;
+        if (broker->commit_result == 1) {
+                cr_assert_null(broker->work, "two commits at a time");
+                broker->work = work;
+                broker->work_argument = argument;
+                return 0;
+        }
+        work(argument);
+        return 1;
+}
+
+static int commit(struct storage *storage, const struct storage_batch *batch) {
+        struct broker *broker = (struct broker *)storage;
+
+        if (broker->work)
+                return broker->late_result;
         if (broker->commit_result == 0)
                 broker->n_rows_committed += batch->n_rows;
         return broker->commit_result;
+}
+
+static int commit_nothing(struct storage *storage, const struct storage_batch *batch) {
+        (void)storage;
+        (void)batch;
+        return 0;
 }
 
 static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
@@ -72,8 +93,15 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
         return sink->header(sink->userdata, &header);
 }
 
+static struct storage *close_storage(struct storage *storage) {
+        (void)storage;
+        return NULL;
+}
+
 struct storage *broker_storage(void) {
-        static const struct storage_operations operations = { .load = load };
+        static const struct storage_operations operations = { .load = load,
+                                                              .commit = commit_nothing,
+                                                              .close = close_storage };
         static struct storage storage = { &operations };
 
         return &storage;
@@ -103,16 +131,21 @@ static int64_t clock_ns(void *userdata) {
 void broker_init_down(struct broker *broker, struct pipeline_config config) {
         struct transport transport = { .publish = publish,
                                        .has_room = has_room,
-                                       .commit = commit,
+                                       .run_worker = run_worker,
                                        .userdata = broker,
                                        .clock_ns = clock_ns };
         struct pipeline_callbacks callbacks = { .serving = serving,
                                                 .desynchronized = desynchronized,
                                                 .userdata = broker };
 
-        *broker = (struct broker){ .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },
+        static const struct storage_operations operations = { .load = load,
+                                                              .commit = commit,
+                                                              .close = close_storage };
+
+        *broker = (struct broker){ .storage = { &operations },
+                                   .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },
                                    .room = SIZE_MAX };
-        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &transport, &callbacks, broker_storage(),
+        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &transport, &callbacks, &broker->storage,
                                   broker->now),
                      0);
 }
@@ -151,7 +184,11 @@ void broker_pass_deadline(struct broker *broker) {
 }
 
 void broker_committed(struct broker *broker, int result) {
-        pipeline_committed(broker->pipeline, result, broker->now);
+        cr_assert_not_null(broker->work);
+        broker->late_result = result;
+        broker->work(broker->work_argument);
+        broker->work = NULL;
+        pipeline_work_done(broker->pipeline, 0, broker->now);
 }
 
 void broker_forget(struct broker *broker) {

@@ -17,6 +17,10 @@
 #define BROKER_TS      "1696374425000:0:Client1"
 
 struct broker {
+        struct storage storage;       /* first: the storage of the pipeline */
+        void (*work)(void *argument); /* a commit under way; NULL: none */
+        void *work_argument;
+        int late_result; /* of the commit under way */
         struct pipeline *pipeline;
         struct now now;
 

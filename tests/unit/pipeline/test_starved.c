@@ -98,9 +98,10 @@ static void say_welcome(struct broker_variant *side, struct now now) {
 
 static void side_init(struct broker_variant *side, const struct script *script, bool is_proven,
                       struct now now) {
-        struct transport transport = {
-                .publish = publish, .has_room = idle_has_room, .commit = idle_commit, .userdata = side
-        };
+        struct transport transport = { .publish = publish,
+                                       .has_room = idle_has_room,
+                                       .run_worker = idle_run_worker,
+                                       .userdata = side };
         struct pipeline_callbacks callbacks = { .serving = idle_serving, .userdata = side };
         struct pipeline_config config = broker_config();
 
@@ -345,7 +346,7 @@ Test(starved, pipeline_is_made_whole_or_not_at_all) {
         struct pipeline_config config = broker_config();
         struct transport transport = { .publish = publish,
                                        .has_room = idle_has_room,
-                                       .commit = idle_commit };
+                                       .run_worker = idle_run_worker };
         struct pipeline_callbacks callbacks = { .serving = idle_serving };
         struct pipeline *pipeline = NULL;
 

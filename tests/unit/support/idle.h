@@ -10,10 +10,10 @@ static inline bool idle_has_room(void *userdata) {
         return true;
 }
 
-static inline int idle_commit(void *userdata, const struct storage_batch *batch) {
+static inline int idle_run_worker(void *userdata, void (*work)(void *argument), void *argument) {
         (void)userdata;
-        (void)batch;
-        return 0;
+        work(argument);
+        return 1;
 }
 
 static inline void idle_serving(void *userdata, enum broker_kind broker_kind) {

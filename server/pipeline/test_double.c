@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "pipeline/test_double.h"
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "pipeline/internal.h"
+#include "pipeline/seed.h"
+#include "records/seed.h"
+
+void pipeline_send(struct pipeline *pipeline, const struct message *message) {
+        uint16_t id;
+
+        sender_send(&pipeline->sender, message, &id);
+}
+
+void pipeline_send_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection) {
+        sender_send_connection(&pipeline->sender, topic, connection);
+}
+
+static void reply_to(struct pipeline *pipeline, const struct message *request, struct message reply) {
+        reply.topic = request->response_topic;
+        reply.correlation_data = request->correlation_data;
+        pipeline_send(pipeline, &reply);
+}
+
+void pipeline_send_reply(struct pipeline *pipeline, const struct message *message, struct slice payload) {
+        struct message reply;
+
+        encoder_payload(&pipeline->encoder, payload, &reply);
+        reply_to(pipeline, message, reply);
+}
+
+bool pipeline_check_properties(struct pipeline *pipeline, const struct message *message) {
+        struct invocation invocation;
+        struct message reply;
+
+        switch (invocation_decode(&pipeline->decoder, message, &invocation)) {
+        case INVOCATION_NO_RESPONSE_TOPIC:
+        case INVOCATION_BAD_RESPONSE_TOPIC:
+                pipeline->counters.n_unanswerable++;
+                return false;
+        default:
+                break;
+        }
+        if (invocation.fault == REQUEST_FAULT_NONE)
+                return true;
+
+        if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &reply) < 0)
+                sender_out_of_memory(&pipeline->sender);
+        else
+                reply_to(pipeline, message, reply);
+        return false;
+}
+
+void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason) {
+        if (reason == DROP_OUT_OF_MEMORY)
+                sender_out_of_memory(&pipeline->sender);
+        else
+                pipeline->counters.n_drops[reason]++;
+}
+
+void pipeline_count_expired(struct pipeline *pipeline) {
+        pipeline->counters.n_expired++;
+}
+
+enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline) {
+        return pipeline->broker_kind;
+}
+
+int pipeline_reset(struct pipeline *pipeline) {
+        struct engine *engine;
+        int r;
+
+        r = engine_new(&engine, engine_config(pipeline->engine));
+        if (r < 0)
+                return r;
+
+        unacknowledged_deinit(&pipeline->notified);
+        engine_free(pipeline->engine);
+        pipeline->engine = engine;
+        pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };
+        pipeline->tick_from_ns = 0; /* the test clock may be set back to before this time */
+        return 0;
+}
+
+static int set_all(struct pipeline *pipeline, struct seed *seed, struct now now) {
+        CLEANUP(record_deinit) struct record record = { 0 };
+        enum outcome outcome;
+        int r;
+
+        while ((r = seed_next(seed, &record)) > 0) {
+                r = seeding_set(pipeline->engine, &record, SET_ALWAYS, now, &pipeline->batch.effects,
+                                &outcome);
+                if (r < 0)
+                        return r;
+                if (outcome != OUTCOME_DONE && outcome != OUTCOME_NOTHING)
+                        return seed_refuse(seed, encoder_error_text(outcome));
+        }
+        return r;
+}
+
+int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now) {
+        int r;
+
+        r = set_all(pipeline, seed, now);
+        if (r >= 0)
+                return 0;
+
+        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0)
+                r = -ENOMEM;
+        effects_reset(&pipeline->batch.effects);
+        return r;
+}
+
+int pipeline_expire_keys(struct pipeline *pipeline, struct now now) {
+        struct event tick = { .type = EVENT_TICK };
+        int r = 0;
+
+        while (r == 0 && engine_next_deadline(pipeline->engine) <= now.mono_ns)
+                r = pipeline_step(pipeline, &tick, now);
+        return r;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "pipeline/pipeline.h"
+
+struct seed;
+
+/*
+ * Operations for test control (server/control), called from its hooks: pipeline/hooks.h. No other caller may use them: they
+ * bypass the batch and the storage.
+ */
+
+/* Publish a message at once. A message that cannot be published is counted and logged. */
+void pipeline_send(struct pipeline *pipeline, const struct message *message);
+
+/* Publish the number of a connection on one of the plugin's topics: protocol/companion.h. */
+void pipeline_send_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection);
+
+/*
+ * Reply to a message with this payload, at once. The message's response topic must be valid:
+ * pipeline_check_properties() has returned true for the message.
+ */
+void pipeline_send_reply(struct pipeline *pipeline, const struct message *message, struct slice payload);
+
+/*
+ * Check a message's properties as those of a request. Return true if the message may be executed. Otherwise the message is
+ * counted as unanswerable, or its fault has been sent as the reply.
+ */
+bool pipeline_check_properties(struct pipeline *pipeline, const struct message *message);
+
+/* Count a message that test control drops. DROP_OUT_OF_MEMORY is logged too. */
+void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason);
+
+/* Count a reply that test control delays beyond the message expiry of its request. */
+void pipeline_count_expired(struct pipeline *pipeline);
+
+enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline);
+
+/* Call the functions below only from the hook `control`: the batch is empty there. */
+
+/*
+ * Remove all keys, registrations and remembered replies, and set the counters to 0. Clients are not notified. Return 0, or
+ * -ENOMEM with nothing changed.
+ */
+int pipeline_reset(struct pipeline *pipeline);
+
+/*
+ * Set all keys of a seed, or none. Return 0; -EBADMSG, with the cause in seed->fault; or -ENOMEM, after which some of the
+ * keys may be set.
+ */
+int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now);
+
+/* Expire every key whose deadline is at or before `now`. Return 0 or -ENOMEM. */
+int pipeline_expire_keys(struct pipeline *pipeline, struct now now);
