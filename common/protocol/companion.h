@@ -71,8 +71,15 @@
  *   a_copied_request_is_not_executed_again, a_copy_that_waits_for_a_store_with_data_is_not_executed_again
  * - cannot read requests, or another's notifications, by wildcard, shared subscription or the topic itself
  *   (B) nobody_else_sees_a_request_or_anothers_notification, nobody_else_may_ask_to
+ * - reads the replies to another client, with the values in them, unless the broker's rules forbid it
+ *   (A) the_replies_to_another_are_read_only_where_the_brokers_rules_allow_it
  * - cannot publish notifications, or what the plugin or the store says
  *   (G) a_stranger_cannot_publish_to, a_stranger_s_will_is_not_published_there_either
+ * - cannot have a request logged in another's name
+ *   (A) a_request_that_the_plugin_does_not_vouch_for_is_logged_in_nobodys_name
+ * - cannot exhaust the store's memory with the properties of one PUBLISH: the plugin refuses more than 1024. It does not
+ *   see those of a will: max_packet_size at the broker limits them
+ *   (I) a_request_with_more_properties_than_memory_is_spent_on_is_refused
  * - can name any Response Topic that is not the store's own: the broker decides whether the store may publish there
  *   (A) an_answer_goes_where_the_store_may_publish_and_nowhere_else
  * - of MQTT 3 has no properties, and so no answer

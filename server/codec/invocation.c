@@ -189,18 +189,24 @@ struct slice invocation_sender(const struct decoder *decoder, const struct messa
         return message->is_verified ? identity_read(message).client_id : (struct slice){ 0 };
 }
 
-/* PROTOCOL.md "Requests": which client sends the request. */
+/*
+ * PROTOCOL.md "Requests": which client sends the request. With the plugin it is nobody's unless the plugin vouches for
+ * it: the claim of a request at QoS 0 or 2 would put another client's name into the log.
+ */
 static void find_client(const struct message *message, bool is_proven, struct request *request) {
-        if (is_proven && message->is_verified) {
-                struct identity identity = identity_read(message);
+        struct identity identity;
 
-                request->client = identity.client_id;
-                request->connection = identity.connection;
-                request->user = identity.username;
+        if (!is_proven) {
+                request->client = claimed_client(message);
                 return;
         }
+        if (!message->is_verified)
+                return;
 
-        request->client = claimed_client(message);
+        identity = identity_read(message);
+        request->client = identity.client_id;
+        request->connection = identity.connection;
+        request->user = identity.username;
 }
 
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,

@@ -379,6 +379,30 @@ def test_a_client_of_mqtt_3_sends_nothing_that_could_be_answered(guarded):
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
 
 
+def test_a_request_that_the_plugin_does_not_vouch_for_is_logged_in_nobodys_name(guarded):
+    guarded.start_store()
+    alice = guarded.connect("alice")
+
+    alice.send(alice.encode_publish(INVOKE, resp.request("GET", "settings/admin"), qos=0,
+                                    user=[("__srcId", "operator-1")], CorrelationData=b"1",
+                                    ResponseTopic="clients/operator-1/answers"))
+
+    guarded.site.store.wait_for_log(r'client="" .*reason="wrong qos"')
+    assert "client=operator-1" not in guarded.site.store.log()
+
+
+def test_the_replies_to_another_are_read_only_where_the_brokers_rules_allow_it(ruled):
+    """The policy decides what a client may ask for. Replies are messages like any other."""
+    operator, alice = ruled.connect("operator", "operator-1"), ruled.connect("alice", "alice")
+    for topic in ("clients/#", "#", "$share/group/clients/#"):
+        alice.subscribe(topic)
+
+    assert operator.ask("SET", "settings/admin", "a secret") == b"+OK\r\n"
+    assert operator.ask("GET", "settings/admin") == b"$8\r\na secret\r\n"
+
+    assert alice.messages() == []
+
+
 # Who reads the HTTP port
 
 

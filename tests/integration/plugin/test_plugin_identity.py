@@ -149,6 +149,16 @@ def test_forged_identity_properties_among_more_than_it_copies_are_refused(site, 
     assert identity(peer).client_id == client.id
 
 
+def test_a_request_with_more_properties_than_memory_is_spent_on_is_refused(site, peer):
+    """An empty one takes five bytes of the packet, and twenty times as much in the store."""
+    client = site.connect()
+    for user in ([("", "")] * 1024, [("", "")] * 100000):
+        assert client.request(payload=b"too many", user=user) == NOT_AUTHORIZED
+
+    assert client.request(payload=b"as many as may be", user=[("", "")] * 1023) == SUCCESS
+    assert peer.next_request().payload == b"as many as may be"
+
+
 def test_a_connection_keeps_its_number_and_the_next_one_has_another(site, peer):
     client = site.connect("client")
     first = peer.number_of(client)
