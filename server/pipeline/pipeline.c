@@ -89,6 +89,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 return r;
 
         memcpy(pipeline->instance_id, header.instance_id, sizeof(header.instance_id));
+        memcpy(pipeline->client_suffix, header.client_suffix, sizeof(header.client_suffix));
         pipeline->stored_clock = header.clock;
         pipeline->lost_persistence = header.persistence;
         pipeline->positions = pipeline->settled = pipeline->candidate = header.positions;
@@ -381,6 +382,7 @@ static bool store(struct pipeline *pipeline, struct now now) {
                         .n_disconnects = engine_stats(pipeline->engine).n_disconnects,
                         .persistence = pipeline_persistence(pipeline),
                         .positions = pipeline->settled,
+                        .client_suffix = pipeline->client_suffix,
                         .now = now,
                 };
                 pipeline->commit_from_ns = now.mono_ns;
@@ -550,6 +552,10 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .is_guarded = pipeline->broker_kind == BROKER_WITH_PLUGIN && pipeline->is_guarded,
                 .is_storage_failing = pipeline->is_storage_failing,
         };
+}
+
+const char *pipeline_client_suffix(const struct pipeline *pipeline) {
+        return pipeline->client_suffix;
 }
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline) {
