@@ -41,14 +41,14 @@
  * - Each request that the store trusts bears a MAC over the sender's identity and over all that has meaning in the
  *   request, and a sequence number that the store accepts once. A will, a forgery and a copy are not executed.
  * - Where the broker authenticates by user name and password, the plugin refuses a CONNECT with the store's client id by
- *   another user.
+ *   another user. Where the broker does not ask the plugin about a CONNECT, the store's client id ends in 128 random bits.
  *
  * Who can do what
  *
  * The broker authenticates by a password file, the plugin is loaded on every listener, plugin_opt_statestored_username
  * names the store's user, and only the store has that user's password. Each line names the test that shows it, in
  * tests/integration: (A) test_companion_attacks.py, (B) test_broker_side_identity.py, (G) test_plugin_guard.py,
- * (I) test_plugin_identity.py.
+ * (I) test_plugin_identity.py, (T) test_link_tls.py.
  *
  * An anonymous client
  * - cannot connect if the broker refuses anonymous clients
@@ -66,6 +66,9 @@
  *   (A) no_other_user_connects_with_the_stores_client_id
  * - learns no key from the store's session, where it can take that over
  *   (A) a_thief_of_the_stores_session_learns_no_key_and_forges_nobody
+ * - cannot guess the store's client id where the broker does not ask the plugin about a CONNECT
+ *   (A) a_store_whose_client_id_nothing_guards_takes_another_one, (T)
+ *   another_user_cannot_take_over_the_store_where_certificates_name_the_users
  * - cannot have a will, a changed request or a copy executed
  *   (A) a_will_is_not_executed, a_retained_will_and_one_with_a_delay_are_not_executed, a_changed_request_is_not_executed,
  *   a_copied_request_is_not_executed_again, a_copy_that_waits_for_a_store_with_data_is_not_executed_again
@@ -104,12 +107,14 @@
  *   (A) the_http_port_shows_no_secret
  *
  * Where the broker does not authenticate, any client can pose as any other, as the store too: it chooses its user name
- * and its client id. Where authentication skips the plugin (use_identity_as_username, use_subject_as_username, enhanced
- * authentication, another plugin that accepts first), the store's client id must not be guessable: welcome says so.
+ * and its client id. A random client id protects nothing there, so the store keeps the one that it has.
  */
 
 /* The version of this protocol, in the banner. A store that reads another version goes without the plugin. */
 #define COMPANION_VERSION "3"
+
+/* The store's client id, where the operator chooses none. */
+#define COMPANION_CLIENT_ID_DEFAULT "statestored"
 
 /* From the store to the plugin */
 
@@ -118,6 +123,8 @@
 /*
  * The first message on each connection of the store to the broker. From then on the plugin speaks to, and listens to,
  * the client (by its id) that sent the last hello. Correlation Data: run ":" sequence.
+ *
+ * The plugin disconnects the client of an earlier hello that has another client id, so that one store serves at a time.
  *
  * Payload: COMPANION_HELLO_KEY_SIZE random bytes, then the instance id, 1 to COMPANION_INSTANCE_MAX bytes. The random
  * bytes are the key of the welcome that answers; each hello has other ones. The store makes a new instance id whenever
@@ -176,11 +183,18 @@
  *
  *   the MAC key, COMPANION_MAC_KEY_SIZE bytes
  *   the sequence of the last request that the plugin gave a MAC "\n"
- *   COMPANION_GUARDED or COMPANION_UNGUARDED "\n"
+ *   COMPANION_GUARDED, COMPANION_UNGUARDED or COMPANION_FIXED "\n"
  *   the number of each tracked connection that is alive "\n", in any order
  *
  * COMPANION_GUARDED: the store's own CONNECT was checked by the plugin, so that a CONNECT with its client id by another
- * user would be refused on this listener. A new MAC key means that the broker was restarted and every connection ended.
+ * user would be refused on this listener. The other two words: it was not checked. The broker skips the plugin on listeners
+ * with use_identity_as_username or use_subject_as_username, with enhanced authentication, and where another plugin has
+ * accepted the CONNECT. COMPANION_UNGUARDED: the plugin recognizes the store by its user name. A store with the default
+ * client id then ends its session, connects again as COMPANION_CLIENT_ID_DEFAULT "-" and 32 random hexadecimal digits, and
+ * says hello again. It stores these digits with its data and uses them from the start from then on. COMPANION_FIXED: the
+ * plugin's options name the store's client id, or no user, so the store keeps its client id.
+ *
+ * A new MAC key means that the broker was restarted and every connection ended.
  *
  * Only the answer to the last hello counts. Every request with this MAC key that arrives behind welcome has a sequence
  * above the one in welcome, because the broker keeps the order of QoS 1 messages; requests in front of welcome waited in
@@ -193,6 +207,7 @@
 #define COMPANION_MAC_KEY_SIZE 32
 #define COMPANION_GUARDED      "guarded"
 #define COMPANION_UNGUARDED    "unguarded"
+#define COMPANION_FIXED        "fixed"
 
 /*
  * Payload: the number of a tracked connection that has ended. It comes behind every request of that connection;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,30 @@ bool server_has_room(void *userdata) {
         struct server *server = userdata;
 
         return link_has_room(server->link);
+}
+
+bool server_add_client_suffix(struct server *server, const char *suffix) {
+        if (suffix[0] == '\0' || server->dev ||
+            strcmp(server->config.client_id, COMPANION_CLIENT_ID_DEFAULT) != 0)
+                return false;
+
+        snprintf(server->client_id, sizeof(server->client_id), COMPANION_CLIENT_ID_DEFAULT "-%s", suffix);
+        server->config.client_id = server->client_id;
+        return true;
+}
+
+bool server_change_client_id(void *userdata, const char *suffix) {
+        struct server *server = userdata;
+
+        if (!server_add_client_suffix(server, suffix))
+                return false;
+
+        log_info("the plugin in the broker does not guard the client id \"" COMPANION_CLIENT_ID_DEFAULT
+                 "\": reconnecting as \"%s\"",
+                 server->client_id);
+        server->is_down_logged = true;
+        link_change_client_id(server->link, server->client_id);
+        return true;
 }
 
 int server_open_link(struct server *server) {

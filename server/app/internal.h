@@ -10,6 +10,7 @@
 #include "mqtt/link.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/progress.h"
+#include "protocol/companion.h"
 #include "records/recorder.h"
 
 /* What the server's files share. Internal to them. */
@@ -41,6 +42,8 @@ struct server {
         struct http *http;         /* NULL: none */
         struct recorder *recorder; /* NULL: none */
         struct slice user_properties[INVOCATION_PROPERTIES_MAX];
+        char client_id[sizeof(COMPANION_CLIENT_ID_DEFAULT "-") +
+                       STORAGE_CLIENT_SUFFIX_LENGTH]; /* with a suffix */
         bool has_served;
         bool is_down_logged, is_refusal_logged; /* since it last served */
         bool is_stopping;
@@ -77,6 +80,15 @@ void server_warn_of_unverified(const struct server *server, enum broker_kind bro
 void server_warn_of_unguarded(const struct server *server);
 
 /* server_link.c: what the link tells, and is told. */
+
+/*
+ * Have the configuration's client id end in this suffix. Returns false where it stays: the operator chose it, or it has
+ * the suffix already.
+ */
+bool server_add_client_suffix(struct server *server, const char *suffix);
+
+/* As struct pipeline_callbacks says of `unguarded`; userdata is the server. */
+bool server_change_client_id(void *userdata, const char *suffix);
 
 /* Starts to connect. As link_open(); why it cannot has been logged. */
 int server_open_link(struct server *server);

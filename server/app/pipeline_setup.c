@@ -88,6 +88,8 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                          server_now(server));
         if (r == 0)
                 take_ptr(&storage);
+        if (r == 0)
+                server_add_client_suffix(server, pipeline_client_suffix(server->pipeline));
         if (r == 0 && config->control)
                 r = open_control(server);
         if (r < 0)
@@ -113,11 +115,12 @@ void server_warn_of_unguarded(const struct server *server) {
         struct gauges gauges;
 
         pipeline_read_gauges(server->pipeline, 0, &gauges);
-        if (gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev)
+        if (gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev &&
+            server->config.client_id != server->client_id)
                 log_warning(
                         "the client id \"%s\" is not guarded at this broker: another user who connects with "
-                        "it interrupts the service; have the broker ask for passwords, set "
-                        "plugin_opt_statestored_username, or choose a --client-id that cannot be guessed",
+                        "it interrupts the service; have the broker authenticate its clients, set "
+                        "plugin_opt_statestored_username, and leave --client-id at its default",
                         LOG_TEXT(slice_from_string(server->config.client_id)));
 }
 

@@ -218,6 +218,7 @@ static int create_pipeline(struct server *server) {
                                        .clock_ns = clock_ns };
         struct pipeline_callbacks callbacks = { .serving = on_serving,
                                                 .desynchronized = on_desynchronized,
+                                                .unguarded = server_change_client_id,
                                                 .userdata = server };
 
         return server_create_pipeline(server, &transport, &callbacks);

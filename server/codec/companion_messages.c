@@ -52,7 +52,9 @@ int welcome_read(struct slice text, struct welcome *ret_welcome) {
                 return -EBADMSG;
         guard = slice_split(text, '\n', &text);
         welcome.is_guarded = slice_equal(guard, SLICE_LITERAL(COMPANION_GUARDED));
-        if (!text.data || (!welcome.is_guarded && !slice_equal(guard, SLICE_LITERAL(COMPANION_UNGUARDED))))
+        welcome.is_client_id_free = !slice_equal(guard, SLICE_LITERAL(COMPANION_FIXED));
+        if (!text.data || (!welcome.is_guarded && welcome.is_client_id_free &&
+                           !slice_equal(guard, SLICE_LITERAL(COMPANION_UNGUARDED))))
                 return -EBADMSG;
         r = read_connections(text, &welcome);
         if (r < 0)

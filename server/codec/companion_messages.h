@@ -10,7 +10,8 @@ struct welcome {
         uint8_t key[COMPANION_MAC_KEY_SIZE];
         uint64_t sequence;
         bool is_guarded;
-        uint64_t *connections; /* in ascending order; owned */
+        bool is_client_id_free; /* the plugin would recognize the store under any client id */
+        uint64_t *connections;  /* in ascending order; owned */
         size_t n_connections;
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/parse.h"
+#include "protocol/companion.h"
 #include "protocol/hlc.h"
 #include "protocol/topics.h"
 
@@ -183,8 +184,10 @@ const struct option options[] = {
         SETTING("broker", "dev-listen", "--dev-listen", "ADDRESS", "127.0.0.1",
                 "an IPv4 address, or 0.0.0.0 for all of this machine's",
                 "where that mosquitto listens; it lets everyone in", set_dev_listen, 0, RESTART),
-        SETTING("broker", "client-id", "--client-id", "ID", "statestored", "1 to 65535 bytes of UTF-8",
-                "our MQTT client id", set_client_id, 0, RESTART),
+        SETTING("broker", "client-id", "--client-id", "ID", COMPANION_CLIENT_ID_DEFAULT,
+                "1 to 65535 bytes of UTF-8",
+                "our MQTT client id; the default one may get a random end, see statestored(8)",
+                set_client_id, 0, RESTART),
         SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s", "whole seconds from 5s to 65535s",
                 "a connection that is silent this long is asked, then given up", set_keepalive, 0, RESTART),
         SETTING("broker", "user", "--user", "NAME", NULL, "a name", "our user name at the broker",

@@ -38,8 +38,9 @@ struct link {
         enum link_state state;
         size_t n_subscribed; /* SUBACKs so far */
         bool session_present;
-        uv_timer_t timer;    /* the next attempt; when closing, the end of our patience */
-        uint64_t backoff_ms; /* until the link has been up for longer than the last of them */
+        const char *next_client_id; /* NULL: the present one stays */
+        uv_timer_t timer;           /* the next attempt; when closing, the end of our patience */
+        uint64_t backoff_ms;        /* until the link has been up for longer than the last of them */
         uint64_t up_since_ms;
         uint32_t n_outstanding; /* published, not yet acknowledged */
         uint64_t n_outstanding_bytes;
@@ -243,12 +244,25 @@ static void on_batch_end(void *userdata) {
         link->config.callbacks.batch_end(link->config.userdata);
 }
 
+/* If there is no memory for it, the link comes back with the client id that it had. */
+static void change_client_id_if_all_is_acknowledged(struct link *link) {
+        if (!link->next_client_id || link->state != LINK_UP || link->n_outstanding > 0)
+                return;
+
+        (void)mqtt_client_change_id(link->client, take_ptr(&link->next_client_id));
+        link->n_subscribed = 0;
+        link->state = LINK_WAITING;
+        link->config.callbacks.down(link->config.userdata, "connecting anew under another client id");
+        uv_timer_start(&link->timer, attempt, 0, 0);
+}
+
 static void on_batch_written(void *userdata, bool has_read) {
         struct link *link = userdata;
 
         if (has_read)
                 link->config.callbacks.batch_written(link->config.userdata);
         close_if_all_is_sent(link);
+        change_client_id_if_all_is_acknowledged(link);
 }
 
 /* 4. The interface. */
@@ -327,6 +341,10 @@ bool link_has_room(const struct link *link) {
 
 uint32_t link_max_packet_bytes(const struct link *link) {
         return link->max_packet_bytes;
+}
+
+void link_change_client_id(struct link *link, const char *client_id) {
+        link->next_client_id = client_id;
 }
 
 void link_set_reading(struct link *link, enum mqtt_reading reading) {

@@ -101,6 +101,13 @@ bool link_has_room(const struct link *link);
 /* The broker's maximum packet size, as of the present or the last connection; before the first that of MQTT. */
 uint32_t link_max_packet_bytes(const struct link *link);
 
+/*
+ * Connects anew under this client id, which is borrowed until the link is closed, once the broker has acknowledged all that
+ * was published. The present session ends: messages that reach it meanwhile are dropped. Reported as `down`, then `up`.
+ * Call from the callback `message`.
+ */
+void link_change_client_id(struct link *link, const char *client_id);
+
 /* MQTT_READS at start. */
 void link_set_reading(struct link *link, enum mqtt_reading reading);
 

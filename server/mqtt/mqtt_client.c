@@ -501,6 +501,21 @@ static void on_misc(uv_timer_t *timer) {
         update_poll(client);
 }
 
+static int start_library(struct mqtt_client *client) {
+        int r;
+
+        r = mqtt_library_new(&client->library, &client->config, client);
+        if (r < 0)
+                return r;
+
+        mosquitto_connect_v5_callback_set(client->library, on_connect);
+        mosquitto_subscribe_callback_set(client->library, on_subscribe);
+        mosquitto_disconnect_v5_callback_set(client->library, on_disconnect);
+        mosquitto_message_v5_callback_set(client->library, on_message);
+        mosquitto_publish_v5_callback_set(client->library, on_publish);
+        return 0;
+}
+
 int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
                     const struct mqtt_client_config *config) {
         CLEANUP(cleanup_client) struct mqtt_client *client = NULL;
@@ -515,15 +530,10 @@ int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
 
         client->config = *config;
         client->loop = loop;
-        r = mqtt_library_new(&client->library, config, client);
+        r = start_library(client);
         if (r < 0)
                 return r;
 
-        mosquitto_connect_v5_callback_set(client->library, on_connect);
-        mosquitto_subscribe_callback_set(client->library, on_subscribe);
-        mosquitto_disconnect_v5_callback_set(client->library, on_disconnect);
-        mosquitto_message_v5_callback_set(client->library, on_message);
-        mosquitto_publish_v5_callback_set(client->library, on_publish);
         uv_timer_init(loop, &client->misc_timer);
         client->misc_timer.data = client;
         uv_timer_start(&client->misc_timer, on_misc, MISC_INTERVAL_MS, MISC_INTERVAL_MS);
@@ -569,12 +579,12 @@ void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session) {
  * broker has not read yet. So the connection is held open until the broker closes it. What it sends
  * meanwhile was not acknowledged: it sends it again to whoever takes up the session.
  */
-void mqtt_client_disconnect_gracefully(struct mqtt_client *client) {
+static void disconnect_gracefully(struct mqtt_client *client, bool ends_session) {
         struct timeval timeout = { .tv_sec = LINGER_S };
         int fd = dup(mosquitto_socket(client->library));
         char rest[4096];
 
-        mqtt_client_disconnect(client, false);
+        mqtt_client_disconnect(client, ends_session);
         if (fd < 0)
                 return;
 
@@ -584,6 +594,26 @@ void mqtt_client_disconnect_gracefully(struct mqtt_client *client) {
                 while (recv(fd, rest, sizeof(rest), 0) > 0)
                         ;
         close(fd);
+}
+
+void mqtt_client_disconnect_gracefully(struct mqtt_client *client) {
+        disconnect_gracefully(client, false);
+}
+
+int mqtt_client_change_id(struct mqtt_client *client, const char *client_id) {
+        struct mosquitto *former = client->library;
+        const char *former_id = client->config.client_id;
+        int r;
+
+        disconnect_gracefully(client, true);
+        drop_poll(client);
+        client->config.client_id = client_id;
+        r = start_library(client);
+        if (r < 0)
+                client->config.client_id = former_id;
+        else
+                mosquitto_destroy(former);
+        return r;
 }
 
 void mqtt_client_refuse(struct mqtt_client *client) {

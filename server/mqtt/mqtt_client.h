@@ -86,6 +86,13 @@ void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata
 /* Tries the next address of the endpoint, or the next endpoint if all were tried. There must be no connection. */
 void mqtt_client_connect(struct mqtt_client *client);
 
+/*
+ * Ends the connection, as mqtt_client_disconnect_gracefully(), and its session. The next attempt connects with this client
+ * id, which is borrowed; nothing that was published waits for it. Not from within a callback, but for batch_written.
+ * Returns 0; as mqtt_client_new() on an error, when the client id stays as it was.
+ */
+int mqtt_client_change_id(struct mqtt_client *client, const char *client_id);
+
 /* Whether the endpoint has addresses that were not tried since the last connection. */
 bool mqtt_client_has_address(const struct mqtt_client *client);
 

@@ -162,6 +162,26 @@ static void take_welcome(struct pipeline *pipeline, struct welcome *welcome, str
         identity_end_wait(&pipeline->positions, welcome->sequence);
 }
 
+/* Have the caller reconnect under a client id that nobody can guess. Returns false where it keeps the client id. */
+static bool change_client_id(struct pipeline *pipeline) {
+        char suffix[sizeof(pipeline->client_suffix)];
+        uint8_t random[STORAGE_CLIENT_SUFFIX_LENGTH / 2];
+
+        if (!pipeline->callbacks.unguarded)
+                return false;
+
+        randombytes_buf(random, sizeof(random));
+        sodium_bin2hex(suffix, sizeof(suffix), random, sizeof(random));
+        if (pipeline->client_suffix[0] != '\0')
+                memcpy(suffix, pipeline->client_suffix, sizeof(suffix));
+        if (!pipeline->callbacks.unguarded(pipeline->callbacks.userdata, suffix))
+                return false;
+
+        memcpy(pipeline->client_suffix, suffix, sizeof(suffix));
+        pipeline->is_commit_pending = true;
+        return true;
+}
+
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
 
@@ -173,6 +193,8 @@ void companion_receive_welcome(struct pipeline *pipeline, const struct message *
                 log_error("cannot read the welcome of the plugin in the broker: is it of another version?");
                 return;
         }
+        if (!welcome.is_guarded && welcome.is_client_id_free && change_client_id(pipeline))
+                return; /* the next connection says hello again */
         take_welcome(pipeline, &welcome, now);
 }
 

@@ -65,7 +65,8 @@ struct pipeline {
         uint8_t companion_secret[COMPANION_KEY_SIZE];
         uint8_t greeting_key[COMPANION_HELLO_KEY_SIZE]; /* of the latest hello */
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
-        struct companion_positions positions; /* of requests that have arrived */
+        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1]; /* empty: none was needed so far */
+        struct companion_positions positions;                 /* of requests that have arrived */
         /*
          * The broker may deliver requests behind `settled` again: it has not acknowledged their answers, and so perhaps
          * not read their PUBACK, which went out before. `candidate` is settled next, when the broker has

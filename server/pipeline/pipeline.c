@@ -92,6 +92,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
                 return r;
 
         memcpy(pipeline->instance_id, header.instance_id, sizeof(header.instance_id));
+        memcpy(pipeline->client_suffix, header.client_suffix, sizeof(header.client_suffix));
         pipeline->stored_clock = header.clock;
         pipeline->lost_persistence = header.persistence;
         pipeline->positions = pipeline->settled = pipeline->candidate = header.positions;
@@ -422,6 +423,7 @@ static bool store(struct pipeline *pipeline, struct now now) {
                 pipeline->stored = storage_batch_from(pipeline->engine, effects, now);
                 pipeline->stored.persistence = pipeline_persistence(pipeline);
                 pipeline->stored.positions = pipeline->settled;
+                pipeline->stored.client_suffix = pipeline->client_suffix;
                 pipeline->commit_from_ns = now.mono_ns;
                 r = commit(pipeline);
                 if (r == 0)
@@ -600,6 +602,10 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .is_guarded = pipeline->broker_kind == BROKER_WITH_PLUGIN && pipeline->is_guarded,
                 .is_storage_failing = pipeline->is_storage_failing,
         };
+}
+
+const char *pipeline_client_suffix(const struct pipeline *pipeline) {
+        return pipeline->client_suffix;
 }
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline) {

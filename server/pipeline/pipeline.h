@@ -46,6 +46,13 @@ struct pipeline_callbacks {
 
         /* What is in memory can no longer be trusted to be what is stored: stop, and start from what is stored. */
         void (*desynchronized)(void *userdata);
+
+        /*
+         * NULL, or: the plugin cannot keep other users from the store's client id, and would recognize the store under
+         * another one. Return true to end the session and reconnect under a client id that ends in `suffix`, which the
+         * pipeline stores; no request is executed before. Return false to keep the client id.
+         */
+        bool (*unguarded)(void *userdata, const char *suffix);
         void *userdata;
 };
 
@@ -59,6 +66,9 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
 
 /* Accepts NULL, returns NULL. */
 struct pipeline *pipeline_free(struct pipeline *pipeline);
+
+/* The suffix of the client id that `unguarded` was given last, in this process or as stored; empty: none. Borrowed. */
+const char *pipeline_client_suffix(const struct pipeline *pipeline);
 
 /* The connection to the broker is there, or is gone. */
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now);

@@ -3,10 +3,11 @@
 /*
  * A CONNECT with the store's client id by another user would take over the store's session: the plugin refuses it.
  *
- * mosquitto 2.0 asks the callbacks in the order in which they registered, before its own check of password_file, until
- * one of them does not DEFER. If all defer, a client with a user name is refused: so the plugin takes part only where
- * the operator says that the broker authenticates, by plugin_opt_statestored_username. The broker does not ask at all on
- * listeners with use_identity_as_username or use_subject_as_username, nor with enhanced authentication.
+ * mosquitto 2.0 calls the callbacks in the order in which they registered, before its own check of password_file, until
+ * one of them does not return DEFER. If all defer, a client with a user name is refused. So the plugin takes part only
+ * where plugin_opt_statestored_username says that the broker authenticates. mosquitto does not call the callbacks on
+ * listeners with use_identity_as_username or use_subject_as_username, nor with enhanced authentication: welcome says so,
+ * and the store chooses a client id that cannot be guessed.
  */
 
 #include "plugin/internal.h"
@@ -15,11 +16,11 @@ static bool is_same(const char *text, const char *other) {
         return text && other && strcmp(text, other) == 0;
 }
 
-/* The client id that the store has, or will have: until its first hello, the one that it has by default. */
+/* The store's client id is the one of the last hello, or the one in the options, or the default. */
 static bool is_store_client_id(const struct guard *guard, const char *client_id) {
         if (is_same(client_id, guard->plugin->peer_id))
                 return true;
-        return is_same(client_id, guard->client_id ? guard->client_id : CLIENT_ID_DEFAULT);
+        return is_same(client_id, guard->client_id ? guard->client_id : COMPANION_CLIENT_ID_DEFAULT);
 }
 
 static int on_basic_auth(int event, void *event_data, void *userdata) {

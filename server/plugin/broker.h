@@ -32,7 +32,7 @@ void broker_on_end_stop(mosquitto_plugin_id_t *id, MOSQ_FUNC_generic_callback ca
  */
 int broker_not_my_business(void);
 
-/* Whether "not my business" from everybody is a denial, so that somebody has to answer in the end. */
+/* Whether the broker denies an access for which every callback defers, so that one callback must decide. */
 bool broker_needs_an_answer(void);
 
 /* A reload's answer for "well, go on". In 2.0 SUCCESS ends the round, in 2.1 DEFER is an error. */

@@ -7,8 +7,9 @@
 #include "plugin/internal.h"
 
 /*
- * Closes the connections that an earlier instance held: what it knew of them is lost. Their ends are not told,
- * the present instance does not know them. The speaker is spared: it is in the middle of a packet.
+ * Disconnect the clients that were tracked under an earlier instance id: their registrations are lost. The store is not
+ * told of these ends, because it does not know the connections. The client that sent hello stays: the broker is in the
+ * middle of its packet.
  */
 static int disconnect_tracked(struct plugin *plugin, const struct mosquitto *speaker) {
         CLEANUP(buf_deinit) struct buf numbers = { 0 };
@@ -27,7 +28,7 @@ static int disconnect_tracked(struct plugin *plugin, const struct mosquitto *spe
         for (size_t i = 0; i < numbers.length / sizeof(*number); i++) {
                 const struct connection *connection;
 
-                /* Whoever is closed leaves a will, and who knows what that sets off. */
+                /* Find each one again: the will of a disconnected client can end other connections. */
                 connection = connections_find_number(&plugin->connections, number[i]);
                 if (connection)
                         mosquitto_kick_client_by_clientid(connection->client_id, true);
@@ -66,11 +67,17 @@ static int hello_read(struct hello *hello, const struct plugin *plugin,
         return property_pair(message->properties, &hello->run, &hello->sequence);
 }
 
+/*
+ * Disconnect a store with another client id, so that at most one store serves: stores with one client id take over each
+ * other's session, and this makes the same of stores with different ones.
+ */
 static int set_peer(struct plugin *plugin, const struct mosquitto *client) {
         char *peer_id = strdup(mosquitto_client_id(client));
 
         if (!peer_id)
                 return -ENOMEM;
+        if (plugin->peer_id && strcmp(plugin->peer_id, peer_id) != 0)
+                mosquitto_kick_client_by_clientid(plugin->peer_id, true);
         free(plugin->peer_id);
         plugin->peer_id = peer_id;
         return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the broker publishes for us it queues, and looks the client up when it works off that queue: a client
- * that left, or came back, in between would get what was meant for a connection that has ended. So deliveries
- * wait here until the tick, after which the broker turns to its queue before it reads any packet.
+ * The broker queues what a plugin publishes, and finds the client when it processes that queue. A client that disconnects
+ * or reconnects before would get a notification for a connection that has ended. So notifications wait here until the
+ * tick: after the tick mosquitto 2.0 processes its queue before it reads any packet.
  *
- * In 2.1 the tick comes at another place and would not help: there they go at once. A client that leaves in the
- * very turn of the broker's loop in which it is notified, and keeps its session, finds it there later.
+ * mosquitto 2.1 calls the tick at another place, so there the plugin publishes at once. A client that keeps its session
+ * and disconnects in the turn of the broker's loop in which it is notified gets the notification when it reconnects.
  */
 
 #include <errno.h>
@@ -18,11 +18,11 @@
 
 struct delivery {
         struct delivery *next;
-        uint64_t number; /* of the connection that it is for */
+        uint64_t number; /* of the connection */
         char *topic;
         mosquitto_property *properties;
         uint32_t payload_length;
-        void *payload; /* of the broker's memory */
+        void *payload; /* allocated by mosquitto_malloc() */
 };
 
 static struct delivery *delivery_free(struct delivery *delivery) {
@@ -47,7 +47,7 @@ static int is_passed_on(const mosquitto_property *property) {
         return kind != MQTT_PROP_RESPONSE_TOPIC && kind != MQTT_PROP_CORRELATION_DATA;
 }
 
-/* What is not for the client but for us. */
+/* The part of a deliver message that is for the plugin. */
 struct address {
         char *topic;
         uint64_t number, sequence;
@@ -83,7 +83,7 @@ static int client_of(struct buf *client_id, struct slice topic) {
         return base16_append_decoded(client_id, slice_split(topic, '/', &rest));
 }
 
-/* *ret_connection becomes NULL where the client is not there, or over another connection. */
+/* *ret_connection becomes NULL if the client is not connected, or over another connection. */
 static int connection_for(const struct plugin *plugin, const struct address *address,
                           const struct connection **ret_connection) {
         CLEANUP(buf_deinit) struct buf client_id = { 0 };
@@ -157,7 +157,7 @@ int deliver_take(struct plugin *plugin, const struct mosquitto_evt_control *mess
         return 0;
 }
 
-/* The broker takes payload and properties where it takes the message. */
+/* The broker owns payload and properties if it accepts the message. */
 static void hand_over(struct delivery *delivery, const char *client_id) {
         int result;
 

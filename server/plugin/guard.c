@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How an access check ends in mosquitto 2.0: the callbacks are asked in the order in which they registered, ours
- * before acl_file's, until one of them does not DEFER. Then the plugins of older interfaces are asked. When
- * nobody decided, access is denied; only when nobody was there to be asked it is granted. So on a broker without
- * any rules a guard that says DEFER locks everybody out, and one that says SUCCESS overrules the rules of one
- * that has them.
+ * mosquitto 2.0 decides an access as follows. It calls the callbacks in the order in which they registered, the plugin's
+ * before that of acl_file, until one of them does not return DEFER. Then it calls the plugins of older interfaces. If all
+ * defer, it denies the access. Only where there is nothing to call it grants the access. So on a broker without rules a
+ * plugin that always defers denies everything, and one that returns SUCCESS overrules the rules of the others.
  *
- * Therefore two callbacks. The guard proper comes first and decides on statestored's topics alone. The last one
- * grants what reaches it. acl_file's own callback decides everything when there is one, so what reaches the last
- * one is what nobody had rules for. That holds as long as it is last: a reload registers acl_file's anew, behind
- * it. And it does not hold where another plugin is loaded: those of older interfaces come after every callback,
- * and one that defers may mean no. There the last one is left out, unless the operator wants it:
- * plugin_opt_undecided.
+ * Therefore the plugin registers two callbacks. The first one decides on statestored's topics alone. The last one grants
+ * each access that reaches it. Where there is an acl_file, its callback decides every access, so only an access without
+ * rules reaches the last one. That requires the last position: a reload registers acl_file's callback again, behind the
+ * last one, so the plugin registers the last one again, too. It also requires that no other plugin is loaded: plugins of
+ * older interfaces are called after all callbacks, and a plugin that defers may mean a denial. There the last callback is
+ * left out, unless plugin_opt_undecided is "allow".
  *
- * It is put in its place from within the guard, the next time that anybody asks. That is sooner than any event
- * we could wait for: the first wills go out in the middle of a reload. The broker walks its list in a way that
- * allows this: what follows is looked up after the callback has returned.
+ * The first callback registers the last one at the next access check. That is earlier than any event after a reload: the
+ * broker publishes the first wills in the middle of the reload. Registering within a callback is safe, because the broker
+ * looks up the next callback after the present one has returned.
  *
- * mosquitto 2.1 has an answer for "not my business"; there the guard is all.
+ * mosquitto 2.1 has a result for an access that a plugin does not decide on. There the first callback is enough.
  */
 
 #include <errno.h>
@@ -50,7 +49,7 @@ bool guard_may_publish(const struct guard *guard, const struct mosquitto *client
         return guard_is_statestored(guard, client);
 }
 
-/* What a shared subscription $share/{group}/{filter} asks for. */
+/* The topic filter of a subscription, without $share/{group}/. */
 static const char *filter_of(const char *subscription) {
         const char *slash;
 
@@ -63,11 +62,11 @@ static const char *filter_of(const char *subscription) {
 
 enum verdict {
         VERDICT_NONE,
-        VERDICT_STATESTORED, /* and nobody else */
-        VERDICT_AT_LEAST_STATESTORED,
+        VERDICT_STATESTORED,          /* granted to the store, denied to all others */
+        VERDICT_AT_LEAST_STATESTORED, /* granted to the store, undecided for all others */
 };
 
-/* Asked at each delivery to each subscriber: most topics are told apart by their first byte. */
+/* Called at each delivery to each subscriber: most topics differ from statestored's in their first byte. */
 static enum verdict judge(int access, const char *topic) {
         switch (access) {
         case MOSQ_ACL_READ:
@@ -106,7 +105,7 @@ static void put_last(struct guard *guard) {
 
         mosquitto_callback_unregister(guard->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL);
         if (mosquitto_callback_register(guard->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL, NULL))
-                guard->is_behind_all = false; /* denied until there is memory again */
+                guard->is_behind_all = false; /* out of memory: denied until the next check */
 }
 
 static int on_acl_check(int event, void *event_data, void *userdata) {

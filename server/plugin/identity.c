@@ -143,7 +143,7 @@ static struct companion_proof prove(struct plugin *plugin, const struct mosquitt
         return companion_proof(&proven, plugin->mac_key);
 }
 
-/* Replace the list's contents by those that the plugin did not reserve, and the identity if there is one. */
+/* Remove the reserved user properties from the list, and append the identity properties if there are any. */
 static int rebuild(mosquitto_property *list, const struct companion_proof *proof,
                    const struct connection *connection) {
         CLEANUP(cleanup_properties) mosquitto_property *copy = NULL;

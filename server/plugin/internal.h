@@ -6,18 +6,15 @@
 #include "protocol/companion_mac.h"
 
 /*
- * The companion plugin, from within. What it does for statestored is in common/protocol/companion.h.
+ * The companion plugin, internally. What it does for statestored is in common/protocol/companion.h.
  *
- * The broker has one thread and calls us back on it. Its callbacks give results of mosquitto's (MOSQ_ERR_...),
- * everything below them 0 or -errno. Where memory runs out, what was asked is refused: its sender is
- * disconnected, and tries again.
+ * The broker has one thread, which runs the plugin's callbacks. The callbacks return results of mosquitto
+ * (MOSQ_ERR_...), all other functions 0 or -errno. Out of memory, the plugin refuses the message: the broker disconnects
+ * its sender, which tries again.
  *
- * `struct plugin` is one, however often we are loaded; a guard is one for each time: mosquitto 2.0 with
- * per_listener_settings loads us once a listener.
+ * There is one `struct plugin`, and one guard for each time that the broker loads the plugin: with per_listener_settings
+ * mosquitto 2.0 loads it once per listener.
  */
-
-/* The store's client id, if the operator gives neither id nor user name. */
-#define CLIENT_ID_DEFAULT "statestored"
 
 struct delivery;
 
@@ -25,18 +22,19 @@ struct plugin {
         size_t n_guards;
         struct connections connections;
 
-        /* statestored: the client that said hello last, and how it called itself. NULL before the first. */
+        /* the client id and the instance id of the last hello; NULL before the first one */
         char *peer_id;
         uint8_t instance[COMPANION_INSTANCE_MAX];
         size_t instance_length;
-        uint64_t run, former_run; /* of the process that said hello last, and of another one before it */
-        uint64_t last_sequence;   /* that was taken in this run */
+        uint64_t run, former_run; /* of the last hello, and of the last hello of another run */
+        uint64_t last_sequence;   /* the highest one accepted in this run */
 
         uint8_t mac_key[COMPANION_MAC_KEY_SIZE];
         uint64_t last_request; /* the sequence of the last request that was given a MAC */
 
-        /* the last connection with the store's user name whose CONNECT was checked, to recognize it by */
+        /* the last client with the store's user name whose CONNECT was checked; compared, never read */
         const struct mosquitto *guarded_client;
+        bool is_client_id_fixed; /* a guard recognizes the store by its client id */
 
         struct delivery *first_delivery, **end_of_deliveries;
         bool ticks;
@@ -50,12 +48,12 @@ struct hello {
         bool is_guarded; /* the plugin checked the CONNECT of its sender */
 };
 
-/* Whom the topics are guarded for, and how an access check ends. */
+/* The store's user name and client id, and the result of an access check that no rule decides. */
 struct guard {
         struct plugin *plugin;
         mosquitto_plugin_id_t *id;
-        char *username;  /* NULL: whatever it is */
-        char *client_id; /* likewise; not both are */
+        char *username;  /* NULL: any; at most one of the two is NULL */
+        char *client_id; /* NULL: any */
         enum {
                 UNDECIDED_AUTO, /* allowed where no other plugin is loaded */
                 UNDECIDED_ALLOW,
@@ -64,91 +62,90 @@ struct guard {
         bool is_behind_all;
 };
 
-/* guard.c: who may do what on the topics that are statestored's */
+/* guard.c: access to statestored's topics */
 
 bool guard_is_statestored(const struct guard *guard, const struct mosquitto *client);
 
-/* Also where the broker asks no access rules: what a bridge brings. */
+/* Whether the client may publish on the topic. Also for a bridge's messages, which the broker does not check. */
 bool guard_may_publish(const struct guard *guard, const struct mosquitto *client, const char *topic);
 
-/* Registers the access checks; userdata is the guard. Returns 0 or -ENOMEM. */
+/* Register the access checks. Returns 0 or -ENOMEM. */
 int guard_start(struct guard *guard);
 void guard_stop(struct guard *guard);
 
-/* Somebody may have registered after us. */
+/* Call after a reload: other callbacks may have been registered behind the plugin's. */
 void guard_look_again(struct guard *guard);
 
-/* neighbours.c: whether the broker has loaded another plugin than this. Assumes so where it cannot tell. */
+/* other_plugins.c: whether the broker has loaded another plugin. True where that cannot be found out. */
 bool neighbours_exist(void);
 
-/* presence.c: who is there */
+/* presence.c: connections begin and end */
 
-/* The connection over which this client has sent a request. Returns 0 or -ENOMEM. */
+/* Find the connection of a client that has sent a request, or add it. Returns 0 or -ENOMEM. */
 int presence_enter(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
                    struct connection **ret_connection);
 
-/* It has ended. NULL is nobody we know. */
+/* Remove a connection that has ended, and tell the store if it was tracked. Accepts NULL. */
 void presence_end(struct plugin *plugin, struct connection *connection);
 
 /* identity.c: the identity properties */
 
-/* Process a client's PUBLISH to the invoke topic, before the broker hands it on. Returns MOSQ_ERR_... */
+/* Process a client's PUBLISH to the invoke topic, before the broker delivers it. Returns MOSQ_ERR_... */
 int identity_add(struct plugin *plugin, struct mosquitto_evt_message *request);
 
-/* authentication.c: the store's client id is for the store's user */
+/* authentication.c: refuse other users the store's client id */
 
-/* Registers for CONNECT where the guard knows the store's user name. Returns 0 or -ENOMEM. */
+/* Register for CONNECT if the guard has the store's user name. Returns 0 or -ENOMEM. */
 int authentication_start(struct guard *guard);
 void authentication_stop(struct guard *guard);
 
-/* control.c: what statestored says */
+/* companion_requests.c: messages of the store */
 
-/* Registers for the control topics, with the guard as userdata. Returns 0 or -ENOMEM. */
+/* Register for the control topics. Returns 0 or -ENOMEM. */
 int control_start(struct guard *guard);
 void control_stop(struct guard *guard);
 
-/* tell.c: what statestored is told. Each returns 0 or -ENOMEM, and does nothing where nobody said hello. */
+/* notify.c: messages to the store. Each returns 0 or -ENOMEM, and publishes nothing before the first hello. */
 
 int tell_banner(void);
 int tell_takeover(const struct plugin *plugin);
 int plugin_send_welcome(const struct plugin *plugin, const struct hello *hello);
 int tell_disconnected(const struct plugin *plugin, struct slice number);
 
-/* deliver.c: notifications, straight to their client */
+/* deliver.c: notifications, each to its client alone */
 
-/* Takes one up; it goes out as soon as nobody can come or go in between. Returns 0, -EINVAL or -ENOMEM. */
+/* Queue a notification until the next tick: see deliver.c. Returns 0, -EINVAL or -ENOMEM. */
 int deliver_take(struct plugin *plugin, const struct mosquitto_evt_control *message);
 
-/* Hands over all that were taken up to those who are still there. */
+/* Publish the queued notifications whose connections have not ended, and drop the others. */
 void deliver_hand_over(struct plugin *plugin);
 void deliver_drop_all(struct plugin *plugin);
 
-/* properties.c: reading and copying lists of MQTT properties */
+/* properties.c: lists of MQTT properties */
 
 /*
- * The text of a Response Topic or Content Type, the name of a user property: this one's, wherever in a list it
- * stands. For CLEANUP(broker_cleanup_read). NULL may be what an empty one gives. Return 0 or -ENOMEM.
+ * Read the text of a Response Topic or Content Type, or the name of a user property, from this element of a list. Free it
+ * with CLEANUP(broker_cleanup_read). An empty text may be NULL. Return 0 or -ENOMEM.
  */
 int property_text(const mosquitto_property *property, char **ret_text);
 int property_name(const mosquitto_property *property, char **ret_name);
 
-/* The two numbers that a message's Correlation Data bears. Returns 0, -EINVAL where it bears none, or -ENOMEM. */
+/* Read the two numbers in a message's Correlation Data. Returns 0, -EINVAL or -ENOMEM. */
 int property_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second);
 
 /*
- * Appends a copy of each property for which keep() says so; it returns > 0, 0 or -errno. What was copied before
- * an error stays in *list. Since the broker's way to append walks the list, there is a limit: -E2BIG over
- * PROPERTIES_COPIED_MAX.
+ * Append a copy of each property for which keep() returns > 0; 0 leaves it out, -errno ends the copying. Copies made before
+ * an error stay in *list. Returns -E2BIG for more than PROPERTIES_COPIED_MAX: mosquitto walks the list to append.
  */
 #define PROPERTIES_COPIED_MAX 256
 int properties_copy(mosquitto_property **list, const mosquitto_property *from,
                     int (*keep)(const mosquitto_property *property));
 
 /*
- * Exchanges the contents of two lists that are not empty. A message's list cannot be replaced: 2.0.15 and later
- * free the one that was there, earlier ones leave that to the plugin, and nobody tells which it is. So its first
- * node stays, with another node's bytes in it. That is all there is to do: a node is one piece of memory, and
- * knows none but the next.
+ * Exchange the contents of two lists that are not empty. A message's list cannot be replaced: mosquitto 2.0.15 and later
+ * free the former list, earlier releases leave that to the plugin, and a plugin cannot tell the releases apart. So the
+ * first node stays and gets the bytes of another node. That is enough: a node is one allocation, and refers to the next
+ * node only.
  */
 void properties_swap(mosquitto_property *a, mosquitto_property *b);
 

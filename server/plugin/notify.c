@@ -28,11 +28,18 @@ int tell_takeover(const struct plugin *plugin) {
         return send(plugin->peer_id, COMPANION_TAKEOVER, SLICE_LITERAL(""), false, NULL);
 }
 
+static const char *guard_word(const struct plugin *plugin, const struct hello *hello) {
+        if (hello->is_guarded)
+                return COMPANION_GUARDED;
+        return plugin->is_client_id_fixed ? COMPANION_FIXED : COMPANION_UNGUARDED;
+}
+
 static void append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
         buf_append(text, plugin->mac_key, sizeof(plugin->mac_key));
         buf_append_uint(text, plugin->last_request);
-        buf_append_string(text,
-                          hello->is_guarded ? "\n" COMPANION_GUARDED "\n" : "\n" COMPANION_UNGUARDED "\n");
+        buf_append_string(text, "\n");
+        buf_append_string(text, guard_word(plugin, hello));
+        buf_append_string(text, "\n");
         for (const struct connection *c = plugin->connections.by_client; c; c = c->by_client.next) {
                 if (!c->is_tracked)
                         continue;

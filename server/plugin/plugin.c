@@ -184,7 +184,7 @@ static int set_option(struct guard *guard, const struct mosquitto_opt *option) {
         return -EINVAL;
 }
 
-/* A misspelt option would leave the topics to somebody else: the broker does not start then. */
+/* Refuse an unknown option: a misspelt one would leave the topics unprotected. The broker does not start then. */
 static int set_options(struct guard *guard, const struct mosquitto_opt *options, int n_options) {
         int r;
 
@@ -196,7 +196,13 @@ static int set_options(struct guard *guard, const struct mosquitto_opt *options,
                 if (r < 0)
                         return r;
         }
-        return guard->username || guard->client_id ? 0 : set_text(&guard->client_id, CLIENT_ID_DEFAULT);
+        r = guard->username || guard->client_id ? 0
+                                                : set_text(&guard->client_id, COMPANION_CLIENT_ID_DEFAULT);
+        if (r < 0)
+                return r;
+        if (guard->client_id)
+                guard->plugin->is_client_id_fixed = true;
+        return 0;
 }
 
 static void log_guarded(const struct guard *guard) {

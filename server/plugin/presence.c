@@ -13,7 +13,7 @@ int presence_enter(struct plugin *plugin, const struct mosquitto *client, const 
                 return 0;
         }
 
-        /* Over websockets the broker tells the end of a connection that was taken over later: it has ended. */
+        /* Over websockets the broker reports the end of a connection that was taken over only later. */
         presence_end(plugin, connections_find_id(connections, slice_from_string(client_id)));
         return connections_add(connections, client, client_id, ret_connection);
 }

@@ -17,6 +17,9 @@ struct storage;
 /* A node id's length in bytes. */
 #define STORAGE_NODE_ID_MAX 256
 
+/* 128 random bits in hexadecimal: they make the store's client id hard to guess, see common/protocol/companion.h. */
+#define STORAGE_CLIENT_SUFFIX_LENGTH 32
+
 /* What is kept once, beside the rows. */
 struct storage_header {
         char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
@@ -27,6 +30,8 @@ struct storage_header {
         uint64_t
                 persistence; /* of the last batch: which keys a restart may lose, see engine/persistence.h */
         struct companion_positions positions; /* of requests that the plugin in the broker vouches for */
+        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH +
+                           1]; /* of the store's client id; empty: not in use */
 };
 
 /* Takes what was kept. Each returns 0 or -ENOMEM, which ends the loading. Arguments are borrowed for the call. */
@@ -60,7 +65,8 @@ struct storage_batch {
         uint64_t n_disconnects;
         uint64_t persistence;
         struct companion_positions positions;
-        struct now now; /* of the batch: deadlines are put on the wall clock by it */
+        const char *client_suffix; /* NULL or empty: the stored one stays */
+        struct now now;            /* of the batch: deadlines are put on the wall clock by it */
 };
 
 /* Return the batch that stores these effects of the engine. The caller sets `persistence` and `positions`. All borrowed. */

@@ -3,6 +3,7 @@
 #include "sim/disk.h"
 #include "engine/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -114,6 +115,9 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
         disk->header.clock = batch->clock;
         disk->header.n_disconnects = batch->n_disconnects;
         disk->header.positions = batch->positions;
+        if (batch->client_suffix && batch->client_suffix[0] != '\0')
+                snprintf(disk->header.client_suffix, sizeof(disk->header.client_suffix), "%s",
+                         batch->client_suffix);
 
         for (size_t i = 0; i < batch->n_rows; i++) {
                 switch (batch->rows[i].type) {

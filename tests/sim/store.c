@@ -243,7 +243,7 @@ void store_start(struct world *world) {
                                        .run_worker = run_worker,
                                        .userdata = world,
                                        .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { serving, desynchronized, world };
+        struct pipeline_callbacks callbacks = { serving, desynchronized, NULL, world };
 
         check_trace("started");
         forget(&world->disk);

@@ -16,7 +16,8 @@ const char stored_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
                                      " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
                                      " ('rows_checksum', ?10), ('checksum', ?11), ('persistence', ?12),"
                                      " ('mac_key', ?13), ('mac_sequence', ?14),"
-                                     " ('former_mac_key', ?15), ('former_mac_sequence', ?16)";
+                                     " ('former_mac_key', ?15), ('former_mac_sequence', ?16),"
+                                     " ('client_suffix', ?17)";
 
 static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'digest_key'),"
                                " (SELECT value FROM meta WHERE name = 'instance_id'),"
@@ -34,13 +35,17 @@ static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'dig
                                " (SELECT value FROM meta WHERE name = 'mac_key'),"
                                " (SELECT value FROM meta WHERE name = 'mac_sequence'),"
                                " (SELECT value FROM meta WHERE name = 'former_mac_key'),"
-                               " (SELECT value FROM meta WHERE name = 'former_mac_sequence')";
+                               " (SELECT value FROM meta WHERE name = 'former_mac_sequence'),"
+                               " (SELECT value FROM meta WHERE name = 'client_suffix')";
 
 #define KEY_LENGTH sizeof(struct hash_key)
 
 /* The first parameter of the positions, and their first column. */
 #define POSITIONS_PARAMETER 13
 #define POSITIONS_COLUMN    13
+
+#define CLIENT_SUFFIX_PARAMETER 17
+#define CLIENT_SUFFIX_COLUMN    17
 
 /* An empty key where there is none. */
 static struct slice key_of(const struct companion_position *position) {
@@ -76,6 +81,9 @@ static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *ol
                 checksum =
                         checksum_add_numbers(checksum, sequences, sizeof(sequences) / sizeof(sequences[0]));
         }
+        /* older versions stored none */
+        if (meta->header.client_suffix[0] != '\0')
+                checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.client_suffix));
         return checksum_add_numbers(checksum, numbers, n_numbers);
 }
 
@@ -100,6 +108,17 @@ static int read_position(sqlite3_stmt *statement, int column, struct companion_p
         if (position->is_known)
                 memcpy(position->key, key, sizeof(position->key));
         position->sequence = (uint64_t)sqlite3_column_int64(statement, column + 1);
+        return SQLITE_OK;
+}
+
+/* Empty where none is stored. */
+static int read_client_suffix(sqlite3_stmt *statement, struct storage_header *header) {
+        const char *suffix = (const char *)sqlite3_column_text(statement, CLIENT_SUFFIX_COLUMN);
+        size_t length = suffix ? strlen(suffix) : 0;
+
+        if (length != 0 && length != STORAGE_CLIENT_SUFFIX_LENGTH)
+                return SQLITE_CORRUPT;
+        memcpy(header->client_suffix, suffix ? suffix : "", length + 1);
         return SQLITE_OK;
 }
 
@@ -128,6 +147,9 @@ int stored_meta_bind(sqlite3_stmt *statement, const struct stored_meta *meta) {
                 code = bind_position(statement, POSITIONS_PARAMETER, &meta->header.positions.present);
         if (code == SQLITE_OK)
                 code = bind_position(statement, POSITIONS_PARAMETER + 2, &meta->header.positions.former);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_text(statement, CLIENT_SUFFIX_PARAMETER, meta->header.client_suffix, -1,
+                                         SQLITE_TRANSIENT);
         return code;
 }
 
@@ -190,7 +212,8 @@ int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
         meta.header.persistence =
                 is_old ? PERSISTENCE_UNKNOWN : (uint64_t)sqlite3_column_int64(statement, 12);
         if (read_position(statement, POSITIONS_COLUMN, &meta.header.positions.present) != SQLITE_OK ||
-            read_position(statement, POSITIONS_COLUMN + 2, &meta.header.positions.former) != SQLITE_OK)
+            read_position(statement, POSITIONS_COLUMN + 2, &meta.header.positions.former) != SQLITE_OK ||
+            read_client_suffix(statement, &meta.header) != SQLITE_OK)
                 return SQLITE_CORRUPT;
         if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta, is_old ? &old_seed : NULL))
                 return SQLITE_CORRUPT;

@@ -4,6 +4,7 @@
 import re
 import socket
 import ssl
+import struct
 
 import pytest
 
@@ -69,6 +70,42 @@ def test_the_broker_sees_who_we_are_by_our_certificate(tls_site, certificates, t
     store = site.start_store(*trust, *present(certificates.client))
 
     store.wait_for_log("identity verified")
+
+
+def tls_context(certificates, name):
+    context = ssl.create_default_context(cafile=certificates.good.certificate)
+    context.load_cert_chain(*certificates.good.issue(name))
+    return context
+
+
+def take_client_id(site, context, client_id):
+    """Connects with it, as MQTT 5 has it, and leaves at once. Returns CONNACK's session present flag."""
+    name = client_id.encode()
+    body = b"\x00\x04MQTT\x05\x00\x00\x00\x05\x11\x00\x00\x00\x00" + struct.pack("!H", len(name)) + name
+    with socket.create_connection((HOST, site.broker.port), PATIENCE) as connection:
+        with context.wrap_socket(connection, server_hostname=HOST) as tls:
+            tls.sendall(bytes([0x10, len(body)]) + body)
+            head = tls.recv(4)
+    assert head[0] == 0x20 and head[3] == 0, head
+    return head[2] == 1
+
+
+def test_another_user_cannot_take_over_the_store_where_certificates_name_the_users(tls_site, certificates, trust):
+    """Mosquitto does not ask the plugin about these CONNECTs: the store has a client id that alice cannot guess."""
+    site = tls_site(certificates.server, "require_certificate true", "use_identity_as_username true",
+                    options=["plugin_opt_statestored_username statestored"])
+    store = site.start_store(*trust, *present(certificates.client))
+    client = site.connect()
+    assert client.request("SET", "k", 1).payload == b"+OK\r\n"
+    alice = tls_context(certificates, "alice")
+
+    had_session = take_client_id(site, alice, "statestored")
+
+    assert not had_session
+    assert client.request("GET", "k").payload == b"$1\r\n1\r\n"
+    assert re.search(r'ready: serving .* as "statestored-[0-9a-f]{32}"', store.log())
+    assert "no connection to the broker" not in store.log()
+    assert "not guarded" not in store.log()
 
 
 def test_the_systems_authorities_are_trusted_where_none_are_named(tls_site, certificates):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clients can try against the protocol between store and plugin: each row of the table in common/protocol/companion.h."""
 
+import re
 import subprocess
 import urllib.request
 
@@ -15,6 +16,7 @@ from support.client import INVOKE
 from support.connection import NOT_AUTHORIZED
 from support.plugin import CONTROL, PLUGIN, SYS, Peer
 from support.process import wait_until
+from support.store import Store
 from support.wire_client import WireClient
 
 POLICY = """
@@ -191,9 +193,75 @@ def test_a_thief_of_the_stores_session_learns_no_key_and_forges_nobody(unguarded
     assert b"forged" not in {message.correlation for message in operator.messages()}
 
 
-def test_a_store_whose_client_id_nothing_guards_says_so(unguarded):
+def client_ids(store):
+    """Those under which the store has served, in order."""
+    return re.findall(r'ready: serving .* as "([^"]*)"', store.log())
+
+
+def test_a_store_whose_client_id_nothing_guards_takes_another_one(unguarded):
     unguarded.start_store()
-    unguarded.site.store.wait_for_log("client id .* is not guarded")
+    operator = unguarded.connect("operator")
+    assert operator.ask("SET", "settings/admin", 1) == b"+OK\r\n"
+
+    alice = unguarded.connect("alice", "statestored", clean_start=False)
+
+    assert not alice.session_present
+    assert operator.ask("GET", "settings/admin") == b"$1\r\n1\r\n"
+    [client_id] = client_ids(unguarded.site.store)
+    assert re.fullmatch("statestored-[0-9a-f]{32}", client_id)
+    for text in "no connection to the broker", "not guarded":
+        assert text not in unguarded.site.store.log()
+
+
+@pytest.mark.parametrize("flags", [(), ("--data-dir", "data")], ids=["memory", "data"])
+def test_the_client_id_that_it_takes_is_kept_with_its_data(unguarded, tmp_path, flags):
+    unguarded.start_store(*(tmp_path / flag if flag == "data" else flag for flag in flags))
+    operator = unguarded.connect("operator")
+    assert operator.ask("SET", "settings/admin", 1) == b"+OK\r\n"
+    store = unguarded.site.store
+    [first] = client_ids(store)
+    store.kill()
+    if flags:
+        waiting = operator.begin("SET", "settings/admin", 2)
+    connected = len(unguarded.site.broker.log())
+
+    store.start()
+
+    assert client_ids(store)[0] == first
+    if flags:
+        assert client_ids(store) == [first, first]
+        assert operator.answer_to(waiting).payload == b"+OK\r\n"
+        assert "as statestored (" not in unguarded.site.broker.log()[connected:]
+    else:
+        assert client_ids(store)[1] != first
+    assert operator.ask("GET", "settings/admin") == (b"$1\r\n2\r\n" if flags else b"$-1\r\n")
+
+
+@pytest.mark.parametrize("client_id", ["chosen", "statestored-2"])
+def test_a_client_id_that_the_operator_chose_is_kept_with_a_warning(unguarded, client_id):
+    unguarded.start_store("--client-id", client_id)
+    unguarded.site.store.wait_for_log(f'client id "{client_id}" is not guarded')
+    assert unguarded.connect("operator").ask("SET", "settings/admin", 1) == b"+OK\r\n"
+    assert client_ids(unguarded.site.store) == [client_id]
+
+
+def test_a_store_that_the_plugin_knows_by_its_client_id_keeps_it(make_site, tmp_path):
+    site = make_site()
+    site.start_store()
+    site.store.wait_for_log('client id "statestored" is not guarded')
+    assert client_ids(site.store) == ["statestored"]
+
+
+def test_two_stores_with_client_ids_of_their_own_do_not_serve_at_once(unguarded):
+    unguarded.start_store()
+    first = unguarded.site.store
+    directory = unguarded.directory / "second"
+    directory.mkdir()
+    second = Store(directory, unguarded.site.broker.port, first.flags).start()
+    try:
+        wait_until(lambda: "another statestored" in first.log() + second.log(), "one says so")
+    finally:
+        second.stop()
 
 
 def test_a_store_whose_client_id_is_guarded_says_nothing(guarded):

@@ -316,6 +316,7 @@ int disk_commit(struct disk *disk) {
                 .n_rows = disk->n_rows,
                 .clock = disk->clock,
                 .n_disconnects = disk->n_disconnects,
+                .client_suffix = disk->client_suffix,
                 .now = disk->now,
         };
         int r = storage_commit(disk->storage, &batch);

@@ -23,6 +23,7 @@ struct disk {
         struct now now;
         struct version clock;
         uint64_t n_disconnects;
+        const char *client_suffix;
         struct watch watch; /* where registrations come from */
         struct row rows[DISK_ROWS_MAX];
         size_t n_rows;            /* of the batch that is being made */
