@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config/reading.h"
+#include "ctl/help.h"
 #include "ctl/input.h"
 #include "ctl/option_table.h"
 #include "ctl/output.h"
@@ -305,7 +306,7 @@ static enum options_result print_help(const struct options *options) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
 
         if (options->help)
-                command_append_help(&text, options->command);
+                help_append(&text, options->command);
         else
                 buf_append_string(&text, "statestorectl " STATESTORED_VERSION "\n");
         output_write(&text);

@@ -3,6 +3,7 @@
 #include "ctl/command_run.h"
 
 #include "base/cleanup.h"
+#include "ctl/command.h"
 #include "ctl/input.h"
 #include "ctl/output.h"
 

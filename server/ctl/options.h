@@ -4,9 +4,10 @@
 #include <stdint.h>
 
 #include "base/endpoint.h"
-#include "ctl/command.h"
 #include "ctl/url.h"
 #include "mqtt/credentials.h"
+
+struct command;
 
 /*
  * What the user wants: read from the command line, which beats the environment, which beats the defaults. One
