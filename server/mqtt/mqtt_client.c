@@ -8,18 +8,19 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "mqtt/properties.h"
-#include "mqtt/wakeup_pair.h"
 
 #define MISC_INTERVAL_MS 1000 /* the library's own timers count in seconds */
 #define LINGER_S         2
 
-/* Reads in one wake-up while the user has a backlog. */
-#define READS_AHEAD_MAX 8
+/* Calls of mosquitto_loop_read() in one wake-up, usually and while the user has a backlog. */
+#define READS_MAX       64
+#define READS_AHEAD_MAX 512
 
 enum client_state {
         CLIENT_IDLE,
@@ -40,7 +41,6 @@ struct mqtt_client {
         enum mqtt_reading reading;
         uv_poll_t *poll; /* NULL while there is no socket */
         int watched;     /* the events that it waits for; 0: it is stopped */
-        struct read_ahead read_ahead;
         uv_timer_t misc_timer;
         uv_getaddrinfo_t resolution;
         bool is_resolving;
@@ -58,7 +58,6 @@ static void poll_closed(uv_handle_t *handle) {
 
 /* The present socket is no more, or is not to be watched any longer. */
 static void drop_poll(struct mqtt_client *client) {
-        read_ahead_forget(&client->read_ahead);
         if (client->poll)
                 uv_close((uv_handle_t *)take_ptr(&client->poll), poll_closed);
 }
@@ -174,32 +173,26 @@ static bool is_shaking_hands(const struct mqtt_client *client) {
         return client->config.credentials.tls && client->state == CLIENT_CONNECTING;
 }
 
-/*
- * The library leaves it at some packets, and no event tells of what was read ahead: so it is called until nothing is.
- * Under TLS it is another library that reads, and keeps what is left of a record.
- */
-static int read_buffer(struct mqtt_client *client) {
-        int r;
+/* Bytes of TLS records count too. */
+static bool has_unread_bytes(const struct mqtt_client *client) {
+        int n_bytes = 0;
 
-        read_ahead_begin(&client->read_ahead, mosquitto_socket(client->library));
-        do
-                r = mosquitto_loop_read(client->library, 1);
-        while (r == MOSQ_ERR_SUCCESS && read_ahead_has_bytes(&client->read_ahead));
-        read_ahead_end();
-        return r;
+        return ioctl(mosquitto_socket(client->library), FIONREAD, &n_bytes) == 0 && n_bytes > 0;
 }
 
+/*
+ * A call of mosquitto_loop_read() reads one packet, or as many packets as there are messages in flight. Repeat the call, so
+ * that the user sees the requests of all clients together and can serve them in turn.
+ */
 static int read_packets(struct mqtt_client *client) {
-        int n = 0;
+        int n_reads_max = client->reading == MQTT_READS ? READS_MAX : READS_AHEAD_MAX;
+        int n_reads = 0;
         int r;
 
-        if (client->config.credentials.tls)
-                return mosquitto_loop_read(client->library, 1);
-
         do
-                r = read_buffer(client);
-        while (r == MOSQ_ERR_SUCCESS && client->reading != MQTT_READS &&
-               read_ahead_may_have_more(&client->read_ahead) && ++n < READS_AHEAD_MAX);
+                r = mosquitto_loop_read(client->library, 1);
+        while (r == MOSQ_ERR_SUCCESS && client->state == CLIENT_UP && ++n_reads < n_reads_max &&
+               has_unread_bytes(client));
         return r;
 }
 
@@ -478,9 +471,7 @@ int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_co
         CLEANUP(cleanup_library) struct mosquitto *library = NULL;
         int r;
 
-        wakeup_pair_withhold(true);
         library = mosquitto_new(config->client_id, config->session_expiry_s == 0, userdata);
-        wakeup_pair_withhold(false);
         if (!library)
                 return -errno;
 
@@ -587,9 +578,10 @@ void mqtt_client_disconnect_gracefully(struct mqtt_client *client) {
 }
 
 void mqtt_client_refuse(struct mqtt_client *client) {
-        read_ahead_drop(
-                &client->read_ahead); /* another packet would be an error by then, and the socket closed */
         mosquitto_disconnect_v5(client->library, 0, NULL);
+
+        /* end the library's reading: it closes the socket on a packet after DISCONNECT, before it writes DISCONNECT */
+        errno = EAGAIN;
 }
 
 void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filters, int n_filters, int qos,

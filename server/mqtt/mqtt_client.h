@@ -6,7 +6,6 @@
 
 #include "base/endpoint.h"
 #include "mqtt/credentials.h"
-#include "mqtt/read_ahead.h"
 #include "protocol/message.h"
 
 /*
@@ -125,8 +124,8 @@ void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session);
 void mqtt_client_disconnect_gracefully(struct mqtt_client *client);
 
 enum mqtt_reading {
-        MQTT_READS,       /* once per wake-up, what the socket gives at once */
-        MQTT_READS_AHEAD, /* several times: the user has a backlog, and newer messages may precede it */
+        MQTT_READS,       /* up to 64 packets per wake-up, more while messages are in flight */
+        MQTT_READS_AHEAD, /* eight times as many: the user has a backlog, and newer messages may precede it */
         MQTT_WRITES_FIRST, /* as MQTT_READS_AHEAD, when nothing is left to write: PUBACKs use the same socket */
         MQTT_READS_NOTHING, /* once the connection serves */
 };
