@@ -196,13 +196,30 @@ static int read_packets(struct mqtt_client *client) {
         return r;
 }
 
-/* libmosquitto does not notice under TLS that the socket was not connected: it goes on to shake hands. */
+/*
+ * The socket has an event but no peer: the connection was refused or reset. libmosquitto 2.0 does not report that under TLS,
+ * and its handshake may have taken the error from the socket.
+ */
 static void lose_unconnected(struct mqtt_client *client) {
         int error = 0;
         socklen_t size = sizeof(error);
 
         getsockopt(mosquitto_socket(client->library), SOL_SOCKET, SO_ERROR, &error, &size);
         lose(client, MQTT_LOST_CONNECT, MOSQ_ERR_ERRNO, strerror(error ? error : ECONNREFUSED));
+}
+
+/* Returns a result of libmosquitto. */
+static int transfer(struct mqtt_client *client, bool reads) {
+        int r = MOSQ_ERR_SUCCESS;
+
+        if (reads) {
+                r = read_packets(client);
+                if (client->config.callbacks.batch_end)
+                        client->config.callbacks.batch_end(client->config.userdata);
+        }
+        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
+                r = mosquitto_loop_write(client->library, 1);
+        return r;
 }
 
 static void update_poll(struct mqtt_client *client);
@@ -218,17 +235,12 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         client->is_socket_open = client->is_socket_open || mqtt_client_is_reached(client);
         if (status < 0)
                 client->watched = 0; /* libuv has stopped it */
-        if (reads) {
-                r = read_packets(client);
-                if (callbacks->batch_end)
-                        callbacks->batch_end(client->config.userdata);
-        }
-        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
-                r = mosquitto_loop_write(client->library, 1);
+        if (!client->is_socket_open)
+                lose_unconnected(client);
+        else
+                r = transfer(client, reads);
         if (r != MOSQ_ERR_SUCCESS) /* on_disconnect has mostly said it already */
                 lose(client, MQTT_LOST_CONNECTION, r, mosquitto_strerror(r));
-        else if (!client->is_socket_open)
-                lose_unconnected(client);
         if (callbacks->batch_written)
                 callbacks->batch_written(client->config.userdata, reads);
         client->is_awake = false;
