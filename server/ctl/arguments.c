@@ -263,7 +263,7 @@ static enum options_result find_broker(struct options *options) {
         return OPTIONS_RUN;
 }
 
-/* Where it is, and as whom we come to it. */
+/* Endpoint and credentials. */
 static enum options_result settle_broker(struct options *options) {
         enum options_result result = find_broker(options);
 
@@ -294,7 +294,7 @@ static enum options_result settle(struct parser *parser) {
         if (result == OPTIONS_RUN)
                 result = check_stdin(options);
 
-        /* whoever asks no broker needs none of what leads to one: it may be another's, and not to be read here */
+        /* a command that uses no broker must not read its credentials: the user may lack permission */
         if (result == OPTIONS_RUN && asks_pages(options))
                 result = store_config_take_pages(options);
         else if (result == OPTIONS_RUN && !options_ask_directory(options))
