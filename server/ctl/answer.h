@@ -5,7 +5,7 @@
 #include "ctl/session.h"
 #include "protocol/resp3.h"
 
-/* What the store says, read, and what the user is told of an answer that is no result. */
+/* Parsing of the store's answers, and messages to the user for answers that are errors. */
 
 /*
  * Sends a request and reads the first item of its answer. Returns EXIT_DONE; EXIT_NO_ANSWER; or

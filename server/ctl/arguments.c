@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config/reading.h"
+#include "ctl/help.h"
 #include "ctl/input.h"
 #include "ctl/option_table.h"
 #include "ctl/output.h"
@@ -262,7 +263,7 @@ static enum options_result find_broker(struct options *options) {
         return OPTIONS_RUN;
 }
 
-/* Where it is, and as whom we come to it. */
+/* Endpoint and credentials. */
 static enum options_result settle_broker(struct options *options) {
         enum options_result result = find_broker(options);
 
@@ -293,7 +294,7 @@ static enum options_result settle(struct parser *parser) {
         if (result == OPTIONS_RUN)
                 result = check_stdin(options);
 
-        /* whoever asks no broker needs none of what leads to one: it may be another's, and not to be read here */
+        /* a command that uses no broker must not read its credentials: the user may lack permission */
         if (result == OPTIONS_RUN && asks_pages(options))
                 result = store_config_take_pages(options);
         else if (result == OPTIONS_RUN && !options_ask_directory(options))
@@ -305,7 +306,7 @@ static enum options_result print_help(const struct options *options) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
 
         if (options->help)
-                command_append_help(&text, options->command);
+                help_append(&text, options->command);
         else
                 buf_append_string(&text, "statestorectl " STATESTORED_VERSION "\n");
         output_write(&text);

@@ -3,8 +3,6 @@
 
 #include <stddef.h>
 
-#include "base/bytes.h"
-
 /* What can be asked for: the commands' names, arguments and help, in one table. */
 enum command_id {
         COMMAND_GET,
@@ -42,6 +40,3 @@ extern const struct command commands[N_COMMANDS];
 
 /* NULL where there is no such command. */
 const struct command *command_find(const char *name);
-
-/* Appends what --help prints: about a command, or about all of them where command is NULL. */
-void command_append_help(struct buf *text, const struct command *command);

@@ -3,6 +3,7 @@
 #include "ctl/command_run.h"
 
 #include "base/cleanup.h"
+#include "ctl/command.h"
 #include "ctl/input.h"
 #include "ctl/output.h"
 
@@ -60,7 +61,7 @@ enum exit_code task_run(const struct options *options) {
         struct command_run task = { .options = options };
         enum exit_code code = EXIT_USAGE;
 
-        /* a mistake here is seen before anybody is asked */
+        /* report usage errors before connecting */
         if (read_inputs(&task) == 0)
                 code = connect_and_run(&task);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Callbacks leave what they are told in the connection, where the call that runs the loop looks for it. */
+/* Callbacks record events in the connection, for the call that runs the loop. */
 
 #include "ctl/connection.h"
 

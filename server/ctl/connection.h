@@ -9,17 +9,16 @@
 #include "protocol/message.h"
 
 /*
- * A connection to the broker for a program that does one thing at a time: an MQTT client (mqtt/mqtt_client.h) on an event
- * loop of its own, which runs within the calls below and at no other time. Each call ends in time; only the end of a
- * connection waits for a name that is being looked up.
+ * A blocking connection to the broker: an MQTT client (mqtt/mqtt_client.h) on its own event loop, which runs only within
+ * the calls below. Each call has a timeout; only closing a connection waits for a name lookup in progress.
  */
 struct connection;
 
 enum connection_result {
         CONNECTION_OK = 0,
-        CONNECTION_FAILED, /* it did not come about, or has ended, or the broker refuses what we ask */
+        CONNECTION_FAILED, /* the attempt failed, the connection ended, or the broker refused a packet */
         CONNECTION_TIME_OVER,
-        CONNECTION_INTERRUPTED, /* by a signal, or nobody reads at hangup_fd any more */
+        CONNECTION_INTERRUPTED, /* by a signal, or the reader of hangup_fd is gone */
 };
 
 struct connection_config {
@@ -30,81 +29,74 @@ struct connection_config {
         int64_t timeout_ms; /* for connection_open(), all endpoints together */
 
         const char *const *topics;           /* to subscribe to, NULL-terminated */
-        const struct slice *user_properties; /* names to keep of what arrives; an absent one ends them */
+        const struct slice *user_properties; /* names to read from messages, ended by an absent slice */
 
         /* A message arrived, valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
-        /*
-         * The broker has a message of ours. reason is MQTT's and below 0x80: otherwise the connection fails, unless
-         * refusals are wanted.
-         */
+        /* PUBACK. A reason from 0x80 fails the connection instead, unless wants_refusals is set. */
         void (*acknowledged)(void *userdata, int packet_id, int reason);
         void *userdata;
         bool wants_refusals;
 
-        /* what other clients may have otherwise than we have it */
-        uint16_t receive_maximum;  /* 0: as much as there is */
-        uint32_t session_expiry_s; /* 0: a new session each time, which ends with the connection */
+        /* settings that imitate other clients */
+        uint16_t receive_maximum;  /* 0: the maximum */
+        uint32_t session_expiry_s; /* 0: a new session for each connection */
         bool wants_retained;
 
-        const volatile sig_atomic_t
-                *interrupted; /* set by a handler of SIGINT or SIGTERM; NULL: there is none */
-        int hangup_fd;        /* a descriptor that we write to; -1: none */
+        const volatile sig_atomic_t *interrupted; /* set by a handler of SIGINT or SIGTERM; may be NULL */
+        int hangup_fd;                            /* a descriptor that the program writes to; -1: none */
 };
 
-/* config is copied, what it points to is borrowed. Returns 0 or -ENOMEM. */
+/* config is copied; its pointers are borrowed. Returns 0 or -ENOMEM. */
 int connection_new(struct connection **ret_connection, const struct connection_config *config);
 
 /* Accepts NULL, returns NULL. */
 struct connection *connection_free(struct connection *connection);
 
-/* Connects, anew where it is connected, and subscribes: at the endpoint of the last time, or else the next that lets us. */
+/* Connect or reconnect, and subscribe. Start with the latest endpoint, then try the others in turn. */
 enum connection_result connection_open(struct connection *connection);
 
-/* From now on at the next endpoint. False: there is none that was not passed over already. */
+/* Close the connection and go to the next endpoint. Returns false if every endpoint has been skipped. */
 bool connection_pass_over(struct connection *connection);
 
-/* The endpoint that it is or was connected to, or tried last. */
+/* The endpoint of the latest attempt. */
 const struct endpoint *connection_endpoint(const struct connection *connection);
 void connection_close(struct connection *connection);
 
-/* As connection_close(); the session ends, whatever its expiry is. */
+/* As connection_close(), and end the session. */
 void connection_end(struct connection *connection);
 
-/* What the broker said when it was connected to. */
+/* Limits from the CONNACK of the broker. */
 struct connection_limits {
         bool is_session_present;
-        uint16_t receive_maximum; /* UINT16_MAX: none was said */
-        uint32_t packet_size_max; /* UINT32_MAX */
+        uint16_t receive_maximum; /* UINT16_MAX if absent */
+        uint32_t packet_size_max; /* UINT32_MAX if absent */
 };
 struct connection_limits connection_limits(const struct connection *connection);
 
-/* Takes the properties, whatever comes of it. *ret_packet_id is written on CONNECTION_OK only. */
+/* Takes ownership of properties, also on failure. Sets *ret_packet_id only on CONNECTION_OK. */
 enum connection_result connection_publish(struct connection *connection, const char *topic,
                                           struct slice payload, mosquitto_property *properties,
                                           int *ret_packet_id);
 
-/*
- * Lets messages come in until *done, then gives CONNECTION_OK. Works without a connection, too: then nothing
- * comes in.
- */
+/* Receive messages until *done is true, then return CONNECTION_OK. Without a connection no messages arrive. */
 enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
 
-/* Lets come in what has come already, and the broker know that we are there. Waits for nothing. */
+/* Process messages that have arrived and send PINGREQ if it is due. Does not wait for messages. */
 enum connection_result connection_tend(struct connection *connection);
 
-/* Ends whatever is waited for. The first problem since connection_open() is kept; returns CONNECTION_FAILED. */
+/* End the running wait and store the problem, if it is the first since connection_open(). Returns CONNECTION_FAILED. */
 __attribute__((format(printf, 2, 3))) enum connection_result connection_fail(struct connection *connection,
                                                                              const char *format, ...);
 
-/* After CONNECTION_FAILED: what went wrong and what to do, on one line. */
+/* After CONNECTION_FAILED: the cause and the remedy, on one line. */
 const char *connection_problem(const struct connection *connection);
 
-/* Milliseconds of a clock that nobody sets. */
+/* A monotonic clock in milliseconds. */
 int64_t monotonic_ms(void);
 
-/* A duration as the user gives it: 5s, 1500ms. */
+/* Format a duration as users write it: 5s, 1500ms. */
 struct duration_text {
         char text[32];
 };

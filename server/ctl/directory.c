@@ -12,6 +12,7 @@
 #include "base/glob.h"
 #include "base/log.h"
 #include "base/system_clock.h"
+#include "ctl/command.h"
 #include "ctl/lines.h"
 #include "ctl/output.h"
 #include "engine/engine.h"

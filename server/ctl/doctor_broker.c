@@ -158,7 +158,7 @@ void doctor_check_queue(struct doctor *doctor) {
         if (!open_peer(&peer, &config))
                 return;
 
-        /* meanwhile it reads nothing, as somebody does who is busy */
+        /* meanwhile it reads nothing, as a busy client does */
         if (!doctor_publish(doctor, BURST, 16)) {
                 doctor_say(doctor, SEVERITY_WARN, "queue", "look at the broker's log and its limits",
                            "of %d messages at once the broker acknowledged %u in time", BURST,

@@ -15,7 +15,7 @@ static void cleanup_easy(CURL **easy) {
                 curl_easy_cleanup(*easy);
 }
 
-/* Another number than the one that was given ends the transfer. */
+/* libcurl ends the transfer if the return value differs from the given size. */
 static size_t on_data(char *data, size_t size, size_t n, void *userdata) {
         struct buf *body = userdata;
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "ctl/arguments.h"
+#include "ctl/command.h"
 #include "ctl/command_run.h"
 #include "ctl/directory.h"
 #include "ctl/doctor.h"

@@ -4,5 +4,5 @@
 #include "ctl/options.h"
 #include "protocol/message.h"
 
-/* Prints the change that a notification tells of, in a line; what is none is told to stderr. */
+/* Print the change of a notification on one line. Report a malformed notification on stderr. */
 void notification_print(const struct options *options, const struct message *message);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/parse.h"
+#include "ctl/options.h"
 #include "protocol/hlc.h"
 
 #define CLIENT_ID_LENGTH_MAX 256

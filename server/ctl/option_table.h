@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdint.h>
+
 #include "config/option.h"
-#include "ctl/options.h"
+#include "ctl/command.h"
 
 /* statestorectl's options, which write struct options. */
 extern const struct option ctl_options[];

@@ -4,9 +4,10 @@
 #include <stdint.h>
 
 #include "base/endpoint.h"
-#include "ctl/command.h"
 #include "ctl/url.h"
 #include "mqtt/credentials.h"
+
+struct command;
 
 /*
  * What the user wants: read from the command line, which beats the environment, which beats the defaults. One
@@ -23,7 +24,7 @@ struct options {
         struct url url;
         bool is_url_given;
         const char *hosts;          /* as --host gives them; NULL: none, here and below */
-        uint16_t port;              /* of those that name none; 0: none was given */
+        uint16_t port;              /* of hosts without a port; 0: not given */
         struct endpoint *endpoints; /* owned: what comes of all that; a broker is at one of them */
         size_t n_endpoints;
         const char *user;

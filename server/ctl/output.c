@@ -43,7 +43,7 @@ bool output_has_failed(void) {
 }
 
 int output_finish(int exit_code) {
-        /* EINTR: whoever interrupts us does not want the rest */
+        /* EINTR: the user interrupted the output */
         if (output_errno == 0 || output_errno == EINTR)
                 return exit_code;
 

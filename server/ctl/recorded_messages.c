@@ -62,7 +62,7 @@ static int add_request(struct request_recording *tape, const struct recorded *re
         return 0;
 }
 
-/* False where nobody waits for it: the request came before the recording began. */
+/* Returns false if no request is pending for it: the request was sent before the recording began. */
 static bool add_answer(struct request_recording *tape, const struct recorded *recorded) {
         const struct message *answer = &recorded->message;
 

@@ -13,7 +13,7 @@ struct recorded_request {
         size_t sender;          /* for the same response topic */
 };
 
-/* Texts that are told apart by number. */
+/* Strings, identified by number. */
 struct name_table {
         struct slice *names;
         size_t n, capacity;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "ctl/command.h"
 #include "ctl/connection.h"
 #include "ctl/options.h"
 

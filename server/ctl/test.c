@@ -6,6 +6,7 @@
  */
 
 #include "base/parse.h"
+#include "ctl/command.h"
 #include "ctl/command_run.h"
 #include "ctl/input.h"
 #include "ctl/output.h"

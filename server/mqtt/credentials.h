@@ -3,23 +3,24 @@
 
 #include <mosquitto.h>
 
-/* How we prove to the broker who we are, and it to us. All texts are borrowed; NULL is "none". */
+/* Credentials of an MQTT client and its TLS settings. All strings are borrowed; NULL means not set. */
 struct credentials {
         const char *user;
-        const char *password;        /* where there is no file */
-        const char *password_file;   /* its first line; read anew for every connection, for tokens change */
-        const char *tls_ca_file;     /* whom to trust */
-        const char *tls_certificate; /* ours, with its key */
+        const char *password; /* used if password_file is NULL */
+        const char
+                *password_file;  /* the first line; read again for every connection, because tokens expire */
+        const char *tls_ca_file; /* trusted authorities; NULL: those of the system */
+        const char *tls_certificate; /* of the client, with its key */
         const char *tls_key;
-        const char *tls_alpn; /* the protocol to ask for, where the port serves several */
-        bool tls;             /* without a CA file: the system's */
+        const char *tls_alpn; /* protocol name for a port that serves several */
+        bool tls;
 };
 
-/* The first file of TLS that cannot be read, with errno, or NULL: libmosquitto does not say which of them it is. */
+/* Return the first TLS file that cannot be read and set errno, or return NULL. libmosquitto does not name the file. */
 const char *credentials_unreadable_file(const struct credentials *credentials);
 
-/* Once a client. Returns 0, -EINVAL for a certificate or key that cannot be used, or -ENOMEM. */
+/* Call once per client. Returns 0, -EINVAL if a certificate or key is unusable, or -ENOMEM. */
 int credentials_set_tls(const struct credentials *credentials, struct mosquitto *client);
 
-/* Before each connection. Returns 0, or what reading the file failed with, or -ENOMEM. */
+/* Call before each connection. Returns 0, -ENOMEM, or the -errno of reading the password file. */
 int credentials_set_password(const struct credentials *credentials, struct mosquitto *client);

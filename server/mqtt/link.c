@@ -10,25 +10,25 @@
 #include "base/cleanup.h"
 #include "mqtt/properties.h"
 
-/* What is sent to us while we are away waits this long at the broker. */
+/* The broker keeps the session and queues messages for this long after a disconnect. */
 #define SESSION_EXPIRY_S 3600
 
-/* The first pause between attempts, and the last, after which they do not grow. */
+/* Initial and maximum pause between attempts. */
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_LAST_MS  15000
 
 #define CLOSE_TIMEOUT_MS 2000
 
-/* What may wait for the broker before we hold back: libmosquitto keeps a copy of all of it. */
+/* Limits of unacknowledged messages for new work: libmosquitto keeps a copy of each message. */
 #define ROOM_MESSAGES 50000
 #define ROOM_BYTES    (64 << 20)
 
 enum link_state {
-        LINK_WAITING,    /* for the next attempt */
-        LINK_CONNECTING, /* until CONNACK and SUBACKs */
+        LINK_WAITING,    /* the timer starts the next attempt */
+        LINK_CONNECTING, /* until CONNACK and all SUBACKs */
         LINK_UP,
-        LINK_CLOSING, /* until all is sent */
-        LINK_CLOSED,  /* until libuv has closed the handles */
+        LINK_CLOSING, /* until all messages are sent */
+        LINK_CLOSED,  /* until the handles are closed */
 };
 
 struct link {
@@ -36,19 +36,19 @@ struct link {
         uv_loop_t *loop;
         struct mqtt_client *client;
         enum link_state state;
-        size_t n_subscribed; /* SUBACKs so far */
+        size_t n_subscribed; /* SUBACKs received */
         bool session_present;
         const char *next_client_id; /* NULL: the present one stays */
-        uv_timer_t timer;           /* the next attempt; when closing, the end of our patience */
-        uint64_t backoff_ms;        /* until the link has been up for longer than the last of them */
+        uv_timer_t timer;           /* the next attempt, or the timeout of closing */
+        uint64_t backoff_ms;        /* reset when the link was up for longer than BACKOFF_LAST_MS */
         uint64_t up_since_ms;
         uint32_t n_outstanding; /* published, not yet acknowledged */
         uint64_t n_outstanding_bytes;
         uint32_t n_bytes_of[65536]; /* by packet identifier */
         uint32_t send_maximum;
-        uint32_t max_packet_bytes; /* that the broker accepts */
+        uint32_t max_packet_bytes; /* of the broker */
         void (*closed)(void *userdata);
-        int n_open; /* while closed: handles that libuv has not closed yet */
+        int n_open; /* while closed: handles that are not closed yet */
 };
 
 /* 1. Closing. */
@@ -115,7 +115,7 @@ static void attempt(uv_timer_t *timer) {
         mqtt_client_connect(link->client);
 }
 
-/* Up to half of a pause off, so that those whom one broker lost do not come back at once. */
+/* Subtract up to half of the pause, so that clients of a restarted broker do not all reconnect at once. */
 static uint64_t jitter(uint64_t pause_ms) {
         uint32_t random = 0;
 
@@ -147,9 +147,9 @@ static void on_desynchronized(void *userdata, enum mqtt_loss loss, int reason, c
         wait_and_retry(link);
 }
 
-/* 3. What the client tells. */
+/* 3. Callbacks of the client. */
 
-/* The broker does not want us; it is asked again later, for somebody may mend it. */
+/* Report the refusal and disconnect. The link tries again later: an operator may have changed the broker. */
 static void refuse(struct link *link, const struct refusal *refusal) {
         link->config.callbacks.refused(link->config.userdata, refusal);
         mqtt_client_refuse(link->client);
@@ -193,7 +193,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
         }
 }
 
-/* SUBACKs come in the order of the subscriptions, and what was retained for one before the next one's. */
+/* SUBACKs arrive in the order of the subscriptions, each with its retained messages before the next SUBACK. */
 static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         struct link *link = userdata;
         const struct link_subscription *subscription = &link->config.subscriptions[link->n_subscribed];
@@ -314,7 +314,7 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 
         if (link->n_outstanding >= LINK_OUTSTANDING_MAX)
                 return -EAGAIN;
-        /* the library counts a byte or two less, and the broker closes the connection of a client that sends too much */
+        /* libmosquitto counts one or two bytes less, and the broker disconnects a client that exceeds its limit */
         if (message_packet_size(message) > link->max_packet_bytes)
                 return -EMSGSIZE;
 
@@ -324,7 +324,7 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 
         r = mqtt_error(mqtt_client_publish(link->client, (const char *)message->topic.data, message->payload,
                                            properties, &id));
-        /* without a connection, or where it broke just now, the library keeps the message and sends it later */
+        /* without a connection libmosquitto queues the message and sends it later */
         if (r < 0 && r != -ENOTCONN && r != -EIO)
                 return r;
 

@@ -11,44 +11,44 @@
 #include "protocol/message.h"
 
 /*
- * The daemon's connection to the broker. It connects, comes back by itself after growing, jittered pauses for as long as
- * it lives, and keeps its MQTT session meanwhile: so what is sent to us while we are away waits at the broker.
+ * statestored's connection to the broker. The link reconnects with exponential backoff and jitter until it is closed. It
+ * keeps its MQTT session, so the broker queues messages while the link is disconnected.
  *
- * Callbacks come from the loop, never from within a call to the link. Not thread-safe.
+ * Callbacks are called from the loop, never from within a call to the link. Not thread-safe.
  */
 struct link;
 
 struct link_callbacks {
-        /* Connected and subscribed. session_present: false where the broker no longer knew us. */
+        /* Connected and subscribed. session_present: as in CONNACK; false if the broker had no session. */
         void (*up)(void *userdata, bool session_present);
 
-        /* The connection has ended, or did not come about. reason is text for a log. */
+        /* The connection has ended, or the attempt has failed. reason is text for the log. */
         void (*down)(void *userdata, const char *reason);
 
-        /* The broker refuses us, for a reason that will not go away by itself. The link tries again all the same. */
+        /* The broker refuses the client until an operator changes something. The link tries again nevertheless. */
         void (*refused)(void *userdata, const struct refusal *refusal);
 
-        /* A message that was subscribed to, valid during the call. */
+        /* A message arrived. It is valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
-        /* One was dropped for want of memory. */
+        /* A message was dropped: out of memory. */
         void (*dropped)(void *userdata);
 
-        /* The broker has taken what link_publish() gave this id. no_subscriber: it says that nobody got it. */
+        /* PUBACK for the message to which link_publish() gave this id. no_subscriber: reason code 0x10. */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
-        /* All that one wake-up read has been given to `message` and `acknowledged`; what is published now is written next. */
+        /* The packets of one wake-up have been passed on; messages published now are written next. */
         void (*batch_end)(void *userdata);
 
-        /* It is written: the time for whatever nobody waits for. */
+        /* The messages are written: do work here that no client waits for. */
         void (*batch_written)(void *userdata);
 };
 
 struct link_subscription {
         const char *filter;
         uint8_t qos;
-        bool required; /* a broker that says no refuses us */
-        bool retained; /* whether retained messages are wanted */
+        bool required; /* if the broker denies it, call refused() */
+        bool retained; /* ask for retained messages */
 };
 
 #define LINK_SUBSCRIPTIONS_MAX 4
@@ -59,46 +59,45 @@ struct link_config {
         const char *client_id;
         uint16_t keepalive_s; /* from 5 */
         struct credentials credentials;
-        struct link_subscription subscriptions[LINK_SUBSCRIPTIONS_MAX]; /* made in this order */
+        struct link_subscription subscriptions[LINK_SUBSCRIPTIONS_MAX]; /* sent in this order */
         size_t n_subscriptions;
-        const struct slice *user_properties; /* names to keep of what arrives; an absent one ends them */
+        const struct slice *user_properties; /* names to read from messages, ended by an absent slice */
         struct link_callbacks callbacks;
         void *userdata;
 };
 
 /*
- * Starts to connect. config is copied, what it points to is borrowed until the link is closed. Returns 0,
- * -ENOMEM, or -EINVAL for a client id or a certificate that cannot be used.
+ * Start to connect. config is copied; its pointers are borrowed until the link is closed. Returns 0, -ENOMEM, or -EINVAL if
+ * the client id or a certificate is unusable.
  */
 int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config *config);
 
 /*
- * Sends what is still to be sent, for two seconds at most, then disconnects without ending the session, frees
- * the link and calls closed. Messages that arrive before that are still given to the callbacks. While the system looks up
- * the broker's name that cannot be broken off: then it takes as long as that does.
+ * Send pending messages for up to 2 s, disconnect without ending the session, free the link, and call closed. Messages
+ * that arrive meanwhile are passed to the callbacks. A name lookup in progress cannot be cancelled and delays closed.
  */
 void link_close(struct link *link, void (*closed)(void *userdata));
 
 /*
- * Publishes at QoS 1; while there is no connection it is sent once there is one. Returns 0; -EAGAIN where there
- * is no room; -EMSGSIZE where it is larger than the broker accepts; -EINVAL for text that MQTT cannot carry;
- * -ENOMEM. After an error it is not sent. *ret_id may be given again once it is acknowledged.
+ * Publish at QoS 1. Without a connection the message is sent after the next one is established. Returns 0; -EAGAIN at
+ * LINK_OUTSTANDING_MAX; -EMSGSIZE if the broker does not accept its size; -EINVAL if a string is not valid in MQTT;
+ * -ENOMEM. After an error the message is not sent. *ret_id may be reused after its PUBACK.
  */
 int link_publish(struct link *link, const struct message *message, uint16_t *ret_id);
 
 /*
- * Messages that may be unacknowledged at once. Packet identifiers have 16 bits; past them libmosquitto would take
- * one message's acknowledgement for another's.
+ * Maximum number of unacknowledged messages. Packet identifiers have 16 bits; with more messages libmosquitto would assign
+ * a PUBACK to the wrong one.
  */
 #define LINK_OUTSTANDING_MAX 60000
 
 /*
- * Whether what is not yet acknowledged leaves room for more, in number and in bytes. link_publish() needs less: it
- * accepts what does not ask first, up to LINK_OUTSTANDING_MAX.
+ * Whether the number and the bytes of unacknowledged messages are below the limits for new work. link_publish() does not
+ * check these: its only limit is LINK_OUTSTANDING_MAX.
  */
 bool link_has_room(const struct link *link);
 
-/* The broker's maximum packet size, as of the present or the last connection; before the first that of MQTT. */
+/* Maximum packet size of the broker, from the latest CONNACK; before the first CONNACK the maximum of MQTT. */
 uint32_t link_max_packet_bytes(const struct link *link);
 
 /*
@@ -108,8 +107,8 @@ uint32_t link_max_packet_bytes(const struct link *link);
  */
 void link_change_client_id(struct link *link, const char *client_id);
 
-/* MQTT_READS at start. */
+/* Initially MQTT_READS. */
 void link_set_reading(struct link *link, enum mqtt_reading reading);
 
-/* The endpoint that is, or was last, tried. */
+/* The endpoint of the latest attempt. */
 const struct endpoint *link_endpoint(const struct link *link);

@@ -8,22 +8,23 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "mqtt/properties.h"
-#include "mqtt/wakeup_pair.h"
 
-#define MISC_INTERVAL_MS 1000 /* the library's own timers count in seconds */
+#define MISC_INTERVAL_MS 1000 /* libmosquitto's timers have a resolution of 1 s */
 #define LINGER_S         2
 
-/* Reads in one wake-up while the user has a backlog. */
-#define READS_AHEAD_MAX 8
+/* Calls of mosquitto_loop_read() in one wake-up, usually and while the user has a backlog. */
+#define READS_MAX       64
+#define READS_AHEAD_MAX 512
 
 enum client_state {
         CLIENT_IDLE,
-        CLIENT_CONNECTING, /* until the user says that the connection serves */
+        CLIENT_CONNECTING, /* until mqtt_client_set_up() */
         CLIENT_UP,
 };
 
@@ -36,34 +37,32 @@ struct mqtt_client {
         size_t address;      /* index of the next of the endpoint's addresses */
         size_t n_addresses;  /* when its name was last looked up */
         bool is_socket_open; /* the socket was connected */
-        bool has_woken;      /* the socket has had an event, which starts TLS's handshake */
+        bool has_woken;      /* the socket has had an event; TLS: the handshake has begun */
         enum mqtt_reading reading;
         uv_poll_t *poll; /* NULL while there is no socket */
-        int watched;     /* the events that it waits for; 0: it is stopped */
-        struct read_ahead read_ahead;
+        int watched;     /* the events of poll; 0: stopped */
         uv_timer_t misc_timer;
         uv_getaddrinfo_t resolution;
         bool is_resolving;
-        bool is_awake;   /* socket_ready() runs, and updates at its end what is watched */
-        char error[256]; /* what libmosquitto logged last while connecting: TLS says why only there */
+        bool is_awake;   /* in socket_ready(), which updates poll at its end */
+        char error[256]; /* latest log line of libmosquitto while connecting: TLS errors are only there */
         void (*closed)(void *userdata);
-        int n_open; /* while closing: the timer, and a resolution, that have not ended */
+        int n_open; /* while closing: the timer and a lookup that have not ended */
 };
 
-/* 1. The connection's end. */
+/* 1. End of the connection. */
 
 static void poll_closed(uv_handle_t *handle) {
         free(handle);
 }
 
-/* The present socket is no more, or is not to be watched any longer. */
+/* Stop watching the socket. */
 static void drop_poll(struct mqtt_client *client) {
-        read_ahead_forget(&client->read_ahead);
         if (client->poll)
                 uv_close((uv_handle_t *)take_ptr(&client->poll), poll_closed);
 }
 
-/* The library's own words, if it has any. A broker that rejects us under TLS says little. */
+/* Prefer the text of libmosquitto. Under TLS a broker does not report why it rejects a certificate. */
 static void explain(struct mqtt_client *client, const char *text) {
         size_t length = strlen(client->error);
         bool is_rejected = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
@@ -76,7 +75,7 @@ static void explain(struct mqtt_client *client, const char *text) {
                          "; does the broker accept our certificate?");
 }
 
-/* Once for each connection and each attempt, whatever the library still says of it. */
+/* Call lost() once per connection or attempt, also if libmosquitto reports its end again. */
 static void lose(struct mqtt_client *client, enum mqtt_loss loss, int reason, const char *text) {
         drop_poll(client);
         if (client->state == CLIENT_IDLE)
@@ -101,7 +100,7 @@ static void lose_name(struct mqtt_client *client, const char *text) {
                 next_endpoint(client);
 }
 
-/* 2. What libmosquitto tells, in its callbacks. */
+/* 2. Callbacks of libmosquitto. */
 
 static void on_connect(struct mosquitto *library, void *userdata, int reason, int flags,
                        const mosquitto_property *properties) {
@@ -145,7 +144,7 @@ static void on_message(struct mosquitto *library, void *userdata, const struct m
         else
                 client->config.callbacks.dropped(client->config.userdata);
 
-        /* an EAGAIN left here would end the library's reading early */
+        /* mosquitto_loop_read() returns early if errno is EAGAIN */
         errno = 0;
 }
 
@@ -158,7 +157,7 @@ static void on_publish(struct mosquitto *library, void *userdata, int id, int re
         client->config.callbacks.acknowledged(client->config.userdata, id, reason);
 }
 
-/* Set while connecting only: while it is set, the library writes a text for each packet. */
+/* Set only while connecting: with a log callback libmosquitto formats a line for each packet. */
 static void on_log(struct mosquitto *library, void *userdata, int level, const char *text) {
         struct mqtt_client *client = userdata;
 
@@ -169,47 +168,58 @@ static void on_log(struct mosquitto *library, void *userdata, int level, const c
 
 /* 3. The socket. */
 
-/* TLS shakes hands inside the library's reading; until then CONNECT waits, and must not keep us awake. */
+/* mosquitto_loop_read() does the TLS handshake. CONNECT waits for it and must not cause wake-ups. */
 static bool is_shaking_hands(const struct mqtt_client *client) {
         return client->config.credentials.tls && client->state == CLIENT_CONNECTING;
 }
 
+/* Bytes of TLS records count too. */
+static bool has_unread_bytes(const struct mqtt_client *client) {
+        int n_bytes = 0;
+
+        return ioctl(mosquitto_socket(client->library), FIONREAD, &n_bytes) == 0 && n_bytes > 0;
+}
+
 /*
- * The library leaves it at some packets, and no event tells of what was read ahead: so it is called until nothing is.
- * Under TLS it is another library that reads, and keeps what is left of a record.
+ * A call of mosquitto_loop_read() reads one packet, or as many packets as there are messages in flight. Repeat the call, so
+ * that the user sees the requests of all clients together and can serve them in turn.
  */
-static int read_buffer(struct mqtt_client *client) {
+static int read_packets(struct mqtt_client *client) {
+        int n_reads_max = client->reading == MQTT_READS ? READS_MAX : READS_AHEAD_MAX;
+        int n_reads = 0;
         int r;
 
-        read_ahead_begin(&client->read_ahead, mosquitto_socket(client->library));
         do
                 r = mosquitto_loop_read(client->library, 1);
-        while (r == MOSQ_ERR_SUCCESS && read_ahead_has_bytes(&client->read_ahead));
-        read_ahead_end();
+        while (r == MOSQ_ERR_SUCCESS && client->state == CLIENT_UP && ++n_reads < n_reads_max &&
+               has_unread_bytes(client));
         return r;
 }
 
-static int read_packets(struct mqtt_client *client) {
-        int n = 0;
-        int r;
-
-        if (client->config.credentials.tls)
-                return mosquitto_loop_read(client->library, 1);
-
-        do
-                r = read_buffer(client);
-        while (r == MOSQ_ERR_SUCCESS && client->reading != MQTT_READS &&
-               read_ahead_may_have_more(&client->read_ahead) && ++n < READS_AHEAD_MAX);
-        return r;
-}
-
-/* libmosquitto does not notice under TLS that the socket was not connected: it goes on to shake hands. */
+/*
+ * The socket has an event but no peer: the connection was refused or reset. libmosquitto 2.0 does not report that under TLS,
+ * and its handshake may have taken the error from the socket.
+ */
 static void lose_unconnected(struct mqtt_client *client) {
         int error = 0;
         socklen_t size = sizeof(error);
 
         getsockopt(mosquitto_socket(client->library), SOL_SOCKET, SO_ERROR, &error, &size);
         lose(client, MQTT_LOST_CONNECT, MOSQ_ERR_ERRNO, strerror(error ? error : ECONNREFUSED));
+}
+
+/* Returns a result of libmosquitto. */
+static int transfer(struct mqtt_client *client, bool reads) {
+        int r = MOSQ_ERR_SUCCESS;
+
+        if (reads) {
+                r = read_packets(client);
+                if (client->config.callbacks.batch_end)
+                        client->config.callbacks.batch_end(client->config.userdata);
+        }
+        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
+                r = mosquitto_loop_write(client->library, 1);
+        return r;
 }
 
 static void update_poll(struct mqtt_client *client);
@@ -225,17 +235,12 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         client->is_socket_open = client->is_socket_open || mqtt_client_is_reached(client);
         if (status < 0)
                 client->watched = 0; /* libuv has stopped it */
-        if (reads) {
-                r = read_packets(client);
-                if (callbacks->batch_end)
-                        callbacks->batch_end(client->config.userdata);
-        }
-        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
-                r = mosquitto_loop_write(client->library, 1);
-        if (r != MOSQ_ERR_SUCCESS) /* on_disconnect has mostly said it already */
-                lose(client, MQTT_LOST_CONNECTION, r, mosquitto_strerror(r));
-        else if (!client->is_socket_open)
+        if (!client->is_socket_open)
                 lose_unconnected(client);
+        else
+                r = transfer(client, reads);
+        if (r != MOSQ_ERR_SUCCESS) /* usually on_disconnect() has reported it already */
+                lose(client, MQTT_LOST_CONNECTION, r, mosquitto_strerror(r));
         if (callbacks->batch_written)
                 callbacks->batch_written(client->config.userdata, reads);
         client->is_awake = false;
@@ -253,7 +258,7 @@ static bool wants_read(const struct mqtt_client *client, bool wants_write) {
         }
 }
 
-/* To start anew what waits already would cost two system calls, each time. */
+/* Starting poll again with the same events would cost two system calls. */
 static void watch_for(struct mqtt_client *client, int events) {
         if (events == client->watched)
                 return;
@@ -265,7 +270,7 @@ static void watch_for(struct mqtt_client *client, int events) {
                 uv_poll_start(client->poll, events, socket_ready);
 }
 
-/* Watches the present socket for what the library waits for. */
+/* Watch the socket for the events that libmosquitto waits for. */
 static void update_poll(struct mqtt_client *client) {
         bool wants_write;
         int events = 0;
@@ -282,7 +287,7 @@ static void update_poll(struct mqtt_client *client) {
         watch_for(client, events);
 }
 
-/* A connection has a new socket, often with an old one's number: so it gets a handle of its own. */
+/* A new connection often reuses the number of the old socket, so it needs a new handle. */
 static int watch_socket(struct mqtt_client *client) {
         CLEANUP(cleanup_free) uv_poll_t *poll = malloc(sizeof(*poll));
         int r;
@@ -329,7 +334,7 @@ static void connect_to(struct mqtt_client *client, const char *host, const char 
              r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 
-/* Nothing is to be looked up: a thread that has once run makes each allocation dearer, for good. */
+/* An address needs no lookup: once a process has had a second thread, each allocation costs more. */
 static bool is_address(const struct endpoint *endpoint) {
         unsigned char address[sizeof(struct in6_addr)];
 
@@ -384,10 +389,10 @@ static void resolve(struct mqtt_client *client) {
 }
 
 /*
- * The library takes a name's first address for good once it connects without blocking: so we choose, each time the
- * next one, and after the last one the next endpoint. Under TLS it must see the name, which the certificate bears, and
- * asks the system itself, which has just found out: what we choose there is the kind, IPv4 or IPv6, of which it takes the
- * first address, for it passes over those that cannot be reached from where we bind it to.
+ * When it connects without blocking, libmosquitto uses only the first address of a name. So the client resolves the name
+ * and passes one address per attempt. Under TLS libmosquitto needs the name, to verify the certificate, and resolves it
+ * again. The client then selects the address family: libmosquitto skips addresses that do not match the local address to
+ * which the client binds it.
  */
 void mqtt_client_connect(struct mqtt_client *client) {
         client->state = CLIENT_CONNECTING;
@@ -429,7 +434,7 @@ const struct endpoint *mqtt_client_endpoint(const struct mqtt_client *client) {
         return &client->config.endpoints[client->endpoint];
 }
 
-/* 5. Its life. */
+/* 5. Creating and closing. */
 
 static void free_client(struct mqtt_client *client) {
         if (client->library)
@@ -463,8 +468,8 @@ static int set_options(struct mosquitto *library, const struct mqtt_client_confi
                 return mqtt_error(r);
 
         /*
-         * Only the blocking call takes CONNECT's properties. Without a host it keeps them, fails and does
-         * nothing else; every later attempt sends them.
+         * Only the blocking call takes properties for CONNECT. Without a host it stores them and fails; every later
+         * attempt sends them.
          */
         r = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL,
                                          config->session_expiry_s);
@@ -478,9 +483,7 @@ int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_co
         CLEANUP(cleanup_library) struct mosquitto *library = NULL;
         int r;
 
-        wakeup_pair_withhold(true);
         library = mosquitto_new(config->client_id, config->session_expiry_s == 0, userdata);
-        wakeup_pair_withhold(false);
         if (!library)
                 return -errno;
 
@@ -557,7 +560,7 @@ static void timer_closed(uv_handle_t *handle) {
 
 void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata)) {
         client->closed = closed;
-        client->state = CLIENT_IDLE; /* what the library still tells is not passed on */
+        client->state = CLIENT_IDLE; /* later events of libmosquitto are not passed on */
         drop_poll(client);
         client->n_open = 1 + client->is_resolving;
         if (client->is_resolving)
@@ -575,9 +578,9 @@ void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session) {
 }
 
 /*
- * DISCONNECT is followed by a close, and a close with unread bytes is a reset, which may destroy what the
- * broker has not read yet. So the connection is held open until the broker closes it. What it sends
- * meanwhile was not acknowledged: it sends it again to whoever takes up the session.
+ * Closing a socket with unread bytes resets the connection, and the broker may lose packets that it has not read yet. So
+ * keep a duplicate of the socket open until the broker closes the connection. Packets that the broker sends meanwhile are
+ * not acknowledged; the broker sends them again when the session is resumed.
  */
 static void disconnect_gracefully(struct mqtt_client *client, bool ends_session) {
         struct timeval timeout = { .tv_sec = LINGER_S };
@@ -590,7 +593,7 @@ static void disconnect_gracefully(struct mqtt_client *client, bool ends_session)
 
         shutdown(fd, SHUT_WR);
         if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0 &&
-            fcntl(fd, F_SETFL, 0) == 0) /* the library's sockets do not block */
+            fcntl(fd, F_SETFL, 0) == 0) /* the sockets of libmosquitto are non-blocking */
                 while (recv(fd, rest, sizeof(rest), 0) > 0)
                         ;
         close(fd);
@@ -617,9 +620,10 @@ int mqtt_client_change_id(struct mqtt_client *client, const char *client_id) {
 }
 
 void mqtt_client_refuse(struct mqtt_client *client) {
-        read_ahead_drop(
-                &client->read_ahead); /* another packet would be an error by then, and the socket closed */
         mosquitto_disconnect_v5(client->library, 0, NULL);
+
+        /* end the library's reading: it closes the socket on a packet after DISCONNECT, before it writes DISCONNECT */
+        errno = EAGAIN;
 }
 
 void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filters, int n_filters, int qos,

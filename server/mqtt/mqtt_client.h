@@ -6,26 +6,25 @@
 
 #include "base/endpoint.h"
 #include "mqtt/credentials.h"
-#include "mqtt/read_ahead.h"
 #include "protocol/message.h"
 
 /*
- * An MQTT 5 client: libmosquitto on a libuv loop, one connection at a time. It tries to connect when it is told to, to one
- * address per attempt. Its user decides when to try again, what to subscribe to, and when the connection serves. The
- * daemon's user is the link (mqtt/link.h), statestorectl's is the connection (ctl/connection.h).
+ * An MQTT 5 client: libmosquitto on a libuv loop, one connection at a time. Each mqtt_client_connect() tries one address.
+ * The user of the client decides when to try again, what to subscribe to, and when the connection is up. Users are the link
+ * of statestored (mqtt/link.h) and the connection of statestorectl (ctl/connection.h).
  *
- * Callbacks come from the loop or from mqtt_client_connect(). Not thread-safe.
+ * Callbacks are called from the loop or from mqtt_client_connect(). Not thread-safe.
  */
 struct mqtt_client;
 
 enum mqtt_loss {
-        MQTT_LOST_NAME,    /* the system does not know the endpoint's name */
-        MQTT_LOST_CONNECT, /* no connection to the endpoint came about */
+        MQTT_LOST_NAME,    /* the lookup of the endpoint's name failed */
+        MQTT_LOST_CONNECT, /* the attempt failed */
         MQTT_LOST_CONNECTION,
 };
 
 struct mqtt_client_callbacks {
-        /* CONNACK. reason: of MQTT, 0 if the broker accepts; else the broker closes the connection, and lost() follows. */
+        /* CONNACK. reason: of MQTT; 0 is success. After an error the broker closes the connection, and lost() follows. */
         void (*connected)(void *userdata, int reason, bool session_present,
                           const mosquitto_property *properties);
 
@@ -47,10 +46,10 @@ struct mqtt_client_callbacks {
         /* PUBACK. */
         void (*acknowledged)(void *userdata, int id, int reason);
 
-        /* NULL or: what one wake-up read has been passed on; what is published now is written next. */
+        /* May be NULL. The packets of one wake-up have been passed on; messages published now are written next. */
         void (*batch_end)(void *userdata);
 
-        /* NULL or: the wake-up has written what could be written. */
+        /* May be NULL. The wake-up has written as much as the socket takes. */
         void (*batch_written)(void *userdata, bool has_read);
 };
 
@@ -62,28 +61,28 @@ struct mqtt_client_config {
         uint16_t receive_maximum;
         uint32_t session_expiry_s; /* 0: a new session for each connection */
         struct credentials credentials;
-        const struct slice *user_properties; /* names to keep of what arrives; an absent one ends them */
+        const struct slice *user_properties; /* names to read from messages, ended by an absent slice */
         struct mqtt_client_callbacks callbacks;
         void *userdata;
 };
 
 /*
- * Messages in flight to the broker at once, unless it allows fewer: every publish and every PUBACK walks the
- * library's list of them.
+ * Maximum number of messages in flight to the broker, which may allow fewer. libmosquitto walks the list of them for each
+ * publish and PUBACK.
  */
 #define MQTT_SEND_MAXIMUM 1000
 
 /*
- * Starts nothing but a timer. config is copied, what it points to is borrowed. Returns 0, -ENOMEM, or -EINVAL for a client
- * id or a certificate that cannot be used.
+ * Create a client without connecting it. config is copied; its pointers are borrowed. Returns 0, -ENOMEM, or -EINVAL if the
+ * client id or a certificate is unusable.
  */
 int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
                     const struct mqtt_client_config *config);
 
-/* Drops the connection, frees the client and calls closed. A name that is being looked up delays that. */
+/* Drop the connection, free the client, and call closed. A name lookup in progress delays closed. */
 void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata));
 
-/* Tries the next address of the endpoint, or the next endpoint if all were tried. There must be no connection. */
+/* Try the next address of the endpoint, or the next endpoint after its last address. There must be no connection. */
 void mqtt_client_connect(struct mqtt_client *client);
 
 /*
@@ -99,51 +98,48 @@ bool mqtt_client_has_address(const struct mqtt_client *client);
 /* Whether the socket of the attempt, or of the connection, is connected. */
 bool mqtt_client_is_reached(const struct mqtt_client *client);
 
-/* The connection serves: from now on losing it is no failed attempt, and the same address is the first to try again. */
+/* Mark the connection as up: after losing it, the next attempt uses the same address. */
 void mqtt_client_set_up(struct mqtt_client *client);
 
-/* The endpoint that is, or was last, tried. */
+/* The endpoint of the latest attempt. */
 const struct endpoint *mqtt_client_endpoint(const struct mqtt_client *client);
 
-/* All at the same QoS. options: of MQTT 5. One SUBACK answers it. */
+/* Subscribe to all filters in one packet, at the same QoS. options: subscription options of MQTT 5. */
 void mqtt_client_subscribe(struct mqtt_client *client, const char *const *filters, int n_filters, int qos,
                            int options);
 
-/*
- * Publishes at QoS 1. Without a connection libmosquitto keeps the message and sends it later. Returns a result of
- * libmosquitto.
- */
+/* Publish at QoS 1. Without a connection libmosquitto queues the message. Returns a result of libmosquitto. */
 int mqtt_client_publish(struct mqtt_client *client, const char *topic, struct slice payload,
                         const mosquitto_property *properties, int *ret_id);
 
-/* Whether libmosquitto has bytes that the socket did not take yet. */
+/* Whether libmosquitto has bytes to write. */
 bool mqtt_client_wants_write(const struct mqtt_client *client);
 
-/* Reads nothing more and ends the connection with DISCONNECT, which is written after the wake-up's reading. */
+/* Stop reading and send DISCONNECT at the end of the wake-up. Call from a callback. */
 void mqtt_client_refuse(struct mqtt_client *client);
 
-/* Ends the connection with DISCONNECT at once. ends_session: the broker drops the session, whatever its expiry is. */
+/* Send DISCONNECT at once. ends_session: set the session expiry to 0. */
 void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session);
 
 /*
- * Ends the connection with DISCONNECT and waits up to 2 s until the broker closes it, so that the broker has read all that
- * was written.
+ * Send DISCONNECT and block for up to 2 s until the broker closes the connection, so that the broker reads all packets
+ * written before.
  */
 void mqtt_client_disconnect_gracefully(struct mqtt_client *client);
 
 enum mqtt_reading {
-        MQTT_READS,       /* once per wake-up, what the socket gives at once */
-        MQTT_READS_AHEAD, /* several times: the user has a backlog, and newer messages may precede it */
+        MQTT_READS,       /* up to 64 packets per wake-up, more while messages are in flight */
+        MQTT_READS_AHEAD, /* eight times as many: the user has a backlog, and newer messages may precede it */
         MQTT_WRITES_FIRST, /* as MQTT_READS_AHEAD, when nothing is left to write: PUBACKs use the same socket */
         MQTT_READS_NOTHING, /* once the connection serves */
 };
 
 /*
- * Makes libmosquitto's part alone: MQTT 5, no Nagle, windows, TLS and the session as config says. Returns 0, -ENOMEM, or
+ * Create only the instance of libmosquitto, with the options, TLS settings and session of config. Returns 0, -ENOMEM, or
  * -EINVAL as mqtt_client_new(); the caller frees *ret_library with mosquitto_destroy().
  */
 int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_config *config,
                      void *userdata);
 
-/* MQTT_READS at start. */
+/* Initially MQTT_READS. */
 void mqtt_client_set_reading(struct mqtt_client *client, enum mqtt_reading reading);

@@ -5,9 +5,9 @@
 
 #include "protocol/message.h"
 
-/* Between our messages and libmosquitto's. */
+/* Conversion between struct message and the messages and properties of libmosquitto. */
 
-/* A message that arrived. Owns what libmosquitto's property readers copied; the rest is the library's. */
+/* A received message. Owns the copies made by the property readers; libmosquitto owns the rest. */
 struct mqtt_incoming {
         struct message message;
         void *owned[2 + 2 * MESSAGE_USER_PROPERTIES_MAX];
@@ -15,18 +15,18 @@ struct mqtt_incoming {
 };
 
 /*
- * Fills *incoming, to be given back with mqtt_incoming_deinit() whatever is returned. Of the user properties
- * the first of each name in `wanted`, which an absent one ends, is kept. Returns 0 or -ENOMEM.
+ * Fill *incoming. Call mqtt_incoming_deinit() also after an error. `wanted` lists names of user properties, ended by an
+ * absent slice; the first property of each name is copied. Returns 0 or -ENOMEM.
  */
 int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_message *message,
                        const mosquitto_property *properties, const struct slice *wanted);
 void mqtt_incoming_deinit(struct mqtt_incoming *incoming);
 
 /*
- * The properties of a message to be sent; the caller frees them with mosquitto_property_free_all(). Returns 0,
- * -EINVAL for text that MQTT cannot carry, or -ENOMEM.
+ * Create the properties of a message to send. The caller frees them with mosquitto_property_free_all(). Returns 0, -EINVAL
+ * if a string is not valid in MQTT, or -ENOMEM.
  */
 int mqtt_properties_new(mosquitto_property **ret_properties, const struct message *message);
 
-/* A result of libmosquitto's as -errno. MOSQ_ERR_SUCCESS gives 0. */
+/* Convert a result of libmosquitto to 0 or -errno. */
 int mqtt_error(int result);

@@ -96,14 +96,6 @@ def test_an_address_is_connected_to_without_a_thread_that_looks_it_up(site):
     assert len(list(Path(f"/proc/{store.child.pid}/task").iterdir())) == 1
 
 
-def test_there_is_no_socket_but_that_to_the_broker(site):
-    """libmosquitto's own loop is not used: what it would be woken by costs a system call for every packet."""
-    store = site.start_store()
-
-    descriptors = [os.readlink(path) for path in Path(f"/proc/{store.child.pid}/fd").iterdir()]
-    assert len([descriptor for descriptor in descriptors if descriptor.startswith("socket:")]) == 1
-
-
 def test_an_unknown_name_is_said_and_tried_again(make_site):
     site = make_site()
 
