@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <utlist.h>
 
 #include "base/array.h"
@@ -18,6 +19,8 @@
 
 /* What one record that is added drops at most, after the limit was lowered. */
 #define DROPPED_MAX 16
+
+#define BLOCK_BYTES (DEDUP_BLOCK_RECORDS * sizeof(struct dedup_record))
 
 /* With its share of the buckets. */
 #define RECORD_COST (sizeof(struct dedup_record) + 8)
@@ -56,6 +59,13 @@ struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *
 
 /* 1. Slots */
 
+/* Return NULL if there is no memory. */
+static struct dedup_record *map_block(void) {
+        void *block = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return block == MAP_FAILED ? NULL : block;
+}
+
 /* A record in the next slot that was never in use. NULL: there is no memory. */
 static struct dedup_record *take_next_slot(struct dedup *dedup) {
         size_t n_blocks = dedup->n_slots / DEDUP_BLOCK_RECORDS;
@@ -65,7 +75,7 @@ static struct dedup_record *take_next_slot(struct dedup *dedup) {
                 if (array_reserve((void **)&dedup->blocks, &dedup->blocks_capacity, n_blocks + 1,
                                   sizeof(*dedup->blocks)) < 0)
                         return NULL;
-                dedup->blocks[n_blocks] = malloc(DEDUP_BLOCK_RECORDS * sizeof(*record));
+                dedup->blocks[n_blocks] = map_block();
                 if (!dedup->blocks[n_blocks])
                         return NULL;
         }
@@ -99,7 +109,7 @@ static struct dedup_record *take_slot(struct dedup *dedup, uint32_t slot) {
 
 static void free_blocks(struct dedup *dedup) {
         for (size_t i = 0; i * DEDUP_BLOCK_RECORDS < dedup->n_slots; i++)
-                free(dedup->blocks[i]);
+                munmap(dedup->blocks[i], BLOCK_BYTES);
         dedup->n_slots = 0;
         dedup->free_records = NULL;
 }

@@ -33,7 +33,10 @@ struct dedup_record {
 /* Deadlines are whole seconds, rounded up, and lie within a span: longer than any reply is remembered. */
 #define DEDUP_SPAN_S 1024
 
-/* A block is large enough that malloc() maps it by itself, apart from the entries, and can give it back. */
+/*
+ * Blocks are mapped with mmap(), so that freeing them returns their memory to the system. malloc() would take a block
+ * from the top of the heap if it fits there. The entries that follow would then keep the freed block resident.
+ */
 #define DEDUP_BLOCK_RECORDS 2048
 
 #define DEDUP_SHARD_BITS 10

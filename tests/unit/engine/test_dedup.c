@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <unistd.h>
 
 #include "engine/dedup.h"
 #include "unit/support/secrets.h"
@@ -170,6 +171,20 @@ Test(dedup, has_no_tables_and_no_blocks_when_it_has_forgotten_everything) {
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 cr_assert_null(dedup.shards[i]);
         cr_expect_eq(dedup.n_slots, 0);
+        dedup_deinit(&dedup);
+}
+
+/* malloc() returns no address at the beginning of a page for a block: its own header comes first. */
+Test(dedup, maps_each_block_apart_from_the_heap) {
+        uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+        struct dedup dedup;
+
+        dedup_init(&dedup, ENOUGH);
+        for (uint64_t i = 0; i < (uint64_t)3 * DEDUP_BLOCK_RECORDS; i++)
+                remember(&dedup, i, 10);
+        cr_assert_eq(dedup.n_slots, 3 * DEDUP_BLOCK_RECORDS);
+        for (size_t i = 0; i < 3; i++)
+                cr_expect_eq((uintptr_t)dedup.blocks[i] % page_bytes, 0);
         dedup_deinit(&dedup);
 }
 
