@@ -236,7 +236,7 @@ def test_a_store_that_runs_keeps_its_directory_to_itself(site, tmp_path):
     for arguments in ["export", "--data-dir"], ["import", "/dev/null", "--data-dir"], ["check"]:
         result = ctl(*arguments, tmp_path / "data")
         assert result.returncode == 4
-        assert b"two cannot use it" in result.stderr or b"a store is running there" in result.stderr
+        assert b"is in use by" in result.stderr or b"a store is running there" in result.stderr
 
 
 def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path):

@@ -50,7 +50,7 @@ def test_a_second_process_is_refused_and_the_first_goes_on(site, data, second):
     second.launch()
 
     assert second.wait() == 1
-    assert f"belongs to process {first.child.pid}" in second.log()
+    assert f"in use by process {first.child.pid}" in second.log()
     assert client.request("SET", "key", "value").payload == b"+OK\r\n"
 
 

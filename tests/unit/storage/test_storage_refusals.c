@@ -70,12 +70,12 @@ static const struct {
         struct slice content;
         const char *reason;
 } foreign[] = {
-        { "nothing", S(""), "cut off" },
+        { "nothing", S(""), "truncated" },
         { "a text",
           S("This is no database, but it is long enough to be one: it has more than a hundred bytes, "
             "which is what is looked at."),
           "not a database of statestored" },
-        { "the beginning of one", S("SQLite format 3"), "cut off" },
+        { "the beginning of one", S("SQLite format 3"), "truncated" },
 };
 
 Test(storage_refusals, of_files_that_are_no_database) {
@@ -105,8 +105,8 @@ static const struct {
         const char *sql;
         const char *reason;
 } schemas[] = {
-        { "newer", "PRAGMA user_version = 2", "a newer statestored made it" },
-        { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored made it" },
+        { "newer", "PRAGMA user_version = 2", "a newer statestored created it" },
+        { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
         { "none", "PRAGMA user_version = 0", "tables are not those" },
         { "negative", "PRAGMA user_version = -1", "tables are not those" },
         { "a column more", "ALTER TABLE entries ADD COLUMN more", "tables are not those" },
