@@ -206,7 +206,7 @@ def test_a_token_is_imported_with_its_key(site):
 @pytest.mark.parametrize(
     "line, fault",
     [
-        ("not json", "it is not JSON"),
+        ("not json", "the line is not JSON"),
         ("[]", "a JSON object was expected"),
         ('{"value":"v"}', '"key" or "key_base64" was expected, not empty'),
         ('{"key":"","value":"v"}', '"key" or "key_base64" was expected, not empty'),
@@ -217,7 +217,7 @@ def test_a_token_is_imported_with_its_key(site):
         ('{"key":"k","value":"v","version":"1"}', '"version" is not wallClock:counter:nodeId'),
         ('{"key":"k","value":"v","token":"1:2:"}', '"token" is not wallClock:counter:nodeId'),
         ('{"key":"k","value":"v","deadline":"soon"}', '"deadline" is not a number of milliseconds'),
-        ('{"key":"k","key":"l","value":"v"}', "it is not JSON"),
+        ('{"key":"k","key":"l","value":"v"}', "the line is not JSON"),
     ],
 )
 def test_a_line_that_is_wrong_ends_the_import_and_is_named(tmp_path, line, fault):

@@ -37,9 +37,9 @@ static const struct {
         struct slice line;
         const char *fault;
 } faults[] = {
-        { "nothing", S(""), "it is not JSON" },
-        { "half a line", S("{\"key\":\"a\","), "it is not JSON" },
-        { "a member twice", S("{\"key\":\"a\",\"key\":\"a\",\"value\":\"b\"}"), "it is not JSON" },
+        { "nothing", S(""), "the line is not JSON" },
+        { "half a line", S("{\"key\":\"a\","), "the line is not JSON" },
+        { "a member twice", S("{\"key\":\"a\",\"key\":\"a\",\"value\":\"b\"}"), "the line is not JSON" },
         { "a list", S("[]"), "a JSON object was expected" },
         { "no key", S("{\"value\":\"b\"}"), "\"key\" or \"key_base64\" was expected, not empty" },
         { "an empty key", S("{\"key\":\"\",\"value\":\"b\"}"),

@@ -125,7 +125,7 @@ static const struct {
           "\"topic\" and \"payload\" were expected" },
         { "a correlation that is a number",
           S(ANSWER "\"properties\":[],\"payload\":\"\",\"correlation_data\":7}"),
-          "\"correlation_data\" is no text" },
+          "\"correlation_data\" is not a string" },
         { "a quality that there is not",
           S("{\"type\":\"answer\",\"time\":7,\"topic\":\"t\",\"qos\":3,"
             "\"properties\":[],\"payload\":\"\"}"),

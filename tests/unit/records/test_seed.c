@@ -73,12 +73,12 @@ static const struct {
         struct slice text;
         const char *fault;
 } faults[] = {
-        { "text", S("\nhello"), "seed.json:2: it is not JSON" },
-        { "bytes", S("\xFF\x00"), "seed.json:1: it is not JSON" },
+        { "text", S("\nhello"), "seed.json:2: the line is not JSON" },
+        { "bytes", S("\xFF\x00"), "seed.json:1: the line is not JSON" },
         { "the second line", S("{\"key\":\"a\",\"value\":\"b\"}\n\n{\"key\":\"a\"}\n"),
           "seed.json:3: \"value\" or \"value_base64\" was expected" },
         { "two objects on a line", S("{\"key\":\"a\",\"value\":\"b\"}{\"key\":\"a\",\"value\":\"b\"}"),
-          "seed.json:1: it is not JSON" },
+          "seed.json:1: the line is not JSON" },
         { "an object that is no list", S("{\"factoryId\":\"a\"}"),
           "seed.json:1: \"key\" or \"key_base64\" was expected, not empty" },
 
@@ -93,11 +93,11 @@ static const struct {
         { "a list in the list", S("[\n[]]"), "seed.json:2: a JSON object was expected" },
         { "an empty key", S("[{},\n{\"\":\"b\"\n}]"), "seed.json:2: a key was expected, not empty" },
         { "null", S("[{\"a\":\n null}]"),
-          "seed.json:1: null is no value: a string, an object, a list, a number, true or false was "
+          "seed.json:1: null is not a value: a string, an object, a list, a number, true or false was "
           "expected" },
         { "a record that is none", S("[{\"a\":\"b\"},\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":\"x\"}]"),
           "seed.json:2: \"deadline\" is not a number of milliseconds" },
-        { "something behind the list", S("[]\n{}"), "seed.json:2: nothing was expected behind the list" },
+        { "something behind the list", S("[]\n{}"), "seed.json:2: nothing was expected after the list" },
 };
 
 Test(seed, says_in_which_line_what_was_expected) {
