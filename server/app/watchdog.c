@@ -4,8 +4,8 @@
 #include "app/service_manager.h"
 #include "base/log.h"
 
-/* So often within the time that the watchdog gives: what hangs is seen at the second look. */
-#define LOOKS_PER_TIMEOUT 4
+/* Checks per watchdog timeout: a hang is detected at the second check. */
+#define CHECKS_PER_TIMEOUT 4
 
 static void look(uv_timer_t *timer) {
         struct server *server = timer->data;
@@ -17,15 +17,16 @@ static void look(uv_timer_t *timer) {
         }
 
         if (!server->is_hang_logged)
-                log_error("%s: the watchdog is not fed until something is done again",
-                          server->commit_batch ? "what is to be stored has not been for too long"
-                                               : "requests wait and none is executed");
+                log_error("%s; watchdog notifications are suspended",
+                          server->commit_batch ? "commit is stalled"
+                                               : "requests are pending and none is executed");
         server->is_hang_logged = true;
 }
 
 void server_start_watchdog(struct server *server) {
         int64_t timeout_ms = service_watchdog_ms();
-        uint64_t interval_ms = timeout_ms < LOOKS_PER_TIMEOUT ? 1 : (uint64_t)timeout_ms / LOOKS_PER_TIMEOUT;
+        uint64_t interval_ms =
+                timeout_ms < CHECKS_PER_TIMEOUT ? 1 : (uint64_t)timeout_ms / CHECKS_PER_TIMEOUT;
 
         uv_timer_init(&server->loop, &server->watchdog_timer);
         server->watchdog_timer.data = server;

@@ -153,7 +153,7 @@ def test_a_reload_of_what_is_wrong_changes_nothing(site, tmp_path):
 
     write(tmp_path, "[store]", "max-keys = 2", "max-bytes = x")
     store.child.send_signal(signal.SIGHUP)
-    store.wait_for_log("stays as it was")
+    store.wait_for_log("the previous one stays in effect")
     assert f'level=error msg="SIGHUP: {file}:3: a size, ' in store.log()
 
     assert client.request("SET", "b", 1).payload == b"-ERR the quota has been exceeded\r\n"

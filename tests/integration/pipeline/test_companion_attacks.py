@@ -193,7 +193,7 @@ def test_a_thief_of_the_stores_session_learns_no_key_and_forges_nobody(unguarded
 
 def test_a_store_whose_client_id_nothing_guards_says_so(unguarded):
     unguarded.start_store()
-    unguarded.site.store.wait_for_log("client id .* is not guarded")
+    unguarded.site.store.wait_for_log("client id .* is not protected")
 
 
 def test_a_store_whose_client_id_is_guarded_says_nothing(guarded):
