@@ -13,7 +13,7 @@
 #include "records/recorder.h"
 #include "storage/storage.h"
 
-/* Shared by the files of the server. Internal to them. */
+/* Shared by the files of this room. Internal to them. */
 
 /* The process: the pipeline, the loop, and what the loop waits for. */
 struct server {

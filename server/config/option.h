@@ -97,13 +97,14 @@ bool argument_is_word(const char *text);
 /* Append a line of --help: left, then right from the column on. Without a newline. */
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right);
 
-/* The lines of --help about an option. */
+/* Append the lines of --help for an option. */
 void help_append_option(struct buf *help, size_t column, const struct option *option);
 
 #define HELP_LINE_LENGTH_MAX 96
 
 /*
- * For the build: prints an option as a line of fields separated by tabs: "option", flag without dashes, letter, argument,
- * variable, default, help, the commands, section, name, what is expected, "live" or "restart".
+ * For the build: print an option as a line of fields separated by tabs: "option", flag without dashes,
+ * letter, placeholder of the value, variable, default, help, commands, section, name, expected value, "live"
+ * or "restart".
  */
 void option_print(const struct option *option, const char *commands);

@@ -48,7 +48,7 @@ static int answer_blob(struct control_call *call, const struct buf *text) {
 
 /* reset */
 
-/* Registrations end without a word, as they do when a store in memory is started anew. */
+/* Registrations end without notifications, as when a store in memory is restarted. */
 static int reset(struct control_call *call) {
         struct control *control = call->control;
         struct pipeline *pipeline = control->pipeline;
@@ -71,7 +71,7 @@ static int reset(struct control_call *call) {
         faults_clear(&control->faults);
         journal_clear(&control->journal);
         test_clock_reset(&control->clock);
-        pipeline->tick_from_ns = 0; /* it was the time that is no more */
+        pipeline->tick_from_ns = 0; /* it was a time of the clock before the reset */
         return 0;
 }
 
@@ -121,7 +121,7 @@ static int set_seed(struct control_call *call) {
 
 /* clock */
 
-/* What is due by the new time is done before it is answered. */
+/* Work that is due at the new time is done before the answer is sent. */
 static int catch_up(struct control_call *call) {
         struct control *control = call->control;
         struct event tick = { .type = EVENT_TICK };
@@ -294,7 +294,7 @@ static int wait_for(struct control_call *call) {
         };
         question.selection = (struct selection){ 0 };
         r = control_wait(control, call->message, &wanted);
-        selection_deinit(&wanted.selection); /* where nobody has taken it over */
+        selection_deinit(&wanted.selection); /* unless control_wait() has taken it over */
         if (r == -ENOSPC)
                 return refuse(call, "too many wait-for requests are pending");
         call->is_waiting = r == 0;

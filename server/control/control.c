@@ -43,7 +43,7 @@ static const struct fault *strike(struct control *control, struct invocation *in
         if (fault && fault->action == FAULT_QUOTA)
                 invocation->outcome = OUTCOME_QUOTA_EXCEEDED;
         if (fault && fault->action == FAULT_ERROR)
-                invocation->outcome = OUTCOME_STORAGE_FAILED; /* the text comes when it leaves */
+                invocation->outcome = OUTCOME_STORAGE_FAILED; /* the error text is set before sending */
         return fault;
 }
 

@@ -13,7 +13,7 @@
 /* A fault that applies to a request, until the answer is sent. */
 struct struck_request {
         uint64_t number;
-        const struct fault *fault; /* the rules do not change while an answer is owed */
+        const struct fault *fault; /* the rules do not change while an answer is pending */
         uint64_t connection;
 };
 
@@ -46,7 +46,7 @@ struct control {
         struct pipeline *pipeline;
         struct hooks hooks;
         struct test_clock clock;
-        struct now real; /* at this wake-up */
+        struct now real; /* at the current wake-up */
         struct faults faults;
         struct journal journal;
         struct struck_request struck[STRUCK_MAX]; /* by number */
@@ -57,18 +57,19 @@ struct control {
         size_t n_waits;
 };
 
-/* Sends what is not the store's own answer to anything. */
+/* Send a message that is not an answer of the store itself. */
 void control_send(struct control *control, const struct message *message);
 
 /* Answers a control request. */
 void control_answer(struct control *control, const struct message *request, struct slice payload);
 
+/* Drop all delayed answers. */
 void control_forget_delayed(struct control *control);
 
-/* control_requests.c: the hook of that name. */
+/* commands.c: the hook of that name. */
 void control_execute(void *userdata, const struct message *message, struct now now);
 
-/* control_waits.c */
+/* waits.c */
 
 /*
  * Register a wait. wanted has all fields except the message; its selection is taken over. Returns 0, -ENOSPC

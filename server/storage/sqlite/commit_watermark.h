@@ -4,15 +4,6 @@
 #include <stdint.h>
 
 /*
- * A note beside the database of the last commit that was acknowledged, written after that commit and before anyone
- * hears of it. It is not synced: a commit costs no second one for it. It may therefore be old, but it never says
- * too much: a database that holds less than it has lost something, be it to a flipped bit at the write-ahead log's
- * end, where SQLite takes damage for a commit that was cut off, or to someone who removed that file.
- *
- * It speaks of one database, by the instance id, which a backup has another of.
- */
-
-/*
  * A file beside the database with the number of the last acknowledged commit. It is written after each
  * commit and before the replies are sent. It is not synced, so a commit costs one sync. After a crash the
  * file may be old, but it never contains too high a number. A database with fewer commits than the file says
