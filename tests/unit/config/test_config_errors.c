@@ -251,7 +251,7 @@ static const struct {
           "statestored: --password-file: not used without --user; see --help\n" },
 };
 
-Test(config, says_in_a_line_which_option_is_wrong_and_what_was_expected) {
+Test(config, reports_wrong_options_with_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(wrong); i++) {
                 char *printed = printed_by(STDERR_FILENO, wrong[i].arguments, CONFIG_WRONG);
 
@@ -271,7 +271,7 @@ static bool is_tested(const char *flag) {
         return false;
 }
 
-Test(config, has_no_option_whose_wrong_values_are_not_tested) {
+Test(config, every_option_has_a_test_with_a_wrong_value) {
         for (size_t i = 0; i < n_config_options; i++)
                 cr_expect(is_tested(options[i].flag), "%s", options[i].flag);
 }

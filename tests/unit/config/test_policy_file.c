@@ -124,7 +124,7 @@ static const struct {
           ":6: [section], name = value or a comment was expected\n" },
 };
 
-Test(policy_file, says_all_that_is_wrong_with_its_line) {
+Test(policy_file, reports_all_faults_with_lines) {
         for (size_t i = 0; i < N_ROWS(files); i++) {
                 struct reported_faults said;
                 struct policy *policy = read_text(files[i].text, strlen(files[i].text), &said);
@@ -135,7 +135,7 @@ Test(policy_file, says_all_that_is_wrong_with_its_line) {
         }
 }
 
-Test(policy_file, grants_what_its_rules_say) {
+Test(policy_file, rules_are_applied) {
         static const char text[] = "[one]\naccess = readwrite\nclient = a\nclient = b\nuser = u\n"
                                    "pattern = p/*\nstring = {client}\nbinary = AP8=\n"
                                    "[two]\nany = yes\naccess = read\nstring = p;q\n";
@@ -156,7 +156,7 @@ Test(policy_file, grants_what_its_rules_say) {
         policy_free(policy);
 }
 
-Test(policy_file, must_be_there) {
+Test(policy_file, missing_file_is_a_fault) {
         struct reported_faults said = { .name_length = 0 };
         struct policy_file_sink sink = { .fault = keep, .userdata = &said };
 
@@ -165,7 +165,7 @@ Test(policy_file, must_be_there) {
 }
 
 /* Also in the last line, which nothing ends. */
-Test(policy_file, with_a_nul_is_wrong_there) {
+Test(policy_file, nul_byte_is_a_fault) {
         static const char text[] = "[rule]\n" ONE_RULE "string = a\0b\n";
 
         for (size_t length = sizeof(text) - 2; length < sizeof(text); length++) {
@@ -176,7 +176,7 @@ Test(policy_file, with_a_nul_is_wrong_there) {
         }
 }
 
-Test(policy_file, has_lines_of_fewer_than_200_bytes) {
+Test(policy_file, line_length_is_limited) {
         char text[300] = "[rule]\n" ONE_RULE "string = ";
         size_t length = strlen(text), line = length - strlen("string = ");
 
@@ -199,7 +199,7 @@ Test(policy_file, has_lines_of_fewer_than_200_bytes) {
 }
 
 /* SOURCE_ROOT is where the project is. */
-Test(policy_file, is_shown_by_an_example) {
+Test(policy_file, example_file_is_valid) {
         struct reported_faults said = { .name_length = 0 };
         struct policy_file_sink sink = { .fault = keep, .userdata = &said };
         struct policy *policy;

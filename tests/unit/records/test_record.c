@@ -20,7 +20,7 @@ static const struct {
                             "\"token\":\"4:5:m\"}\n") },
 };
 
-Test(record, is_written_as_it_was_read) {
+Test(record, round_trip) {
         for (size_t i = 0; i < N_ROWS(lines); i++) {
                 CLEANUP(record_deinit) struct record record = { 0 };
                 CLEANUP(buf_deinit) struct buf line = { 0 };
@@ -55,7 +55,7 @@ static const struct {
           "\"deadline\" is not a number of milliseconds" },
 };
 
-Test(record, says_what_was_expected) {
+Test(record, reports_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
                 CLEANUP(record_deinit) struct record record = { 0 };
                 const char *fault = "";

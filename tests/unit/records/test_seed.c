@@ -55,7 +55,7 @@ static int read_all(struct seed *seed, struct buf *lines) {
         return r;
 }
 
-Test(seed, has_two_forms) {
+Test(seed, accepts_both_formats) {
         for (size_t i = 0; i < N_ROWS(seeds); i++) {
                 CLEANUP(buf_deinit) struct buf lines = { 0 };
                 CLEANUP(seed_deinit) struct seed seed;
@@ -100,7 +100,7 @@ static const struct {
         { "something behind the list", S("[]\n{}"), "seed.json:2: nothing was expected after the list" },
 };
 
-Test(seed, says_in_which_line_what_was_expected) {
+Test(seed, reports_the_line_and_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
                 CLEANUP(buf_deinit) struct buf lines = { 0 };
                 CLEANUP(seed_deinit) struct seed seed;
@@ -111,14 +111,14 @@ Test(seed, says_in_which_line_what_was_expected) {
         }
 }
 
-Test(seed, says_why_a_file_cannot_be_read) {
+Test(seed, reports_why_a_file_cannot_be_read) {
         CLEANUP(seed_deinit) struct seed seed;
 
         cr_expect_eq(seed_open(&seed, "/nowhere/seed.json"), -ENOENT);
         cr_expect_str_eq(seed.fault, "/nowhere/seed.json: No such file or directory");
 }
 
-Test(seed, of_objects_within_objects_without_end_is_refused) {
+Test(seed, rejects_unbounded_nesting) {
         CLEANUP(buf_deinit) struct buf text = { 0 }, lines = { 0 };
         CLEANUP(seed_deinit) struct seed seed;
 
