@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# For meson install: puts FILE at DESTINATION, below $DESTDIR, unless there is one, which is somebody's by now.
+# For meson install: copies FILE to $DESTDIR/DESTINATION, unless that file exists: an administrator may have edited it.
 #
 # usage: install_once.sh FILE DESTINATION
 

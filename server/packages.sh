@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Which Debian packages it takes, and how they get here. Read by run.sh, the scripts of tests/ and the Dockerfile.
+# Lists of Debian packages, and a function that installs them. Sourced by run.sh, the scripts in tests/ and the Dockerfile.
 
 packages_build="gcc libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev libmosquitto-dev libsodium-dev libsqlite3-dev libsystemd-dev libuv1-dev libxxhash-dev meson mosquitto-dev ninja-build pkg-config scdoc uthash-dev"
 packages_run="mosquitto"
@@ -11,14 +11,14 @@ packages_bench="python3 python3-paho-mqtt python3-pytest redis-server redis-tool
 packages_soak="python3 python3-paho-mqtt python3-pytest"
 packages_fuzz="clang libclang-rt-14-dev"
 
-# What the examples are written in, unless it came here in another way.
+# Languages of the examples, unless installed by other means.
 command -v npm >/dev/null || packages_test="$packages_test nodejs npm"
 command -v go >/dev/null || packages_test="$packages_test golang-go"
 
-# Commands in the documents.
+# Used by commands in the documents.
 packages_test="$packages_test curl jq"
 
-# install_packages NAME...: installs those that are missing.
+# install_packages NAME...: install the packages that are missing.
 install_packages() {
         missing=
         for package in "$@"; do
@@ -33,7 +33,7 @@ install_packages() {
         as_root=
         [ "$(id -u)" = 0 ] || as_root=sudo
         if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
-                echo "these packages are missing and neither root nor sudo is at hand; install them:$missing" >&2
+                echo "cannot install missing packages without root or sudo; install them first:$missing" >&2
                 exit 1
         fi
 
@@ -45,7 +45,7 @@ install_packages() {
         rm -f "$log"
 }
 
-# The distribution's mosquitto would start as a service and take port 1883: while we install, none is started.
+# Do not start services during the installation: the mosquitto service would take port 1883.
 install_quietly='
         policy=/usr/sbin/policy-rc.d
         if [ ! -e $policy ]; then

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds statestored and runs it beside a mosquitto of its own on 127.0.0.1, until Ctrl-C.
+# Builds statestored and runs it with a private mosquitto on 127.0.0.1, until Ctrl-C.
 #
 #   sh server/run.sh            on port 1883
 #   PORT=11883 sh server/run.sh
 #
-# On Debian 12 it first installs what is missing; that wants root, or sudo.
+# On Debian 12 the script first installs missing packages, which requires root or sudo.
 
 set -eu
 
@@ -21,7 +21,7 @@ case $port in
 *) is_port=$([ "$port" -ge 1 ] && [ "$port" -le 65535 ] && echo true || echo false) ;;
 esac
 if ! $is_port; then
-        echo "run.sh: PORT is \"$port\"; a number from 1 to 65535 was expected" >&2
+        echo "run.sh: PORT is \"$port\": set it to a number from 1 to 65535" >&2
         exit 2
 fi
 
@@ -49,13 +49,13 @@ trap 'stop; exit 0' INT TERM
 sed -e "s|^listener 1883 |listener $port |" \
         -e "s|^plugin .*|plugin $PWD/$build/server/plugin/mosquitto_statestore.so|" \
         conf/mosquitto.conf >"$directory/mosquitto.conf"
-# started as root it would become a user who may not read this folder, and with it the plugin
+# By default mosquitto drops root, and then might not be able to read the plugin.
 [ "$(id -u)" != 0 ] || echo 'user root' >>"$directory/mosquitto.conf"
 mosquitto=$(PATH=$PATH:/usr/sbin command -v mosquitto)
 "$mosquitto" -c "$directory/mosquitto.conf" >"$directory/mosquitto.log" 2>&1 &
 broker=$!
 
-# wait_for COMMAND...: until it succeeds, or the process $waiting has ended, which is a failure.
+# wait_for COMMAND...: wait until the command succeeds. Fails if the process $waiting ends first.
 wait_for() {
         until "$@"; do
                 kill -0 "$waiting" 2>/dev/null || return 1
@@ -69,7 +69,7 @@ if ! wait_for grep -q 'mosquitto version .* running' "$directory/mosquitto.log";
                 echo "run.sh: port $port is in use. Choose another one: PORT=11883 sh server/run.sh" >&2
                 echo "run.sh: or, if it is the system's own mosquitto: systemctl stop mosquitto" >&2
         else
-                echo "run.sh: mosquitto has ended:" >&2
+                echo "run.sh: mosquitto ended:" >&2
                 cat "$directory/mosquitto.log" >&2
         fi
         exit 1
@@ -79,7 +79,7 @@ $build/server/statestored --port "$port" --ready-file "$directory/ready" &
 store=$!
 
 waiting=$store
-wait_for test -e "$directory/ready" || exit 1 # it has said why
+wait_for test -e "$directory/ready" || exit 1 # statestored has logged the cause
 
 at=
 [ "$port" = 1883 ] || at=" --port $port"

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds everything and runs every test; the last line says how many passed.
+# Builds everything and runs all tests. The last line of output says how many passed.
 #
-#   sh tests/run.sh              warnings are errors; format and includes are checked too
-#   sh tests/run.sh --sanitize   the same tests under ASan and UBSan, leaks counted
+#   sh tests/run.sh              warnings are errors; also checks the format
+#   sh tests/run.sh --sanitize   the same tests under ASan, UBSan and the leak checker
 #
-# Tests whose packages cannot be downloaded are skipped, and the reason is printed; with CI set in the environment they
+# Tests whose packages cannot be downloaded are skipped, and the reason is printed. If CI is set in the environment, they
 # fail.
 #
-# On Debian 12 it first installs what is missing; that wants root, or sudo.
+# On Debian 12 the script first installs missing packages, which requires root or sudo.
 
 set -eu
 
@@ -27,7 +27,7 @@ case ${1:-} in
         options='-Db_sanitize=address,undefined -Db_lundef=false'
         ;;
 *)
-        echo "run.sh: $1: --sanitize or nothing was expected" >&2
+        echo "run.sh: unknown argument $1: use --sanitize or no argument" >&2
         exit 2
         ;;
 esac
@@ -39,7 +39,7 @@ results=$build/results
 rm -rf "$results" "$build/tests/tap"
 mkdir -p "$results"
 
-# Reports go to files: a process whose exit code nobody reads must not get away with one.
+# Reports go to files: not every exit status of a process is checked.
 ASAN_OPTIONS=log_path=$results/sanitizer:detect_stack_use_after_return=1
 UBSAN_OPTIONS=log_path=$results/sanitizer:print_stacktrace=1:halt_on_error=1
 export ASAN_OPTIONS UBSAN_OPTIONS
@@ -47,7 +47,7 @@ export ASAN_OPTIONS UBSAN_OPTIONS
 passed=0
 failed=0
 
-# check NAME COMMAND...: one test that is a command.
+# check NAME COMMAND...: run a command and count it as a test.
 check() {
         name=$1
         shift
@@ -74,7 +74,7 @@ meson test -C "$build" --no-rebuild --print-errorlogs || :
 STATESTORE_BUILD=$build /usr/bin/python3 -m pytest -q -rs -n 4 --dist loadgroup -p no:cacheprovider --junitxml="$results/integration.xml" \
         tests/integration || :
 
-check 'no sanitizer has reported anything' has_no_sanitizer_report
+check 'there are no sanitizer reports' has_no_sanitizer_report
 
-# What ran is what the runners wrote: one that crashed has written less, and counts as a failure below.
+# Count the results that the test runners wrote. A runner that crashed has written fewer, which counts as a failure.
 /usr/bin/python3 tests/support/count_results.py "$build" "$passed" "$failed"

@@ -15,7 +15,8 @@ static void on_up(void *userdata, bool session_present) {
         struct server *server = userdata;
 
         if (server->has_served && !session_present)
-                log_warning("the broker has lost our session: what was sent to us meanwhile is lost");
+                log_warning("the broker has lost the session of the store: messages sent while disconnected "
+                            "were dropped");
         pipeline_set_max_packet(server->pipeline, link_max_packet_bytes(server->link));
         pipeline_connected(server->pipeline, session_present, server_now(server));
         server_set_deadline_timer(server);
@@ -25,7 +26,7 @@ static void on_down(void *userdata, const char *reason) {
         struct server *server = userdata;
 
         if (!server->is_down_logged)
-                log_warning("no connection to the broker at %s: %s; trying again until there is one",
+                log_warning("no connection to the broker at %s: %s; retrying",
                             endpoint_text(link_endpoint(server->link)).text, reason);
         service_say_status("no connection to the broker at %s: %s",
                            endpoint_text(link_endpoint(server->link)).text, reason);
@@ -37,9 +38,9 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
         struct server *server = userdata;
 
         if (!server->is_refusal_logged)
-                log_error("the broker at %s refuses us: %s; %s",
+                log_error("the broker at %s refused the connection: %s; %s",
                           endpoint_text(link_endpoint(server->link)).text, refusal->reason, refusal->advice);
-        service_say_status("the broker at %s refuses us: %s",
+        service_say_status("the broker at %s refused the connection: %s",
                            endpoint_text(link_endpoint(server->link)).text, refusal->reason);
         server->is_down_logged = true;
         server->is_refusal_logged = true;
@@ -121,11 +122,11 @@ bool server_change_client_id(void *userdata, const char *suffix) {
 
 int server_open_link(struct server *server) {
         const struct config *config = &server->config;
-        /* the plugin's sign comes first: whether it is there is known when requests may come */
+        /* The banner of the plugin comes first, so that its presence is known before requests arrive. */
         struct link_subscription subscriptions[] = {
                 { .filter = COMPANION_BANNER, .qos = 1, .retained = true },
                 { .filter = config->presence_filter, .qos = 1 },
-                /* QoS 2, so that a request at the wrong QoS is seen as it was sent */
+                /* QoS 2, so that a request with a wrong QoS arrives with the QoS it was sent with. */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
                 { .filter = config->control ? TOPIC_CONTROL : NULL, .qos = 2, .required = true },
         };
@@ -164,6 +165,6 @@ int server_open_link(struct server *server) {
         }
         r = link_open(&server->link, &server->loop, &link_config);
         if (r == -EINVAL)
-                log_error("cannot start: the client id, or a certificate or its key, cannot be used");
+                log_error("cannot start: --client-id, --tls-certificate or --tls-key is invalid");
         return r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The child alone holds the other end of its output's pipe: the pipe's end is the child's. So no SIGCHLD is needed, nor a
- * thread that waits.
+ * Only the child has the other end of its output pipe, so end of file on the pipe means that the child has
+ * ended. Neither SIGCHLD nor a waiting thread is needed.
  */
 
 #include "app/child.h"
@@ -25,11 +25,11 @@ struct child {
         uv_pipe_t output;
         pid_t pid; /* 0: it has ended */
         char line[CHILD_LINE_MAX];
-        size_t length; /* of the line, as far as it was read */
+        size_t length; /* of the part of the line read so far */
         char chunk[4096];
 };
 
-/* The new process, between fork and exec. */
+/* Runs in the new process, between fork and exec. */
 static _Noreturn void become(char *const *arguments, pid_t parent, int input_fd, int output_fd) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
@@ -89,7 +89,7 @@ static void on_read(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *buffer
         child->callbacks.ended(child->callbacks.userdata);
 }
 
-/* Returns the end of its output's pipe, or -errno. */
+/* Returns the read end of the output pipe, or -errno. */
 static int start(struct child *child, char *const *arguments, int input_fd) {
         pid_t parent = getpid();
         int ends[2];

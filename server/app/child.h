@@ -4,16 +4,19 @@
 #include <uv.h>
 
 /*
- * A process of ours that does not outlive us, however we end: the kernel kills it when we are gone. It has a session of its
- * own, so that a terminal's Ctrl-C is for us alone, and none of our files but its input.
+ * A child process that ends with this process: the kernel kills it when this process is gone. It runs in a
+ * session of its own, so that Ctrl-C in a terminal does not reach it. It inherits no file descriptors except
+ * its stdin.
  */
 struct child;
 
 struct child_callbacks {
-        /* A line that it wrote to stdout or stderr, without its end; cut to CHILD_LINE_MAX. */
+        /*
+         * A line that the child wrote to stdout or stderr, without the newline; truncated to CHILD_LINE_MAX.
+         */
         void (*line)(void *userdata, const char *line);
 
-        /* It has ended. child_stop() is still to be called. */
+        /* The child has ended. The caller must still call child_stop(). */
         void (*ended)(void *userdata);
         void *userdata;
 };
@@ -21,11 +24,15 @@ struct child_callbacks {
 #define CHILD_LINE_MAX 1024
 
 /*
- * Starts the program arguments[0], a path, with input_fd as its stdin; the caller keeps that. Returns 0 or -errno; what goes wrong
- * in the child itself is a line, and its end. Only the main thread may call this: the kernel takes its end for ours.
+ * Start the program arguments[0], a path, with input_fd as its stdin. The caller keeps input_fd. Returns 0
+ * or -errno. If exec fails in the child, the callbacks receive a line with the error and the end. Only the
+ * main thread may call this: the kernel kills the child when the calling thread ends.
  */
 int child_start(struct child **ret_child, uv_loop_t *loop, char *const *arguments, int input_fd,
                 const struct child_callbacks *callbacks);
 
-/* Kills it, if it is still there, and frees the child. No callback comes any more. Accepts NULL, returns NULL. */
+/*
+ * Kill the child if it is running, and free it. No callback is called afterwards. Accepts NULL, returns
+ * NULL.
+ */
 struct child *child_stop(struct child *child);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * --dev: a mosquitto of our own. It has no file but the plugin: its configuration is memory that we hand it as its
- * stdin, and what it would log is a pipe. So there is nothing to clean up, whoever is killed.
+ * --dev: a private mosquitto. It uses no files except the plugin: its configuration is memory, passed as
+ * stdin, and its log is a pipe. Nothing is left to clean up, even after SIGKILL.
  */
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Somebody who does not ask the kernel for any port may take ours. */
+/* Another process may take the port between its reservation and the start of the broker. */
 #define PORTS_TRIED 20
 
 struct dev {
@@ -34,7 +34,10 @@ struct dev {
         char last_error[CHILD_LINE_MAX];
 };
 
-/* It is in an sbin, which Debian's users do not have in their PATH: so we look there wherever there is a bin. */
+/*
+ * Debian installs mosquitto in an sbin, which is not in the PATH of ordinary users. For each bin in PATH
+ * look in the sbin beside it too.
+ */
 static bool is_mosquitto_in(const char *folder, char ret_path[PATH_MAX]) {
         size_t length = strlen(folder);
 
@@ -57,12 +60,13 @@ static int find_mosquitto(char ret_path[PATH_MAX]) {
                         return 0;
 
         log_error(
-                "cannot start: --dev needs mosquitto, which is not installed here; on Debian and Ubuntu: "
+                "cannot start: --dev needs mosquitto, which is not installed; install it: on Debian and "
+                "Ubuntu: "
                 "apt-get install mosquitto; on Fedora: dnf install mosquitto; on Alpine: apk add mosquitto");
         return -ENOENT;
 }
 
-/* In the build folder it lies beside us, and where we are installed, where the build said. */
+/* The plugin is beside the program in the build directory, or in the directory where it was installed. */
 static int find_plugin(char ret_path[PATH_MAX]) {
         static const char *const places[] = { "plugin", PLUGIN_FROM_BINARY };
         char folder[PATH_MAX];
@@ -86,7 +90,7 @@ static int find_plugin(char ret_path[PATH_MAX]) {
         return -ENOENT;
 }
 
-/* Returns a file that is nowhere, to be read from its beginning. */
+/* Returns an anonymous file with the configuration, positioned at its beginning. */
 static int write_configuration(const struct server *server, const struct dev *dev) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct broker_conf conf = {
@@ -156,7 +160,7 @@ static void on_ended(void *userdata) {
                           "is free",
                           dev->endpoint.port);
         else
-                log_error("mosquitto has ended: %s", LOG_TEXT(slice_from_string(dev->last_error)));
+                log_error("mosquitto ended: %s", LOG_TEXT(slice_from_string(dev->last_error)));
         server_stop(server, EXIT_FAILURE);
 }
 
@@ -206,8 +210,9 @@ int server_start_broker(struct server *server) {
                 return r;
 
         if (strncmp(server->config.dev_listen, "127.", strlen("127.")) != 0)
-                log_warning("--dev-listen %s: whoever reaches this machine may read and write every key",
-                            server->config.dev_listen);
+                log_warning(
+                        "--dev-listen %s: all clients that reach this machine may read and write every key",
+                        server->config.dev_listen);
         r = start_child(server);
         if (r < 0)
                 log_error("cannot start mosquitto: %s", strerror(-r));

@@ -30,14 +30,20 @@ void broker_conf_append(struct buf *buf, const struct broker_conf *conf) {
                         append_line(buf, lines[i], "");
                 }
 
-        /* we read what it says until it serves; what clients do is not for a pipe that we may be slow to read */
+        /*
+         * The log goes to a pipe. Log only what this process needs: a pipe that is read slowly must not
+         * block the broker.
+         */
         buf_append_string(buf, "log_dest stderr\n"
                                "log_timestamp false\n"
                                "log_type error\n"
                                "log_type warning\n"
                                "log_type information\n"
                                "connection_messages false\n");
-        /* it would become a user who may not read our folder, and with it the plugin; the kernel's promise to end it with us goes too */
+        /*
+         * By default mosquitto drops root. It then might not be able to read the plugin, and the kernel
+         * would no longer kill it with its parent.
+         */
         if (conf->is_root)
                 buf_append_string(buf, "user root\n");
 }

@@ -5,15 +5,15 @@
 
 #include "base/bytes.h"
 
-/* What a mosquitto of our own is told: conf/mosquitto.conf, at another place. */
+/* Configuration of the private mosquitto: conf/mosquitto.conf with another address. */
 
 struct broker_conf {
-        const char *address; /* an IPv4 one, on which it listens */
+        const char *address; /* IPv4 address to listen on */
         uint16_t port;
-        const char *plugin;    /* the file */
+        const char *plugin;    /* file name */
         const char *client_id; /* statestored's */
-        bool is_root;          /* who starts it */
+        bool is_root;          /* the process runs as root */
 };
 
-/* Appends its configuration file. Neither text may hold a control character. */
+/* Append the configuration file. The strings must not contain control characters. */
 void broker_conf_append(struct buf *buf, const struct broker_conf *conf);

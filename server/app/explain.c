@@ -14,9 +14,9 @@ static int deny(const struct config *config, enum access access) {
         return EXIT_FAILURE;
 }
 
-/* Of what is granted. */
+/* Suffix for a granted request. */
 static const char *condition(const struct config *config) {
-        return policy_allows_unverified(config->policy) ? "" : "; if the broker verifies who asks";
+        return policy_allows_unverified(config->policy) ? "" : ", if the plugin verifies the client";
 }
 
 static void print_place(const struct config *config, const struct policy_keys *keys) {
@@ -25,14 +25,14 @@ static void print_place(const struct config *config, const struct policy_keys *k
         printf("%s:%u, rule [%s]", config->policy_file, reason.line, LOG_TEXT(reason.rule));
 }
 
-/* No rule decides for SCAN: each of the keys that its pattern matches is listed or left out. */
+/* SCAN is decided per key: keys that match its pattern are listed if a rule lets the client read them. */
 static int explain_scan(const struct config *config, const struct request_origin *asker) {
         const struct policy_keys *keys = NULL;
 
         if (!policy_grants_any(config->policy, asker, ACCESS_READ))
                 return deny(config, ACCESS_READ);
 
-        printf("granted: of the keys that match, what may be read is listed%s\n", condition(config));
+        printf("granted: the matching keys that the client may read are listed%s\n", condition(config));
         while ((keys = policy_next_keys(config->policy, asker, ACCESS_READ, keys))) {
                 printf("  ");
                 print_place(config, keys);

@@ -4,6 +4,7 @@
 #include "config/config.h"
 
 /*
- * --explain CLIENT USER VERB KEY: prints which rule decides, of SCAN all that may let keys be listed. Returns the exit code: 0 granted, 1 denied, 2 no such verb.
+ * --explain CLIENT USER VERB KEY: print which rule decides; for SCAN, all rules that may let keys be listed.
+ * Returns the exit status: 0 granted, 1 denied, 2 unknown verb.
  */
 int explain(const struct config *config);

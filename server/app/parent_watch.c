@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * --exit-with-parent. The kernel tells when the thread that started us ends. That may not be its process: so each time
- * we look whether our parent is still the one it was.
+ * --exit-with-parent. The kernel sends a signal when the thread that started this process ends. The parent
+ * process may still run then, so check its process id at each signal.
  */
 
 #include <signal.h>
@@ -27,7 +27,7 @@ static void look_for_parent(uv_signal_t *handle, int number) {
 
         (void)number;
         if (getppid() != server->parent)
-                leave(server, "our parent has ended");
+                leave(server, "the parent process has ended");
 }
 
 static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
@@ -47,7 +47,7 @@ static void on_input(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *buffe
         leave(stream->data, "stdin has ended");
 }
 
-/* /dev/null is no sign of anything, and at a terminal there is Ctrl-C. */
+/* Whether stdin is a pipe or socket: the end of /dev/null means nothing, and a terminal has Ctrl-C. */
 static bool has_other_end(int fd) {
         struct stat status;
 
@@ -64,7 +64,7 @@ void server_watch_parent(struct server *server) {
 
         uv_signal_start(&server->parent_signal, look_for_parent, PARENT_SIGNAL);
         prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL);
-        look_for_parent(&server->parent_signal, PARENT_SIGNAL); /* it may have ended before */
+        look_for_parent(&server->parent_signal, PARENT_SIGNAL); /* the parent may have ended already */
         if (has_other_end(STDIN_FILENO) && uv_pipe_open(&server->input, STDIN_FILENO) == 0)
                 uv_read_start((uv_stream_t *)&server->input, provide, on_input);
 }

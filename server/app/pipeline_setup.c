@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The pipeline as the configuration wants it: at the start, and after a reload. */
+/* Configures the pipeline, at the start and after a reload. */
 
 #include <errno.h>
 
@@ -23,18 +23,18 @@ static struct engine_config make_engine_config(const struct config *config) {
         };
 }
 
-/* *policy becomes the pipeline's. */
+/* The pipeline takes ownership of *policy. */
 static void set_policy(struct server *server, struct policy **policy) {
         if (*policy)
-                log_info("policy \"%s\", %zu rules: what none of them grants is not authorized",
+                log_info("policy \"%s\" loaded: rules=%zu; requests that no rule grants are denied",
                          LOG_TEXT(slice_from_string(server->config.policy_file)), policy_n_rules(*policy));
         pipeline_set_policy(server->pipeline, take_ptr(policy), server_now(server));
 }
 
 static int open_control(struct server *server) {
-        log_warning(
-                "--control: whoever reaches the broker can wipe this store, move its clock and falsify its "
-                "answers; for tests only");
+        log_warning("--control: all clients of the broker can empty this store, move its clock and inject "
+                    "faults; "
+                    "use it for tests only");
         return control_new(&server->control, server->pipeline);
 }
 
@@ -107,8 +107,8 @@ int server_create_pipeline(struct server *server, const struct transport *transp
 void server_warn_of_unverified(const struct server *server, enum broker_kind broker_kind) {
         if (broker_kind == BROKER_PLAIN && server->config.policy_file && !server->config.allow_unverified)
                 log_warning(
-                        "this broker does not say who sends: the policy grants nothing to anybody; load our "
-                        "plugin, or see --allow-unverified");
+                        "this broker does not verify clients, so the policy denies all requests: load the "
+                        "plugin mosquitto_statestore.so, or see --allow-unverified");
 }
 
 void server_warn_of_unguarded(const struct server *server) {
@@ -130,14 +130,14 @@ void server_reload(struct server *server) {
         struct config next;
 
         if (config_read_again(server->n_arguments, server->arguments, &next) != CONFIG_RUN) {
-                log_error("SIGHUP: the configuration cannot be used and stays as it was");
+                log_error("SIGHUP: the configuration is invalid; the previous one stays in effect");
                 config_deinit(&next);
                 return;
         }
 
-        log_info("SIGHUP: the configuration was read again");
+        log_info("SIGHUP: configuration reloaded");
         if (server->config.policy_file && !next.policy_file)
-                log_warning("there is no policy any more: everybody may do everything");
+                log_warning("the policy was removed: all clients may do everything");
         config_reload(&server->config, &next);
         config_deinit(&server->reloaded);
         server->reloaded = next;

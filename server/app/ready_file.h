@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * The file by which others learn that requests are served. It is there from then on, and stays. What goes wrong is logged
- * and stops nothing. name NULL: there is none.
+ * The ready file, which shows other processes that requests are served. It is not removed when the server
+ * stops. Errors are logged and otherwise ignored. name NULL: none.
  */
 
-/* At start: one that was left behind must not say that we are ready. */
+/* Remove the file at start: a stale file must not signal readiness. */
 void ready_file_remove(const char *name);
 
-/* Whoever sees it sees all of the text. */
+/* Write the file atomically: readers never see a part of the text. */
 void ready_file_write(const char *name, const char *text);

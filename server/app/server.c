@@ -21,10 +21,10 @@
 
 #define NS_PER_MS 1000000
 
-/* How long what is in hand may take after SIGTERM. */
+/* Limit for finishing pending requests after SIGTERM. */
 #define STOP_TIMEOUT_MS 2000
 
-/* How soon a step of the system clock is noticed while nothing else is stored. */
+/* Interval of checks for steps of the system clock. */
 #define CLOCK_INTERVAL_MS 1000
 
 static struct now real_now(void) {
@@ -52,7 +52,10 @@ void server_set_deadline_timer(struct server *server) {
         int64_t deadline_ns = pipeline_next_deadline(server->pipeline);
         int64_t remaining_ns = deadline_ns;
 
-        /* after most requests it is the one that the timer is set to; --control moves the clock under it */
+        /*
+         * Most requests do not change the earliest deadline. With --control the clock may have moved, so the
+         * timer must be set again.
+         */
         if (deadline_ns == server->deadline_ns && uv_is_active((uv_handle_t *)&server->deadline_timer) &&
             !server->control && !server->is_stopping)
                 return;
@@ -107,7 +110,7 @@ static void close_link(uv_timer_t *timer) {
                 closed(server);
 }
 
-/* What is in hand is finished first, for a while: see server_update(). */
+/* Pending requests are finished first: see server_update(). */
 void server_stop(struct server *server, int exit_code) {
         if (exit_code != EXIT_SUCCESS)
                 server->exit_code = exit_code;
@@ -125,7 +128,7 @@ static void on_signal(uv_signal_t *handle, int number) {
         server_stop(handle->data, EXIT_SUCCESS);
 }
 
-/* To whoever waits for it: that we serve, and where, if that is ours to say. */
+/* Announce that requests are served: on stdout with --dev, in the ready file, and to the service manager. */
 static void tell_ready(const struct server *server) {
         char text[300] = "ready\n";
 
@@ -187,9 +190,8 @@ void server_update(struct server *server) {
 static void on_desynchronized(void *userdata) {
         struct server *server = userdata;
 
-        log_error("what is on the disk and what is in memory may differ: stopping, so that the next start "
-                  "loads "
-                  "what is on the disk");
+        log_error("memory and disk may differ: stopping, so that the next start loads "
+                  "the state of the disk");
         server_stop(server, EXIT_FAILURE);
 }
 
@@ -203,7 +205,7 @@ static void on_reload(uv_signal_t *handle, int number) {
                 service_say_ready();
 }
 
-/* With --control, so does what a request takes: by the clock that it arrived by. */
+/* With --control the duration of a request is measured by the clock that it arrived by. */
 static int64_t clock_ns(void *userdata) {
         struct server *server = userdata;
 
@@ -296,15 +298,16 @@ static void end_at_once(int number) {
 }
 
 /*
- * Until the loop takes over, while what is stored is loaded: then there is nothing to be finished. Process 1, as in a
- * container, is not ended by a signal that it does not handle; and whoever is told to reload is about to read all anyway.
+ * Signal handlers for the time before the loop runs, while the storage is loaded. No request is pending
+ * then. Process 1, as in a container, ignores signals without a handler, so set one. Ignore SIGHUP: the
+ * configuration has just been read.
  */
 static void set_first_signals(void) {
         signal(SIGTERM, end_at_once);
         signal(SIGINT, end_at_once);
         signal(SIGHUP, SIG_IGN);
         signal(SIGPIPE, SIG_IGN);
-        signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error like any other */
+        signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit is reported as EFBIG */
 }
 
 int server_run(struct config *config, int n_arguments, char *const *arguments) {
@@ -316,7 +319,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         int r;
 
         log_find_journal();
-        config->policy = NULL; /* it becomes the pipeline's */
+        config->policy = NULL; /* the pipeline takes ownership */
         log_set_level(server.config.log_level);
         log_set_format(server.config.log_format);
         set_first_signals();

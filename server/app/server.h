@@ -4,9 +4,11 @@
 #include "config/config.h"
 
 /*
- * Serves as the configuration says, on a loop of its own, until SIGTERM or SIGINT. Returns the exit code: 0; 1 where the
- * broker refuses us at start, or what is stored cannot be used. Why has been logged.
+ * Serve according to the configuration, on a loop of its own, until SIGTERM or SIGINT. SIGHUP reads the
+ * configuration again, from the same arguments, and applies it completely or, if there is a fault, not at
+ * all.
  *
- * SIGHUP reads the configuration again, from the same arguments: all of it or, where anything is wrong, nothing.
+ * Returns the exit status: 0; 1 if the broker refuses the store at start or the stored data cannot be used.
+ * The cause is logged.
  */
 int server_run(struct config *config, int n_arguments, char *const *arguments);

@@ -19,7 +19,7 @@ void service_say_status(const char *format, ...) {
         vsnprintf(status, sizeof(status), format, arguments);
         va_end(arguments);
 
-        status[strcspn(status, "\n")] = '\0'; /* another line would be another word of the protocol */
+        status[strcspn(status, "\n")] = '\0'; /* a second line would be another assignment */
         sd_notifyf(0, "STATUS=%s", status);
 }
 

@@ -4,14 +4,14 @@
 #include <stdint.h>
 
 /*
- * What the service manager is told, by systemd's notification protocol. Where nobody asked to be told, nothing happens;
- * where it cannot be told, nothing stops.
+ * Notifications for the service manager, by the protocol of systemd (sd_notify). Without a service manager
+ * the functions do nothing. Errors are ignored.
  */
 
-/* What it shows a person. The first line counts. */
+/* Set the status text that the service manager shows. Only the first line is used. */
 __attribute__((format(printf, 1, 2))) void service_say_status(const char *format, ...);
 
-/* Requests are served; also what ends a reload. */
+/* Requests are served. Also ends a reload. */
 void service_say_ready(void);
 
 /* The configuration is being read again. */
@@ -19,6 +19,9 @@ void service_say_reloading(void);
 
 void service_say_stopping(void);
 
-/* Without this for as long as service_watchdog_ms() it takes us for hung, and starts us anew. 0: it does not watch. */
+/*
+ * The service manager restarts the service after service_watchdog_ms() without this notification. 0: no
+ * watchdog.
+ */
 void service_feed_watchdog(void);
 int64_t service_watchdog_ms(void);

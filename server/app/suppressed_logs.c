@@ -3,7 +3,7 @@
 #include "app/internal.h"
 #include "base/log.h"
 
-/* A flood that goes on is told of by its own lines meanwhile, each second. */
+/* A continuing flood reports its suppressed lines itself, every second. */
 #define REPORT_AFTER_MS 2000
 
 static void report_suppressed(uv_timer_t *timer) {

@@ -4,8 +4,8 @@
 #include "app/service_manager.h"
 #include "base/log.h"
 
-/* So often within the time that the watchdog gives: what hangs is seen at the second look. */
-#define LOOKS_PER_TIMEOUT 4
+/* Checks per watchdog timeout: a hang is detected at the second check. */
+#define CHECKS_PER_TIMEOUT 4
 
 static void look(uv_timer_t *timer) {
         struct server *server = timer->data;
@@ -26,7 +26,8 @@ static void look(uv_timer_t *timer) {
 
 void server_start_watchdog(struct server *server) {
         int64_t timeout_ms = service_watchdog_ms();
-        uint64_t interval_ms = timeout_ms < LOOKS_PER_TIMEOUT ? 1 : (uint64_t)timeout_ms / LOOKS_PER_TIMEOUT;
+        uint64_t interval_ms =
+                timeout_ms < CHECKS_PER_TIMEOUT ? 1 : (uint64_t)timeout_ms / CHECKS_PER_TIMEOUT;
 
         uv_timer_init(&server->loop, &server->watchdog_timer);
         server->watchdog_timer.data = server;

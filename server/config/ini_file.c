@@ -13,7 +13,7 @@
 
 #define LINE_SIZE           200
 #define SECTION_LENGTH_MAX  49
-#define NO_LINE_OF_THE_FORM "neither [section] nor name = value nor a comment"
+#define NO_LINE_OF_THE_FORM "[section], name = value or a comment was expected"
 
 struct ini_file {
         const char *name;
@@ -33,7 +33,7 @@ static void fault(struct ini_file *file, const char *what) {
         file->sink->fault(file->sink->userdata, ini_place(file->name, file->line).text, what);
 }
 
-/* Returns the text without the blanks around it; cuts it in place. */
+/* Return the text without surrounding blanks; modifies it in place. */
 static char *trim(char *text) {
         size_t length;
 
@@ -71,7 +71,10 @@ static void take_value(struct ini_file *file, char *line) {
         file->sink->value(file->sink->userdata, file->section, trim(line), trim(separator + 1), file->line);
 }
 
-/* Other programs end a line at such a comment, so its text is unlikely to be meant as part of the value. */
+/*
+ * Other programs accept comments at the end of a line. So such text is probably not meant as part of the
+ * value: reject it.
+ */
 static bool has_comment(const char *line) {
         for (; *line; line++)
                 if (isspace((unsigned char)line[0]) && line[1] == ';')
@@ -81,22 +84,22 @@ static bool has_comment(const char *line) {
 
 static void take_line(struct ini_file *file, char *line) {
         if (file->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
-                line += 3; /* a byte order mark */
+                line += 3; /* byte order mark */
         line = trim(line);
         if (line[0] == '\0' || line[0] == '#' || line[0] == ';')
                 return;
         if (!slice_is_utf8(slice_from_string(line)))
                 fault(file, "UTF-8 was expected");
         else if (has_comment(line))
-                fault(file,
-                      "comments are lines of their own; in a pattern [;] stands for a ';' behind a blank");
+                fault(file, "a comment must be on a line of its own; in a pattern write [;] for a ';' after "
+                            "a blank");
         else if (line[0] == '[')
                 take_section(file, line);
         else
                 take_value(file, line);
 }
 
-/* Reads a whole line and stores what fits of it. False: the file has ended. */
+/* Read a line and store as much as fits. False: end of file. */
 static bool read_line(FILE *stream, char line[LINE_SIZE], size_t *ret_length) {
         size_t length = 0;
         int c;
@@ -130,7 +133,7 @@ void ini_file_read(const char *name, const struct ini_sink *sink) {
                 if (length >= LINE_SIZE)
                         fault(&file, "the line is too long: fewer than 200 bytes were expected");
                 else if (strlen(line) < length)
-                        fault(&file, "there is a NUL in the line");
+                        fault(&file, "the line contains a NUL byte");
                 else
                         take_line(&file, line);
         }

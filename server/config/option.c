@@ -106,7 +106,7 @@ static const struct option *find_option(const struct arguments *arguments, struc
         return NULL;
 }
 
-/* Returns the first of the values that follow the option; NULL: some of them are missing. */
+/* Return the first of the values after the option; NULL: values are missing. */
 static const char *take_values(struct arguments *arguments, const struct option *option) {
         char *const *first = arguments->at;
 
@@ -146,7 +146,7 @@ enum argument_kind arguments_next(struct arguments *arguments, struct argument *
         return ARGUMENT_OPTION;
 }
 
-/* 3. Help, and the tables for the build. */
+/* 3. --help, and the tables for the build. */
 
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right) {
         size_t length = strlen(left);
@@ -159,7 +159,7 @@ void help_append_row(struct buf *help, size_t column, const char *left, const ch
         buf_append_string(help, right);
 }
 
-/* Where else its value comes from. The variable of an option of the file follows from its section and name. */
+/* Append the other sources of the value. The section and the name determine the environment variable. */
 static void append_origin(struct buf *help, size_t column, const struct option *option) {
         char origin[128] = "";
 

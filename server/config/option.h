@@ -6,30 +6,32 @@
 #include "base/bytes.h"
 
 /*
- * The options of a program, one row each. The rows give the parser of arguments, the names of environment variables, the
- * defaults, --help, and the tables of which the build makes manual pages and completions.
+ * The options of a program, one row each. The parser, the names of the environment variables, the defaults,
+ * --help, the manual pages and the shell completions are all derived from the rows.
  */
 struct option {
-        const char *section; /* in the configuration file; NULL: the option is not in the file */
-        const char *name;    /* in its section */
-        const char *flag;    /* on the command line, with its dashes */
-        char letter;         /* of the flag's short form; 0: none */
-        bool has_variable;   /* an option without a section has an environment variable, too */
-        bool is_secret;      /* messages do not repeat its value */
-        bool is_live;        /* a reload changes it; others need a restart */
-        uint32_t commands;   /* the commands that take it, a bit each, for a program that has commands */
-        const char *
-                argument; /* what stands for its value in --help; NULL: a switch; "[VALUE]": may be absent */
-        const char *initial;  /* set like any other value; NULL: none */
-        const char *expected; /* what a value must be, for messages */
+        const char *section;  /* in the configuration file; NULL: not an option of the file */
+        const char *name;     /* in its section */
+        const char *flag;     /* on the command line, with dashes */
+        char letter;          /* short form of the flag; 0: none */
+        bool has_variable;    /* an option without a section has an environment variable too */
+        bool is_secret;       /* messages do not contain its value */
+        bool is_live;         /* applied by a reload; other options need a restart */
+        uint32_t commands;    /* bit set of the commands that accept it, for a program with commands */
+        const char *argument; /* placeholder of the value in --help; NULL: a switch; "[VALUE]": optional */
+        const char *initial;  /* the default, set like any other value; NULL: none */
+        const char *expected; /* description of a valid value, for messages */
         const char *help;
 
-        /* Writes the value, which is borrowed, to the program's configuration. Returns 0, -EINVAL or -ENOMEM. */
+        /*
+         * Store the value, which is borrowed, in the configuration of the program. Returns 0, -EINVAL or
+         * -ENOMEM.
+         */
         int (*set)(void *config, const struct option *option, const char *value);
         size_t field; /* offset in the configuration, for the functions below */
 };
 
-/* Functions for `set`: they write the row's field, which has the type named here. */
+/* Functions for `set`: each stores the value in the field of the row, whose type is named here. */
 int option_set_text(void *config, const struct option *option,
                     const char *value); /* const char *, not empty */
 int option_set_number(void *config, const struct option *option, const char *value); /* uint64_t */
@@ -43,7 +45,10 @@ struct option_fault {
         char text[512];
 };
 
-/* Sets the option; value NULL: it is missing. False: the value is wrong, and *ret_fault says what was expected. */
+/*
+ * Set the option; value NULL: the value is missing. False: the value is invalid, and *ret_fault says what
+ * was expected.
+ */
 bool option_apply(const struct option *option, void *config, const char *value,
                   struct option_fault *ret_fault);
 
@@ -52,50 +57,54 @@ struct option_variable {
         char name[OPTION_VARIABLE_MAX];
 };
 
-/* Its environment variable, STATESTORE_SECTION_NAME or, without a section, STATESTORE_FLAG; "": it has none. */
+/*
+ * The environment variable of the option: STATESTORE_SECTION_NAME or, without a section, STATESTORE_FLAG;
+ * "": none.
+ */
 struct option_variable option_variable(const struct option *option);
 
-/* The arguments of a command line, read one by one. */
+/* The arguments of a command line, parsed one by one. */
 struct arguments {
         const struct option *options;
         size_t n_options;
         char *const *at;
         char *const *end;
-        bool has_words; /* the program takes arguments that are not options, and "--" before them */
+        bool has_words; /* the program accepts arguments that are not options, and "--" before them */
         bool is_past_options;
 };
 
 enum argument_kind {
         ARGUMENT_END,
-        ARGUMENT_WORD, /* no option; a number with a minus sign is a word */
+        ARGUMENT_WORD, /* not an option; a negative number is a word */
         ARGUMENT_OPTION,
-        ARGUMENT_UNKNOWN, /* no such option */
+        ARGUMENT_UNKNOWN, /* looks like an option, but is not one of the program */
 };
 
 struct argument {
         const char *text;            /* as given */
-        struct slice name;           /* what stands before '=' */
+        struct slice name;           /* the part before '=' */
         const struct option *option; /* NULL: not an option */
-        const char *value;           /* "on": of a switch; NULL: missing, or the option may go without */
-        char *const *values;         /* where an option's argument has several words: one for each */
+        const char *value;           /* "on" for a switch; NULL: missing, or optional */
+        char *const *values;         /* for an option with several values: one for each */
 };
 
-/* Reads an argument and moves past it and the values of its option. */
+/* Parse the next argument, with the values of its option. */
 enum argument_kind arguments_next(struct arguments *arguments, struct argument *ret_argument);
 
-/* Whether the text stands for itself, and for no option. */
+/* Whether the text is a word and not an option. */
 bool argument_is_word(const char *text);
 
-/* A line of --help: what is explained, then, from the column on, the explanation. It has no end of line. */
+/* Append a line of --help: left, then right from the column on. Without a newline. */
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right);
 
-/* The lines of --help about an option. */
+/* Append the lines of --help for an option. */
 void help_append_option(struct buf *help, size_t column, const struct option *option);
 
 #define HELP_LINE_LENGTH_MAX 96
 
 /*
- * For the build: prints an option as a line of fields separated by tabs: "option", flag without dashes, letter, argument,
- * variable, default, help, the commands, section, name, what is expected, "live" or "restart".
+ * For the build: print an option as a line of fields separated by tabs: "option", flag without dashes,
+ * letter, placeholder of the value, variable, default, help, commands, section, name, expected value, "live"
+ * or "restart".
  */
 void option_print(const struct option *option, const char *commands);

@@ -47,7 +47,7 @@ static int set_presence_topic(void *target, const struct option *option, const c
         struct config *config = target;
         struct slice client;
 
-        /* a topic that reads like the pattern itself is one of its topics, if {client} stands in it */
+        /* The pattern matches itself as a topic if one of its levels is {client}. */
         return topic_match_client(slice_from_string(value), slice_from_string(value), &client)
                        ? option_set_text(config, option, value)
                        : -EINVAL;
@@ -147,7 +147,7 @@ static int set_log_level(void *target, const struct option *option, const char *
         return log_level_from_string(value, &config->log_level);
 }
 
-/* `set` of what config_read() stores itself. */
+/* `set` of options that config_read() stores itself. */
 static int set_nothing(void *config, const struct option *option, const char *value) {
         (void)config;
         (void)option;
@@ -158,13 +158,13 @@ static int set_nothing(void *config, const struct option *option, const char *va
 #define NUMBER "a number"
 #define SIZE   "a size, such as 1048576, 64MiB or 1GiB"
 
-/* Whether a reload changes it. */
+/* Whether a reload applies the option. */
 #define LIVE    true
 #define RESTART false
 
 #define FIELD(name) offsetof(struct config, name)
 
-/* An option that the file, the environment and the command line may give. */
+/* A row of an option for the file, the environment and the command line. */
 #define SETTING(section_, name_, flag_, argument_, initial_, expected_, help_, set_, field_, live_)         \
         {                                                                                                   \
                 .section = section_, .name = name_, .flag = flag_, .argument = argument_,                   \
@@ -174,12 +174,13 @@ static int set_nothing(void *config, const struct option *option, const char *va
 
 const struct option options[] = {
         SETTING("broker", "host", "--host", "HOST[,HOST]", "127.0.0.1",
-                "names, addresses or socket paths, each with :PORT or without",
-                "the broker; several are tried in turn", option_set_hosts, FIELD(hosts), RESTART),
+                "names, addresses or socket paths, each with or without :PORT",
+                "address of the broker; several are tried in turn", option_set_hosts, FIELD(hosts), RESTART),
         SETTING("broker", "port", "--port", "PORT", "1883", "a port from 0 to 65535",
-                "the broker's port; 0, with --dev: one that is free", option_set_port, FIELD(port), RESTART),
+                "port of hosts without one; 0 with --dev: any free port", option_set_port, FIELD(port),
+                RESTART),
         SETTING("broker", "dev", "--dev", NULL, "off", "on or off",
-                "start a mosquitto of our own, for tests, and print where", option_set_switch, FIELD(dev),
+                "start a private mosquitto, for tests, and print its address", option_set_switch, FIELD(dev),
                 RESTART),
         SETTING("broker", "dev-listen", "--dev-listen", "ADDRESS", "127.0.0.1",
                 "an IPv4 address, or 0.0.0.0 for all of this machine's",
@@ -189,104 +190,106 @@ const struct option options[] = {
                 "our MQTT client id; the default one may get a random end, see statestored(8)",
                 set_client_id, 0, RESTART),
         SETTING("broker", "keepalive", "--keepalive", "DURATION", "20s", "whole seconds from 5s to 65535s",
-                "a connection that is silent this long is asked, then given up", set_keepalive, 0, RESTART),
-        SETTING("broker", "user", "--user", "NAME", NULL, "a name", "our user name at the broker",
+                "MQTT keep alive interval", set_keepalive, 0, RESTART),
+        SETTING("broker", "user", "--user", "NAME", NULL, "a name", "MQTT user name of the store",
                 option_set_text, FIELD(user), RESTART),
         SETTING("broker", "password-file", "--password-file", "FILE", NULL, "a file name",
-                "its first line is our password; read for each connection", option_set_text,
-                FIELD(password_file), RESTART),
+                "file with the password in its first line", option_set_text, FIELD(password_file), RESTART),
         SETTING("broker", "tls", "--tls", "on|off", "off", "on or off",
-                "encrypt; on trusts the system's authorities", option_set_switch, FIELD(tls), RESTART),
+                "use TLS with the system's certificate authorities", option_set_switch, FIELD(tls), RESTART),
         SETTING("broker", "tls-ca-file", "--tls-ca-file", "FILE", NULL, "a file name",
-                "trust these instead; switches TLS on", option_set_text, FIELD(tls_ca_file), RESTART),
+                "trust these certificate authorities instead; enables TLS", option_set_text,
+                FIELD(tls_ca_file), RESTART),
         SETTING("broker", "tls-certificate", "--tls-certificate", "FILE", NULL, "a file name",
-                "our certificate", option_set_text, FIELD(tls_certificate), RESTART),
-        SETTING("broker", "tls-key", "--tls-key", "FILE", NULL, "a file name", "its key", option_set_text,
-                FIELD(tls_key), RESTART),
-        SETTING("broker", "tls-alpn", "--tls-alpn", "NAME", NULL, "a name",
-                "the protocol to ask for by ALPN", option_set_text, FIELD(tls_alpn), RESTART),
+                "client certificate of the store", option_set_text, FIELD(tls_certificate), RESTART),
+        SETTING("broker", "tls-key", "--tls-key", "FILE", NULL, "a file name",
+                "private key of the certificate", option_set_text, FIELD(tls_key), RESTART),
+        SETTING("broker", "tls-alpn", "--tls-alpn", "NAME", NULL, "a name", "ALPN protocol to request",
+                option_set_text, FIELD(tls_alpn), RESTART),
         SETTING("broker", "presence-topic", "--presence-topic", "PATTERN", NULL,
                 "a topic in which one level reads {client}",
-                "where a broker without our plugin says who left", set_presence_topic, FIELD(presence_topic),
-                RESTART),
+                "topic where a broker without the plugin announces disconnects", set_presence_topic,
+                FIELD(presence_topic), RESTART),
         SETTING("store", "node-id", "--node-id", "ID", "StateStore", "1 to 256 bytes of UTF-8 without ':'",
-                "who gives the versions; no client may have the same", set_node_id, 0, RESTART),
+                "node id in versions; must differ from client ids", set_node_id, 0, RESTART),
         SETTING("store", "dialect", "--dialect", "DIALECT", "sdk", "sdk or document",
-                "sdk: what the published clients parse; document: the published page", set_dialect, 0,
-                RESTART),
-        SETTING("store", "max-keys", "--max-keys", "N", "1000000", NUMBER, "keys stored at most",
+                "sdk: as published clients expect; document: as documented", set_dialect, 0, RESTART),
+        SETTING("store", "max-keys", "--max-keys", "N", "1000000", NUMBER, "maximum number of keys",
                 option_set_number, FIELD(max_keys), LIVE),
         SETTING("store", "max-bytes", "--max-bytes", "SIZE", "1GiB", SIZE,
-                "memory for keys, values and registrations", option_set_size, FIELD(max_bytes), LIVE),
+                "maximum memory for keys, values and registrations", option_set_size, FIELD(max_bytes),
+                LIVE),
         SETTING("store", "max-registrations", "--max-registrations", "N", "100000", NUMBER,
-                "KEYNOTIFY registrations at most", option_set_number, FIELD(max_registrations), LIVE),
+                "maximum number of KEYNOTIFY registrations", option_set_number, FIELD(max_registrations),
+                LIVE),
         SETTING("store", "max-remembered-bytes", "--max-remembered-bytes", "SIZE", "32MiB", SIZE,
-                "memory for answers to requests that may come twice", option_set_size,
+                "maximum memory for answers to repeated requests", option_set_size,
                 FIELD(max_remembered_bytes), LIVE),
         SETTING("store", "seed", "--seed", "FILE", NULL, "a file name",
-                "set the keys in here that are not there yet, before anything is served", option_set_text,
+                "before serving, set the keys in this file that do not exist", option_set_text,
                 FIELD(seed_file), RESTART),
         SETTING("storage", "data-dir", "--data-dir", "DIR", NULL, "a directory",
-                "keep what is stored here; without it, in memory only", option_set_text, FIELD(data_dir),
+                "store in this directory; without it, in memory only", option_set_text, FIELD(data_dir),
                 RESTART),
         SETTING("storage", "persist", "--persist", "all|none|custom", "all", "all, none or custom",
-                "which keys are kept in the data directory", set_persist, 0, RESTART),
+                "which keys to store in the data directory", set_persist, 0, RESTART),
         SETTING("storage", "persist-pattern", "--persist-pattern", "GLOB", NULL, "a pattern",
-                "custom: keys that match it", option_set_text, FIELD(persist_pattern), RESTART),
+                "custom: keys that match this pattern", option_set_text, FIELD(persist_pattern), RESTART),
         SETTING("storage", "persist-property", "--persist-property", "NAME=VALUE", "aio-persistence=true",
-                "NAME=VALUE or off", "custom: keys whose SET bears this user property", set_persist_property,
-                0, RESTART),
+                "NAME=VALUE or off", "custom: keys whose SET has this property", set_persist_property, 0,
+                RESTART),
         SETTING("policy", "file", "--policy", "FILE", NULL, "a file name",
-                "who may do what; without it everybody may do everything", option_set_text,
+                "access rules; without a policy all clients may do everything", option_set_text,
                 FIELD(policy_file), LIVE),
         SETTING("policy", "allow-unverified", "--allow-unverified", "on|off", "off", "on or off",
-                "the policy grants to clients that no broker vouches for, too", option_set_switch,
-                FIELD(allow_unverified), LIVE),
+                "apply the rules to unverified clients too", option_set_switch, FIELD(allow_unverified),
+                LIVE),
         SETTING("http", "listen", "--http-listen", "[ADDRESS:]PORT", NULL,
                 "[ADDRESS:]PORT, such as 127.0.0.1:9464,",
-                "serve /metrics, /healthz, /readyz and /version here", set_http_listen, 0, RESTART),
-        SETTING("process", "record", "--record", "FILE", NULL, "a file name",
-                "append every request and its answer, as lines of JSON", option_set_text, FIELD(record_file),
+                "serve /metrics, /healthz, /readyz and /version at this address", set_http_listen, 0,
                 RESTART),
+        SETTING("process", "record", "--record", "FILE", NULL, "a file name",
+                "append every request and answer to this file, as lines of JSON", option_set_text,
+                FIELD(record_file), RESTART),
         SETTING("process", "ready-file", "--ready-file", "FILE", NULL, "a file name",
-                "is written when requests are served", option_set_text, FIELD(ready_file), RESTART),
+                "create this file when requests are served", option_set_text, FIELD(ready_file), RESTART),
         SETTING("process", "exit-with-parent", "--exit-with-parent", NULL, "off", "on or off",
-                "stop when who started us, or stdin if that is a pipe, ends", option_set_switch,
+                "stop when the parent process ends, or stdin if it is a pipe", option_set_switch,
                 FIELD(exit_with_parent), RESTART),
         SETTING("process", "control", "--control", NULL, "off", "on or off",
-                "tests may empty the store, move its clock and have it misbehave", option_set_switch,
+                "let tests empty the store, move its clock and inject faults", option_set_switch,
                 FIELD(control), RESTART),
         SETTING("log", "level", "--log-level", "LEVEL", "info", "error, warning, info or debug",
-                "what is logged on stderr", set_log_level, 0, LIVE),
+                "lowest level to log on stderr", set_log_level, 0, LIVE),
         SETTING("log", "format", "--log-format", "text|json", "text", "text or json",
-                "how: key=value, or an object of JSON a line", set_log_format, 0, LIVE),
+                "log lines as key=value or as JSON objects", set_log_format, 0, LIVE),
 
-        /* on the command line only */
+        /* Only on the command line. */
         { .flag = "--config",
           .argument = "FILE",
           .expected = "a file",
-          .help = "read options from here",
+          .help = "read options from this file",
           .set = option_set_text,
           .field = FIELD(file) },
         { .flag = "--explain",
           .argument = "CLIENT USER VERB KEY",
           .expected = "CLIENT USER VERB KEY",
-          .help = "say which rule of the policy decides, and do nothing",
+          .help = "print which rule of the policy decides, and exit",
           .set = set_nothing },
         { .flag = "--check-config",
           .expected = "on or off",
-          .help = "say whether all this can be used, and do nothing",
+          .help = "check the configuration, and exit",
           .set = option_set_switch,
           .field = FIELD(check_only) },
         { .flag = "--version",
           .expected = "on or off",
-          .help = "print the version",
+          .help = "print the version, and exit",
           .set = option_set_switch,
           .field = FIELD(version) },
         { .flag = "--help",
           .letter = 'h',
           .expected = "on or off",
-          .help = "print this",
+          .help = "print this help, and exit",
           .set = option_set_switch,
           .field = FIELD(help) },
 };
@@ -295,4 +298,4 @@ const struct option options[] = {
 const size_t n_options = sizeof(options) / sizeof(options[0]);
 const size_t n_config_options = sizeof(options) / sizeof(options[0]) - N_COMMAND_LINE_ONLY;
 _Static_assert(sizeof(options) / sizeof(options[0]) <= CONFIG_OPTIONS_MAX,
-               "struct config has a value for each");
+               "struct config has a value for each option");

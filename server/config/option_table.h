@@ -5,9 +5,10 @@
 #include "config/option.h"
 
 /*
- * statestored's options. A new one is a row here, a field of struct config, and its line in conf/statestored.conf. The
- * settings come first: what the file, the environment and the command line may give. The others are for the command line.
+ * statestored's options. To add one, add a row, a field of struct config, and a line in
+ * conf/statestored.conf. The settings come first: options that the file, the environment and the command
+ * line accept. The remaining options are for the command line only.
  */
 extern const struct option options[];
 extern const size_t n_config_options; /* settings */
-extern const size_t n_options;        /* all; CONFIG_OPTIONS_MAX at most */
+extern const size_t n_options;        /* all; at most CONFIG_OPTIONS_MAX */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A section is a rule, named for people. Its lines may come in any order; all but `access` may be repeated. */
+/*
+ * A section is a rule; its name is for messages. Its lines may come in any order. All except `access` may be
+ * repeated.
+ */
 
 #include "config/policy_file.h"
 
@@ -21,24 +24,23 @@ struct reading {
         const struct policy_file_sink *sink;
         struct policy *policy; /* NULL: out of memory */
         bool is_wrong;
-        bool is_starved; /* what follows would be put where it does not belong, and is left out */
+        bool is_starved; /* out of memory: skip the rest */
 
-        void *rule_names; /* tsearch()'s */
+        void *rule_names; /* tree of tsearch() */
 
-        /* of the rule under reading */
-        unsigned int rule_line;   /* 0: there was none */
-        unsigned int access_line; /* 0: not said yet, as below */
+        /* of the current rule */
+        unsigned int rule_line;   /* 0: no rule yet */
+        unsigned int access_line; /* 0: not given yet, likewise below */
         bool has_holder, has_keys;
 };
 
 static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
         [POLICY_EMPTY] = "a value was expected",
-        [POLICY_NOT_UTF8] = "UTF-8 was expected; other keys are given as binary",
-        [POLICY_OPEN_CLASS] = "the '[' is never closed; [[] stands for a bracket",
-        [POLICY_PLACEHOLDER_IN_CLASS] = "between brackets {client} and {user} stand for nobody",
-        [POLICY_UNKNOWN_PLACEHOLDER] =
-                "{client} or {user} was expected; [{] in a pattern stands for a brace",
-        [POLICY_TOO_MANY_PLACEHOLDERS] = "{client} and {user} were expected four times at most",
+        [POLICY_NOT_UTF8] = "UTF-8 was expected; for other keys use binary = BASE64",
+        [POLICY_OPEN_CLASS] = "']' is missing; write [[] for a bracket",
+        [POLICY_PLACEHOLDER_IN_CLASS] = "{client} and {user} cannot stand inside brackets",
+        [POLICY_UNKNOWN_PLACEHOLDER] = "{client} or {user} was expected; in a pattern write [{] for a brace",
+        [POLICY_TOO_MANY_PLACEHOLDERS] = "{client} and {user} were expected at most four times",
         [POLICY_TOO_MANY] = "the policy is too large",
 };
 
@@ -47,7 +49,7 @@ static void fault(struct reading *reading, unsigned int line, const char *what) 
         reading->sink->fault(reading->sink->userdata, ini_place(reading->name, line).text, what);
 }
 
-/* r: of a policy_add function. */
+/* r: result of a policy_add function. */
 static void expect_done(struct reading *reading, unsigned int line, int r) {
         if (r > POLICY_DONE)
                 fault(reading, line, outcome_texts[r]);
@@ -65,10 +67,10 @@ static void end_rule(struct reading *reading) {
                       "expected");
         if (!reading->has_holder)
                 fault(reading, reading->rule_line,
-                      "the rule is for nobody: client = ID, user = NAME or any = yes was expected");
+                      "the rule names no client: client = ID, user = NAME or any = yes was expected");
         if (!reading->has_keys)
                 fault(reading, reading->rule_line,
-                      "the rule is about no keys: pattern, string or binary was expected");
+                      "the rule names no keys: pattern, string or binary was expected");
 }
 
 struct rule_name {
@@ -80,7 +82,7 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(((const struct rule_name *)a)->name, ((const struct rule_name *)b)->name);
 }
 
-/* Whoever adds lines to one of two rules thinks that it is the only one. */
+/* Two rules of the same name are a fault: an operator who edits one of them may not know of the other. */
 static void expect_new_name(struct reading *reading, const char *name, unsigned int line) {
         struct rule_name *given = malloc(sizeof(*given) + strlen(name) + 1);
         struct rule_name *const *first = NULL;
@@ -94,7 +96,7 @@ static void expect_new_name(struct reading *reading, const char *name, unsigned 
         if (!first) {
                 expect_done(reading, line, -ENOMEM);
         } else if (*first != given) {
-                snprintf(text, sizeof(text), "a rule of another name was expected; [%s] begins in line %u",
+                snprintf(text, sizeof(text), "a unique name was expected; [%s] is also in line %u",
                          LOG_TEXT(slice_from_string(name)), (*first)->line);
                 fault(reading, line, text);
         }
@@ -153,7 +155,7 @@ static void add_named(struct reading *reading, enum policy_holder_kind kind, con
                       unsigned int line) {
         reading->has_holder = true;
         if (strcmp(value, "*") == 0)
-                fault(reading, line, "names are taken as they stand: for everybody any = yes was expected");
+                fault(reading, line, "a literal name was expected; for all clients write any = yes");
         else
                 expect_done(reading, line,
                             policy_add_holder(reading->policy, kind, slice_from_string(value)));
@@ -210,7 +212,7 @@ static void take_line(void *userdata, const char *section, const char *name, con
         if (reading->is_starved)
                 return;
         if (reading->rule_line == 0) {
-                fault(reading, line, "a [rule] was expected before it");
+                fault(reading, line, "[RULE] was expected before this line");
                 return;
         }
         for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)

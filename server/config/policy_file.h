@@ -5,17 +5,17 @@
 
 struct policy;
 
-/* A policy from a file of the form that conf/policy.conf shows. */
+/* Reads a policy from a file. conf/policy.conf shows the format. */
 
-/* Is told of each fault: where is FILE:LINE. */
+/* Receives each fault. where is "FILE:LINE". */
 struct policy_file_sink {
         void (*fault)(void *userdata, const char *where, const char *what);
         void *userdata;
 };
 
 /*
- * Tells all that is wrong. Returns the policy, which the caller owns, or NULL where anything was. allows_unverified: as
- * policy_compile().
+ * Read the file and report all faults. Returns the policy, which the caller owns, or NULL if there was a
+ * fault. allows_unverified: as for policy_compile().
  */
 struct policy *policy_file_read(const char *name, bool allows_unverified,
                                 const struct policy_file_sink *sink);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* For the build: prints statestored's options, of which the manual pages are made. */
+/* Build tool: prints the options of statestored as a table, for the manual pages. */
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* All faults are reported, not only the first. Each source is read completely, so its order does not matter. */
+/*
+ * Reports all faults, not only the first. Each source is read completely, so the order of its options does
+ * not matter.
+ */
 
 #include "config/reading.h"
 
@@ -24,16 +27,16 @@ struct config_text {
 
 struct config_reading {
         struct config *config;
-        const char *hint; /* ends the message of a fault */
+        const char *hint; /* suffix of fault messages */
         bool is_reload;   /* faults are logged, not printed */
         bool is_wrong;
         const char *file;                       /* its name */
-        unsigned int lines[CONFIG_OPTIONS_MAX]; /* of the file, in which each option was given; 0: none */
+        unsigned int lines[CONFIG_OPTIONS_MAX]; /* line in the file of each option; 0: not in the file */
 };
 
 /* 1. The sources. */
 
-/* Reports a fault on a line of its own. */
+/* Report a fault on a line of its own. */
 static void report(struct config_reading *reading, const char *where, const char *what) {
         if (reading->is_reload)
                 log_error("SIGHUP: %s: %s", where, what);
@@ -156,7 +159,7 @@ static void read_environment(struct config_reading *reading) {
         }
 }
 
-/* --explain CLIENT USER VERB KEY: the words behind the flag, never behind '='. */
+/* --explain CLIENT USER VERB KEY: the arguments after the flag, never after '='. */
 static void take_explain(struct config_reading *reading, const struct argument *argument) {
         if (argument->value && argument->value == *argument->values)
                 reading->config->explain = (const char *const *)argument->values;
@@ -168,7 +171,7 @@ static bool is_explain(const struct option *option) {
         return strcmp(option->flag, "--explain") == 0;
 }
 
-/* An argument that is no option; the value that most likely follows it is passed over. */
+/* Report an argument that is not an option. Skips the argument after it if that is probably its value. */
 static void report_unknown(struct config_reading *reading, struct arguments *arguments, const char *text) {
         report(reading, LOG_TEXT(slice_from_string(text)),
                strncmp(text, "--", 2) == 0 ? "no such option" : "not an option");
@@ -180,7 +183,7 @@ static struct arguments arguments_of(int n_arguments, char *const *argv) {
         return (struct arguments){
                 .options = options,
                 .n_options = n_options,
-                .at = argv + (n_arguments > 0), /* past the program's name */
+                .at = argv + (n_arguments > 0), /* skip the program name */
                 .end = argv + n_arguments,
         };
 }
@@ -201,7 +204,9 @@ static void read_arguments(struct config_reading *reading, int n_arguments, char
         }
 }
 
-/* --help, --version and --config, which decide what else is read. Faults are left to read_arguments(). */
+/*
+ * Read --help, --version and --config, which determine what else is read. read_arguments() reports faults.
+ */
 static void read_arguments_first(struct config_reading *reading, int n_arguments, char *const *argv) {
         struct arguments arguments = arguments_of(n_arguments, argv);
         struct argument argument;
@@ -220,21 +225,22 @@ static void print_help(void) {
                 help_append_option(&help, HELP_COLUMN, &options[i]);
         printf("Usage: statestored [OPTION]...\n"
                "A state store beside an MQTT 5 broker, for clients of the Azure IoT Operations state store\n"
-               "protocol: it keeps keys, values, locks and who wants to be notified.\n"
+               "protocol. It stores keys, values and locks, and notifies clients of changes.\n"
                "\n"
                "%.*s"
                "\n"
-               "A flag beats its environment variable, that beats the file, and that the default in "
-               "parentheses.\n"
-               "See statestored.conf for the names in file and environment.\n"
+               "Precedence: command line, environment, file, default (in parentheses).\n"
+               "For the names in the file and the environment see statestored.conf(5).\n"
                "\n"
-               "It runs until SIGINT or SIGTERM, then answers what it has been asked and exits with 0. Exit "
-               "1: the\n"
-               "broker refuses it at start, or what is stored cannot be used; 2: a wrong option.\n",
+               "statestored runs until SIGINT or SIGTERM, then answers the received requests and exits with "
+               "0.\n"
+               "Exit status 1: the broker refused the connection at start, or the stored data cannot be "
+               "used.\n"
+               "Exit status 2: an option is wrong.\n",
                (int)help.length, (const char *)help.data);
 }
 
-/* 2. What follows from several options. */
+/* 2. Checks of several options together. */
 
 static char *presence_filter(const char *presence_topic) {
         struct buf filter = { 0 };
@@ -252,8 +258,8 @@ static bool is_same(const char *a, const char *b) {
         return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Whether the option says how to reach a broker, or what it is like. */
-static bool is_of_a_broker(const struct option *option) {
+/* Whether the option describes the broker or the connection to it. */
+static bool describes_broker(const struct option *option) {
         static const char *const flags[] = { "--host",    "--user",        "--password-file",
                                              "--tls",     "--tls-ca-file", "--tls-certificate",
                                              "--tls-key", "--tls-alpn",    "--presence-topic" };
@@ -264,32 +270,32 @@ static bool is_of_a_broker(const struct option *option) {
         return false;
 }
 
-/* What --dev leaves to be said of its broker. */
+/* Check the options that --dev excludes or requires. */
 static void check_dev(struct config_reading *reading) {
         const struct config *config = reading->config;
 
         if (!config->dev && config->port == 0)
-                report(reading, "--port", "0 is for --dev, which takes a port that is free");
+                report(reading, "--port", "0 means any free port, and is only valid with --dev");
         for (size_t i = 0; i < n_config_options; i++) {
                 if (is_same(config->values[i], options[i].initial))
                         continue;
-                if (config->dev && is_of_a_broker(&options[i]))
+                if (config->dev && describes_broker(&options[i]))
                         report(reading, options[i].flag,
-                               "--dev starts a broker of its own, which has none of this");
+                               "not with --dev, which starts a private broker without this option");
                 if (!config->dev && strcmp(options[i].flag, "--dev-listen") == 0)
-                        report(reading, options[i].flag, "it is for the broker that --dev starts");
+                        report(reading, options[i].flag, "only with --dev");
         }
         if (!config->dev)
                 return;
 
         for (const char *at = config->client_id; *at; at++)
                 if (iscntrl((unsigned char)*at)) {
-                        report(reading, "--client-id", "with --dev it may not have control characters");
+                        report(reading, "--client-id", "control characters are not allowed with --dev");
                         return;
                 }
 }
 
-/* Where the broker is, and whether it is to be trusted. */
+/* Derive the endpoints and whether to use TLS. */
 static void complete_broker(struct config_reading *reading) {
         struct config *config = reading->config;
 
@@ -300,7 +306,7 @@ static void complete_broker(struct config_reading *reading) {
                 report(reading, "--host", "out of memory");
 }
 
-/* What several options say together. */
+/* Check options that depend on each other, and derive values. */
 static void complete(struct config_reading *reading) {
         struct config *config = reading->config;
 
@@ -308,14 +314,14 @@ static void complete(struct config_reading *reading) {
         check_dev(reading);
         if (config->control && config->data_dir)
                 report(reading, "--control",
-                       "not with --data-dir: whoever reaches the broker could wipe what is kept");
+                       "not with --data-dir: any client of the broker could delete the stored data");
         if (!config->tls_certificate != !config->tls_key)
                 report(reading, config->tls_key ? "--tls-key" : "--tls-certificate",
-                       "certificate and key belong together; the other one is missing");
+                       "--tls-certificate and --tls-key must be given together");
         if (config->tls_certificate && !config->tls)
-                report(reading, "--tls-certificate", "without --tls on or --tls-ca-file it is not used");
+                report(reading, "--tls-certificate", "not used without --tls on or --tls-ca-file");
         if (config->password_file && !config->user)
-                report(reading, "--password-file", "a password needs a --user");
+                report(reading, "--password-file", "not used without --user");
 
         if (config->presence_topic) {
                 config->presence_filter = presence_filter(config->presence_topic);
@@ -362,7 +368,7 @@ static enum config_result read_all(int n_arguments, char *const *argv, bool is_r
                 return CONFIG_WRONG;
         if (!ret_config->check_only)
                 return CONFIG_RUN;
-        printf("the configuration can be used\n");
+        printf("the configuration is valid\n");
         return CONFIG_DONE;
 }
 
@@ -416,7 +422,7 @@ void config_reload(struct config *config, const struct config *next) {
                 if (!option->is_live)
                         continue;
 
-                /* also what has not changed: the text that config borrows is about to go */
+                /* Also unchanged options: the strings that config borrows are freed next. */
                 config->values[i] = next->values[i];
                 if (next->values[i])
                         option->set(config, option, next->values[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What can be asked on the control topic, in one table. */
+/* The commands of the control topic, in one table. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "protocol/resp3.h"
 #include "records/seed.h"
 
-/* fault delay 1s and all six options */
+/* Enough for "fault delay 1s" with all six options. */
 #define WORDS_MAX 20
 
 #define NS_PER_MS INT64_C(1000000)
@@ -22,12 +22,12 @@
 struct control_call {
         struct control *control;
         const struct message *message;
-        struct slice words[WORDS_MAX]; /* behind the first */
+        struct slice words[WORDS_MAX]; /* after the name of the command */
         size_t n_words;
         struct now now;
         struct buf payload; /* the answer; empty: +OK */
         bool is_waiting;    /* the answer comes later */
-        const char *fault;  /* after -EINVAL: what is wrong */
+        const char *fault;  /* after -EINVAL: what was expected */
         char fault_space[320];
 };
 
@@ -47,7 +47,7 @@ static int answer_blob(struct control_call *call, const struct buf *text) {
 
 /* reset */
 
-/* Registrations end without a word, as they do when a store in memory is started anew. */
+/* Registrations end without notifications, as when a store in memory is restarted. */
 static int reset(struct control_call *call) {
         struct control *control = call->control;
         int r;
@@ -75,7 +75,7 @@ static int set_seed(struct control_call *call) {
 
         if (call->n_words != 1) {
                 seed_init(&seed, "", SLICE_LITERAL(""));
-                return refuse(call, "one text was expected behind seed");
+                return refuse(call, "one text was expected after seed");
         }
 
         seed_init(&seed, "seed", call->words[0]);
@@ -88,7 +88,7 @@ static int set_seed(struct control_call *call) {
 
 /* clock */
 
-/* What is due by the new time is done before it is answered. */
+/* Work that is due at the new time is done before the answer is sent. */
 static int catch_up(struct control_call *call) {
         struct control *control = call->control;
         struct now now = control_read_clock(control, control->real);
@@ -103,7 +103,7 @@ static int advance(struct control_call *call) {
         int64_t duration_ms;
 
         if (parse_duration(call->words[1], &duration_ms) < 0)
-                return refuse(call, "a duration, such as 500ms, 10s or 1h, was expected behind advance");
+                return refuse(call, "a duration, such as 500ms, 10s or 1h, was expected after advance");
         if (test_clock_advance(&call->control->clock, duration_ms) < 0)
                 return refuse(call, "the clock can be advanced by 100 years between two resets");
         return catch_up(call);
@@ -119,7 +119,7 @@ static int skew(struct control_call *call) {
                 duration = (struct slice){ duration.data + 1, duration.length - 1 };
         if (parse_duration(duration, &duration_ms) < 0)
                 return refuse(call,
-                              "a duration, such as 90s or -90s, was expected behind skew and the client");
+                              "a duration, such as 90s or -90s, was expected after skew and the client");
         r = test_clock_skew(&call->control->clock, call->words[1], is_behind ? -duration_ms : duration_ms);
         return r == -ENOSPC ? refuse(call, "the clocks of too many clients are skewed") : r;
 }
@@ -140,7 +140,7 @@ static int set_clock(struct control_call *call) {
                 test_clock_resume(clock, call->control->real);
                 return 0;
         }
-        return refuse(call, "advance DURATION, freeze, resume or skew CLIENT DURATION was expected behind "
+        return refuse(call, "advance DURATION, freeze, resume or skew CLIENT DURATION was expected after "
                             "clock");
 }
 
@@ -196,16 +196,16 @@ static int read_option(struct control_call *call, struct question *question, str
         if (is_word(name, "after"))
                 return parse_uint64(value, &question->after) == 0
                                ? 0
-                               : refuse(call, "a number was expected behind after");
+                               : refuse(call, "a number was expected after after");
         if (is_word(name, "count") && question->count > 0)
                 return parse_uint64(value, &question->count) == 0 && question->count > 0
                                ? 0
-                               : refuse(call, "a number from 1 was expected behind count");
+                               : refuse(call, "a positive number was expected after count");
         if (is_word(name, "timeout") && question->timeout_ms > 0)
                 return parse_duration(value, &question->timeout_ms) == 0 && question->timeout_ms > 0 &&
                                        question->timeout_ms <= WAIT_TIMEOUT_MAX_MS
                                ? 0
-                               : refuse(call, "a duration from 1ms to 10m was expected behind timeout");
+                               : refuse(call, "a duration from 1ms to 10m was expected after timeout");
         return refuse(call, question->count > 0 ? "client, verb, key, after, count or timeout was expected"
                                                 : "client, verb, key or after was expected");
 }
@@ -214,7 +214,7 @@ static int read_question(struct control_call *call, struct question *question) {
         int r;
 
         if (call->n_words % 2 != 0)
-                return refuse(call, "the last word has no value behind it");
+                return refuse(call, "the last word has no value");
         for (size_t i = 0; i < call->n_words; i += 2) {
                 r = read_option(call, question, call->words[i], call->words[i + 1]);
                 if (r < 0)
@@ -235,7 +235,7 @@ static int list_requests(struct control_call *call) {
         return answer_blob(call, &text);
 }
 
-/* One that has come already counts too: so nobody has to begin to wait before it is sent. */
+/* Requests that have arrived already count too, so a test may send the request first. */
 static int wait_for(struct control_call *call) {
         CLEANUP(question_deinit) struct question question = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
         struct control *control = call->control;
@@ -259,9 +259,9 @@ static int wait_for(struct control_call *call) {
         };
         question.selection = (struct selection){ 0 };
         r = control_wait(control, call->message, &wanted);
-        selection_deinit(&wanted.selection); /* where nobody has taken it over */
+        selection_deinit(&wanted.selection); /* unless control_wait() has taken it over */
         if (r == -ENOSPC)
-                return refuse(call, "too many wait already");
+                return refuse(call, "too many wait-for requests are pending");
         call->is_waiting = r == 0;
         return r;
 }
@@ -283,7 +283,10 @@ static int execute(struct control_call *call, struct slice name) {
         return refuse(call, "reset, seed, clock, fault, requests or wait-for was expected");
 }
 
-/* What may be kept of them is bounded by their number, so they are too. Only a seed's text is done with when it was read. */
+/*
+ * The number of stored words is limited, so limit their length too. The text of a seed is exempt: it is not
+ * stored after reading.
+ */
 static bool has_long_word(const struct slice *words, size_t n_words) {
         for (size_t i = 0; i < n_words && !is_word(words[0], "seed"); i++)
                 if (words[i].length > UINT16_MAX)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The store beneath is the real one: its engine, its checks, its texts. A test changes what time it is, or what happens to a
- * request on its way in and to an answer or a notification on its way out; nothing else.
+ * The control uses the real store: its engine, its checks, and its error texts. It changes only the time,
+ * and what happens to a request on arrival, and to an answer or a notification before sending.
  */
 
 #include "control/control.h"
@@ -28,7 +28,7 @@ static const struct fault *strike(struct control *control, struct invocation *in
         if (fault && fault->action == FAULT_QUOTA)
                 invocation->outcome = OUTCOME_QUOTA_EXCEEDED;
         if (fault && fault->action == FAULT_ERROR)
-                invocation->outcome = OUTCOME_STORAGE_FAILED; /* the text comes when it leaves */
+                invocation->outcome = OUTCOME_STORAGE_FAILED; /* the error text is set before sending */
         return fault;
 }
 
@@ -60,7 +60,7 @@ static uint64_t on_request(void *userdata, struct invocation *invocation, bool i
         return number;
 }
 
-/* 2. Answers on their way out */
+/* 2. Sent answers */
 
 static bool has_room_for(struct control *control, const struct message *answer) {
         if (control->n_delayed < DELAYED_MAX &&
@@ -69,7 +69,7 @@ static bool has_room_for(struct control *control, const struct message *answer) 
 
         pipeline_count_drop(control->pipeline, DROP_TOO_MANY_WAITING);
         log_limited_fields(&control->delay_limit, LOG_WARNING,
-                           "an answer was dropped: too many are delayed already",
+                           "an answer was dropped: too many answers are delayed",
                            (struct log_field[]){ LOG_FIELD_NUMBER("answer_bytes", answer->payload.length),
                                                  LOG_FIELD_NUMBER("delayed", control->n_delayed),
                                                  LOG_FIELD_NUMBER("max_delayed", DELAYED_MAX),
@@ -102,7 +102,7 @@ static void delay_answer(struct control *control, const struct message *answer, 
         control->n_delayed_bytes += answer->payload.length;
 }
 
-/* An answer that would be late for its expiry is never sent, whatever made it late. */
+/* An answer that is delayed past its expiry is never sent. */
 static void delay(struct control *control, struct message answer, int64_t delay_ms, struct now now) {
         int64_t delay_s = delay_ms / MS_PER_S;
 
@@ -167,7 +167,7 @@ static void send_with_other_correlation(struct control *control, struct message 
                 pipeline_send(control->pipeline, &answer);
 }
 
-/* No proper beginning of an item is one. */
+/* No proper prefix of a RESP3 item is itself an item, so the payload is malformed. */
 static void send_cut(struct control *control, struct message answer) {
         answer.payload.length /= 2;
         pipeline_send(control->pipeline, &answer);

@@ -62,7 +62,7 @@ static bool is_word(struct slice word, const char *text) {
         return slice_equal(word, slice_from_string(text));
 }
 
-/* 0.25 or 1, to nine places. */
+/* Parse a probability such as 0.25 or 1, with up to nine decimal places. */
 static int parse_chance(struct slice text, uint32_t *ret_chance) {
         struct slice fraction;
         struct slice whole = slice_split(text, '.', &fraction);
@@ -93,7 +93,7 @@ static int set_option(struct fault *fault, struct slice name, struct slice value
 
         if (is_word(name, "count")) {
                 if (parse_uint64(value, &fault->n_remaining) < 0 || fault->n_remaining == 0)
-                        return refuse(ret_fault, "a number from 1 was expected behind count");
+                        return refuse(ret_fault, "a positive number was expected after count");
                 fault->has_count = true;
                 return 0;
         }
@@ -101,15 +101,15 @@ static int set_option(struct fault *fault, struct slice name, struct slice value
                 return parse_chance(value, &fault->chance) == 0
                                ? 0
                                : refuse(ret_fault,
-                                        "a number above 0 and up to 1 was expected behind probability");
+                                        "a number above 0 and up to 1 was expected after probability");
         if (is_word(name, "seed"))
                 return parse_uint64(value, &fault->seed) == 0
                                ? 0
-                               : refuse(ret_fault, "a number was expected behind seed");
+                               : refuse(ret_fault, "a number was expected after seed");
         return refuse(ret_fault, "client, verb, key, count, probability or seed was expected");
 }
 
-/* Returns the words taken, or -errno. */
+/* Returns the number of words read, or -errno. */
 static int read_action(struct fault *fault, const struct slice *words, size_t n_words,
                        const char **ret_fault) {
         fault->action = N_FAULT_ACTIONS;
@@ -125,14 +125,14 @@ static int read_action(struct fault *fault, const struct slice *words, size_t n_
         case FAULT_DELAY:
                 if (n_words < 2 || parse_duration(words[1], &fault->delay_ms) < 0 || fault->delay_ms == 0 ||
                     fault->delay_ms >
-                            TEST_CLOCK_ADVANCE_MAX_MS) /* what no clock reaches; no sum overflows */
+                            TEST_CLOCK_ADVANCE_MAX_MS) /* the sum with any clock reading cannot overflow */
                         return refuse(ret_fault,
-                                      "a duration, such as 500ms or 10s, was expected behind delay");
+                                      "a duration, such as 500ms or 10s, was expected after delay");
                 return 2;
         case FAULT_ERROR:
                 if (n_words < 2 || words[1].length == 0 || memchr(words[1].data, '\r', words[1].length) ||
                     memchr(words[1].data, '\n', words[1].length))
-                        return refuse(ret_fault, "a text on one line was expected behind error");
+                        return refuse(ret_fault, "a text on one line was expected after error");
                 buf_append_slice(&fault->text, words[1]);
                 return buf_failed(&fault->text) ? -ENOMEM : 2;
         default:
@@ -150,7 +150,7 @@ static int read_rule(struct fault *fault, const struct slice *words, size_t n_wo
         words += n_taken;
         n_words -= (size_t)n_taken;
         if (n_words % 2 != 0)
-                return refuse(ret_fault, "the last word has no value behind it");
+                return refuse(ret_fault, "the last word has no value");
 
         for (size_t i = 0; i < n_words; i += 2) {
                 r = set_option(fault, words[i], words[i + 1], ret_fault);
@@ -220,7 +220,7 @@ void faults_write(const struct faults *faults, struct buf *lines) {
                 write_fault(fault, lines);
 }
 
-/* splitmix64: good enough for chance, and the same everywhere. */
+/* splitmix64: sufficient for probabilities, and the same on every machine. */
 static uint64_t next_random(uint64_t *state) {
         uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
 

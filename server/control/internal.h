@@ -11,17 +11,17 @@
 
 /* Shared by the files of server/control. */
 
-/* A fault that a request was struck by, until its answer leaves. */
+/* A fault that applies to a request, until the answer is sent. */
 struct struck_request {
         uint64_t number;
-        const struct fault *fault; /* the rules do not change while an answer is owed */
+        const struct fault *fault; /* the rules do not change while an answer is pending */
         uint64_t connection;
 };
 
-/* More than a batch has answers. */
+/* More than the answers of one batch. */
 #define STRUCK_MAX 4096
 
-/* An answer whose time has not come. */
+/* An answer that is sent later. */
 struct delayed_answer {
         struct delayed_answer *next;
         struct message *message;
@@ -31,13 +31,13 @@ struct delayed_answer {
 #define DELAYED_MAX       10000
 #define DELAYED_BYTES_MAX ((size_t)64 << 20) /* of payloads */
 
-/* Somebody who waits for a request that matches. */
+/* A pending wait-for request. */
 struct request_wait {
         struct request_wait *next;
         struct selection selection;
         uint64_t after; /* requests up to this number do not count */
         uint64_t n_remaining;
-        int64_t until_ns; /* real: a test that waits for what never comes ends though its clock stands */
+        int64_t until_ns; /* real time: a wait ends even while the test clock is frozen */
         struct message *message;
 };
 
@@ -47,7 +47,7 @@ struct control {
         struct pipeline *pipeline;
         struct hooks hooks;
         struct test_clock clock;
-        struct now real; /* at this wake-up */
+        struct now real; /* at the current wake-up */
         struct faults faults;
         struct journal journal;
         struct struck_request struck[STRUCK_MAX]; /* by number */
@@ -65,14 +65,17 @@ void control_execute(void *userdata, const struct message *message, struct now n
 
 /* waits.c */
 
-/* What is wanted says all but the message; its selection is taken over. Returns 0, -ENOSPC or -ENOMEM. */
+/*
+ * Register a wait. wanted has all fields except the message; its selection is taken over. Returns 0, -ENOSPC
+ * or -ENOMEM.
+ */
 int control_wait(struct control *control, const struct message *message, struct request_wait *wanted);
 
-/* A request has come, of this number in the journal. */
+/* A request with this number in the journal has arrived. */
 void control_notify_waits(struct control *control, uint64_t number, const struct request *request);
 
-/* Those whose time is over are told so. */
+/* Answer the waits whose time is over. */
 void control_end_waits(struct control *control, int64_t real_ns);
 
-/* Monotonic and real; INT64_MAX: never. */
+/* The next end of a wait, in real monotonic time; INT64_MAX: none. */
 int64_t control_next_wait(const struct control *control);

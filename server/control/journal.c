@@ -9,11 +9,11 @@
 #include "codec/invocation.h"
 #include "protocol/resp3.h"
 
-/* Words of a request that are shown one by one. */
+/* Maximum number of words of a request that are shown separately. */
 #define WORDS_MAX 16
 
 struct exchange {
-        struct journal_request request; /* its slices point into the bytes */
+        struct journal_request request; /* its slices point into bytes */
         struct buf bytes;
         struct buf answer, version;
         bool is_answered;
@@ -48,7 +48,7 @@ static void forget_first(struct journal *journal) {
         *exchange = NULL;
 }
 
-/* The newest stays, however long it is. */
+/* Remove the oldest requests above the limits. The newest one always stays. */
 static void keep_bounds(struct journal *journal) {
         while (journal->next - journal->first > JOURNAL_EXCHANGES_MAX - 1 ||
                (journal->n_bytes > JOURNAL_BYTES_MAX && journal->next - journal->first > 1))
@@ -85,7 +85,7 @@ static struct exchange *exchange_new(const struct journal_request *request) {
         buf_append_slice(&exchange->bytes, request->client);
         buf_append_slice(&exchange->bytes, request->key);
         buf_append_slice(&exchange->bytes, request->payload);
-        buf_append(&exchange->bytes, "", 1); /* so that there are bytes to point to */
+        buf_append(&exchange->bytes, "", 1); /* so that bytes.data is not NULL */
         if (buf_failed(&exchange->bytes))
                 return NULL;
 

@@ -6,12 +6,12 @@
 #include "control/selection.h"
 
 /*
- * What was asked, in order, with the answers: so that a test can assert on it. Bounded by number and bytes; the oldest is
- * forgotten first. All zeros is an empty one.
+ * The requests that the store received, in order, with their answers, for assertions of tests. Bounded in
+ * number and bytes: the oldest requests are removed first. All zeros is an empty journal.
  */
 struct journal {
-        struct exchange **exchanges; /* a ring, by number */
-        uint64_t first, next;        /* numbers; they begin at 0 and are told from 1 */
+        struct exchange **exchanges; /* ring buffer, by number */
+        uint64_t first, next;        /* numbers, from 0; shown to clients from 1 */
         size_t n_bytes;
 };
 
@@ -21,28 +21,28 @@ struct journal {
 void journal_clear(struct journal *journal);
 void journal_deinit(struct journal *journal);
 
-/* A request that arrived. All borrowed. */
+/* A received request. All fields are borrowed. */
 struct journal_request {
         int64_t wall_ms;
         struct slice client;
-        enum verb verb; /* N_VERBS: not known */
+        enum verb verb; /* N_VERBS: unknown */
         struct slice key;
         struct slice payload;
-        const char *fault; /* what was done wrong to it, a literal; NULL: nothing */
+        const char *fault; /* name of the injected fault, a literal; NULL: none */
 };
 
-/* Returns its number, 0 where it could not be kept. */
+/* Returns the number of the request, 0 if it could not be stored. */
 uint64_t journal_add(struct journal *journal, const struct journal_request *request);
 
-/* What it was answered. One that was forgotten, or is 0, is passed over. */
+/* Store the answer to a request. Ignores number 0 and requests that were removed. */
 void journal_answer(struct journal *journal, uint64_t number, struct slice payload, struct slice version);
 
-/* How many of those that are kept, and come after `after`, match. */
+/* The number of matching requests after number `after`. */
 uint64_t journal_count(const struct journal *journal, const struct selection *selection, uint64_t after);
 
 /*
- * Appends them, a line of JSON each: number, time (ms), client, verb, key, answer, version, fault, and the words as
- * "request", or where they are no text the "payload".
+ * Append the matching requests, a line of JSON each: number, time (ms), client, verb, key, answer, version,
+ * fault, and the words as "request" or, if they are not valid UTF-8, the "payload".
  */
 void journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
                    struct buf *lines);

@@ -7,7 +7,7 @@
 #include "base/glob.h"
 #include "codec/invocation.h"
 
-/* Steps of one match: of the usual patterns, more than any key is long. */
+/* Maximum steps of one match: enough for usual patterns and the longest key. */
 #define GLOB_BUDGET (UINT64_C(1) << 20)
 
 void selection_deinit(struct selection *selection) {
@@ -38,7 +38,7 @@ int selection_set(struct selection *selection, struct slice name, struct slice v
                 if (selection->has_key)
                         return refuse(ret_fault, "the key is given twice");
                 if (value.length == 0)
-                        return refuse(ret_fault, "a pattern was expected behind key");
+                        return refuse(ret_fault, "a pattern was expected after key");
                 selection->has_key = true;
                 return keep(&selection->key, value);
         }
@@ -46,7 +46,7 @@ int selection_set(struct selection *selection, struct slice name, struct slice v
                 if (selection->has_verb)
                         return refuse(ret_fault, "the verb is given twice");
                 if (!verb_from_text(value, &selection->verb))
-                        return refuse(ret_fault, VERBS_EXPECTED " behind verb");
+                        return refuse(ret_fault, VERBS_EXPECTED " after verb");
                 selection->has_verb = true;
                 return 1;
         }

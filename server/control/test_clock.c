@@ -31,7 +31,7 @@ struct now test_clock_read(const struct test_clock *clock, struct now real) {
         if (clock->is_frozen)
                 return clock->frozen;
 
-        /* the system clock may be set back further than the test has gone ahead */
+        /* The system clock may be set back further than the test has advanced this clock. */
         real.wall_ms = real.wall_ms > -clock->wall_offset_ms ? real.wall_ms + clock->wall_offset_ms : 0;
         real.mono_ns += clock->mono_offset_ns;
         return real;

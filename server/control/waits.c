@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "control/internal.h"
 
-/* Takes it out of the list and answers it: 1 where what it waited for has come, else 0. */
+/* Remove the wait from the list and answer it: 1 if all awaited requests have arrived, else 0. */
 static void end_wait(struct control *control, struct request_wait **place) {
         struct request_wait *wait = *place;
 

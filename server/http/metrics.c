@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One table of metrics: a row is a family's name, kind and help, and how its samples are written. */
+/*
+ * All metrics in one table. A row has the name, kind and help of a family, and the function that writes its
+ * samples.
+ */
 
 #include "http/metrics.h"
 
@@ -20,16 +23,16 @@ static const char *const drops[N_DROPS] = {
 
 struct metric {
         const char *name;
-        const char *kind; /* Prometheus' word for it */
+        const char *kind; /* the type, as in the exposition format */
         const char *help;
         void (*append)(struct buf *text, const struct metric *metric, const struct metrics_source *source);
-        uint64_t (*read)(const struct metrics_source *source); /* where one number is all there is */
-        enum latency_stage stage;                              /* of a histogram */
+        uint64_t (*read)(const struct metrics_source *source); /* for a family with a single number */
+        enum latency_stage stage;                              /* for a histogram */
 };
 
 #define LABELS_MAX 96
 
-/* labels: with their braces, or nothing. */
+/* labels: with braces, or empty. */
 static void append_sample(struct buf *text, const struct metric *metric, const char *labels,
                           uint64_t value) {
         buf_append_string(text, metric->name);
@@ -44,7 +47,7 @@ static void append_number(struct buf *text, const struct metric *metric,
         append_sample(text, metric, "", metric->read(source));
 }
 
-/* The number is milliseconds. */
+/* The number is in milliseconds. */
 static void append_seconds(struct buf *text, const struct metric *metric,
                            const struct metrics_source *source) {
         uint64_t ms = metric->read(source);
@@ -54,7 +57,7 @@ static void append_seconds(struct buf *text, const struct metric *metric,
         buf_append_string(text, line);
 }
 
-/* outcome: its name, whose blanks no query would like. */
+/* outcome: its name, with blanks replaced by underscores. */
 static void append_outcome(struct buf *text, const struct metric *metric, enum verb verb,
                            const char *outcome, uint64_t n) {
         char labels[LABELS_MAX];
@@ -65,7 +68,10 @@ static void append_outcome(struct buf *text, const struct metric *metric, enum v
         append_sample(text, metric, labels, n);
 }
 
-/* What can be counted is there from the start: where a series begins with 1, nobody sees that it has grown. */
+/*
+ * Write all series from the start, with 0: rate() does not see the first increment of a series that starts
+ * with 1.
+ */
 static void append_requests(struct buf *text, const struct metric *metric,
                             const struct metrics_source *source) {
         const struct counters *counters = source->counters;
@@ -113,7 +119,7 @@ static void append_skew(struct buf *text, const struct metric *metric, const str
         buf_append_string(text, line);
 }
 
-/* All three come with our plugin; another kind of broker may know one without the others. */
+/* The plugin provides all three. Another kind of broker may provide some of them. */
 static void append_abilities(struct buf *text, const struct metric *metric,
                              const struct metrics_source *source) {
         static const char *const abilities[] = { "verified_identity", "direct_delivery", "exact_presence" };
@@ -160,7 +166,7 @@ static uint64_t sum(const struct counters *counters, enum verb verb) {
         return total;
 }
 
-/* What a row reads: an expression of c, the counters, g, the gauges, or p, the process. */
+/* The function of a row: an expression of c (counters), g (gauges), or p (process). */
 #define READER(name, expression)                                                                            \
         static uint64_t read_##name(const struct metrics_source *source) {                                  \
                 const struct counters *c = source->counters;                                                \
@@ -212,36 +218,37 @@ READER(notifications, counters_n_notifications(c))
 #define HISTOGRAM(stage) append_histogram, NULL, stage
 
 static const struct metric metrics[] = {
-        { "statestore_build_info", "gauge", "The version that runs, always 1.", SAMPLES(append_version) },
-        { "statestore_requests_total", "counter", "Requests by what was asked and what became of it.",
+        { "statestore_build_info", "gauge", "The running version, always 1.", SAMPLES(append_version) },
+        { "statestore_requests_total", "counter", "Requests by verb and outcome.",
           SAMPLES(append_requests) },
-        { "statestore_refused_total", "counter", "Of these, requests that were malformed and not executed.",
-          NUMBER(refused) },
+        { "statestore_refused_total", "counter",
+          "Requests that were malformed and not executed; included in requests_total.", NUMBER(refused) },
         { "statestore_repeated_total", "counter",
-          "Of these, requests that came twice and got the first one's answer.", NUMBER(repeated) },
+          "Requests that were delivered again and got the remembered answer; included in requests_total.",
+          NUMBER(repeated) },
         { "statestore_unanswerable_total", "counter", "Requests without a valid response topic.",
           NUMBER(unanswerable) },
-        { "statestore_expired_total", "counter", "Requests or answers past their message expiry.",
-          NUMBER(expired) },
-        { "statestore_dropped_total", "counter", "Requests, answers and notifications that were lost.",
+        { "statestore_expired_total", "counter",
+          "Requests and answers that were dropped after their Message Expiry Interval.", NUMBER(expired) },
+        { "statestore_dropped_total", "counter", "Requests, answers and notifications that were dropped.",
           SAMPLES(append_drops) },
         { "statestore_notifications_total", "counter", "Notifications that were sent.",
           SAMPLES(append_notifications) },
 
-        { "statestore_request_seconds", "histogram", "From a request's arrival until its answer was sent.",
-          HISTOGRAM(STAGE_WHOLE) },
-        { "statestore_queue_seconds", "histogram", "From a request's arrival until its turn.",
-          HISTOGRAM(STAGE_QUEUE) },
-        { "statestore_engine_seconds", "histogram", "How long decoding and executing a request took.",
+        { "statestore_request_seconds", "histogram",
+          "Time from the arrival of a request until its answer was sent.", HISTOGRAM(STAGE_WHOLE) },
+        { "statestore_queue_seconds", "histogram",
+          "Time from the arrival of a request until its execution began.", HISTOGRAM(STAGE_QUEUE) },
+        { "statestore_engine_seconds", "histogram", "Time to decode and execute a request.",
           HISTOGRAM(STAGE_ENGINE) },
-        { "statestore_commit_seconds", "histogram", "How long storing a batch of requests took.",
+        { "statestore_commit_seconds", "histogram", "Time to commit a batch of requests.",
           HISTOGRAM(STAGE_COMMIT) },
 
-        { "statestore_commits_total", "counter", "Batches that were stored.", NUMBER(commits) },
-        { "statestore_failed_commits_total", "counter", "Batches that could not be stored and were undone.",
-          NUMBER(failed_commits) },
-        { "statestore_commit_rows_total", "counter", "Rows that were stored.", NUMBER(rows) },
-        { "statestore_storage_failing", "gauge", "Whether the last batch could not be stored.",
+        { "statestore_commits_total", "counter", "Batches that were committed.", NUMBER(commits) },
+        { "statestore_failed_commits_total", "counter",
+          "Batches whose commit failed and that were rolled back.", NUMBER(failed_commits) },
+        { "statestore_commit_rows_total", "counter", "Rows that were committed.", NUMBER(rows) },
+        { "statestore_storage_failing", "gauge", "1 if the last commit failed, else 0.",
           NUMBER(storage_failing) },
 
         { "statestore_keys", "gauge", "Keys stored.", NUMBER(keys) },
@@ -251,40 +258,44 @@ static const struct metric metrics[] = {
         { "statestore_registrations", "gauge", "KEYNOTIFY registrations.", NUMBER(registrations) },
         { "statestore_registrations_limit", "gauge", "The option max-registrations.",
           NUMBER(max_registrations) },
-        { "statestore_remembered_answers", "gauge", "Answers kept for requests that come twice.",
-          NUMBER(remembered_answers) },
-        { "statestore_answers_dropped_early_total", "counter", "Remembered answers forgotten before time.",
+        { "statestore_remembered_answers", "gauge",
+          "Answers remembered for requests that are delivered again.", NUMBER(remembered_answers) },
+        { "statestore_answers_dropped_early_total", "counter",
+          "Remembered answers dropped before their deadline, because their memory is limited.",
           NUMBER(answers_dropped_early) },
-        { "statestore_waiting_bytes", "gauge", "Requests that wait for their turn.", NUMBER(waiting_bytes) },
-        { "statestore_waiting_bytes_limit", "gauge", "What requests may wait; clients share it.",
-          NUMBER(max_waiting_bytes) },
+        { "statestore_waiting_bytes", "gauge", "Memory of requests that wait for execution.",
+          NUMBER(waiting_bytes) },
+        { "statestore_waiting_bytes_limit", "gauge",
+          "Limit of statestore_waiting_bytes, shared by all clients.", NUMBER(max_waiting_bytes) },
 
         { "statestore_clock_skew_max_seconds", "gauge",
-          "How far a request's timestamp was from our clock at most since the start.",
+          "Largest difference between the timestamp of a request and the clock of the store since the "
+          "start.",
           SAMPLES(append_skew) },
         { "statestore_clock_ahead_seconds", "gauge",
-          "How far the versions that are given are ahead of our clock.", SECONDS(clock_ahead) },
+          "Lead of the issued versions over the clock of the store.", SECONDS(clock_ahead) },
 
-        { "statestore_serving", "gauge", "Whether requests are served.", NUMBER(serving) },
-        { "statestore_broker_connected", "gauge", "Whether there is a connection to the broker.",
+        { "statestore_serving", "gauge", "1 if requests are served, else 0.", NUMBER(serving) },
+        { "statestore_broker_connected", "gauge", "1 if the store is connected to the broker, else 0.",
           NUMBER(connected) },
-        { "statestore_broker_connections_total", "counter", "Connections to the broker that came about.",
-          NUMBER(connections) },
-        { "statestore_broker_ability", "gauge", "What this broker lets us know and do.",
+        { "statestore_broker_connections_total", "counter",
+          "Connections to the broker that were established.", NUMBER(connections) },
+        { "statestore_broker_ability", "gauge", "1 if the broker provides this ability, else 0.",
           SAMPLES(append_abilities) },
 
         { "process_cpu_seconds_total", "counter", "User and system time.", SECONDS(cpu) },
         { "process_resident_memory_bytes", "gauge", "Resident memory.", NUMBER(resident) },
         { "process_open_fds", "gauge", "Open file descriptors.", NUMBER(open_fds) },
         { "process_max_fds", "gauge", "File descriptors that may be open.", NUMBER(max_fds) },
-        { "process_start_time_seconds", "gauge", "When we were started, since the Unix epoch.",
-          NUMBER(started_at) },
+        { "process_start_time_seconds", "gauge",
+          "Start time of the process, in seconds since the Unix epoch.", NUMBER(started_at) },
 
         /*
-         * Under the names that AIO's broker gives them, for its dashboards, which counts requests, whatever came of them.
-         * Counters would have to end in _total.
+         * The names of the metrics of the broker of Azure IoT Operations, so that its dashboards work. That
+         * broker counts requests regardless of their outcome. The type is untyped because the names of
+         * counters would have to end in _total.
          */
-        { "aio_broker_state_store_insertions", "untyped", "SET requests of keys that were not there.",
+        { "aio_broker_state_store_insertions", "untyped", "SET requests that created a key.",
           NUMBER(insertions) },
         { "aio_broker_state_store_modifications", "untyped", "All other SET requests.",
           NUMBER(modifications) },

@@ -4,12 +4,12 @@
 #include "http/process_usage.h"
 #include "pipeline/pipeline.h"
 
-/* What is shown to those who watch over us. */
+/* The values that the metrics show. */
 struct metrics_source {
         const struct counters *counters;
         struct gauges gauges;
         struct process_usage process;
 };
 
-/* All metrics, in Prometheus' text format, version 0.0.4. Pure. */
+/* Append all metrics in the text format of Prometheus, version 0.0.4. Pure. */
 void metrics_append(struct buf *text, const struct metrics_source *source);

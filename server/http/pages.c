@@ -18,7 +18,7 @@ static unsigned int render_metrics(void *userdata, struct buf *body) {
         return OK;
 }
 
-/* That there is an answer at all says that the loop turns. */
+/* An answer at all shows that the loop runs. */
 static unsigned int render_health(void *userdata, struct buf *body) {
         (void)userdata;
         buf_append_string(body, "ok\n");

@@ -4,6 +4,6 @@
 #include "http/server.h"
 #include "pipeline/pipeline.h"
 
-/* What statestored serves by HTTP; their userdata is the pipeline. */
+/* The pages that statestored serves by HTTP. Their userdata is the pipeline. */
 extern const struct http_page pages[];
 extern const size_t n_pages;

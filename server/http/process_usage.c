@@ -31,14 +31,17 @@ static uint64_t count_open_fds(void) {
         while ((entry = readdir(directory)))
                 n += entry->d_name[0] != '.';
         closedir(directory);
-        return n - (n > 0); /* less the directory's own */
+        return n - (n > 0); /* without the descriptor of the directory itself */
 }
 
 static uint64_t to_ms(struct timeval time) {
         return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_usec / 1000;
 }
 
-/* Field 22 of stat counts ticks since the machine started; the second one, a name, may hold anything but ends with ')'. */
+/*
+ * Field 22 of /proc/self/stat: clock ticks since boot. Field 2, the name, is in parentheses and may contain
+ * blanks.
+ */
 static uint64_t started_at_s(void) {
         FILE *file = fopen("/proc/self/stat", "re");
         unsigned long long ticks = 0;

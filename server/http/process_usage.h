@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* What this process takes of the machine. What cannot be found out is 0. */
+/* Resources that this process uses. A value is 0 if it cannot be determined. */
 struct process_usage {
         uint64_t resident_bytes;
         uint64_t n_open_fds, max_fds;

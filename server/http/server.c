@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * libmicrohttpd watches its sockets with an epoll instance of its own; the loop watches that one, and tells the
- * library when there is something to do, or time has passed.
+ * libmicrohttpd polls its sockets with an epoll instance of its own. The loop polls that instance, and runs
+ * the library when it is ready or when a timeout has passed.
  *
- * Whoever watches over us must not slow what is watched: after each turn of the library's the loop leaves it alone for
- * ten times as long as the turn took, and a page is rendered once a turn, however many ask for it.
+ * Monitoring must not slow the store. After each run of the library the loop pauses it for ten times the
+ * duration of the run. A page is rendered at most once per run, for all connections that request it.
  *
- * Nor may strangers keep those out who watch: where all connections are taken, those that have been open for longest
- * have had their chance and go. Who comes with a request, as a probe does, has its answer long before its turn to go.
+ * Idle connections must not block monitoring either. When all connections are in use, the oldest ones are
+ * closed. A probe sends its request at once, so it has its answer before it is the oldest.
  */
 
 #include "http/server.h"
@@ -38,11 +38,11 @@ struct http {
         size_t n_pages;
         void *userdata;
         int n_open_handles;
-        int sockets[CONNECTIONS_MAX]; /* in the order in which they came */
+        int sockets[CONNECTIONS_MAX]; /* in the order of their acceptance */
         size_t n_sockets;
 
-        /* what this turn has rendered */
-        const struct http_page *rendered; /* NULL: nothing yet */
+        /* The page rendered in this run. */
+        const struct http_page *rendered; /* NULL: none yet */
         unsigned int rendered_status;
         struct buf body;
 };
@@ -62,7 +62,7 @@ static enum MHD_Result respond(struct MHD_Connection *connection, unsigned int s
         return result;
 }
 
-/* False: there is no memory for it. */
+/* False: out of memory. */
 static bool render(struct http *http, const struct http_page *page) {
         if (http->rendered == page)
                 return true;
@@ -99,10 +99,10 @@ static enum MHD_Result answer(void *userdata, struct MHD_Connection *connection,
                 return respond(connection, http->rendered_status, http->pages[i].content_type,
                                buf_slice(&http->body));
         }
-        return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain",
-                       SLICE_LITERAL("there is no such page\n"));
+        return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain", SLICE_LITERAL("no such page\n"));
 }
 
+/* The pause is over, or a connection has timed out. */
 static void on_time(uv_timer_t *timer);
 
 static bool is_full(const struct http *http) {
@@ -130,7 +130,7 @@ static void note_connection(void *userdata, struct MHD_Connection *connection, v
         memmove(&http->sockets[i], &http->sockets[i + 1], (http->n_sockets - i) * sizeof(*http->sockets));
 }
 
-/* The library sees that they have ended, and closes them, when it is run again. */
+/* Shut down the oldest connections. The library notices in its next run and closes them. */
 static void evict_longest(struct http *http) {
         for (size_t i = 0; i < EVICTED_AT_ONCE; i++)
                 shutdown(http->sockets[i], SHUT_RDWR);
@@ -141,7 +141,10 @@ static void turn(struct http *http) {
         bool was_full = is_full(http);
 
         MHD_run(http->daemon);
-        /* after it was full it begins to listen again when it is run; and who has just come is heard before anybody goes */
+        /*
+         * Run the library once more after it was full: it then listens again. New connections are read
+         * before the oldest are closed.
+         */
         if (was_full || is_full(http))
                 MHD_run(http->daemon);
         if (is_full(http))
@@ -177,7 +180,7 @@ static void on_time(uv_timer_t *timer) {
                 uv_timer_start(&http->timer, on_time, timeout_ms, 0);
 }
 
-/* A socket that listens there. Returns it, or -errno. */
+/* Create a socket that listens at the endpoint. Returns it, or -errno. */
 static int listen_at(const struct endpoint *endpoint) {
         struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(endpoint->port) };
         struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons(endpoint->port) };

@@ -7,8 +7,8 @@
 #include "base/endpoint.h"
 
 /*
- * A small HTTP server on the loop, for those who watch over us: libmicrohttpd, GET only, bounded in connections, in
- * memory and in time, so that a hostile peer costs little and no request of the store's.
+ * A small HTTP server for monitoring, on the loop: libmicrohttpd, GET only. Its connections, memory and time
+ * are bounded, so a hostile peer cannot slow the requests of the store noticeably.
  */
 struct http;
 
@@ -16,16 +16,16 @@ struct http_page {
         const char *path;
         const char *content_type;
 
-        /* Appends the body; returns the status. */
+        /* Append the body. Returns the HTTP status. */
         unsigned int (*render)(void *userdata, struct buf *body);
 };
 
 /*
- * Listens at the endpoint, whose host is a numeric address. pages and userdata are borrowed until http_close(). Returns
- * 0, -EINVAL for an address that is none, -EADDRINUSE, -ENOMEM, or what listening failed with.
+ * Listen at the endpoint, whose host must be a numeric address. pages and userdata are borrowed until
+ * http_close(). Returns 0, -EINVAL if the host is not an address, -EADDRINUSE, -ENOMEM, or another -errno.
  */
 int http_open(struct http **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
               const struct http_page *pages, size_t n_pages, void *userdata);
 
-/* Accepts NULL. The rest is freed by the loop. */
+/* Close the server. Accepts NULL. The handles are freed in a later iteration of the loop. */
 void http_close(struct http *http);

@@ -40,7 +40,7 @@ void record_write(const struct record *record, struct buf *line) {
         json_end(line);
 }
 
-/* NAME, or NAME_base64, whichever is there. False where neither is, or it is no such text. */
+/* Read the member NAME or NAME_base64. False if both are missing or malformed. */
 static bool read_bytes(const json_t *object, const char *name, struct buf *bytes) {
         const json_t *text = json_object_get(object, name);
         char base64_name[32];
@@ -60,7 +60,7 @@ static bool read_bytes(const json_t *object, const char *name, struct buf *bytes
                                                             json_string_length(text) }) == 0;
 }
 
-/* Absent leaves it empty. */
+/* An absent member leaves bytes empty. */
 static bool read_hlc(const json_t *object, const char *name, struct buf *bytes) {
         struct hlc hlc;
 
@@ -102,7 +102,7 @@ static void release(json_t **json) {
 }
 
 int record_read_object(struct record *record, const json_t *object, const char **ret_fault) {
-        const char *fault = object ? read_members(object, record) : "it is not JSON";
+        const char *fault = object ? read_members(object, record) : "the line is not JSON";
 
         if (buf_failed(&record->key) || buf_failed(&record->value) || buf_failed(&record->version) ||
             buf_failed(&record->token))

@@ -15,20 +15,23 @@
 #include "protocol/topics.h"
 #include "records/recording.h"
 
-/* Lines that are written though nobody has asked for it yet. */
-#define GATHERED_MAX ((size_t)1 << 20)
+/* The buffer is written when it reaches this number of bytes. */
+#define BUFFERED_MAX ((size_t)1 << 20)
 
 struct recorder {
         char *name;
         int fd;
-        struct buf lines; /* whole ones */
+        struct buf lines; /* complete lines */
         uint64_t n_gathered;
-        bool has_requests; /* among them */
-        bool is_failing;   /* and logged */
+        bool has_requests; /* the buffer contains requests */
+        bool is_failing;   /* writing failed, and this was logged */
         uint64_t n_omitted;
 };
 
-/* Why other users could read what is written to this file; NULL: they cannot. A device is as its administrator made it. */
+/*
+ * The reason why other users may be able to read the file; NULL: they cannot. Devices are exempt: the
+ * administrator sets their mode.
+ */
 static const char *find_exposure(int fd) {
         struct stat status;
 
@@ -37,22 +40,23 @@ static const char *find_exposure(int fd) {
         if (S_ISCHR(status.st_mode))
                 return NULL;
         if (status.st_uid != geteuid())
-                return "it belongs to another user: name a file of the store's own";
+                return "the file belongs to another user: choose a file that the store owns";
         if (status.st_mode & (S_IRWXG | S_IRWXO))
-                return "its mode lets other users in, and a recording has all keys and values: chmod 600 it";
+                return "other users can access the file, and a recording contains all keys and values: "
+                       "chmod 600 it";
         return NULL;
 }
 
-/* Logs why the file cannot be used. */
+/* Open the file. Logs the cause of an error. */
 static int open_file(const char *file) {
-        /* O_NONBLOCK: a pipe without a reader is refused, not waited for */
+        /* O_NONBLOCK: opening a pipe without a reader fails instead of blocking. */
         int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC,
                       S_IRUSR | S_IWUSR);
         const char *fault;
         int r = fd < 0 ? -errno : -EPERM;
 
         if (r == -ELOOP)
-                fault = "it is a symbolic link: name the file itself";
+                fault = "the file is a symbolic link: name its target instead";
         else
                 fault = fd < 0 ? strerror(-r) : find_exposure(fd);
         if (!fault)
@@ -100,7 +104,7 @@ struct recorder *recorder_close(struct recorder *recorder) {
         return NULL;
 }
 
-/* What was gathered goes to the file as a whole, or not at all. */
+/* Write the whole buffer or nothing. */
 static int write_lines(struct recorder *recorder) {
         size_t n_written = 0;
         int r;
@@ -117,7 +121,7 @@ static int write_lines(struct recorder *recorder) {
                         r = -errno;
                         if (n_written > 0 &&
                             ftruncate(recorder->fd, lseek(recorder->fd, 0, SEEK_END) - (off_t)n_written) < 0)
-                                log_error("%s may have half a line in it: %s",
+                                log_error("the recording %s may contain an incomplete line: %s",
                                           LOG_TEXT(slice_from_string(recorder->name)), strerror(errno));
                         return r;
                 }
@@ -135,11 +139,12 @@ void recorder_flush(struct recorder *recorder) {
         r = write_lines(recorder);
         if (r < 0) {
                 if (!recorder->is_failing)
-                        log_error("cannot record in %s: %s; requests are served, and lines left out",
+                        log_error("cannot write the recording %s: %s; lines are dropped until writing "
+                                  "succeeds",
                                   LOG_TEXT(slice_from_string(recorder->name)), strerror(-r));
                 recorder->n_omitted += recorder->n_gathered;
         } else if (recorder->is_failing) {
-                log_warning("recording in %s goes on; %" PRIu64 " lines were left out",
+                log_warning("writing the recording %s succeeds again: dropped_lines=%" PRIu64,
                             LOG_TEXT(slice_from_string(recorder->name)), recorder->n_omitted);
                 recorder->n_omitted = 0;
         }
@@ -158,7 +163,7 @@ static void gather(struct recorder *recorder, enum recorded_type type, const str
         recording_append(&recorder->lines, type, message, system_clock_wall_ms());
         recorder->n_gathered++;
         recorder->has_requests |= type == RECORDED_REQUEST;
-        if (recorder->lines.length > GATHERED_MAX)
+        if (recorder->lines.length > BUFFERED_MAX)
                 recorder_flush(recorder);
 }
 

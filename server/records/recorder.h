@@ -4,29 +4,36 @@
 #include "protocol/message.h"
 
 /*
- * Writes what comes and goes to a file, as records/recording.h has it. Lines are gathered and written whole, so that
- * whenever the process is killed the file ends with a line's end. A file that cannot be written to any more, say for want
- * of room, is logged once; lines are left out until it can, and then how many is logged.
- * Times are the system clock's, whatever a test has made of the store's.
+ * Writes a recording (records/recording.h) of received and sent messages to a file. Lines are buffered and
+ * written whole, so the file ends with a complete line whenever the process is killed. A write error, for
+ * instance a full disk, is logged once. Lines are then dropped until writing succeeds, and their number is
+ * logged. Times are those of the system clock, even if --control has moved the clock of the store.
  */
 struct recorder;
 
 /*
- * Appends to the file; creates it with mode 0600. An existing file must belong to the effective user and have no permission
- * for others. A symbolic link is not followed. A character device is taken as it is. Returns 0; -EPERM for a file that
- * others can use, -ELOOP for a symbolic link, or another -errno, each logged; or -ENOMEM.
+ * Open the file to append; create it with mode 0600. An existing file must belong to the effective user and
+ * must not be accessible to others. Symbolic links are not followed. The checks do not apply to character
+ * devices. Returns 0; -EPERM for a file that others can access, -ELOOP for a symbolic link, or another
+ * -errno, each logged; or -ENOMEM.
  */
 int recorder_open(struct recorder **ret_recorder, const char *file);
 
-/* Writes what was gathered. Accepts NULL, returns NULL. */
+/* Write the buffered lines and close the file. Accepts NULL, returns NULL. */
 struct recorder *recorder_close(struct recorder *recorder);
 
-/* A message that came, or went; whichever is neither request, answer nor notification is left out. NULL: no recorder. */
+/*
+ * Record a message. Messages other than requests, answers and notifications are ignored. recorder may be
+ * NULL.
+ */
 void recorder_received(struct recorder *recorder, const struct message *message);
 void recorder_sent(struct recorder *recorder, const struct message *message);
 
-/* Writes what was gathered. Accepts NULL, as the next. */
+/* Write the buffered lines. recorder may be NULL, also below. */
 void recorder_flush(struct recorder *recorder);
 
-/* The same if there are requests in it: to be called before anything leaves, which may be the answer to one. */
+/*
+ * Write the buffered lines if they contain requests. Call before sending, so that a request is in the file
+ * before its answer is sent.
+ */
 void recorder_flush_requests(struct recorder *recorder);

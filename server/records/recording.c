@@ -22,7 +22,7 @@ static const char *const type_names[N_RECORDED_TYPES] = {
         [RECORDED_NOTIFICATION] = "notification",
 };
 
-/* 1. Written */
+/* 1. Writing */
 
 static void add_bytes(struct buf *line, const char *name, struct slice bytes) {
         if (bytes.data)
@@ -36,7 +36,7 @@ static void add_number(struct buf *line, const char *name, int64_t number) {
         json_add_raw(line, name, digits);
 }
 
-/* The first word and the second, as far as there are any. */
+/* Append the first two words of the payload as verb and key. */
 static void add_words(struct buf *line, struct slice payload) {
         static const char *const names[] = { "verb", "key" };
         struct resp3_item item;
@@ -70,7 +70,7 @@ static void add_properties(struct buf *line, const struct message *message) {
                 json_add_raw(line, "properties", (const char *)list.data);
 }
 
-/* Who the broker says that it is, or else who it says itself. */
+/* The client id that the broker verified, else the one that the client claims. */
 static struct slice client_of(const struct message *message) {
         struct slice client = message_property(message, COMPANION_PROPERTY_CLIENT_ID);
 
@@ -102,11 +102,11 @@ void recording_append(struct buf *line, enum recorded_type type, const struct me
         json_end(line);
 }
 
-/* 2. Read */
+/* 2. Reading */
 
 struct reader {
         const json_t *object;
-        uint8_t *at; /* where the next bytes are decoded to */
+        uint8_t *at; /* where to store the next decoded bytes */
         const char *fault;
         bool is_out_of_memory;
 };
@@ -132,7 +132,7 @@ static struct slice decode(struct reader *reader, const json_t *text, const char
         return decoded;
 }
 
-/* Absent where there is none. */
+/* Absent if the member is missing. */
 static struct slice read_bytes(struct reader *reader, const json_t *object, const char *name,
                                const char *fault) {
         const json_t *text = json_object_get(object, name);
@@ -190,21 +190,21 @@ static void read_message(struct reader *reader, struct recorded *recorded) {
         struct message *message = &recorded->message;
         const json_t *object = reader->object;
 
-        recorded->client = read_bytes(reader, object, "client", "\"client\" is no text");
-        recorded->verb = read_bytes(reader, object, "verb", "\"verb\" is no text");
-        recorded->key = read_bytes(reader, object, "key", "\"key\" is no text");
-        message->topic = read_bytes(reader, object, "topic", "\"topic\" is no text");
+        recorded->client = read_bytes(reader, object, "client", "\"client\" is not a string");
+        recorded->verb = read_bytes(reader, object, "verb", "\"verb\" is not a string");
+        recorded->key = read_bytes(reader, object, "key", "\"key\" is not a string");
+        message->topic = read_bytes(reader, object, "topic", "\"topic\" is not a string");
         message->response_topic =
-                read_bytes(reader, object, "response_topic", "\"response_topic\" is no text");
+                read_bytes(reader, object, "response_topic", "\"response_topic\" is not a string");
         message->correlation_data =
-                read_bytes(reader, object, "correlation_data", "\"correlation_data\" is no text");
+                read_bytes(reader, object, "correlation_data", "\"correlation_data\" is not a string");
         message->qos = (uint8_t)read_number(reader, "qos", 2, "\"qos\" was expected: 0, 1 or 2");
         message->has_expiry = json_object_get(object, "expiry");
         if (message->has_expiry)
                 message->expiry_s = (uint32_t)read_number(reader, "expiry", UINT32_MAX,
-                                                          "\"expiry\" is no number of seconds");
+                                                          "\"expiry\" is not a number of seconds");
         read_properties(reader, message);
-        message->payload = read_bytes(reader, object, "payload", "\"payload\" is no text");
+        message->payload = read_bytes(reader, object, "payload", "\"payload\" is not a string");
         if (!message->topic.data || !message->payload.data)
                 reader->fault = "\"topic\" and \"payload\" were expected";
 }
@@ -220,7 +220,8 @@ int recording_read(struct slice line, struct recorded *ret_recorded, const char 
 
         recorded.json = json_loadb((const char *)line.data, line.length,
                                    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-        recorded.decoded = malloc(line.length + 1); /* ample: base64 is longer than what it stands for */
+        recorded.decoded =
+                malloc(line.length + 1); /* enough: base64 is longer than the bytes that it encodes */
         reader.object = recorded.json;
         reader.at = recorded.decoded;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A list is read object by object, not whole: so that a fault has its line, and the text stands in memory once.
+ * Lists are parsed object by object, so that faults have a line number and the text is in memory only once.
  */
 
 #include "records/seed.h"
@@ -76,13 +76,13 @@ static bool at_end(const struct seed *seed) {
         return seed->position >= seed->text.length;
 }
 
-/* Leaves out blanks and counts lines. */
+/* Skip blanks; count lines. */
 static void skip(struct seed *seed) {
         for (; !at_end(seed) && memchr(" \t\r\n", seed->text.data[seed->position], 4); seed->position++)
                 seed->line += seed->text.data[seed->position] == '\n';
 }
 
-/* Takes this character, if it is the next one. */
+/* Consume the character if it is next. */
 static bool take(struct seed *seed, char character) {
         skip(seed);
         if (at_end(seed) || seed->text.data[seed->position] != (uint8_t)character)
@@ -124,7 +124,8 @@ static const char *read_value(const json_t *value, struct buf *bytes) {
                 return NULL;
         }
         if (json_is_null(value))
-                return "null is no value: a string, an object, a list, a number, true or false was expected";
+                return "null is not a value: a string, an object, a list, a number, true or false was "
+                       "expected";
 
         text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
         if (text)
@@ -155,7 +156,7 @@ static int read_member(struct seed *seed, struct record *record) {
         return 1;
 }
 
-/* The next object of the list. Returns 1, 0 or -EBADMSG. */
+/* Parse the next object of the list. Returns 1, 0 or -EBADMSG. */
 static int read_object(struct seed *seed) {
         bool is_first = !seed->is_begun;
         json_error_t error;
@@ -166,7 +167,7 @@ static int read_object(struct seed *seed) {
         seed->is_ended = seed->is_ended || take(seed, ']');
         if (seed->is_ended) {
                 skip(seed);
-                return at_end(seed) ? 0 : fail(seed, seed->line, "nothing was expected behind the list");
+                return at_end(seed) ? 0 : fail(seed, seed->line, "nothing was expected after the list");
         }
         if (!is_first && !take(seed, ','))
                 return fail(seed, seed->line, "',' or ']' was expected");

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Longer than that no answer is remembered, wherever the system clock has gone since it was given. */
+/* Limit for the deadlines of loaded answers. A step of the system clock must not extend them. */
 #define REMEMBERED_MAX_NS ((ENGINE_REMEMBERED_MAX_S + 1) * INT64_C(1000000000))
 
 struct restore {
@@ -27,10 +27,11 @@ static int take_header(void *userdata, const struct storage_header *header) {
         struct engine_config config = *restore->config;
         int r;
 
-        /* versions that were given bear it */
+        /* Issued versions contain the node id, so it must not change. */
         if (*header->node_id && config.node_id.data &&
             !slice_equal(config.node_id, slice_from_string(header->node_id))) {
-                log_error("what is stored was written with the node id \"%s\": use --node-id %s",
+                log_error("cannot start: the data directory was written with the node id \"%s\": use "
+                          "--node-id %s",
                           LOG_TEXT(slice_from_string(header->node_id)),
                           LOG_TEXT(slice_from_string(header->node_id)));
                 return -EBADMSG;
@@ -71,9 +72,9 @@ static int take_answer(void *userdata, uint32_t slot, const struct digest *diges
         return engine_restore_answer(restore->engine, slot, digest, answer, deadline_ns);
 }
 
-static void say_progress(void *userdata, uint64_t n_rows) {
+static void log_progress(void *userdata, uint64_t n_rows) {
         (void)userdata;
-        log_info("%" PRIu64 " rows loaded", n_rows);
+        log_info("loading the data directory: rows=%" PRIu64, n_rows);
 }
 
 int restore_engine(struct engine **ret_engine, struct storage_header *ret_header, struct storage *storage,
@@ -84,7 +85,7 @@ int restore_engine(struct engine **ret_engine, struct storage_header *ret_header
                 .entry = take_entry,
                 .registration = take_registration,
                 .answer = take_answer,
-                .progress = say_progress,
+                .progress = log_progress,
                 .userdata = &restore,
         };
         int r;

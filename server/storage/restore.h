@@ -5,9 +5,11 @@
 #include "storage/storage.h"
 
 /*
- * Makes an engine of what the storage holds. The digest key is the storage's, and so is the node id where config has none.
- * Returns 0, -ENOMEM, -EBADMSG (logged) where the two node ids differ, or what storage_load() failed with; the caller
- * owns *ret_engine.
+ * Create an engine and load the storage into it. The digest key comes from the storage. The node id comes
+ * from config or, if config has none, from the storage. The caller owns *ret_engine.
+ *
+ * Returns 0, -ENOMEM, -EBADMSG (logged) if config and the storage have different node ids, or the error of
+ * storage_load().
  */
 int restore_engine(struct engine **ret_engine, struct storage_header *ret_header, struct storage *storage,
                    const struct engine_config *config, struct now now);

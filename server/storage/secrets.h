@@ -4,7 +4,7 @@
 #include "engine/engine.h"
 
 /*
- * Draw the secrets that live as long as the process: the keys of the engine's hash tables and of SCAN's tokens. Returns 0,
- * or -EIO where the system has no randomness.
+ * Draw the keys of the engine's hash tables and of SCAN tokens. They live as long as the process. Returns 0,
+ * or -EIO if the system provides no randomness.
  */
 int secrets_draw(struct engine_config *config);

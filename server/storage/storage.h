@@ -6,15 +6,15 @@
 #include "protocol/companion.h"
 
 /*
- * Where the rows are kept: load all of them once, then commit batch after batch, each whole or not at all. What
- * keeps them, memory, a disk or other machines, is behind this interface, and nobody in front of it knows.
+ * Interface of a storage: load all rows once, then commit batches, each atomically. Callers do not depend on
+ * the kind of storage: memory, a disk, or other machines.
  *
- * Calls do not overlap. storage_commit() blocks until it is safe: it is made for a thread of its own, and touches
- * nothing but the storage and the batch, whose entries and registrations it only reads.
+ * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call
+ * it. It accesses only the storage and the batch. It only reads the entries and registrations of the batch.
  */
 struct storage;
 
-/* A node id's length in bytes. */
+/* Maximum length of a node id in bytes. */
 #define STORAGE_NODE_ID_MAX 256
 
 /* 128 random bits in hexadecimal: they make the store's client id hard to guess, see common/protocol/companion.h. */
@@ -23,10 +23,10 @@ struct storage;
 /* What is kept once, beside the rows. */
 struct storage_header {
         char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
-        struct hash_key digest_key;            /* the engine's: the digests of answers depend on it */
-        char instance_id[33];   /* text; made anew with an empty storage: see common/protocol/companion.h */
-        struct version clock;   /* at or above every version that was given */
-        uint64_t n_disconnects; /* as the engine counted them */
+        struct hash_key digest_key; /* the engine's: digests of remembered answers are keyed with it */
+        char instance_id[33];       /* text; new for each empty storage: see common/protocol/companion.h */
+        struct version clock;       /* at or above every version that the engine has issued */
+        uint64_t n_disconnects;     /* as counted by the engine */
         uint64_t
                 persistence; /* of the last batch: which keys a restart may lose, see engine/persistence.h */
         struct companion_positions positions; /* of requests that the plugin in the broker vouches for */
@@ -34,32 +34,37 @@ struct storage_header {
                            1]; /* of the store's client id; empty: not in use */
 };
 
-/* Takes what was kept. Each returns 0 or -ENOMEM, which ends the loading. Arguments are borrowed for the call. */
+/*
+ * Receives the stored data. Each callback returns 0 or -ENOMEM, which ends the loading. Arguments are
+ * borrowed for the call.
+ */
 struct storage_sink {
-        /* First, once. Where nothing was kept yet it has a fresh digest key and instance id, and clock 0. */
+        /*
+         * Called first, once. For an empty storage the header has a new digest key and instance id, and
+         * clock 0.
+         */
         int (*header)(void *userdata, const struct storage_header *header);
 
-        /* deadline_ns: monotonic, in the past where it has passed; STORE_NEVER. fence: NULL for none. */
+        /* deadline_ns: monotonic, in the past if it has passed; STORE_NEVER: none. fence NULL: none. */
         int (*entry)(void *userdata, struct slice key, struct slice value, struct version version,
                      int64_t deadline_ns, const struct hlc *fence);
         /* user: empty for none. */
         int (*registration)(void *userdata, struct slice client, struct slice user, struct slice key,
                             uint64_t connection);
 
-        /* Only those whose deadline has not passed. */
+        /* Called only for answers whose deadline has not passed. */
         int (*answer)(void *userdata, uint32_t slot, const struct digest *digest,
                       struct remembered_answer answer, int64_t deadline_ns);
 
-        /* After every so many rows, for a log. */
+        /* Called after every so many rows, for a log message. May be NULL. */
         void (*progress)(void *userdata, uint64_t n_rows);
         void *userdata;
 };
 
 /* One batch. Borrowed until storage_commit() returns. */
 struct storage_batch {
-        struct slice node_id; /* STORAGE_NODE_ID_MAX bytes at most */
-        const struct row
-                *rows; /* in the order in which they came about: of two for one key the later counts */
+        struct slice node_id;   /* at most STORAGE_NODE_ID_MAX bytes */
+        const struct row *rows; /* in order of execution: for one key the last row counts */
         size_t n_rows;
         struct version clock;
         uint64_t n_disconnects;
@@ -74,8 +79,8 @@ struct storage_batch storage_batch_from(const struct engine *engine, const struc
                                         struct now now);
 
 /*
- * A row is kept if it says so: an entry that is persistent, every registration, every answer. One whose entry
- * stops being persistent goes from what is kept.
+ * The operations of a storage. A commit stores persistent entries, all registrations, and all answers. It
+ * removes an entry that is no longer persistent.
  */
 struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink, struct now now);
@@ -86,27 +91,36 @@ struct storage_operations {
         bool is_immediate; /* commit never blocks: no thread is needed */
 };
 
-/* The first member of every implementation. */
+/* First member of every implementation. */
 struct storage {
         const struct storage_operations *operations;
 };
 
 /*
- * Gives all that is kept to the sink. Returns 0, -ENOMEM, -EBADMSG for what cannot be trusted (then nothing on disk
- * was changed), or -EIO. Text for a person has been logged.
+ * Pass everything that is stored to the sink. The cause of an error is logged. Returns:
+ *
+ *     0           loaded
+ *     -ENOMEM     out of memory
+ *     -EBADMSG    the data is damaged or foreign; nothing on disk was changed
+ *     -EIO        reading failed
  */
 int storage_load(struct storage *storage, const struct storage_sink *sink, struct now now);
 
 /*
- * Returns 0 when the batch is safe. -ENOSPC (no room), -EIO or -ENOMEM: nothing of it is kept, and the next commit
- * may succeed. -ESTALE: nobody can tell whether it is kept (a failed fsync); no further commit is accepted, and what
- * is on disk has to be loaded anew.
+ * Commit a batch. Returns:
+ *
+ *     0           the batch is durable
+ *     -ENOSPC     no room; nothing of the batch is stored, and a later commit may succeed
+ *     -EIO        likewise: writing failed
+ *     -ENOMEM     likewise: out of memory
+ *     -ESTALE     fsync failed, so it is unknown whether the batch is stored. All further commits fail.
+ *                 Close the storage and load it again.
  */
 int storage_commit(struct storage *storage, const struct storage_batch *batch);
 
 /*
- * Whether a commit is due although nothing has changed: the wall clock was stepped, and what is kept would have its
- * deadlines at the wrong time after a restart. A batch without rows is enough. Ask once a second or so.
+ * Whether a commit is due although no row has changed: the wall clock was stepped, so stored deadlines would
+ * be wrong after a restart. A batch without rows is enough. Call about once a second.
  */
 bool storage_needs_commit(const struct storage *storage, struct now now);
 
@@ -116,13 +130,21 @@ bool storage_is_immediate(const struct storage *storage);
 /* Accepts NULL, returns NULL. */
 struct storage *storage_close(struct storage *storage);
 
-/* Keeps nothing: load gives a fresh header, commit is at once. Returns 0 or -ENOMEM. */
+/*
+ * Create a storage that stores nothing: load passes a new header, commit returns 0 at once. Returns 0 or
+ * -ENOMEM.
+ */
 int storage_memory_new(struct storage **ret_storage);
 
 /*
- * Keeps everything in DIRECTORY/statestored.db, an SQLite database, and allows no second process in there. The
- * directory is made if it is not there. Returns 0; -EBUSY where another process has it; -EBADMSG where the database
- * is corrupt, foreign or of a newer schema (nothing was changed); -ENOMEM, or what opening failed with. Text for
- * a person, with the file's name and what to do, has been logged.
+ * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not
+ * exist. Locks the directory against other processes. The cause of an error is logged, with the file and the
+ * remedy. Returns:
+ *
+ *     0           opened
+ *     -EBUSY      another process has locked the directory
+ *     -EBADMSG    the database is corrupt, foreign, or of a newer schema; nothing was changed
+ *     -ENOMEM     out of memory
+ *     other       the error of opening the directory or the database
  */
 int storage_sqlite_open(struct storage **ret_storage, const char *directory);

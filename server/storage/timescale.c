@@ -5,7 +5,7 @@
 #define NS_PER_MS         1000000
 #define STEP_TOLERANCE_MS 500
 
-/* What is kept may be anything that a checksum fits to: no sum of it may overflow. */
+/* Add with saturation: stored values with a valid checksum may still be out of range. */
 static int64_t add(int64_t a, int64_t b) {
         int64_t sum;
 

@@ -9,10 +9,10 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-/* As many as one checksum_add_numbers() takes. */
+/* Maximum n_numbers of checksum_add_numbers(). */
 #define CHECKSUM_NUMBERS_MAX 16
 
-/* Checksums of what has several parts: each is the next one's seed. The same on every machine. */
+/* Chained checksums: the checksum of one part is the seed of the next. Independent of the byte order. */
 
 static inline uint64_t checksum_add_bytes(uint64_t checksum, struct slice bytes) {
         return XXH3_64bits_withSeed(bytes.length ? bytes.data : NULL, bytes.length, checksum);

@@ -12,10 +12,10 @@
 
 #define INDEX_BLOCK_LENGTH  32768
 #define INDEX_HEADER_LENGTH 48
-#define INDEX_N_FRAMES      16 /* where the number of frames stands, in the machine's byte order */
+#define INDEX_N_FRAMES      16 /* offset of the number of frames, in native byte order */
 #define INDEX_SALTS         32
 
-/* By way of SQLite: whoever opens that file and closes it takes SQLite's locks on it away. */
+/* Read the index through SQLite: opening and closing the file here would drop the POSIX locks of SQLite. */
 static bool read_index(sqlite3 *db, uint8_t *header) {
         volatile void *block = NULL;
         sqlite3_file *file = NULL;
@@ -54,7 +54,9 @@ bool commit_verification_run(sqlite3 *db, const struct directory *directory) {
         if (memcmp(index + INDEX_SALTS, log.salts, sizeof(log.salts)) == 0)
                 return log.n_committed > n_frames;
 
-        /* no commit yet: the index does not know the log. Else the log has yet to be begun anew: what it holds is
-         * in the database */
+        /*
+         * If the index has no salts, nothing was committed since it was created. If the salts differ, SQLite
+         * will restart the log, and all its frames are in the database already.
+         */
         return memcmp(index + INDEX_SALTS, no_salts, sizeof(no_salts)) == 0 && log.n_committed > 0;
 }

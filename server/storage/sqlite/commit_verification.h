@@ -7,11 +7,10 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * Whether a commit that failed, and that SQLite has rolled back, stands in the log all the same: whole, with its end,
- * so that it would come back after a crash. It does where something failed behind its last write; where that write
- * failed half-way, and what it left out was there already; or where this cannot be told.
+ * Whether a commit that failed may still be complete in the write-ahead log, although SQLite has rolled it
+ * back. After a crash SQLite would recover such a commit. Also returns true if this cannot be determined.
  *
- * Compares the log with its index (https://sqlite.org/walformat.html#the_wal_index_file_format), which says how
- * much of it counts for SQLite. db is the connection that failed.
+ * Compares the log with its index (https://sqlite.org/walformat.html#the_wal_index_file_format), which
+ * contains the number of frames that SQLite considers valid. db is the connection whose commit failed.
  */
 bool commit_verification_run(sqlite3 *db, const struct directory *directory);

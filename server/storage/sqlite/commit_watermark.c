@@ -12,7 +12,7 @@
 
 #include "storage/sqlite/data_directory.h"
 
-/* One length whatever it says, so that a new note covers the old one: "ID COMMITS CHECKSUM\n". */
+/* Fixed length, so that a new line overwrites the old one: "ID COMMITS CHECKSUM\n". */
 #define STATEMENT_FORMAT "%-32.32s %020" PRIu64
 #define STATEMENT_LENGTH (32 + 1 + 20)
 #define NOTE_LENGTH      (STATEMENT_LENGTH + 1 + 16 + 1)

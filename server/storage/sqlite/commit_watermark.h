@@ -4,27 +4,27 @@
 #include <stdint.h>
 
 /*
- * A note beside the database of the last commit that was acknowledged, written after that commit and before anyone
- * hears of it. It is not synced: a commit costs no second one for it. It may therefore be old, but it never says
- * too much: a database that holds less than it has lost something, be it to a flipped bit at the write-ahead log's
- * end, where SQLite takes damage for a commit that was cut off, or to someone who removed that file.
+ * A file beside the database with the number of the last acknowledged commit. It is written after each
+ * commit and before the replies are sent. It is not synced, so a commit costs one sync. After a crash the
+ * file may be old, but it never contains too high a number. A database with fewer commits than the file says
+ * has lost data: by damage at the end of the write-ahead log, which SQLite takes for an incomplete commit,
+ * or because the log was removed.
  *
- * It speaks of one database, by the instance id, which a backup has another of.
+ * The file belongs to one database, identified by the instance id. A backup has an instance id of its own.
  */
-
 struct commit_watermark {
         char instance_id[33];
         uint64_t n_commits;
 };
 
 /*
- * Reads the note. Returns 0, -ENOENT where there is none or what is there is none (it is a check, and no reason not
- * to start), or -errno.
+ * Read the file. Returns 0, -ENOENT if it is missing or malformed (the store starts without this check), or
+ * -errno.
  */
 int commit_watermark_read(int directory_fd, struct commit_watermark *ret_watermark);
 
-/* Opens it for writing. Returns a descriptor or -errno. */
+/* Open the file for writing. Returns a descriptor or -errno. */
 int commit_watermark_open(int directory_fd);
 
-/* Never fails: the old note stands where a new one cannot be written, and is true. */
+/* Write the file. Errors are ignored: the old content stays, and is still a valid lower bound. */
 void commit_watermark_write(int fd, const struct commit_watermark *commit_watermark);

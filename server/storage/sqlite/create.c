@@ -14,7 +14,7 @@
 #include "storage/sqlite/meta.h"
 #include "storage/sqlite/schema.h"
 
-/* What an earlier attempt left, were it cut off. */
+/* Remove the files of an earlier attempt that was interrupted. */
 static void remove_leftovers(const struct directory *directory) {
         static const char *const names[] = { DIRECTORY_NEW_DATABASE, DIRECTORY_NEW_DATABASE "-journal",
                                              DIRECTORY_NEW_DATABASE "-wal", DIRECTORY_NEW_DATABASE "-shm" };
@@ -49,7 +49,7 @@ static int fill(const char *path) {
         CLEANUP(cleanup_database) sqlite3 *db = NULL;
         int code, r;
 
-        _Static_assert(DATABASE_PAGE_SIZE == 4096, "as it is set here");
+        _Static_assert(DATABASE_PAGE_SIZE == 4096, "the page size in settings");
         r = database_open_file(&db, path);
         if (r < 0)
                 return r;
@@ -64,7 +64,7 @@ static int fill(const char *path) {
         return database_errno(code);
 }
 
-/* Makes the new one's content safe, then its name. */
+/* Sync the content of the new file, rename it, then sync the directory. */
 static int publish(const struct directory *directory) {
         int fd, r;
 
@@ -101,7 +101,7 @@ int sqlite_create(const struct directory *directory) {
         if (r == 0)
                 r = publish(directory);
         if (r < 0) {
-                log_error("cannot make \"%s\": %s", LOG_TEXT(slice_from_string(directory->database)),
+                log_error("cannot create \"%s\": %s", LOG_TEXT(slice_from_string(directory->database)),
                           strerror(-r));
                 remove_leftovers(directory);
         }

@@ -3,8 +3,5 @@
 
 #include "storage/sqlite/data_directory.h"
 
-/*
- * Makes the database in a directory that has none. It is there whole or not at all, and safe. Returns 0, or what
- * failed (logged).
- */
+/* Create the database in a directory that has none: atomically and durably. Returns 0 or -errno (logged). */
 int sqlite_create(const struct directory *directory);

@@ -49,13 +49,13 @@ int directory_sync(const struct directory *directory) {
         return fsync(directory->fd) < 0 ? -errno : 0;
 }
 
-/* A name is safe once the directory that it stands in is. */
+/* Sync the parent directory, so that the name of a new directory is durable. */
 static int sync_parent(const struct directory *directory) {
         int fd, r;
 
         fd = openat(directory->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
-                return errno == EACCES ? 0 : -errno; /* not ours to read, nor to sync */
+                return errno == EACCES ? 0 : -errno; /* the parent is not readable, so it cannot be synced */
 
         r = fsync(fd) < 0 ? -errno : 0;
         close(fd);
@@ -79,7 +79,10 @@ int directory_make(struct directory *directory, const char *path) {
         return r;
 }
 
-/* Where that is not possible, as on some file systems of other machines, it stays ours. */
+/*
+ * Give the file to the owner of the directory. Some network file systems refuse: the file then stays with
+ * root.
+ */
 static void give_to_owner(int directory_fd, int fd) {
         struct stat directory, file;
 
@@ -112,30 +115,30 @@ static pid_t read_holder(int fd) {
         return (pid_t)holder;
 }
 
-#define LOCK_TRIES 100 /* a second */
+#define LOCK_TRIES 100 /* 1 s */
 
-/* A process that was killed has its lock until the kernel is done with it: one that is started in its place waits. */
-static int take_lock(int fd, enum lock_wait patience) {
+/* A killed process holds its lock until the kernel has ended it. Its successor waits for that. */
+static int take_lock(int fd, enum lock_wait wait) {
         const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
 
         for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
                 if (errno != EWOULDBLOCK)
                         return -errno;
-                if (i == LOCK_TRIES || patience == WAIT_NOT)
+                if (i == LOCK_TRIES || wait == LOCK_NO_WAIT)
                         return -EBUSY;
                 nanosleep(&pause, NULL);
         }
         return 0;
 }
 
-int directory_lock(struct directory *directory, enum lock_wait patience, pid_t *ret_holder) {
+int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_holder) {
         int fd, r;
 
         fd = directory_open_file(directory->fd, DIRECTORY_LOCK);
         if (fd < 0)
                 return fd;
 
-        r = take_lock(fd, patience);
+        r = take_lock(fd, wait);
         if (r < 0) {
                 if (r == -EBUSY)
                         *ret_holder = read_holder(fd);
@@ -143,7 +146,7 @@ int directory_lock(struct directory *directory, enum lock_wait patience, pid_t *
                 return r;
         }
 
-        /* only people read it: a full disk must not keep us from the lock */
+        /* The process id is for messages only: continue without it, for instance if the disk is full. */
         if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
                 errno = 0;
         directory->lock_fd = fd;

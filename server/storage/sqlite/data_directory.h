@@ -5,14 +5,14 @@
 #include <sys/types.h>
 
 /*
- * The data directory: the names in it, and who has it. The lock is held as long as the directory is open, and goes
- * with the process, however that ends.
+ * The data directory: the names of its files, and its lock. The lock is held while the directory is open.
+ * The kernel releases it when the process ends.
  */
 
 #define DIRECTORY_DATABASE         "statestored.db"
-#define DIRECTORY_NEW_DATABASE     "statestored.db.new" /* one that is being made; means nothing */
-#define DIRECTORY_LOCK             "lock"         /* its content is the holder's process id, for people */
-#define DIRECTORY_COMMIT_WATERMARK "acknowledged" /* see acknowledged.h */
+#define DIRECTORY_NEW_DATABASE     "statestored.db.new" /* being created; ignored otherwise */
+#define DIRECTORY_LOCK             "lock"         /* contains the process id of the owner, for messages */
+#define DIRECTORY_COMMIT_WATERMARK "acknowledged" /* see commit_watermark.h */
 
 struct directory {
         int fd;
@@ -21,36 +21,38 @@ struct directory {
         char *database; /* path/DIRECTORY_DATABASE */
 };
 
-/* Opens one that is there, without its lock. Returns 0, -ENOMEM, or what opening it failed with. */
+/* Open an existing directory, without locking it. Returns 0, -ENOMEM, or the error of opening it. */
 int directory_open(struct directory *directory, const char *path);
 
-/* Makes it first where it is not there: for us alone (mode 0700), and safe once it returns. */
+/*
+ * Open the directory; create it with mode 0700, durably, if it does not exist. Returns as directory_open().
+ */
 int directory_make(struct directory *directory, const char *path);
 
-/* Accepts one that is all zeros or closed. Gives back the lock. */
+/* Close the directory and release the lock. Accepts a structure of zeros, or one that is closed. */
 void directory_close(struct directory *directory);
 
 enum lock_wait {
-        WAIT_NOT,
-        WAIT_FOR_THE_KILLED, /* a second, in which the kernel ends a process that this one takes the place of */
+        LOCK_NO_WAIT,
+        LOCK_WAIT, /* wait up to 1 s: a killed predecessor holds the lock until it has exited */
 };
 
 /*
- * Takes the lock. Returns 0; -EBUSY where another process has it: *ret_holder is that process, or 0 where it does
- * not say; or what failed.
+ * Lock the directory. Returns 0; -EBUSY if another process holds the lock, with its process id in
+ * *ret_holder, or 0 if unknown; or another -errno.
  */
-int directory_lock(struct directory *directory, enum lock_wait patience, pid_t *ret_holder);
+int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_holder);
 
 /*
- * Opens a file in it for reading and writing, and makes it first where it is not there. What root makes in somebody's
- * directory is that owner's, as with SQLite's own files: else "sudo statestorectl" would shut the store out. A
- * symbolic link is not followed: whoever may write there must not choose what root opens. Returns a descriptor or
- * -errno.
+ * Open a file of the directory for reading and writing; create it if it does not exist. A file that root
+ * creates gets the owner of the directory, as with files of SQLite: otherwise the store could not open it
+ * after "sudo statestorectl". Symbolic links are not followed: a user who may write to the directory must
+ * not choose which file root opens. Returns a descriptor or -errno.
  */
 int directory_open_file(int directory_fd, const char *name);
 
-/* False for what is not there, or is empty. */
+/* False if the file does not exist or is empty. */
 bool directory_has(const struct directory *directory, const char *name);
 
-/* Makes safe which names are in it. Returns 0 or -errno. */
+/* Sync the directory, so that created and renamed files are durable. Returns 0 or -errno. */
 int directory_sync(const struct directory *directory);

@@ -22,8 +22,8 @@ int database_refuse(const struct directory *directory, const char *file, const c
         va_start(arguments, format);
         vsnprintf(reason, sizeof(reason), format, arguments);
         va_end(arguments);
-        log_error("\"%s/%s\" cannot be used: %s; nothing was changed; restore a backup, or see what "
-                  "\"statestorectl check\" says of the directory",
+        log_error("cannot use \"%s/%s\": %s; nothing was changed; restore a backup, or run "
+                  "\"statestorectl check\" on the directory",
                   LOG_TEXT(slice_from_string(directory->path)), file, reason);
         return -EBADMSG;
 }
@@ -92,16 +92,16 @@ static uint32_t read_be32(const uint8_t *bytes) {
         return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* What SQLite writes there, and never changes: https://sqlite.org/fileformat2.html#the_database_header */
+/* Fields that SQLite never changes: https://sqlite.org/fileformat2.html#the_database_header */
 static int examine_header(const struct directory *directory, const uint8_t *header) {
         bool is_ours = memcmp(header, "SQLite format 3", 16) == 0 &&
                        read_be32(header + 68) == DATABASE_APPLICATION_ID;
         bool is_sound = header[16] == DATABASE_PAGE_SIZE >> 8 && header[17] == 0 && /* page size */
                         (header[18] == 1 || header[18] == 2) &&
-                        header[18] == header[19] && /* log or journal */
+                        header[18] == header[19] && /* WAL or journal */
                         header[20] == 0 && header[21] == 64 && header[22] == 32 && header[23] == 32 &&
-                        read_be32(header + 44) == 4 && /* format of the schema */
-                        read_be32(header + 52) == 0 && /* no autovacuum */
+                        read_be32(header + 44) == 4 && /* schema format */
+                        read_be32(header + 52) == 0 && /* no auto_vacuum */
                         read_be32(header + 56) == 1 /* UTF-8 */;
 
         if (!is_ours)
@@ -124,7 +124,7 @@ static int examine_log(const struct directory *directory, const char *name) {
         if (r != WAL_DAMAGED)
                 return r;
         return database_refuse(directory, name,
-                               "it is damaged at byte %llu, and changes behind that were acknowledged",
+                               "it is damaged at byte %llu, and acknowledged commits follow",
                                (unsigned long long)summary.damaged_offset);
 }
 
@@ -143,14 +143,16 @@ int database_examine(const struct directory *directory) {
                 return r;
 
         if (length < (ssize_t)sizeof(header))
-                return database_refuse(directory, DIRECTORY_DATABASE, "it is cut off");
+                return database_refuse(directory, DIRECTORY_DATABASE, "it is truncated");
         r = examine_header(directory, header);
         if (r < 0)
                 return r;
 
-        /* we leave none, and SQLite would roll the database back to what it says */
+        /* The store never leaves a rollback journal. SQLite would roll the database back to it. */
         if (directory_has(directory, DIRECTORY_DATABASE "-journal"))
-                return database_refuse(directory, DIRECTORY_DATABASE "-journal", "it is not of our making");
+                return database_refuse(
+                        directory, DIRECTORY_DATABASE "-journal",
+                        "statestored never creates this file; remove it if the database is intact");
         return examine_log(directory, DIRECTORY_DATABASE "-wal");
 }
 
@@ -173,7 +175,7 @@ static int open_connection(sqlite3 **ret_db, const char *name, int flags) {
         return SQLITE_OK;
 }
 
-/* The file's address, so that SQLite takes it for one that nobody changes: no lock, no log, nothing beside it. */
+/* The URI of the file with immutable=1: SQLite then takes no lock, reads no log, and creates no files. */
 static char *immutable_address(const char *path) {
         static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.";
         struct buf address = { 0 };
@@ -194,8 +196,8 @@ static char *immutable_address(const char *path) {
 }
 
 /*
- * SQLite's index of the log is in our own memory then, not in a file. It takes that the database is ours alone:
- * a reader that is still there has made that file already, and we may use it as well.
+ * Have SQLite build the index of the log in memory instead of in a file, with exclusive locking mode. If
+ * another reader is active, its index file exists already and is used.
  */
 static int read_without_index_file(sqlite3 *db) {
         int64_t version;
@@ -249,7 +251,7 @@ int database_open_beside(sqlite3 **ret_db, const struct directory *directory) {
 }
 
 int database_open_to_write(sqlite3 **ret_db, const struct directory *directory) {
-        /* nothing is written before the commit, so that all that can fail in a batch fails there */
+        /* Without cache_spill SQLite writes nothing before COMMIT, so I/O errors occur only there. */
         static const char settings[] = "PRAGMA journal_mode = WAL;"
                                        "PRAGMA synchronous = FULL;"
                                        "PRAGMA cache_spill = OFF;"

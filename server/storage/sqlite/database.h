@@ -6,17 +6,17 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * Connections to the database, which differ in what they may do to it. SQLite itself writes to a database when it
- * opens or closes one that was not closed well; the connection to read with does not: whoever refuses a database
- * leaves every byte of it as it was.
+ * Connections to the database, read-only or read-write. SQLite itself writes to a database that was not
+ * closed cleanly, both when it opens and when it closes it. The read-only connections below prevent that: if
+ * the store rejects a database, every byte of it stays as it was.
  */
 
-/* In the file's header: "Stat". */
+/* Application id in the header of the file: "Stat". */
 #define DATABASE_APPLICATION_ID 0x53746174
 
 #define DATABASE_PAGE_SIZE 4096
 
-/* A backup, or somebody with the sqlite3 tool, may be at it for a moment. */
+/* A backup, or the sqlite3 tool, may lock the database for a moment. */
 #define DATABASE_BUSY_TIMEOUT_MS 5000
 
 /* For CLEANUP. */
@@ -28,36 +28,36 @@ static inline void cleanup_statement(sqlite3_stmt **statement) {
 }
 
 /*
- * What can be told without SQLite: whether the file is one of ours, and whether its log is damaged. Returns 0,
- * -EBADMSG (logged), or what reading failed with.
+ * Check the header of the database and its write-ahead log for damage, without SQLite. Returns 0, -EBADMSG
+ * (logged), or the error of reading.
  */
 int database_examine(const struct directory *directory);
 
-/* Each returns 0 or as database_errno(). The caller closes *ret_db. */
+/* Open read-only or read-write. Each returns 0 or as database_errno(). The caller closes *ret_db. */
 int database_open_to_read(sqlite3 **ret_db, const struct directory *directory);
 int database_open_to_write(sqlite3 **ret_db, const struct directory *directory);
 
-/* To read while another process has it open to write. */
+/* Open read-only while another process has the database open read-write. */
 int database_open_beside(sqlite3 **ret_db, const struct directory *directory);
 
-/* Any file, as it is, for us alone: one that is being made. */
+/* Open any file, exclusively: a database that is being created. */
 int database_open_file(sqlite3 **ret_db, const char *path);
 
-/* Statements without results, or with results that nobody wants. Returns SQLite's code. */
+/* Execute statements and discard their results. Returns an SQLite code. */
 int database_run(sqlite3 *db, const char *sql);
 
-/* Compiles a statement that is kept. Returns SQLite's code. */
+/* Compile a statement that is used repeatedly. Returns an SQLite code. */
 int database_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_statement);
 
-/* The first column of the first row, as a number. Returns SQLite's code. */
+/* Read the first column of the first row as a number. Returns an SQLite code. */
 int database_read_number(sqlite3 *db, const char *sql, int64_t *ret_number);
 
 /*
- * SQLite's code as an errno: -ENOSPC, -ENOMEM, -EBADMSG for a file that is not what it should be, -EBUSY, -EACCES, or
- * -EIO for all else. To be asked at once: what was wrong with a write, errno alone knows.
+ * Convert an SQLite code to an errno: -ENOSPC, -ENOMEM, -EBADMSG for a damaged or foreign file, -EBUSY,
+ * -EACCES, else -EIO. Call at once after the failure: for a failed write the function reads errno.
  */
 int database_errno(int code);
 
-/* Logs why the directory's file cannot be used, and that nothing was changed. Returns -EBADMSG. */
+/* Log why the file cannot be used, that nothing was changed, and the remedy. Returns -EBADMSG. */
 __attribute__((format(printf, 3, 4))) int database_refuse(const struct directory *directory,
                                                           const char *file, const char *format, ...);

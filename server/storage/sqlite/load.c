@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Damage shows in one of four ways. SQLite finds its structures broken; a row's checksum does not fit; the sum of
- * all does not, so that one is missing, there twice, or an old one; or everything fits, and is older than what was
- * acknowledged. What passes is what was committed.
+ * Damage is detected by four checks: the structures of SQLite; the checksum of each row; the sum of all
+ * checksums, which detects missing, duplicate and old rows; and the commit watermark, which detects a
+ * database that is consistent but older than the last acknowledged commit.
  */
 
 #include "storage/sqlite/load.h"
@@ -36,7 +36,7 @@ static int fail(const struct load *load, int code) {
 
         if (r == -EBADMSG)
                 return database_refuse(load->directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(load->db));
-        log_error("\"%s\" cannot be read: %s", LOG_TEXT(slice_from_string(load->directory->database)),
+        log_error("cannot read \"%s\": %s", LOG_TEXT(slice_from_string(load->directory->database)),
                   sqlite3_errmsg(load->db));
         return r == -ENOMEM ? -ENOMEM : -EIO;
 }
@@ -60,7 +60,7 @@ static int check_structures(const struct load *load, enum load_depth depth) {
         if (strcmp(finding, "ok") == 0)
                 return 0;
 
-        line_end = strchr(finding, '\n'); /* the first line says no more than which database */
+        line_end = strchr(finding, '\n'); /* the first line only names the database */
         return database_refuse(load->directory, DIRECTORY_DATABASE, "it is damaged: %s",
                                LOG_TEXT(slice_from_string(line_end ? line_end + 1 : finding)));
 }
@@ -134,7 +134,7 @@ static int take_table(struct load *load, size_t table) {
                 r = tables[table].take(load, statement, &checksum);
                 if (r == -EBADMSG)
                         return database_refuse(load->directory, DIRECTORY_DATABASE,
-                                               "a row of %s is damaged, the one of \"%s\"",
+                                               "a row of the table %s is damaged: \"%s\"",
                                                tables[table].name,
                                                LOG_TEXT(slice_from_string(
                                                        (const char *)sqlite3_column_text(statement, 0))));
@@ -150,9 +150,9 @@ static int take_table(struct load *load, size_t table) {
 }
 
 /*
- * Checks that the database has every commit that was acknowledged. Where no note of this instance says which those are,
- * an older copy may have been put into the directory. It gets a new instance id, so that the plugin disconnects the
- * clients of the instance that it was copied from.
+ * Check that the database has every acknowledged commit. Without a watermark of this instance the database
+ * may be an older copy. It then gets a new instance id, so that the plugin disconnects the clients of the
+ * instance that was copied.
  */
 static int check_commit_watermark(const struct load *load, struct stored_meta *meta) {
         struct commit_watermark commit_watermark;
@@ -164,8 +164,8 @@ static int check_commit_watermark(const struct load *load, struct stored_meta *m
                 return 0;
         return database_refuse(
                 load->directory, DIRECTORY_DATABASE,
-                "it ends with commit %llu, and commit %llu was acknowledged; to go on without what "
-                "is missing, remove \"" DIRECTORY_COMMIT_WATERMARK "\"",
+                "its last commit is %llu, but commit %llu was acknowledged; to continue without the "
+                "missing commits, remove \"" DIRECTORY_COMMIT_WATERMARK "\"",
                 (unsigned long long)meta->n_commits, (unsigned long long)commit_watermark.n_commits);
 }
 
@@ -177,7 +177,7 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
 
         code = stored_meta_read(db, &meta);
         if (code == SQLITE_CORRUPT)
-                return database_refuse(directory, DIRECTORY_DATABASE, "its table meta is damaged");
+                return database_refuse(directory, DIRECTORY_DATABASE, "the table meta is damaged");
         if (code != SQLITE_OK)
                 return fail(&load, code);
         r = check_commit_watermark(&load, &meta);
@@ -194,7 +194,7 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
                 return r;
         if (load.rows_checksum != meta.rows_checksum)
                 return database_refuse(directory, DIRECTORY_DATABASE,
-                                       "its rows do not add up: some are missing, or old");
+                                       "the sum of the checksums is wrong: rows are missing or old");
 
         *ret_meta = meta;
         return 0;

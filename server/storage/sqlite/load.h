@@ -6,15 +6,15 @@
 #include "storage/sqlite/data_directory.h"
 #include "storage/sqlite/meta.h"
 
-/* How thorough to be about SQLite's own structures. */
+/* How thoroughly to check the structures of SQLite. */
 enum load_depth {
-        LOAD_QUICK, /* all that could lead to a wrong row, now or later */
-        LOAD_FULL,  /* all that SQLite can check */
+        LOAD_QUICK, /* PRAGMA quick_check: everything that could lead to a wrong row */
+        LOAD_FULL,  /* PRAGMA integrity_check: everything that SQLite can check */
 };
 
 /*
- * Gives everything to the sink, and makes sure that it is just what was committed. Changes nothing. Returns as
- * storage_load(); after a failure what was given counts for nothing.
+ * Pass everything to the sink, and verify that it is exactly what was committed. Changes nothing. Returns as
+ * storage_load(). After an error the caller must discard what the sink received.
  */
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
                 struct now now, enum load_depth depth, struct stored_meta *ret_meta);

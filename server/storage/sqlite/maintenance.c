@@ -17,7 +17,7 @@
 #include "storage/sqlite/load.h"
 #include "storage/sqlite/schema.h"
 
-/* Everything is looked at on its way here: it need only be counted. */
+/* sqlite_load() verifies the rows; the sink only counts them. */
 
 static int count_header(void *userdata, const struct storage_header *header) {
         (void)userdata;
@@ -86,7 +86,7 @@ static int take_census(sqlite3 *db, const struct directory *directory, enum load
         return 0;
 }
 
-/* Logs what failed, unless it has been already. Returns r. */
+/* Log the error, except -EBADMSG, which is logged already. Returns r. */
 static int report(const char *path, int r) {
         if (r < 0 && r != -EBADMSG)
                 log_error("\"%s\": %s", LOG_TEXT(slice_from_string(path)),
@@ -109,7 +109,10 @@ int storage_sqlite_find(const char *path) {
         return report(path, find(&directory, path));
 }
 
-/* Returns 0 with the lock, or without it where nothing can be written; -EBUSY, or what failed. */
+/*
+ * Open the directory and lock it. On a read-only file system it stays unlocked. Returns 0, -EBUSY, or
+ * another -errno.
+ */
 static int open_directory(struct directory *directory, const char *path) {
         pid_t holder;
         int r;
@@ -118,7 +121,7 @@ static int open_directory(struct directory *directory, const char *path) {
         if (r < 0)
                 return r;
 
-        r = directory_lock(directory, WAIT_NOT, &holder);
+        r = directory_lock(directory, LOCK_NO_WAIT, &holder);
         return r == -EROFS || r == -EACCES ? 0 : r;
 }
 
@@ -153,11 +156,11 @@ static int copy_pages(sqlite3 *from, sqlite3 *to) {
         if (!backup)
                 return sqlite3_errcode(to);
 
-        sqlite3_backup_step(backup, -1); /* all at once: as it is at one moment */
+        sqlite3_backup_step(backup, -1); /* all pages in one step: a consistent copy */
         return sqlite3_backup_finish(backup);
 }
 
-/* What was done after this moment is not in the copy: nobody may take it for the original. */
+/* The copy lacks later commits, so it must not pass for the original. */
 static int renew_instance(sqlite3 *db) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         struct stored_meta meta;
@@ -208,7 +211,7 @@ static int sync_file(const char *path) {
         return r;
 }
 
-/* The content, then the name. */
+/* Sync the content, then the directory. */
 static int make_safe(const char *file) {
         CLEANUP(cleanup_free) char *parent = strdup(file);
         char *slash = parent ? strrchr(parent, '/') : NULL;

@@ -40,7 +40,7 @@ static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'dig
 
 #define KEY_LENGTH sizeof(struct hash_key)
 
-/* The first parameter of the positions, and their first column. */
+/* The first parameter and the first column of the positions. */
 #define POSITIONS_PARAMETER 13
 #define POSITIONS_COLUMN    13
 
@@ -52,7 +52,10 @@ static struct slice key_of(const struct companion_position *position) {
         return (struct slice){ position->key, position->is_known ? sizeof(position->key) : 0 };
 }
 
-/* old_seed: of an older version, which stored a seed in place of all the keys, and no persistence; else NULL. */
+/*
+ * old_seed: the seed that older versions stored instead of the keys and the persistence; NULL for the
+ * current format.
+ */
 static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *old_seed) {
         const uint64_t numbers[] = {
                 old_seed ? *old_seed : 0,
@@ -154,8 +157,8 @@ int stored_meta_bind(sqlite3_stmt *statement, const struct stored_meta *meta) {
 }
 
 /*
- * Older versions kept a seed of 64 bits, of a hash that is not keyed. Their digests match no request any more: a fresh key
- * lets them pass away with their deadlines, within ENGINE_REMEMBERED_MAX_S.
+ * Older versions stored a 64-bit seed of an unkeyed hash. Digests of that hash match no request, so use a
+ * new key: the old answers expire within ENGINE_REMEMBERED_MAX_S.
  */
 static int read_digest_key(sqlite3_stmt *statement, struct hash_key *ret_key, uint64_t *ret_old_seed,
                            bool *ret_is_old) {

@@ -9,7 +9,7 @@
 #include "protocol/hlc.h"
 #include "storage/sqlite/checksum.h"
 
-/* Which table a checksum belongs to: no row can stand for another table's. */
+/* Seed of the checksums of each table: a row of one table is not valid in another. */
 enum { CHECKSUM_ENTRY = 1, CHECKSUM_REGISTRATION, CHECKSUM_ANSWER };
 
 static bool is_text(struct slice bytes) {
@@ -36,7 +36,7 @@ static bool is_uint32(sqlite3_stmt *statement, int column) {
         return number >= 0 && number <= UINT32_MAX;
 }
 
-/* Never NULL data: that would be absent. */
+/* data is never NULL: NULL would mean absent. */
 static struct slice column_bytes(sqlite3_stmt *statement, int column) {
         const void *data = sqlite3_column_blob(statement, column);
 
@@ -141,8 +141,10 @@ int stored_registration_bind(sqlite3_stmt *statement, const struct stored_regist
         return code;
 }
 
-/* A type of text or blob follows from the bytes; there are few registrations, so it is simply looked at again. */
-static bool is_stored_rightly(sqlite3_stmt *statement, int column, struct slice bytes) {
+/*
+ * The bytes determine the type, TEXT or BLOB. There are few registrations, so the type is determined again.
+ */
+static bool has_expected_type(sqlite3_stmt *statement, int column, struct slice bytes) {
         return sqlite3_column_type(statement, column) == (is_text(bytes) ? SQLITE_TEXT : SQLITE_BLOB);
 }
 
@@ -156,9 +158,9 @@ int stored_registration_read(sqlite3_stmt *statement, struct stored_registration
         };
         uint64_t checksum = stored_registration_checksum(&registration);
 
-        if (!is_stored_rightly(statement, 0, registration.client) ||
-            !is_stored_rightly(statement, 1, registration.key) ||
-            !is_stored_rightly(statement, 3, registration.user) ||
+        if (!has_expected_type(statement, 0, registration.client) ||
+            !has_expected_type(statement, 1, registration.key) ||
+            !has_expected_type(statement, 3, registration.user) ||
             checksum != (uint64_t)sqlite3_column_int64(statement, 4))
                 return -EBADMSG;
 

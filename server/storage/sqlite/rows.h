@@ -7,15 +7,16 @@
 #include "engine/entry.h"
 
 /*
- * Rows as they are kept: as values, as a statement's parameters and as its columns. Writing and reading share them,
- * and with them what a row's checksum is taken over.
+ * Stored rows: as structures, as parameters and as columns of a statement. Writing and reading share these
+ * functions, and so the definition of the checksum.
  *
- * A row that is read is borrowed from its statement until that steps on. Its readers return 0 or -EBADMSG.
+ * A row that is read is borrowed from its statement until the next step. The read functions return 0 or
+ * -EBADMSG.
  */
 
 struct stored_entry {
         struct slice key, value;
-        struct slice fence; /* as text; absent for none */
+        struct slice fence; /* text; absent: none */
         struct version version;
         bool expires;
         int64_t expires_at_ms;
@@ -24,7 +25,7 @@ struct stored_entry {
 
 #define STORED_ENTRY_COLUMNS "key, value, version_wall_ms, version_counter, expires_at_ms, fence, checksum"
 
-/* Says of the key and the value whether they are kept as text. */
+/* Set key_is_text and value_is_text. */
 void stored_entry_set_types(struct stored_entry *entry);
 uint64_t stored_entry_checksum(const struct stored_entry *entry);
 int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry);
@@ -57,5 +58,8 @@ uint64_t stored_answer_checksum(const struct stored_answer *answer);
 int stored_answer_bind(sqlite3_stmt *statement, const struct stored_answer *answer);
 int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer, uint64_t *ret_checksum);
 
-/* Bytes as a parameter: text where that is what they are. Borrowed until the statement is bound anew. */
+/*
+ * Bind bytes as a parameter: as TEXT if they are valid UTF-8 without NUL, else as BLOB. Borrowed until the
+ * statement is bound again.
+ */
 int stored_bytes_bind(sqlite3_stmt *statement, int parameter, struct slice bytes);

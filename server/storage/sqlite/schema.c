@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "storage/sqlite/database.h"
 
-/* A row of meta or entries is found by its name or key alone, so WITHOUT ROWID spares a second tree. */
+/* WITHOUT ROWID: rows of meta and entries are found by their key alone, so one B-tree is enough. */
 static const struct {
         const char *name;
         const char *sql;
@@ -49,7 +49,7 @@ static bool is_ours(const char *name, const char *sql) {
         return false;
 }
 
-/* More tables, views or indices are no harm. Triggers would be. */
+/* More tables, views and indices are harmless. Triggers are refused. */
 static int check_tables(sqlite3 *db, bool *ret_are_ours) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         size_t n_ours = 0, n_triggers = 0;
@@ -92,7 +92,8 @@ int schema_check(sqlite3 *db, const struct directory *directory) {
 
         if (version > SCHEMA_VERSION)
                 return database_refuse(directory, DIRECTORY_DATABASE,
-                                       "a newer statestored made it (schema %lld, ours is %d): run that one",
+                                       "a newer statestored created it (schema %lld; this version supports "
+                                       "%d): run that version",
                                        (long long)version, SCHEMA_VERSION);
         if (version < SCHEMA_VERSION || !are_ours)
                 return database_refuse(directory, DIRECTORY_DATABASE,

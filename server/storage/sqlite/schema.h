@@ -6,17 +6,17 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * The tables, for people with the sqlite3 tool too. Keys, values and clients are TEXT where they are UTF-8 without
- * NUL, else BLOB; times are in ms since the epoch, on the scale of timescale.h.
+ * The tables. Users may read them with the sqlite3 tool. Keys, values and clients are TEXT if they are UTF-8
+ * without NUL, else BLOB. Times are in milliseconds since the Unix epoch, on the time scale of timescale.h.
  *
- * Each row has a checksum, as SQLite has none, and meta has the sum of them all: so that a row that is missing, or
- * older than it should be, shows as well as one that is damaged.
+ * Each row has a checksum, because SQLite has none. The table meta has the sum of them all. So missing and
+ * outdated rows are detected as well as damaged ones.
  */
 
 #define SCHEMA_VERSION 1
 
-/* In an empty database, within the caller's transaction. Returns SQLite's code. */
+/* Create the tables in an empty database, within the transaction of the caller. Returns an SQLite code. */
 int schema_create(sqlite3 *db);
 
-/* Returns 0, -EBADMSG (logged) for tables that are not ours or of a newer version, or as database_errno(). */
+/* Returns 0, -EBADMSG (logged) for foreign tables or a newer version, or as database_errno(). */
 int schema_check(sqlite3 *db, const struct directory *directory);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Opened, it is looked at; loaded, it is believed, and written to from then on. A commit is one transaction in
- * SQLite's write-ahead log, which is synced before the commit returns (WAL, synchronous=FULL).
+ * The SQLite storage. Open read-only to validate; reopen read-write after loading. A commit is one
+ * transaction in the write-ahead log of SQLite, which is synced before the commit returns (WAL,
+ * synchronous=FULL).
  *
- * What a commit that failed has left, SQLite alone does not say. If a sync failed, nobody can tell what is on the
- * disk. If anything else did, SQLite goes back to where it was; but the log may hold the whole transaction all the
- * same, and would give it back after a crash. So we look.
+ * After a failed commit the content of the disk is uncertain. If a sync failed, it is unknown. After other
+ * errors SQLite rolls back, but the log may still contain the complete transaction, and SQLite would recover
+ * it after a crash. commit_verification.h detects that.
  */
 
 #include "storage/sqlite/sqlite.h"
@@ -33,14 +34,14 @@
 struct sqlite_storage {
         struct storage storage;
         struct directory directory;
-        sqlite3 *db; /* to read with until it is loaded, to write with from then on */
+        sqlite3 *db; /* read-only until loaded, then read-write */
         struct sqlite_writer writer;
-        struct stored_meta meta; /* as it was committed last */
+        struct stored_meta meta; /* of the last commit */
         int commit_watermark_fd;
         int checkpoint_frames;
-        int n_log_frames;          /* as the last commit left it */
-        int n_checkpointed_frames; /* as it was when that was last tried */
-        bool is_carried_over;      /* all that is in the log: its room can be used again */
+        int n_log_frames;          /* after the last commit */
+        int n_checkpointed_frames; /* n_log_frames at the last checkpoint attempt */
+        bool is_checkpointed;      /* all frames are in the database: SQLite can restart the log */
         bool is_loaded;
         bool is_stale;
         struct log_limit limit;
@@ -56,21 +57,21 @@ static int on_commit(void *userdata, sqlite3 *db, const char *name, int n_frames
 }
 
 /*
- * Carries the log over into the database. Returns as database_errno(). One that fails changes nothing: the log stands,
- * and all that had to be carried over will be again.
+ * Copy the log into the database. Returns as database_errno(). After an error the log stays valid, and a
+ * later checkpoint copies all of it.
  */
 static int checkpoint(struct sqlite_storage *storage, int mode) {
-        int n_frames = -1, n_carried_over = -1;
+        int n_frames = -1, n_checkpointed = -1;
         int code, r;
 
         errno = 0;
-        code = sqlite3_wal_checkpoint_v2(storage->db, NULL, mode, &n_frames, &n_carried_over);
+        code = sqlite3_wal_checkpoint_v2(storage->db, NULL, mode, &n_frames, &n_checkpointed);
         storage->n_checkpointed_frames = storage->n_log_frames;
-        storage->is_carried_over = code == SQLITE_OK && n_frames == n_carried_over;
+        storage->is_checkpointed = code == SQLITE_OK && n_frames == n_checkpointed;
         r = database_errno(code);
         if (r < 0 && r != -EBUSY && r != -ENOSPC)
                 log_limited(&storage->limit, LOG_WARNING,
-                            "the log of \"%s\" could not be carried over, and grows: %s",
+                            "checkpoint of \"%s\" failed, and its write-ahead log grows: %s",
                             LOG_TEXT(slice_from_string(storage->directory.database)),
                             sqlite3_errmsg(storage->db));
         return r;
@@ -78,14 +79,14 @@ static int checkpoint(struct sqlite_storage *storage, int mode) {
 
 static void checkpoint_when_due(struct sqlite_storage *storage) {
         if (storage->n_log_frames < storage->n_checkpointed_frames)
-                storage->n_checkpointed_frames = 0; /* it began anew */
+                storage->n_checkpointed_frames = 0; /* SQLite has restarted the log */
         if (storage->n_log_frames - storage->n_checkpointed_frames >= storage->checkpoint_frames)
                 checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
 }
 
 /*
- * What is in the log goes into the database before anything is added. Should a sync of the log have failed before
- * we started, the system may show us what is not on its disk; now it is, once more.
+ * Checkpoint the log before the first commit. If a sync of the log failed before this start, the page cache
+ * may show data that is not on the disk. The checkpoint writes and syncs it again.
  */
 static int empty_log(struct sqlite_storage *storage) {
         int r;
@@ -97,11 +98,11 @@ static int empty_log(struct sqlite_storage *storage) {
         r = checkpoint(storage, SQLITE_CHECKPOINT_TRUNCATE);
         sqlite3_busy_timeout(storage->db, DATABASE_BUSY_TIMEOUT_MS);
 
-        /* somebody may read, and the disk may be full */
+        /* Continue if the database has other readers, or if the disk is full. */
         return r == 0 || r == -EBUSY || r == -ENOSPC ? 0 : -EIO;
 }
 
-static void acknowledge(const struct sqlite_storage *storage) {
+static void update_watermark(const struct sqlite_storage *storage) {
         struct commit_watermark commit_watermark = { .n_commits = storage->meta.n_commits };
 
         memcpy(commit_watermark.instance_id, storage->meta.header.instance_id,
@@ -120,14 +121,14 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
         if (r == 0)
                 r = database_errno(sqlite_writer_init(&storage->writer, storage->db, timescale));
         if (r < 0) {
-                log_error("\"%s\" cannot be written to: %s",
+                log_error("cannot write to \"%s\": %s",
                           LOG_TEXT(slice_from_string(storage->directory.database)), strerror(-r));
                 return r == -ENOMEM ? -ENOMEM : -EIO;
         }
 
         sqlite3_wal_hook(storage->db, on_commit, storage);
         storage->commit_watermark_fd = commit_watermark_open(storage->directory.fd);
-        acknowledge(storage);
+        update_watermark(storage);
         return empty_log(storage);
 }
 
@@ -146,8 +147,8 @@ static int sqlite_storage_load(struct storage *base, const struct storage_sink *
         return 0;
 }
 
-/* Ends a transaction that failed with this code. Returns what storage_commit() does. */
-static int abandon(struct sqlite_storage *storage, int code, bool at_commit) {
+/* End a transaction that failed with this code. Returns the error for storage_commit(). */
+static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_commit) {
         int r = database_errno(code);
         char reason[128];
 
@@ -159,14 +160,14 @@ static int abandon(struct sqlite_storage *storage, int code, bool at_commit) {
                             !sqlite3_get_autocommit(storage->db) ||
                             (at_commit && commit_verification_run(storage->db, &storage->directory));
         if (storage->is_stale) {
-                log_error("whether the last changes to \"%s\" are safe cannot be told: %s",
+                log_error("sync of \"%s\" failed, and it is unknown whether the last commit is durable: %s",
                           LOG_TEXT(slice_from_string(storage->directory.database)), reason);
                 return -ESTALE;
         }
 
         r = r == -ENOSPC || r == -ENOMEM ? r : -EIO;
         if (r != -ENOSPC)
-                log_limited(&storage->limit, LOG_ERROR, "changes to \"%s\" could not be saved: %s",
+                log_limited(&storage->limit, LOG_ERROR, "commit to \"%s\" failed: %s",
                             LOG_TEXT(slice_from_string(storage->directory.database)), reason);
         return r;
 }
@@ -193,13 +194,13 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
         if (code == SQLITE_OK)
                 code = sqlite_writer_put(&storage->writer, batch, &meta);
         if (code != SQLITE_OK)
-                return abandon(storage, code, false);
+                return end_failed_commit(storage, code, false);
         code = sqlite_writer_run(&storage->writer, WRITE_COMMIT);
         if (code != SQLITE_OK)
-                return abandon(storage, code, true);
+                return end_failed_commit(storage, code, true);
 
         storage->meta = meta;
-        storage->is_carried_over = false;
+        storage->is_checkpointed = false;
         return 0;
 }
 
@@ -212,16 +213,16 @@ static int sqlite_storage_commit(struct storage *base, const struct storage_batc
                 return -ESTALE;
 
         r = try_commit(storage, batch);
-        if (r == -ENOSPC && !storage->is_carried_over) {
-                /* carried over, the log has room */
+        if (r == -ENOSPC && !storage->is_checkpointed) {
+                /* After a checkpoint SQLite can reuse the room of the log. */
                 checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
-                if (storage->is_carried_over)
+                if (storage->is_checkpointed)
                         r = try_commit(storage, batch);
         }
         if (r < 0)
                 return r;
 
-        acknowledge(storage);
+        update_watermark(storage);
         checkpoint_when_due(storage);
         return 0;
 }
@@ -236,7 +237,7 @@ static bool sqlite_storage_needs_commit(const struct storage *base, struct now n
 static struct storage *sqlite_storage_close(struct storage *base) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
-        /* nothing is decided about what nobody can tell */
+        /* Leave the log as it is: the next start decides whether the last commit is valid. */
         if (storage->is_stale)
                 sqlite3_db_config(storage->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite_writer_deinit(&storage->writer);
@@ -255,14 +256,15 @@ static int lock(struct directory *directory) {
         char name[32] = "another process";
         int r;
 
-        r = directory_lock(directory, WAIT_FOR_THE_KILLED, &holder);
+        r = directory_lock(directory, LOCK_WAIT, &holder);
         if (r == 0)
                 return 0;
 
         if (holder > 0)
                 snprintf(name, sizeof(name), "process %d", (int)holder);
         if (r == -EBUSY)
-                log_error("the data directory \"%s\" belongs to %s: two cannot use it at once",
+                log_error("the data directory \"%s\" is in use by %s: stop that process, or choose another "
+                          "directory",
                           LOG_TEXT(slice_from_string(directory->path)), name);
         else
                 log_error("cannot lock the data directory \"%s\": %s",
@@ -270,7 +272,7 @@ static int lock(struct directory *directory) {
         return r;
 }
 
-/* A new one only where there are no traces of an old one. */
+/* Create the database, unless other files show that there was one. */
 static int create_if_missing(const struct directory *directory) {
         static const char *const traces[] = { DIRECTORY_DATABASE "-wal", DIRECTORY_COMMIT_WATERMARK };
 
@@ -279,8 +281,7 @@ static int create_if_missing(const struct directory *directory) {
         for (size_t i = 0; i < sizeof(traces) / sizeof(traces[0]); i++)
                 if (directory_has(directory, traces[i]))
                         return database_refuse(directory, DIRECTORY_DATABASE,
-                                               "it is missing, and \"%s\" says that there was one",
-                                               traces[i]);
+                                               "it is missing, but \"%s\" exists", traces[i]);
         return sqlite_create(directory);
 }
 

@@ -4,7 +4,7 @@
 #include "storage/storage.h"
 
 /*
- * As storage_sqlite_open(), which knows a good number: the log is carried over into the database when it has grown by
- * so many pages. Tests want fewer.
+ * As storage_sqlite_open(). checkpoint_frames: number of log frames after which the log is checkpointed.
+ * Tests pass a small number.
  */
 int sqlite_storage_open(struct storage **ret_storage, const char *directory, int checkpoint_frames);

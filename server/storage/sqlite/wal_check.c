@@ -12,19 +12,19 @@
 
 #include "base/cleanup.h"
 
-#define MAGIC          UINT32_C(0x377F0682) /* the lowest bit: checksums read big-endian words */
+#define MAGIC          UINT32_C(0x377F0682) /* lowest bit set: the checksums use big-endian words */
 #define FORMAT_VERSION 3007000
 #define HEADER_LENGTH  32
 #define FRAME_HEADER   24
-#define SALTS_OFFSET   16 /* in the header */
+#define SALTS_OFFSET   16 /* in the header of the log */
 
 struct checksum {
         uint32_t first, second;
 };
 
 struct frame {
-        bool is_ours;   /* of the log's present use, by its salts */
-        bool is_commit; /* the last one of its transaction */
+        bool is_current; /* the salts are those of the current generation */
+        bool is_commit;  /* last frame of its transaction */
         struct checksum stored;
 };
 
@@ -34,7 +34,7 @@ struct wal {
         uint64_t n_frames;
         bool is_big_endian;
         uint8_t header[HEADER_LENGTH];
-        uint8_t *bytes; /* of the frame that was read last */
+        uint8_t *bytes; /* of the frame read last */
 };
 
 static uint32_t read_be32(const uint8_t *bytes) {
@@ -92,21 +92,24 @@ static int read_frame(struct wal *wal, uint64_t index, struct frame *ret_frame) 
                 return r;
 
         *ret_frame = (struct frame){
-                .is_ours = memcmp(wal->bytes + 8, wal->header + SALTS_OFFSET, 8) == 0,
+                .is_current = memcmp(wal->bytes + 8, wal->header + SALTS_OFFSET, 8) == 0,
                 .is_commit = read_be32(wal->bytes + 4) != 0,
                 .stored = read_checksum(wal->bytes + 16),
         };
         return 0;
 }
 
-/* What the checksum of the frame that was read last should be, after `before`. */
+/* The expected checksum of the frame read last, given the checksum before it. */
 static struct checksum frame_checksum(const struct wal *wal, struct checksum before) {
         struct checksum sum = add_checksum(before, wal->is_big_endian, wal->bytes, 8);
 
         return add_checksum(sum, wal->is_big_endian, wal->bytes + FRAME_HEADER, wal->page_size);
 }
 
-/* Follows the log as SQLite does. *ret_broken is the first frame that is not whole; *ret_before what led there. */
+/*
+ * Walk the valid frames as SQLite does. *ret_broken: index of the first invalid frame; *ret_before: the
+ * checksum before it.
+ */
 static int follow(struct wal *wal, struct wal_summary *summary, uint64_t *ret_broken,
                   struct checksum *ret_before) {
         struct checksum sum = read_checksum(wal->header + 24);
@@ -121,7 +124,8 @@ static int follow(struct wal *wal, struct wal_summary *summary, uint64_t *ret_br
                 if (r < 0)
                         return r;
                 expected = frame_checksum(wal, sum);
-                if (!frame.is_ours || read_be32(wal->bytes) == 0 || !checksum_equal(frame.stored, expected))
+                if (!frame.is_current || read_be32(wal->bytes) == 0 ||
+                    !checksum_equal(frame.stored, expected))
                         break;
                 sum = expected;
                 if (frame.is_commit)
@@ -134,8 +138,9 @@ static int follow(struct wal *wal, struct wal_summary *summary, uint64_t *ret_br
 }
 
 /*
- * Whether a frame at or behind the broken one ends a transaction, and the next one carries on from it. The broken
- * frame itself may be whole but for its own checksum or salts: what these should be counts too.
+ * Whether a frame at or after the invalid one ends a transaction and the next frame continues its checksum.
+ * The checksum or the salts of the invalid frame may themselves be damaged, so try the expected checksum
+ * too.
  */
 static int is_damage(struct wal *wal, uint64_t broken, struct checksum before, bool *ret_is_damage) {
         struct checksum candidates[2] = { 0 };
@@ -148,8 +153,8 @@ static int is_damage(struct wal *wal, uint64_t broken, struct checksum before, b
                 r = read_frame(wal, index, &frame);
                 if (r < 0)
                         return r;
-                if (index > broken && !frame.is_ours)
-                        was_commit = false; /* left from an earlier use */
+                if (index > broken && !frame.is_current)
+                        was_commit = false; /* frame of an earlier generation */
 
                 for (size_t i = 0; i < 2 && was_commit; i++)
                         if (checksum_equal(frame.stored, frame_checksum(wal, candidates[i]))) {
@@ -159,7 +164,7 @@ static int is_damage(struct wal *wal, uint64_t broken, struct checksum before, b
 
                 candidates[0] = frame.stored;
                 candidates[1] = index == broken ? frame_checksum(wal, before) : frame.stored;
-                was_commit = frame.is_commit && (frame.is_ours || index == broken);
+                was_commit = frame.is_commit && (frame.is_current || index == broken);
         }
 
         *ret_is_damage = false;

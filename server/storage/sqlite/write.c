@@ -7,7 +7,7 @@
 #include "storage/sqlite/rows.h"
 
 static const char *const statements_sql[] = {
-        /* the lock for writing at once: nothing of the batch is done before it is sure that it can be */
+        /* IMMEDIATE takes the write lock at once: a busy database fails before any row is written. */
         [WRITE_BEGIN] = "BEGIN IMMEDIATE",
         [WRITE_COMMIT] = "COMMIT",
         [WRITE_ROLLBACK] = "ROLLBACK",
@@ -25,7 +25,7 @@ static const char *const statements_sql[] = {
                 "REPLACE INTO answers (" STORED_ANSWER_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 };
 _Static_assert(sizeof(statements_sql) / sizeof(statements_sql[0]) == N_WRITE_STATEMENTS,
-               "each has its text");
+               "each statement has SQL");
 
 int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timescale timescale) {
         int code = SQLITE_OK;
@@ -56,7 +56,7 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
         return run(writer->statements[which]);
 }
 
-/* Takes what is there now, if anything is, out of the sum. */
+/* Subtract the checksum of the row that is replaced, if any. */
 static int subtract_found(sqlite3_stmt *statement, struct stored_meta *meta) {
         int code = sqlite3_step(statement);
 

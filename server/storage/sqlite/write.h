@@ -6,7 +6,7 @@
 #include "storage/sqlite/meta.h"
 #include "storage/timescale.h"
 
-/* Puts a batch into a transaction that the caller begins and ends. */
+/* Writes a batch within a transaction. The caller begins and ends the transaction. */
 
 enum write_statement {
         WRITE_BEGIN,
@@ -28,18 +28,20 @@ struct sqlite_writer {
         sqlite3 *db;
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
         struct timescale timescale;
-        struct buf client, key, fence; /* of the row in hand */
+        struct buf client, key, fence; /* of the current row */
 };
 
-/* Compiles the statements. Returns SQLite's code; writer must be deinitialised in any case. */
+/*
+ * Compile the statements. Returns an SQLite code; the caller must call sqlite_writer_deinit() in any case.
+ */
 int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timescale timescale);
 
-/* Accepts one that is all zeros. The connection is not the writer's. */
+/* Accepts a structure of zeros. Does not close the connection. */
 void sqlite_writer_deinit(struct sqlite_writer *writer);
 
-/* A statement without parameters or results. Returns SQLite's code. */
+/* Execute a statement that has no parameters and no results. Returns an SQLite code. */
 int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which);
 
-/* Writes the rows and *meta; its sum of checksums becomes what it is with the rows. Returns SQLite's code. */
+/* Write the rows and *meta, and update meta->rows_checksum. Returns an SQLite code. */
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
                       struct stored_meta *meta);

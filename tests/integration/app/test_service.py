@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What statestored tells the service manager that started it, and when it lets its watchdog go hungry."""
+"""Notifications to the service manager, and when watchdog notifications stop."""
 
 import signal
 
@@ -8,10 +8,10 @@ import pytest
 from support.process import preload
 from support.service_manager import ServiceManager
 
-# The store looks four times as often.
+# The store checks four times per timeout.
 WATCHDOG_S = 0.4
 
-# For seeing that nothing comes.
+# To verify that nothing is sent.
 SEVERAL_LOOKS_S = 3 * WATCHDOG_S
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_said_to_be_ready_without_a_broker(site, make_manager):
     store.wait_until_ready()
 
 
-@pytest.mark.parametrize("line, said", [("max-keys = 5", "was read again"), ("max-keys = many", "cannot be used")])
+@pytest.mark.parametrize("line, said", [("max-keys = 5", "configuration reloaded"), ("max-keys = many", "configuration is invalid")])
 def test_a_reload_has_a_beginning_and_an_end(site, make_manager, tmp_path, line, said):
     manager = make_manager()
     file = tmp_path / "statestored.conf"
@@ -81,7 +81,7 @@ def test_a_reload_has_a_beginning_and_an_end(site, make_manager, tmp_path, line,
     store.wait_for_log(said)
 
 
-def test_nobody_is_told_where_nobody_asked(site):
+def test_without_a_service_manager_nothing_is_sent(site):
     site.start_store(environment={"NOTIFY_SOCKET": "", "WATCHDOG_USEC": "1000"})
     assert site.connect().request("SET", "key", "value").payload == b"+OK\r\n"
 
@@ -97,8 +97,8 @@ def test_the_watchdog_is_fed_while_requests_are_served(site, watching):
         assert client.request("SET", "key", n).payload == b"+OK\r\n"
 
 
-def test_the_watchdog_is_not_fed_while_a_commit_hangs(site, watching, tmp_path):
-    """A disk that does not answer: the loop turns, reads, and even says that it is alive, but nothing is served."""
+def test_watchdog_notifications_stop_while_a_commit_hangs(site, watching, tmp_path):
+    """The disk does not answer: the loop runs and /healthz answers, but no request is served."""
     stall = tmp_path / "stall"
     store = site.start_store("--data-dir", tmp_path / "data", environment={
         **watching.environment(), **preload("stall_shim"), "STATESTORE_STALL": str(stall)})
@@ -108,7 +108,7 @@ def test_the_watchdog_is_not_fed_while_a_commit_hangs(site, watching, tmp_path):
 
     stall.touch()
     waiting = client.send("SET", "key", "after")
-    store.wait_for_log("what is to be stored has not been for too long: the watchdog is not fed")
+    store.wait_for_log("commit is stalled; watchdog notifications are suspended")
     watching.drain()
     assert watching.receive(SEVERAL_LOOKS_S) is None
     assert not waiting.done()
@@ -132,7 +132,7 @@ def test_the_watchdog_is_fed_while_the_broker_s_name_is_looked_up(site, watching
     store.wait_until_ready()
 
 
-def test_the_watchdog_is_not_fed_while_the_process_is_stopped(site, watching):
+def test_watchdog_notifications_stop_while_the_process_is_stopped(site, watching):
     store = site.start_store(environment=watching.environment())
     watching.receive_until("WATCHDOG")
     with store.paused():
@@ -142,7 +142,7 @@ def test_the_watchdog_is_not_fed_while_the_process_is_stopped(site, watching):
 
 
 def test_the_watchdog_is_fed_while_the_broker_is_away(site, watching):
-    """Another start of ours would not bring it back, and would lose what is in memory alone."""
+    """A restart of the store would not help, and would lose data that is only in memory."""
     store = site.start_store(environment=watching.environment())
     client = site.connect()
     assert client.request("SET", "key", "value").payload == b"+OK\r\n"

@@ -62,7 +62,7 @@ FAULTS = [
     ("[broker]\nport = -1", ":2: a port from 0 to 65535 was expected, not \"-1\""),
     ("[broker]\nport = 65536", ":2: a port from 0 to 65535 was expected, not \"65536\""),
     ("[broker]\nport =", ":2: a port from 0 to 65535 was expected, not \"\""),
-    ("[broker]\nhost = a,,b", ":2: names, addresses or socket paths, each with :PORT or without was expected"),
+    ("[broker]\nhost = a,,b", ":2: names, addresses or socket paths, each with or without :PORT was expected"),
     ("[broker]\nkeepalive = 1s", ":2: whole seconds from 5s to 65535s was expected"),
     ("[broker]\ntls = yes", ":2: on or off was expected, not \"yes\""),
     ("[broker]\npresence-topic = a/b", ":2: a topic in which one level reads {client} was expected"),
@@ -78,8 +78,8 @@ FAULTS = [
     ("[storage]\npersist-property = x", ":2: NAME=VALUE or off was expected, not \"x\""),
     ("[log]\nlevel = loud", ":2: error, warning, info or debug was expected, not \"loud\""),
     ("[store]\nmax-keys = 1\nmax-keys = 1", ":3: [store] max-keys is given twice, first in line 2"),
-    ("[store]\nmax-keys = 1 ; one", ":2: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank"),
-    ("[store]\nmax-keys", ":2: neither [section] nor name = value nor a comment"),
+    ("[store]\nmax-keys = 1 ; one", ":2: a comment must be on a line of its own; in a pattern write [;] for a ';' after a blank"),
+    ("[store]\nmax-keys", ":2: [section], name = value or a comment was expected"),
     ("[store]\nnode-id = " + "a" * 300, ":2: the line is too long: fewer than 200 bytes were expected"),
 ]
 
@@ -122,7 +122,7 @@ def test_a_file_that_is_not_there_is_a_fault(tmp_path):
         (None, "environment", None, "environment"),
     ],
 )
-def test_a_flag_beats_the_environment_and_that_the_file(site, tmp_path, flag, environment, line, node_id):
+def test_precedence_is_command_line_environment_file(site, tmp_path, flag, environment, line, node_id):
     file = write(tmp_path, "[store]", f"node-id = {line}" if line else "")
     arguments = ["--config", str(file)] + (["--node-id", flag] if flag else [])
     store = site.start_store(*arguments, environment={"STATESTORE_STORE_NODE_ID": environment or ""})
@@ -153,7 +153,7 @@ def test_a_reload_of_what_is_wrong_changes_nothing(site, tmp_path):
 
     write(tmp_path, "[store]", "max-keys = 2", "max-bytes = x")
     store.child.send_signal(signal.SIGHUP)
-    store.wait_for_log("stays as it was")
+    store.wait_for_log("the previous one stays in effect")
     assert f'level=error msg="SIGHUP: {file}:3: a size, ' in store.log()
 
     assert client.request("SET", "b", 1).payload == b"-ERR the quota has been exceeded\r\n"

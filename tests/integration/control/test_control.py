@@ -250,7 +250,7 @@ def test_without_it_a_session_that_had_it_brings_nothing_in(site):
 
 
 def test_it_is_loud(started):
-    assert 'level=warning msg="--control: whoever reaches the broker can wipe this store' in started.log()
+    assert 'level=warning msg="--control: all clients of the broker can empty this store' in started.log()
 
 
 def test_disconnecting_needs_the_plugin(site):

@@ -206,7 +206,7 @@ def test_a_token_is_imported_with_its_key(site):
 @pytest.mark.parametrize(
     "line, fault",
     [
-        ("not json", "it is not JSON"),
+        ("not json", "the line is not JSON"),
         ("[]", "a JSON object was expected"),
         ('{"value":"v"}', '"key" or "key_base64" was expected, not empty'),
         ('{"key":"","value":"v"}', '"key" or "key_base64" was expected, not empty'),
@@ -217,7 +217,7 @@ def test_a_token_is_imported_with_its_key(site):
         ('{"key":"k","value":"v","version":"1"}', '"version" is not wallClock:counter:nodeId'),
         ('{"key":"k","value":"v","token":"1:2:"}', '"token" is not wallClock:counter:nodeId'),
         ('{"key":"k","value":"v","deadline":"soon"}', '"deadline" is not a number of milliseconds'),
-        ('{"key":"k","key":"l","value":"v"}', "it is not JSON"),
+        ('{"key":"k","key":"l","value":"v"}', "the line is not JSON"),
     ],
 )
 def test_a_line_that_is_wrong_ends_the_import_and_is_named(tmp_path, line, fault):
@@ -236,7 +236,7 @@ def test_a_store_that_runs_keeps_its_directory_to_itself(site, tmp_path):
     for arguments in ["export", "--data-dir"], ["import", "/dev/null", "--data-dir"], ["check"]:
         result = ctl(*arguments, tmp_path / "data")
         assert result.returncode == 4
-        assert b"two cannot use it" in result.stderr or b"a store is running there" in result.stderr
+        assert b"is in use by" in result.stderr or b"a store is running there" in result.stderr
 
 
 def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path):

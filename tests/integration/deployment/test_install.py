@@ -152,7 +152,7 @@ def test_the_unit_s_reload_is_heard(unit, site):
 
     assert command[0] == "/bin/sh"
     assert run(*command).returncode == 0
-    store.wait_for_log("SIGHUP: the configuration was read again")
+    store.wait_for_log("SIGHUP: configuration reloaded")
 
 
 def test_the_unit_is_shut_in(unit):

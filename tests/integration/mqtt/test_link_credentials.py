@@ -144,10 +144,10 @@ def test_a_password_that_is_wrong_later_is_said_once_and_tried_until_it_is_right
     accounts.set("another", someone="anything")
     seen = len(store.log())
     site.broker.start_again()
-    store.wait_for_log("refuses us", after=seen)
+    store.wait_for_log("refused the connection", after=seen)
     attempts = site.broker.log().count("not authorised")
     wait_until(lambda: site.broker.log().count("not authorised") >= attempts + 2, "the store tries again")
-    assert store.log().count("refuses us") == 1
+    assert store.log().count("refused the connection") == 1
 
     accounts.give("another")
 

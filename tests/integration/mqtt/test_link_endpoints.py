@@ -62,7 +62,7 @@ def test_a_unix_socket_that_is_not_there_yet_is_waited_for(make_site, tmp_path):
     site.broker.stop()
     path.unlink(missing_ok=True)
     store = site.launch_store("--host", path)
-    store.wait_for_log(f"no connection to the broker at {path}: .*trying again")
+    store.wait_for_log(f"no connection to the broker at {path}: .*retrying")
 
     site.broker.start_again()
 
@@ -101,7 +101,7 @@ def test_an_unknown_name_is_said_and_tried_again(make_site):
 
     store = site.launch_store("--host", "no-such-name.invalid")
 
-    store.wait_for_log("no connection to the broker at no-such-name.invalid:.*the name is not known.*trying again")
+    store.wait_for_log("no connection to the broker at no-such-name.invalid:.*the name is not known.*retrying")
     assert store.stop() == 0
 
 

@@ -139,7 +139,7 @@ def assert_said_once(site, *patterns):
     wait_for_attempts(site)
     lines = site.store.log().splitlines()
     assert len(lines) == 1, lines
-    for pattern in (f"no connection to the broker at {HOST}:{site.broker.port}", "trying again", *patterns):
+    for pattern in (f"no connection to the broker at {HOST}:{site.broker.port}", "retrying", *patterns):
         assert pattern in lines[0]
 
 

@@ -52,7 +52,7 @@ def proven(make_site, policy):
     return site
 
 
-def replace(store, policy, text, said="SIGHUP: the configuration was read again"):
+def replace(store, policy, text, said="SIGHUP: configuration reloaded"):
     n = store.log().count(said)
     policy.write_text(text)
     store.child.send_signal(signal.SIGHUP)
@@ -111,7 +111,7 @@ def test_whom_nobody_vouches_for_is_granted_nothing(site, policy):
 
     assert client.request("GET", "settings/a").payload == DENIED
     assert client.request("SCAN", "*").payload == DENIED
-    assert "grants nothing to anybody" in store.log()
+    assert "the policy denies all requests" in store.log()
 
 
 def test_a_reload_that_locks_everybody_out_says_so(site, policy, tmp_path):
@@ -122,7 +122,7 @@ def test_a_reload_that_locks_everybody_out_says_so(site, policy, tmp_path):
     configuration.write_text(f"[policy]\nfile = {policy}\n")
     store.child.send_signal(signal.SIGHUP)
 
-    store.wait_for_log("grants nothing to anybody")
+    store.wait_for_log("the policy denies all requests")
 
 
 def test_a_reload_that_lets_everybody_in_says_so(site, policy, tmp_path):
@@ -135,7 +135,7 @@ def test_a_reload_that_lets_everybody_in_says_so(site, policy, tmp_path):
     configuration.write_text("")
     store.child.send_signal(signal.SIGHUP)
 
-    store.wait_for_log('level=warning msg="there is no policy any more: everybody may do everything"')
+    store.wait_for_log('level=warning msg="the policy was removed: all clients may do everything"')
     assert client.request("GET", "settings/a").payload == NO_VALUE
 
 
@@ -165,7 +165,7 @@ def test_a_new_policy_ends_registrations_that_it_does_not_grant(proven, policy):
 def test_a_policy_that_is_wrong_changes_nothing(proven, policy):
     client = proven.connect("c1", kind=WireClient)
 
-    replace(proven.store, policy, RULES + "\n[wrong]\n", "stays as it was")
+    replace(proven.store, policy, RULES + "\n[wrong]\n", "the previous one stays in effect")
 
     assert client.ask("GET", "settings/a") == NO_VALUE
     assert client.ask("GET", "other") == DENIED
@@ -211,7 +211,7 @@ def test_explain_says_what_lets_scan_list_keys(policy, client, user, lines):
                            text=True, check=False)
 
     first, *rules = ended.stdout.splitlines()
-    assert first == "granted: of the keys that match, what may be read is listed; if the broker verifies who asks"
+    assert first == "granted: the matching keys that the client may read are listed, if the plugin verifies the client"
     assert [line.split(",")[0] for line in rules] == [f"  {policy}:{line}" for line in lines]
     assert ended.returncode == 0
 

@@ -256,7 +256,7 @@ def test_a_full_disk_is_said_once_and_requests_are_served(site):
     for i in range(20):
         assert client.request("SET", f"k{i}", "v").payload == b"+OK\r\n"
 
-    assert store.log().count("cannot record in /dev/full: No space left on device") == 1
+    assert store.log().count("cannot write the recording /dev/full: No space left on device") == 1
 
 
 def limit_files(store, n_bytes):
@@ -269,14 +269,14 @@ def test_what_did_not_fit_leaves_no_half_line_and_recording_goes_on_when_there_i
     client = site.connect()
     for i in range(60):
         assert client.request("SET", f"k{i}", "v" * 300).payload == b"+OK\r\n"
-    store.wait_for_log("cannot record in .*: File too large; requests are served, and lines left out")
+    store.wait_for_log("cannot write the recording .*: File too large; lines are dropped until writing succeeds")
     assert 10000 < recording.stat().st_size <= 20000
     assert len(read(recording, "request")) < 60
 
     limit_files(store, "unlimited")
     client.request("GET", "k59")
     assert store.stop() == 0
-    assert len(re.findall(r"recording in .* goes on; \d+ lines were left out", store.log())) == 1
+    assert len(re.findall(r"writing the recording .* succeeds again: dropped_lines=\d+", store.log())) == 1
     assert read(recording, "request")[-1]["verb"] == "GET"
 
 
@@ -305,7 +305,7 @@ def test_a_file_that_others_can_use_is_not_recorded_in(site, recording, mode):
     recording.write_text("")
     recording.chmod(mode)
 
-    assert f"cannot start: --record {recording}: its mode lets other users in" in refusal_to_record(site, recording)
+    assert f"cannot start: --record {recording}: other users can access the file" in refusal_to_record(site, recording)
     assert recording.read_text() == ""
     assert recording.stat().st_mode & 0o777 == mode
 
@@ -317,7 +317,7 @@ def test_a_file_of_another_user_is_not_recorded_in(site, recording):
         pytest.skip("only root can give a file away")
     os.chown(recording, 12345, -1)
 
-    assert f"cannot start: --record {recording}: it belongs to another user" in refusal_to_record(site, recording)
+    assert f"cannot start: --record {recording}: the file belongs to another user" in refusal_to_record(site, recording)
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["to a file", "to nothing"])
@@ -336,7 +336,7 @@ def test_a_pipe_that_others_can_read_is_not_recorded_in(site, recording):
     recording.chmod(0o644)
     reader = os.open(recording, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        assert "its mode lets other users in" in refusal_to_record(site, recording)
+        assert "other users can access the file" in refusal_to_record(site, recording)
     finally:
         os.close(reader)
 

@@ -77,7 +77,7 @@ def test_a_seed_is_stored(site, seed, tmp_path):
 
 @pytest.mark.parametrize("text, flags, fault", [
     ('{"key":"a","value":"b"}\n{"key":"b"}\n', (), ':2: "value" or "value_base64" was expected'),
-    ('[{"a":"b"},\n{"c":null}]', (), ":2: null is no value"),
+    ('[{"a":"b"},\n{"c":null}]', (), ":2: null is not a value"),
     ('{"key":"a","value":"b"}\n{"key":"b","value":"b"}\n', ("--max-keys", "1"), ":2: the quota has been exceeded"),
     (None, (), ": No such file or directory"),
 ])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""There is no room left. What cannot be kept is refused, what can be read is read, and all goes on when there is."""
+"""A full disk: writes are refused, reads are served, and writes succeed again when there is room."""
 
 import subprocess
 import urllib.error
@@ -18,7 +18,7 @@ VALUE = b"v" * 4000
 
 
 class LimitedStore(Store):
-    """No file of its may grow beyond a limit: that takes no privilege, and may be lifted while it runs."""
+    """Limits the size of the files of the store. This needs no privilege, and the test can lift the limit at run time."""
 
     def spawn(self, argv, environment=None):
         super().spawn(["env", "--ignore-signal=XFSZ", "prlimit", f"--fsize={ROOM}:unlimited", "--", *argv],
@@ -35,7 +35,7 @@ def store(site, tmp_path):
 
 
 def fill(client):
-    """Sets keys until some were refused. Returns how many were not."""
+    """Sets keys until some are refused. Returns the number of keys that were set."""
     n, n_refused = 0, 0
     while n_refused < 5:
         answer = client.request("SET", f"key-{n}", VALUE)
@@ -55,7 +55,7 @@ def assert_holds(client, n):
     assert client.request("GET", f"key-{n}").payload == b"$-1\r\n"
 
 
-def test_a_full_disk_is_said_to_be_one_and_what_is_there_is_read(site, store):
+def test_a_full_disk_is_reported_and_reads_are_served(site, store):
     client = site.connect()
     n = fill(client)
 
@@ -64,7 +64,7 @@ def test_a_full_disk_is_said_to_be_one_and_what_is_there_is_read(site, store):
     assert client.request("GET", f"key-{n}").payload == b"$-1\r\n"
 
 
-def test_all_goes_on_by_itself_when_there_is_room_again(site, store):
+def test_writes_succeed_again_when_there_is_room(site, store):
     client = site.connect()
     n = fill(client)
 
@@ -78,7 +78,7 @@ def test_all_goes_on_by_itself_when_there_is_room_again(site, store):
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_store_that_ends_with_a_full_disk_has_kept_what_it_said(site, store, end):
+def test_a_store_that_ends_with_a_full_disk_keeps_acknowledged_writes(site, store, end):
     client = site.connect()
     n = fill(client)
 
@@ -92,7 +92,7 @@ def test_a_store_that_ends_with_a_full_disk_has_kept_what_it_said(site, store, e
         raise AssertionError(store.log())
 
 
-def test_a_request_that_was_refused_is_not_remembered_and_may_be_repeated(site, store):
+def test_a_refused_request_can_be_repeated(site, store):
     client = site.connect()
     n = fill(client)
     request = {"ts": client.clock.now(), "correlation": b"0123456789abcdef"}
@@ -103,7 +103,7 @@ def test_a_request_that_was_refused_is_not_remembered_and_may_be_repeated(site, 
     assert client.request("SET", f"key-{n}", VALUE, **request).payload == b"+OK\r\n"
 
 
-def test_readiness_comes_back_with_the_room_though_nobody_writes(site, tmp_path):
+def test_readiness_returns_with_the_room_without_writes(site, tmp_path):
     port = free_port()
     site.store = LimitedStore(site.directory, site.broker.port,
                               ("--data-dir", tmp_path / "data", "--http-listen", f"127.0.0.1:{port}"))

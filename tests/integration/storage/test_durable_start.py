@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store is started in a data directory: alone, with what is in there, or not at all."""
+"""The start of a store with a data directory: locking, loading, and refusing damaged data."""
 
 import re
 import sqlite3
@@ -50,11 +50,11 @@ def test_a_second_process_is_refused_and_the_first_goes_on(site, data, second):
     second.launch()
 
     assert second.wait() == 1
-    assert f"belongs to process {first.child.pid}" in second.log()
+    assert f"in use by process {first.child.pid}" in second.log()
     assert client.request("SET", "key", "value").payload == b"+OK\r\n"
 
 
-def test_the_directory_is_free_as_soon_as_its_holder_was_killed(site, data, second):
+def test_the_lock_is_free_when_its_owner_was_killed(site, data, second):
     site.start_store("--data-dir", data)
     client = site.connect()
     client.request("SET", "key", "value")
@@ -96,7 +96,7 @@ def test_a_newer_database_is_refused_and_left_as_it_is(site, data):
     assert_refuses(store, data, "newer")
 
 
-def test_somebody_elses_database_is_refused_and_left_as_it_is(site, data):
+def test_a_foreign_database_is_refused_and_left_as_it_is(site, data):
     data.mkdir()
     database = sqlite3.connect(data / "statestored.db")
     database.execute("CREATE TABLE entries (key, value)")
@@ -110,7 +110,7 @@ def test_somebody_elses_database_is_refused_and_left_as_it_is(site, data):
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_key_whose_time_has_come_meanwhile_goes_and_who_watches_is_told(make_site, data, end):
+def test_a_key_that_expired_while_stopped_is_removed_and_its_watcher_notified(make_site, data, end):
     site = make_site()
     store = site.start_store("--data-dir", data)
     client = site.connect()
@@ -131,7 +131,7 @@ def test_a_key_whose_time_has_come_meanwhile_goes_and_who_watches_is_told(make_s
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_key_lives_on_until_its_time_has_come(site, data, end):
+def test_a_key_keeps_its_deadline_over_a_restart(site, data, end):
     store = site.start_store("--data-dir", data)
     client = site.connect()
     begun = time.monotonic()
@@ -144,7 +144,7 @@ def test_a_key_lives_on_until_its_time_has_come(site, data, end):
     assert time.monotonic() - begun >= 3
 
 
-def test_what_is_kept_can_be_read_with_sqlite(site, data):
+def test_stored_data_can_be_read_with_sqlite(site, data):
     site.start_store("--data-dir", data)
     client = site.connect()
     client.request("SET", "lock", "holder", ft="1696374425000:0:holder")

@@ -119,7 +119,7 @@ static void expect_setting(const struct config *config, size_t i) {
         }
 }
 
-Test(config, takes_each_option_as_two_arguments_or_as_one) {
+Test(config, accepts_values_as_next_argument_or_after_equals_sign) {
         for (size_t i = 0; i < N_ROWS(settings); i++) {
                 char name[64], both[128];
                 struct config config;
@@ -137,7 +137,7 @@ Test(config, takes_each_option_as_two_arguments_or_as_one) {
         }
 }
 
-Test(config, takes_the_last_of_an_option_and_values_with_an_equals_sign) {
+Test(config, last_value_of_an_option_counts) {
         static const char *const arguments[] = { "--client-id=a", "--client-id", "b=c", "--node-id=d=e",
                                                  NULL };
         struct config config;
@@ -148,7 +148,7 @@ Test(config, takes_the_last_of_an_option_and_values_with_an_equals_sign) {
         config_deinit(&config);
 }
 
-Test(config, gives_hosts_without_a_port_the_one_of_the_option_wherever_it_stands) {
+Test(config, port_option_applies_to_hosts_without_a_port) {
         static const char *const arguments[] = { "--host=a,b:5,/run/s,[::1]", "--port=7", NULL };
         struct config config;
 
@@ -172,7 +172,7 @@ static const struct {
         { "an address of IPv6", "--http-listen=[::1]:9464", "::1" },
 };
 
-Test(config, listens_on_loopback_where_no_address_is_said) {
+Test(config, http_listens_on_loopback_by_default) {
         for (size_t i = 0; i < N_ROWS(listens); i++) {
                 const char *const arguments[] = { listens[i].argument, NULL };
                 struct config config;
@@ -184,7 +184,7 @@ Test(config, listens_on_loopback_where_no_address_is_said) {
         }
 }
 
-Test(config, takes_a_certificate_with_its_key_and_a_password_with_its_user) {
+Test(config, accepts_certificate_with_key_and_password_with_user) {
         static const char *const arguments[] = { "--tls=on", "--tls-certificate=c", "--tls-key=k",
                                                  "--user=u", "--password-file=p",   NULL };
         struct config config;
@@ -196,7 +196,7 @@ Test(config, takes_a_certificate_with_its_key_and_a_password_with_its_user) {
         config_deinit(&config);
 }
 
-Test(config, asks_for_no_property_where_it_is_switched_off) {
+Test(config, persist_property_can_be_disabled) {
         struct config config;
 
         cr_assert_eq(read_config((const char *const[]){ "--persist-property=off", NULL }, &config),
@@ -205,7 +205,7 @@ Test(config, asks_for_no_property_where_it_is_switched_off) {
         config_deinit(&config);
 }
 
-Test(config, takes_a_broker_of_our_own_with_any_port) {
+Test(config, dev_accepts_any_port) {
         static const char *const arguments[][4] = {
                 { "--dev", "--port=0" },
                 { "--port=0", "--dev" },
@@ -230,7 +230,7 @@ Test(config, takes_a_broker_of_our_own_with_any_port) {
 }
 
 /* The file of all defaults names them too. */
-Test(config, takes_the_usual_broker_beside_one_of_our_own_for_not_said) {
+Test(config, dev_ignores_default_broker_options) {
         struct config config;
 
         cr_assert_eq(read_config((const char *const[]){ "--dev", "--host=127.0.0.1", NULL }, &config),
@@ -276,7 +276,7 @@ Test(config, prints_its_version) {
         free(version);
 }
 
-Test(config, prints_help_for_who_asks_though_what_follows_is_wrong) {
+Test(config, prints_help_before_checking_other_options) {
         char *help =
                 printed_by(STDOUT_FILENO, (const char *const[]){ "--help", "--wrong", NULL }, CONFIG_DONE);
 

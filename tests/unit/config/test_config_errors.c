@@ -40,7 +40,7 @@ static const struct {
           "statestored: --port: a port from 0 to 65535 was expected, not \"70000\"; see --help\n" },
         { "port 0",
           { "--port", "0" },
-          "statestored: --port: 0 is for --dev, which takes a port that is free; see --help\n" },
+          "statestored: --port: 0 means any free port, and is only valid with --dev; see --help\n" },
         { "an empty port",
           { "--port=" },
           "statestored: --port=: a port from 0 to 65535 was expected, not \"\"; see --help\n" },
@@ -107,29 +107,31 @@ static const struct {
           "statestored: --dev=1883: on or off was expected, not \"1883\"; see --help\n" },
         { "a broker beside the one of --dev",
           { "--dev", "--host=a" },
-          "statestored: --host: --dev starts a broker of its own, which has none of this; see --help\n" },
+          "statestored: --host: not with --dev, which starts a private broker without this option; see "
+          "--help\n" },
         { "where that one listens, by a name",
           { "--dev", "--dev-listen=localhost" },
-          "statestored: --dev-listen=localhost: an IPv4 address, or 0.0.0.0 for all of this machine's was "
+          "statestored: --dev-listen=localhost: an IPv4 address, or 0.0.0.0 for all addresses of this "
+          "machine was "
           "expected, not \"localhost\"; see --help\n" },
         { "where it listens, though there is none",
           { "--dev-listen=0.0.0.0" },
-          "statestored: --dev-listen: it is for the broker that --dev starts; see --help\n" },
+          "statestored: --dev-listen: only with --dev; see --help\n" },
         { "two are wrong: each has its line",
           { "--port=1", "--tls=", "--port=x" },
           "statestored: --tls=: on or off was expected, not \"\"; see --help\n"
           "statestored: --port=x: a port from 0 to 65535 was expected, not \"x\"; see --help\n" },
         { "no host",
           { "--host=" },
-          "statestored: --host=: names, addresses or socket paths, each with :PORT or without was expected, "
+          "statestored: --host=: names, addresses or socket paths, each with or without :PORT was expected, "
           "not \"\"; see --help\n" },
         { "a host with a wrong port",
           { "--host=a:0" },
-          "statestored: --host=a:0: names, addresses or socket paths, each with :PORT or without was "
+          "statestored: --host=a:0: names, addresses or socket paths, each with or without :PORT was "
           "expected, not \"a:0\"; see --help\n" },
         { "a list with nothing in it",
           { "--host=a,,b" },
-          "statestored: --host=a,,b: names, addresses or socket paths, each with :PORT or without was "
+          "statestored: --host=a,,b: names, addresses or socket paths, each with or without :PORT was "
           "expected, not \"a,,b\"; see --help\n" },
         { "too short a keepalive",
           { "--keepalive=4s" },
@@ -214,40 +216,42 @@ static const struct {
           "56012345678901234567890123456...\"; see --help\n" },
         { "a certificate without its key",
           { "--tls=on", "--tls-certificate=c" },
-          "statestored: --tls-certificate: certificate and key belong together; the other one is missing; "
+          "statestored: --tls-certificate: --tls-certificate and --tls-key must be given together; "
           "see --help\n" },
         { "a key without its certificate",
           { "--tls=on", "--tls-key=k" },
-          "statestored: --tls-key: certificate and key belong together; the other one is missing; see "
+          "statestored: --tls-key: --tls-certificate and --tls-key must be given together; see "
           "--help\n" },
         { "a certificate without TLS",
           { "--tls-certificate=c", "--tls-key=k" },
-          "statestored: --tls-certificate: without --tls on or --tls-ca-file it is not used; see --help\n" },
+          "statestored: --tls-certificate: not used without --tls on or --tls-ca-file; see --help\n" },
         { "whether to start a broker",
           { "--dev=" },
           "statestored: --dev=: on or off was expected, not \"\"; see --help\n" },
         { "encryption of a broker of our own",
           { "--tls=on", "--dev" },
-          "statestored: --tls: --dev starts a broker of its own, which has none of this; see --help\n" },
+          "statestored: --tls: not with --dev, which starts a private broker without this option; see "
+          "--help\n" },
         { "a client id that its configuration cannot hold",
           { "--dev", "--client-id=a\nb" },
-          "statestored: --client-id: with --dev it may not have control characters; see --help\n" },
+          "statestored: --client-id: control characters are not allowed with --dev; see --help\n" },
         { "whether tests may steer it",
           { "--control=yes" },
           "statestored: --control=yes: on or off was expected, not \"yes\"; see --help\n" },
         { "tests that may wipe what is kept",
           { "--control", "--data-dir=d" },
-          "statestored: --control: not with --data-dir: whoever reaches the broker could wipe what is kept; "
+          "statestored: --control: not with --data-dir: any client of the broker could delete the stored "
+          "data; "
           "see --help\n" },
         { "whether to end with our parent",
           { "--exit-with-parent=yes" },
           "statestored: --exit-with-parent=yes: on or off was expected, not \"yes\"; see --help\n" },
         { "a password without a user",
           { "--password-file=p" },
-          "statestored: --password-file: a password needs a --user; see --help\n" },
+          "statestored: --password-file: not used without --user; see --help\n" },
 };
 
-Test(config, says_in_a_line_which_option_is_wrong_and_what_was_expected) {
+Test(config, reports_wrong_options_with_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(wrong); i++) {
                 char *printed = printed_by(STDERR_FILENO, wrong[i].arguments, CONFIG_WRONG);
 
@@ -267,7 +271,7 @@ static bool is_tested(const char *flag) {
         return false;
 }
 
-Test(config, has_no_option_whose_wrong_values_are_not_tested) {
+Test(config, every_option_has_a_test_with_a_wrong_value) {
         for (size_t i = 0; i < n_config_options; i++)
                 cr_expect(is_tested(options[i].flag), "%s", options[i].flag);
 }

@@ -32,7 +32,7 @@ static char *errors_of(const char *const *arguments) {
 static const char *const no_arguments[] = { NULL };
 static const char *const from_file[] = { "--config", file_name, NULL };
 
-Test(config, says_everything_that_is_wrong_at_once) {
+Test(config, reports_all_faults) {
         char *printed =
                 errors_of((const char *const[]){ "--port=x", "--tls=", "--wrong", "--max-keys=1", NULL });
 
@@ -59,7 +59,7 @@ static void environment_name(const struct option *option, char name[128]) {
                 *name = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
 }
 
-Test(environment, gives_every_option) {
+Test(environment, sets_every_option) {
         for (size_t i = 0; i < n_config_options; i++) {
                 const char *value = some_value(&options[i]);
                 char name[128];
@@ -98,7 +98,7 @@ static const struct {
         { "STATESTORE_LOG_", "5", "statestored: STATESTORE_LOG_: no such option\n" },
 };
 
-Test(environment, is_named_where_it_is_wrong) {
+Test(environment, fault_names_the_variable) {
         for (size_t i = 0; i < N_ROWS(wrong_variables); i++) {
                 char *printed;
 
@@ -110,7 +110,7 @@ Test(environment, is_named_where_it_is_wrong) {
         }
 }
 
-Test(environment, says_nothing_where_a_variable_is_empty_or_is_not_for_us) {
+Test(environment, ignores_empty_and_foreign_variables) {
         struct config config;
 
         setenv("STATESTORE_BROKER_PORT", "", 1);
@@ -136,7 +136,7 @@ static const struct {
         { "a flag before all", "--port=1", "2", "[broker]\nport = 3\n", 1 },
 };
 
-Test(sources, have_an_order) {
+Test(sources, have_a_precedence) {
         for (size_t i = 0; i < N_ROWS(precedences); i++) {
                 const char *arguments[4] = { NULL };
                 size_t n = 0;
@@ -158,7 +158,7 @@ Test(sources, have_an_order) {
         }
 }
 
-Test(file, is_named_by_the_flag_or_by_the_environment) {
+Test(file, name_comes_from_flag_or_environment) {
         struct config config;
 
         write_file("[broker]\nport = 3\n");
@@ -173,7 +173,7 @@ Test(file, is_named_by_the_flag_or_by_the_environment) {
         config_deinit(&config);
 }
 
-Test(file, gives_every_option) {
+Test(file, sets_every_option) {
         for (size_t i = 0; i < n_config_options; i++) {
                 const char *value = some_value(&options[i]);
                 char text[512];
@@ -210,12 +210,12 @@ static const struct {
         { "twice", "[broker]\nport = 1\nkeepalive = 5s\nport = 2\n",
           ":4: [broker] port is given twice, first in line 2" },
         { "a line that is none", "[broker]\nport\n",
-          ":2: neither [section] nor name = value nor a comment" },
+          ":2: [section], name = value or a comment was expected" },
         { "a section that is not closed", "[broker\n",
-          ":1: neither [section] nor name = value nor a comment" },
+          ":1: [section], name = value or a comment was expected" },
 };
 
-Test(file, is_named_with_its_line_where_it_is_wrong) {
+Test(file, fault_has_file_and_line) {
         for (size_t i = 0; i < N_ROWS(wrong_files); i++) {
                 char *printed, expected[256];
 
@@ -227,7 +227,7 @@ Test(file, is_named_with_its_line_where_it_is_wrong) {
         }
 }
 
-Test(file, must_be_there) {
+Test(file, missing_file_is_a_fault) {
         char *printed = errors_of((const char *const[]){ "--config=/no/such/file", NULL });
 
         cr_expect_not_null(strstr(printed, "statestored: /no/such/file: "));
@@ -240,7 +240,7 @@ Test(file, must_be_there) {
         free(printed);
 }
 
-Test(file, with_too_long_a_line_is_wrong_there_and_read_on) {
+Test(file, too_long_line_is_a_fault_and_parsing_continues) {
         char text[2000] = "[broker]\n#", *printed;
 
         memset(text + strlen(text), 'x', 1000);
@@ -288,7 +288,7 @@ Test(example_file, has_every_option_at_its_default) {
         free(text);
 }
 
-Test(check_config, says_whether_all_can_be_used_and_runs_nothing) {
+Test(check_config, reports_validity_and_exits) {
         struct capture capture;
         struct config config;
         char *printed;
@@ -297,14 +297,14 @@ Test(check_config, says_whether_all_can_be_used_and_runs_nothing) {
         cr_expect_eq(read_config((const char *const[]){ "--check-config", "--port=1", NULL }, &config),
                      CONFIG_DONE);
         printed = capture_end(&capture);
-        cr_expect_not_null(strstr(printed, "can be used"));
+        cr_expect_not_null(strstr(printed, "is valid"));
         free(printed);
         config_deinit(&config);
 
         free(errors_of((const char *const[]){ "--port=x", "--check-config", NULL }));
 }
 
-Test(reload, takes_over_what_may_change_and_says_what_needs_a_restart) {
+Test(reload, applies_live_options_and_reports_others) {
         static const char *const before[] = { "--max-keys=1", "--port=1", NULL };
         static const char *const after[] = { "--max-keys=2", "--port=2", "--max-bytes=5", "--user=u", NULL };
         struct config config, next;
@@ -331,7 +331,7 @@ Test(reload, takes_over_what_may_change_and_says_what_needs_a_restart) {
 }
 
 /* Each reload lets go of what the one before has read. */
-Test(reload, borrows_nothing_from_what_was_read_before) {
+Test(reload, does_not_borrow_from_earlier_reads) {
         static const char *const first[] = { "--max-keys=1", NULL };
         struct config config, next[2];
         struct capture capture;

@@ -66,26 +66,26 @@ static const struct {
         { "a ';' that begins no comment", "[rule]\n" ONE_RULE "string = a;b\npattern = a [;]b\n", "" },
 
         { "rules of one name", "[rule]\n" ONE_RULE "[b]\n" ONE_RULE "[rule]\n" ONE_RULE "[rule]\n" ONE_RULE,
-          ":9: a rule of another name was expected; [rule] begins in line 1\n"
-          ":13: a rule of another name was expected; [rule] begins in line 1\n" },
+          ":9: a unique name was expected; [rule] is also in line 1\n"
+          ":13: a unique name was expected; [rule] is also in line 1\n" },
         { "a comment behind a value", "[rule]\n" ONE_RULE "pattern = a ;b\nclient = c\t; d\n",
-          ":5: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n"
-          ":6: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n" },
+          ":5: a comment must be on a line of its own; in a pattern write [;] for a ';' after a blank\n"
+          ":6: a comment must be on a line of its own; in a pattern write [;] for a ';' after a blank\n" },
         { "a comment behind a rule's name", "[rule] ;\n",
-          ":1: comments are lines of their own; in a pattern [;] stands for a ';' behind a blank\n" },
+          ":1: a comment must be on a line of its own; in a pattern write [;] for a ';' after a blank\n" },
         { "an indentation of another kind", "[rule]\n" ONE_RULE "\vpattern = [\n",
-          ":5: the '[' is never closed; [[] stands for a bracket\n" },
-        { "no section", "access = read\n", ":1: a [rule] was expected before it\n" },
+          ":5: ']' is missing; write [[] for a bracket\n" },
+        { "no section", "access = read\n", ":1: [RULE] was expected before this line\n" },
         { "an empty rule", "\n[rule]\n",
           ":2: the rule grants nothing: access = read, write or readwrite was expected\n"
-          ":2: the rule is for nobody: client = ID, user = NAME or any = yes was expected\n"
-          ":2: the rule is about no keys: pattern, string or binary was expected\n" },
+          ":2: the rule names no client: client = ID, user = NAME or any = yes was expected\n"
+          ":2: the rule names no keys: pattern, string or binary was expected\n" },
         { "no access", "[rule]\nany = yes\nstring = k\n",
           ":1: the rule grants nothing: access = read, write or readwrite was expected\n" },
         { "for nobody", "[rule]\naccess = read\nstring = k\n",
-          ":1: the rule is for nobody: client = ID, user = NAME or any = yes was expected\n" },
+          ":1: the rule names no client: client = ID, user = NAME or any = yes was expected\n" },
         { "no keys", "[rule]\naccess = read\nany = yes\n",
-          ":1: the rule is about no keys: pattern, string or binary was expected\n" },
+          ":1: the rule names no keys: pattern, string or binary was expected\n" },
         { "an access that there is not", "[rule]\n" ONE_RULE "[b]\naccess = Read\nany = yes\nstring = k\n",
           ":6: read, write or readwrite was expected\n" },
         { "two accesses", "[rule]\naccess = write\n" ONE_RULE,
@@ -95,36 +95,36 @@ static const struct {
         { "any that is not yes", "[rule]\naccess = read\nany = no\nstring = k\n",
           ":3: any = yes was expected\n" },
         { "a client of a star", "[rule]\n" ONE_RULE "client = *\n",
-          ":5: names are taken as they stand: for everybody any = yes was expected\n" },
+          ":5: a literal name was expected; for all clients write any = yes\n" },
         { "no client", "[rule]\n" ONE_RULE "client =\n", ":5: a value was expected\n" },
         { "no user", "[rule]\n" ONE_RULE "user =\n", ":5: a value was expected\n" },
         { "no pattern", "[rule]\n" ONE_RULE "pattern =\n", ":5: a value was expected\n" },
         { "no bytes", "[rule]\n" ONE_RULE "binary =\n", ":5: a value was expected\n" },
         { "no base64", "[rule]\n" ONE_RULE "binary = a\n", ":5: base64 was expected\n" },
         { "an open class", "[rule]\n" ONE_RULE "pattern = a[b\n",
-          ":5: the '[' is never closed; [[] stands for a bracket\n" },
+          ":5: ']' is missing; write [[] for a bracket\n" },
         { "a placeholder in a class", "[rule]\n" ONE_RULE "pattern = [{user}]\n",
-          ":5: between brackets {client} and {user} stand for nobody\n" },
+          ":5: {client} and {user} cannot stand inside brackets\n" },
         { "a placeholder that there is not", "[rule]\n" ONE_RULE "string = {id}\n",
-          ":5: {client} or {user} was expected; [{] in a pattern stands for a brace\n" },
+          ":5: {client} or {user} was expected; in a pattern write [{] for a brace\n" },
         { "too many placeholders", "[rule]\n" ONE_RULE "string = {user}{user}{user}{user}{user}\n",
-          ":5: {client} and {user} were expected four times at most\n" },
+          ":5: {client} and {user} were expected at most four times\n" },
         { "not UTF-8", "[rule]\n" ONE_RULE "string = \xFF\n", ":5: UTF-8 was expected\n" },
         { "a section that is not closed", "[rule\n" ONE_RULE,
-          ":1: neither [section] nor name = value nor a comment\n"
-          ":2: a [rule] was expected before it\n:3: a [rule] was expected before it\n"
-          ":4: a [rule] was expected before it\n" },
-        { "a section without a name", "[]\n", ":1: neither [section] nor name = value nor a comment\n" },
+          ":1: [section], name = value or a comment was expected\n"
+          ":2: [RULE] was expected before this line\n:3: [RULE] was expected before this line\n"
+          ":4: [RULE] was expected before this line\n" },
+        { "a section without a name", "[]\n", ":1: [section], name = value or a comment was expected\n" },
         { "more behind a section", "[rule] any = yes\n",
-          ":1: neither [section] nor name = value nor a comment\n" },
+          ":1: [section], name = value or a comment was expected\n" },
         { "too long a name", "[01234567890123456789012345678901234567890123456789]\n",
           ":1: the section's name is too long: fewer than 50 bytes were expected\n" },
         { "two lines that are none", "[rule]\nx\n" ONE_RULE "y\n",
-          ":2: neither [section] nor name = value nor a comment\n"
-          ":6: neither [section] nor name = value nor a comment\n" },
+          ":2: [section], name = value or a comment was expected\n"
+          ":6: [section], name = value or a comment was expected\n" },
 };
 
-Test(policy_file, says_all_that_is_wrong_with_its_line) {
+Test(policy_file, reports_all_faults_with_lines) {
         for (size_t i = 0; i < N_ROWS(files); i++) {
                 struct reported_faults said;
                 struct policy *policy = read_text(files[i].text, strlen(files[i].text), &said);
@@ -135,7 +135,7 @@ Test(policy_file, says_all_that_is_wrong_with_its_line) {
         }
 }
 
-Test(policy_file, grants_what_its_rules_say) {
+Test(policy_file, rules_are_applied) {
         static const char text[] = "[one]\naccess = readwrite\nclient = a\nclient = b\nuser = u\n"
                                    "pattern = p/*\nstring = {client}\nbinary = AP8=\n"
                                    "[two]\nany = yes\naccess = read\nstring = p;q\n";
@@ -156,7 +156,7 @@ Test(policy_file, grants_what_its_rules_say) {
         policy_free(policy);
 }
 
-Test(policy_file, must_be_there) {
+Test(policy_file, missing_file_is_a_fault) {
         struct reported_faults said = { .name_length = 0 };
         struct policy_file_sink sink = { .fault = keep, .userdata = &said };
 
@@ -165,18 +165,18 @@ Test(policy_file, must_be_there) {
 }
 
 /* Also in the last line, which nothing ends. */
-Test(policy_file, with_a_nul_is_wrong_there) {
+Test(policy_file, nul_byte_is_a_fault) {
         static const char text[] = "[rule]\n" ONE_RULE "string = a\0b\n";
 
         for (size_t length = sizeof(text) - 2; length < sizeof(text); length++) {
                 struct reported_faults said;
 
                 cr_expect_null(read_text(text, length, &said));
-                cr_expect_str_eq(said.text, ":5: there is a NUL in the line\n");
+                cr_expect_str_eq(said.text, ":5: the line contains a NUL byte\n");
         }
 }
 
-Test(policy_file, has_lines_of_fewer_than_200_bytes) {
+Test(policy_file, line_length_is_limited) {
         char text[300] = "[rule]\n" ONE_RULE "string = ";
         size_t length = strlen(text), line = length - strlen("string = ");
 
@@ -199,7 +199,7 @@ Test(policy_file, has_lines_of_fewer_than_200_bytes) {
 }
 
 /* SOURCE_ROOT is where the project is. */
-Test(policy_file, is_shown_by_an_example) {
+Test(policy_file, example_file_is_valid) {
         struct reported_faults said = { .name_length = 0 };
         struct policy_file_sink sink = { .fault = keep, .userdata = &said };
         struct policy *policy;

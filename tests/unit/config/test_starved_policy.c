@@ -18,7 +18,7 @@ static void count_fault(void *userdata, const char *where, const char *what) {
 }
 
 /* That is what is said, once, and nothing of what it would lead to. */
-Test(starved_policy, is_read_whole_or_not_at_all) {
+Test(starved_policy, is_read_completely_or_not_at_all) {
         static const char text[] = "[a]\naccess = read\nclient = c\npattern = a*\nbinary = YQ==\n"
                                    "[b]\naccess = write\nany = yes\nuser = u\nstring = {user}\n";
         int fd = memfd_create("policy", 0);

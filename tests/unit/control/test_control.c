@@ -33,7 +33,7 @@ static void ask(struct broker *broker, struct slice payload) {
         pipeline_receive(broker->pipeline, &message, broker->now);
 }
 
-Test(control, has_its_turn_when_what_was_asked_before_is_answered) {
+Test(control, is_executed_after_earlier_requests) {
         struct control *control;
         struct broker broker;
 
@@ -49,7 +49,7 @@ Test(control, has_its_turn_when_what_was_asked_before_is_answered) {
         tear_down(&broker, control);
 }
 
-Test(control, leaves_what_came_behind_a_reset_its_expiry_though_the_clock_goes_back) {
+Test(control, reset_keeps_the_expiry_of_later_requests) {
         struct control *control;
         struct broker broker;
 
@@ -69,7 +69,7 @@ Test(control, leaves_what_came_behind_a_reset_its_expiry_though_the_clock_goes_b
         tear_down(&broker, control);
 }
 
-Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
+Test(control, bytes_of_delayed_answers_are_limited) {
         static uint8_t value[1 << 20];
         struct control *control;
         struct broker broker;
@@ -98,7 +98,7 @@ Test(control, holds_so_many_bytes_of_delayed_answers_and_no_more) {
         tear_down(&broker, control);
 }
 
-Test(control, delays_no_answer_past_its_expiry) {
+Test(control, answers_are_not_delayed_past_their_expiry) {
         struct control *control;
         struct broker broker;
 
@@ -121,7 +121,7 @@ Test(control, delays_no_answer_past_its_expiry) {
         tear_down(&broker, control);
 }
 
-Test(control, is_nothing_to_a_daemon_without_it) {
+Test(control, pipeline_without_control_ignores_control_requests) {
         struct broker broker;
 
         broker_init(&broker, broker_config());

@@ -45,7 +45,7 @@ static const char *const right[] = {
         "delay 1ms client c verb SCAN key k count 1 probability 0.1 seed 0",
 };
 
-Test(faults, takes_every_action_and_option) {
+Test(faults, accepts_every_action_and_option) {
         struct faults faults = { 0 };
 
         for (size_t i = 0; i < N_ROWS(right); i++)
@@ -85,7 +85,7 @@ static const char *const wrong[] = {
         "notify-twice verb DEL",
 };
 
-Test(faults, refuses_what_it_cannot_do_and_says_why) {
+Test(faults, rejects_invalid_rules_with_a_reason) {
         struct faults faults = { 0 };
 
         for (size_t i = 0; i < N_ROWS(wrong); i++)
@@ -93,7 +93,7 @@ Test(faults, refuses_what_it_cannot_do_and_says_why) {
         cr_expect_null(faults.first);
 }
 
-Test(faults, has_room_for_so_many_and_no_more) {
+Test(faults, number_of_rules_is_limited) {
         struct faults faults = { 0 };
 
         for (size_t i = 0; i < FAULTS_MAX; i++)
@@ -104,7 +104,7 @@ Test(faults, has_room_for_so_many_and_no_more) {
         faults_clear(&faults);
 }
 
-Test(faults, strikes_as_often_as_it_is_told) {
+Test(faults, count_limits_applications) {
         struct faults faults = { 0 };
 
         cr_assert_eq(add(&faults, "quota count 2"), 0);
@@ -115,7 +115,7 @@ Test(faults, strikes_as_often_as_it_is_told) {
         faults_clear(&faults);
 }
 
-Test(faults, strikes_with_the_first_rule_alone) {
+Test(faults, only_the_first_matching_rule_applies) {
         struct faults faults = { 0 };
 
         cr_assert_eq(add(&faults, "quota count 1 key a"), 0);
@@ -127,7 +127,7 @@ Test(faults, strikes_with_the_first_rule_alone) {
         faults_clear(&faults);
 }
 
-Test(faults, keeps_requests_and_notifications_apart) {
+Test(faults, request_and_notification_rules_are_separate) {
         struct faults faults = { 0 };
 
         cr_assert_eq(add(&faults, "drop-notification"), 0);
@@ -153,7 +153,7 @@ static size_t count_strikes(const char *rule, bool ret_struck[1000]) {
         return n;
 }
 
-Test(faults, strikes_by_chance_and_always_by_the_same) {
+Test(faults, probability_is_reproducible) {
         bool first[1000], second[1000];
         size_t n = count_strikes("quota probability 0.25 seed 7", first);
 
@@ -165,7 +165,7 @@ Test(faults, strikes_by_chance_and_always_by_the_same) {
         cr_expect_eq(count_strikes("quota probability 1.0", first), 1000);
 }
 
-Test(faults, spends_no_chance_on_those_it_is_not_for) {
+Test(faults, other_requests_do_not_advance_the_random_state) {
         struct faults alone = { 0 }, among_others = { 0 };
 
         cr_assert_eq(add(&alone, "quota probability 0.5 key a"), 0);
@@ -178,7 +178,7 @@ Test(faults, spends_no_chance_on_those_it_is_not_for) {
         faults_clear(&among_others);
 }
 
-Test(faults, are_written_as_they_stand) {
+Test(faults, writes_all_rules_as_json) {
         struct faults faults = { 0 };
         struct buf lines = { 0 };
 

@@ -26,7 +26,7 @@ static char *written(const struct journal *journal, uint64_t after) {
         return (char *)lines.data;
 }
 
-Test(journal, tells_what_was_asked_with_its_answer) {
+Test(journal, writes_requests_with_answers) {
         struct journal journal = { 0 };
         char *text;
 
@@ -47,7 +47,7 @@ Test(journal, tells_what_was_asked_with_its_answer) {
         journal_deinit(&journal);
 }
 
-Test(journal, keeps_what_is_absent_absent) {
+Test(journal, omits_absent_fields) {
         struct journal journal = { 0 };
         char *text;
 
@@ -76,7 +76,7 @@ Test(journal, keeps_the_first_answer) {
         journal_deinit(&journal);
 }
 
-Test(journal, forgets_the_oldest_where_there_are_too_many) {
+Test(journal, removes_the_oldest_above_the_number_limit) {
         struct journal journal = { 0 };
 
         for (uint64_t i = 1; i <= 2 * JOURNAL_EXCHANGES_MAX; i++)
@@ -89,7 +89,7 @@ Test(journal, forgets_the_oldest_where_there_are_too_many) {
         cr_expect_eq(journal.n_bytes, 0);
 }
 
-Test(journal, forgets_the_oldest_where_there_are_too_many_bytes) {
+Test(journal, removes_the_oldest_above_the_byte_limit) {
         static uint8_t long_payload[JOURNAL_BYTES_MAX / 4];
         struct journal journal = { 0 };
 
@@ -105,7 +105,7 @@ Test(journal, forgets_the_oldest_where_there_are_too_many_bytes) {
         journal_deinit(&journal);
 }
 
-Test(journal, keeps_one_that_is_longer_than_all_may_be) {
+Test(journal, keeps_the_newest_even_above_the_byte_limit) {
         static uint8_t long_payload[JOURNAL_BYTES_MAX + 1];
         struct journal journal = { 0 };
 
@@ -117,7 +117,7 @@ Test(journal, keeps_one_that_is_longer_than_all_may_be) {
         journal_deinit(&journal);
 }
 
-Test(journal, counts_from_one_again_when_it_was_cleared) {
+Test(journal, numbers_restart_after_clear) {
         struct journal journal = { 0 };
 
         add(&journal, S("x"));

@@ -11,14 +11,14 @@ static bool matches(const struct selection *selection, const char *client, enum 
         return selection_matches(selection, slice_from_string(client), verb, slice_from_string(key));
 }
 
-Test(selection, is_anything_at_first) {
+Test(selection, matches_everything_by_default) {
         struct selection selection = { 0 };
 
         cr_expect(matches(&selection, "c", VERB_SET, "k"));
         cr_expect(matches(&selection, NULL, N_VERBS, NULL));
 }
 
-Test(selection, is_all_of_what_was_said) {
+Test(selection, all_conditions_must_match) {
         struct selection selection = { 0 };
         const char *fault;
 
@@ -35,7 +35,7 @@ Test(selection, is_all_of_what_was_said) {
         selection_deinit(&selection);
 }
 
-Test(selection, may_be_of_those_whose_client_is_not_known) {
+Test(selection, matches_requests_of_unknown_clients) {
         struct selection selection = { 0 };
         const char *fault;
 
@@ -45,7 +45,7 @@ Test(selection, may_be_of_those_whose_client_is_not_known) {
         selection_deinit(&selection);
 }
 
-Test(selection, leaves_other_names_to_others) {
+Test(selection, ignores_unknown_names) {
         struct selection selection = { 0 };
         const char *fault = NULL;
 
@@ -54,7 +54,7 @@ Test(selection, leaves_other_names_to_others) {
         cr_expect_null(fault);
 }
 
-Test(selection, says_what_is_wrong) {
+Test(selection, reports_faults) {
         static const struct {
                 struct slice name, value;
         } wrong[] = {

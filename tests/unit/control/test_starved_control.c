@@ -197,7 +197,7 @@ static bool ask_starved(size_t row, uint64_t n) {
         return n_failed > 0;
 }
 
-Test(starved_control, has_done_what_it_says) {
+Test(starved_control, answers_match_effects) {
         for (size_t row = 0; row < N_ROWS(asked); row++) {
                 uint64_t n = 1;
 
@@ -207,7 +207,7 @@ Test(starved_control, has_done_what_it_says) {
 }
 
 /* Until all is over; an answer that could not be kept is lost, and said to be. */
-Test(starved_control, loses_no_delayed_answer_unsaid) {
+Test(starved_control, drops_of_delayed_answers_are_counted) {
         uint64_t n = 1, n_failed;
 
         do {
@@ -230,7 +230,7 @@ Test(starved_control, loses_no_delayed_answer_unsaid) {
 }
 
 /* As an hour passes all that is due goes, though not at once. */
-Test(starved_control, forgets_no_deadline) {
+Test(starved_control, keeps_all_deadlines) {
         uint64_t n = 1, n_failed;
 
         do {
@@ -252,7 +252,7 @@ Test(starved_control, forgets_no_deadline) {
         cr_expect_gt(n, 1);
 }
 
-Test(starved_control, is_made_or_not) {
+Test(starved_control, is_created_completely_or_not_at_all) {
         struct control *control = NULL;
         struct broker broker;
 

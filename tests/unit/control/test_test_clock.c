@@ -21,14 +21,14 @@ static void expect_reading(const struct test_clock *clock, struct now real, stru
         cr_expect_eq(reading.mono_ns, expected.mono_ns);
 }
 
-Test(test_clock, is_the_real_one_at_first) {
+Test(test_clock, is_the_real_time_by_default) {
         struct test_clock clock = { 0 };
 
         expect_reading(&clock, start, start);
         expect_reading(&clock, later(7), later(7));
 }
 
-Test(test_clock, is_advanced_by_both_its_parts) {
+Test(test_clock, advances_wall_and_monotonic_time) {
         struct test_clock clock = { 0 };
 
         cr_assert_eq(test_clock_advance(&clock, 3600), 0);
@@ -36,7 +36,7 @@ Test(test_clock, is_advanced_by_both_its_parts) {
         expect_reading(&clock, later(7), later(4007));
 }
 
-Test(test_clock, stands_while_it_is_frozen_and_goes_on_from_there) {
+Test(test_clock, freezes_and_resumes) {
         struct test_clock clock = { 0 };
 
         test_clock_freeze(&clock, later(5));
@@ -53,7 +53,7 @@ Test(test_clock, stands_while_it_is_frozen_and_goes_on_from_there) {
         expect_reading(&clock, later(500), later(1105));
 }
 
-Test(test_clock, says_how_long_it_really_is_until_a_deadline) {
+Test(test_clock, computes_real_time_until_a_deadline) {
         struct test_clock clock = { 0 };
         int64_t deadline_ns = later(1000).mono_ns;
 
@@ -68,7 +68,7 @@ Test(test_clock, says_how_long_it_really_is_until_a_deadline) {
         cr_expect_eq(test_clock_remaining_ns(&clock, deadline_ns, later(5000)), 0);
 }
 
-Test(test_clock, is_the_real_one_after_a_reset_and_can_be_advanced_as_far_again) {
+Test(test_clock, reset_restores_real_time_and_the_advance_limit) {
         struct test_clock clock = { 0 };
 
         cr_assert_eq(test_clock_advance(&clock, TEST_CLOCK_ADVANCE_MAX_MS), 0);
@@ -94,7 +94,7 @@ Test(test_clock, is_never_before_the_epoch) {
         cr_expect_eq(test_clock_read(&clock, (struct now){ 100, 600 * MS }).wall_ms, 0);
 }
 
-Test(test_clock, can_be_advanced_by_a_century_and_no_more) {
+Test(test_clock, advance_is_limited_to_a_century) {
         struct test_clock clock = { 0 };
 
         cr_expect_eq(test_clock_advance(&clock, TEST_CLOCK_ADVANCE_MAX_MS), 0);
@@ -103,7 +103,7 @@ Test(test_clock, can_be_advanced_by_a_century_and_no_more) {
         expect_reading(&clock, start, later(TEST_CLOCK_ADVANCE_MAX_MS));
 }
 
-Test(test_clock, skews_what_one_client_says) {
+Test(test_clock, skews_one_client) {
         struct test_clock clock = { 0 };
 
         cr_assert_eq(test_clock_skew(&clock, S("ahead"), 90), 0);
@@ -120,7 +120,7 @@ Test(test_clock, skews_what_one_client_says) {
         test_clock_deinit(&clock);
 }
 
-Test(test_clock, skews_so_many_clients_and_no_more) {
+Test(test_clock, number_of_skewed_clients_is_limited) {
         struct test_clock clock = { 0 };
 
         for (uint32_t i = 0; i < TEST_CLOCK_SKEWS_MAX; i++)

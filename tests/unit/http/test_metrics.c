@@ -47,7 +47,7 @@ static void ask(const char *verb, const char *key, const char *value) {
                                               .source = S("c") });
 }
 
-Test(metrics, count_a_request_by_what_was_asked_and_what_became_of_it) {
+Test(metrics, count_requests_by_verb_and_outcome) {
         ask("SET", "k", "v");
         ask("GET", "k", NULL);
         ask("GET", "other", NULL);
@@ -65,7 +65,7 @@ Test(metrics, count_a_request_by_what_was_asked_and_what_became_of_it) {
 }
 
 /* So that increase() sees the first one. */
-Test(metrics, show_from_the_start_what_can_become_of_a_request) {
+Test(metrics, show_all_outcomes_from_the_start) {
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 0"));
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"value_too_large\"} 0"));
         cr_expect(shows("statestore_requests_total{verb=\"scan\",outcome=\"reply_too_large\"} 0"));
@@ -77,7 +77,7 @@ Test(metrics, show_from_the_start_what_can_become_of_a_request) {
 }
 
 /* As a fault that a test has ordered gives it to any verb's. */
-Test(metrics, show_too_what_could_not_become_of_a_request) {
+Test(metrics, show_impossible_outcomes_that_occur) {
         struct counters counters = { .n_refusals[VERB_GET][OUTCOME_QUOTA_EXCEEDED] = 1 };
         const struct metrics_source source = { .counters = &counters };
 
@@ -87,7 +87,7 @@ Test(metrics, show_too_what_could_not_become_of_a_request) {
                          "\nstatestore_requests_total{verb=\"get\",outcome=\"quota_exceeded\"} 1\n"));
 }
 
-Test(metrics, count_a_request_that_could_not_be_stored_as_what_was_answered) {
+Test(metrics, count_failed_commits_by_the_answer) {
         broker.commit_result = -ENOSPC;
         ask("SET", "k", "v");
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"disk_full\"} 1"));
@@ -103,7 +103,7 @@ Test(metrics, count_a_request_that_could_not_be_stored_as_what_was_answered) {
         cr_expect(shows("statestore_storage_failing 0"));
 }
 
-Test(metrics, count_an_answer_that_is_given_again) {
+Test(metrics, count_repeated_answers) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v")), .correlation = S("same"),
                                    .timestamp = S("1696374425000:7:c") };
 
@@ -116,7 +116,7 @@ Test(metrics, count_an_answer_that_is_given_again) {
 }
 
 /* As AIO's broker counts: requests, errors and those that change nothing too. */
-Test(metrics, count_for_aio_what_was_asked_for) {
+Test(metrics, count_aio_metrics_by_request) {
         ask("SET", "k", "v");
         ask("SET", "k", "again");
         ask("SET", "", "no key");
@@ -145,7 +145,7 @@ static const struct {
         { "out of memory", -ENOMEM, "statestore_dropped_total{cause=\"out_of_memory\"} 1" },
 };
 
-Test(metrics, tell_the_causes_of_a_loss_apart) {
+Test(metrics, distinguish_causes_of_drops) {
         for (size_t i = 0; i < N_ROWS(failures); i++) {
                 teardown();
                 setup();
@@ -156,13 +156,13 @@ Test(metrics, tell_the_causes_of_a_loss_apart) {
         }
 }
 
-Test(metrics, count_a_request_that_found_too_many_waiting) {
+Test(metrics, count_requests_rejected_by_the_waiting_limit) {
         pipeline_disconnected(broker.pipeline);
         broker_send(&broker, (struct sending){ .payload = { (const uint8_t *)"", PIPELINE_INBOX_MAX } });
         cr_expect(shows("statestore_dropped_total{cause=\"too_many_waiting\"} 1"));
 }
 
-Test(metrics, show_how_far_timestamps_were_from_our_clock) {
+Test(metrics, show_timestamp_skew) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v")) };
 
         sending.timestamp = S("1696374431500:0:c"); /* 6.5 s ahead */
@@ -174,7 +174,7 @@ Test(metrics, show_how_far_timestamps_were_from_our_clock) {
         cr_expect(shows("statestore_clock_ahead_seconds 6.500"));
 }
 
-Test(metrics, show_what_the_broker_is_to_us) {
+Test(metrics, show_broker_abilities) {
         cr_expect(shows("statestore_broker_connected 1"));
         cr_expect(shows("statestore_broker_connections_total 1"));
         cr_expect(shows("statestore_broker_ability{ability=\"exact_presence\"} 0"));

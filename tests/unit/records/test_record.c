@@ -20,7 +20,7 @@ static const struct {
                             "\"token\":\"4:5:m\"}\n") },
 };
 
-Test(record, is_written_as_it_was_read) {
+Test(record, round_trip) {
         for (size_t i = 0; i < N_ROWS(lines); i++) {
                 CLEANUP(record_deinit) struct record record = { 0 };
                 CLEANUP(buf_deinit) struct buf line = { 0 };
@@ -37,9 +37,9 @@ static const struct {
         struct slice line;
         const char *fault;
 } faults[] = {
-        { "nothing", S(""), "it is not JSON" },
-        { "half a line", S("{\"key\":\"a\","), "it is not JSON" },
-        { "a member twice", S("{\"key\":\"a\",\"key\":\"a\",\"value\":\"b\"}"), "it is not JSON" },
+        { "nothing", S(""), "the line is not JSON" },
+        { "half a line", S("{\"key\":\"a\","), "the line is not JSON" },
+        { "a member twice", S("{\"key\":\"a\",\"key\":\"a\",\"value\":\"b\"}"), "the line is not JSON" },
         { "a list", S("[]"), "a JSON object was expected" },
         { "no key", S("{\"value\":\"b\"}"), "\"key\" or \"key_base64\" was expected, not empty" },
         { "an empty key", S("{\"key\":\"\",\"value\":\"b\"}"),
@@ -55,7 +55,7 @@ static const struct {
           "\"deadline\" is not a number of milliseconds" },
 };
 
-Test(record, says_what_was_expected) {
+Test(record, reports_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
                 CLEANUP(record_deinit) struct record record = { 0 };
                 const char *fault = "";

@@ -61,7 +61,7 @@ static const struct {
           "\"properties\":[],\"payload\":\"\"}\n" },
 };
 
-Test(recording, is_a_line_for_each_message) {
+Test(recording, writes_a_line_per_message) {
         for (size_t i = 0; i < N_ROWS(messages); i++) {
                 CLEANUP(buf_deinit) struct buf line = { 0 };
 
@@ -77,7 +77,7 @@ static void expect_equal(struct slice read, struct slice written, const char *na
         cr_expect_eq(!read.data, !written.data, "%s", name);
 }
 
-Test(recording, is_read_back_less_what_the_plugin_stamped) {
+Test(recording, round_trip_omits_identity_properties) {
         for (size_t i = 1; i < N_ROWS(messages); i++) {
                 CLEANUP(recorded_deinit) struct recorded recorded = { 0 };
                 const struct message *message = messages[i].message;
@@ -125,7 +125,7 @@ static const struct {
           "\"topic\" and \"payload\" were expected" },
         { "a correlation that is a number",
           S(ANSWER "\"properties\":[],\"payload\":\"\",\"correlation_data\":7}"),
-          "\"correlation_data\" is no text" },
+          "\"correlation_data\" is not a string" },
         { "a quality that there is not",
           S("{\"type\":\"answer\",\"time\":7,\"topic\":\"t\",\"qos\":3,"
             "\"properties\":[],\"payload\":\"\"}"),
@@ -139,7 +139,7 @@ static const struct {
           "\"properties\" was expected: a list of objects with \"name\" and \"value\"" },
 };
 
-Test(recording, says_what_was_expected) {
+Test(recording, reports_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
                 struct recorded recorded;
                 const char *fault = "";

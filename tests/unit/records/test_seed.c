@@ -55,7 +55,7 @@ static int read_all(struct seed *seed, struct buf *lines) {
         return r;
 }
 
-Test(seed, has_two_forms) {
+Test(seed, accepts_both_formats) {
         for (size_t i = 0; i < N_ROWS(seeds); i++) {
                 CLEANUP(buf_deinit) struct buf lines = { 0 };
                 CLEANUP(seed_deinit) struct seed seed;
@@ -73,12 +73,12 @@ static const struct {
         struct slice text;
         const char *fault;
 } faults[] = {
-        { "text", S("\nhello"), "seed.json:2: it is not JSON" },
-        { "bytes", S("\xFF\x00"), "seed.json:1: it is not JSON" },
+        { "text", S("\nhello"), "seed.json:2: the line is not JSON" },
+        { "bytes", S("\xFF\x00"), "seed.json:1: the line is not JSON" },
         { "the second line", S("{\"key\":\"a\",\"value\":\"b\"}\n\n{\"key\":\"a\"}\n"),
           "seed.json:3: \"value\" or \"value_base64\" was expected" },
         { "two objects on a line", S("{\"key\":\"a\",\"value\":\"b\"}{\"key\":\"a\",\"value\":\"b\"}"),
-          "seed.json:1: it is not JSON" },
+          "seed.json:1: the line is not JSON" },
         { "an object that is no list", S("{\"factoryId\":\"a\"}"),
           "seed.json:1: \"key\" or \"key_base64\" was expected, not empty" },
 
@@ -93,14 +93,14 @@ static const struct {
         { "a list in the list", S("[\n[]]"), "seed.json:2: a JSON object was expected" },
         { "an empty key", S("[{},\n{\"\":\"b\"\n}]"), "seed.json:2: a key was expected, not empty" },
         { "null", S("[{\"a\":\n null}]"),
-          "seed.json:1: null is no value: a string, an object, a list, a number, true or false was "
+          "seed.json:1: null is not a value: a string, an object, a list, a number, true or false was "
           "expected" },
         { "a record that is none", S("[{\"a\":\"b\"},\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":\"x\"}]"),
           "seed.json:2: \"deadline\" is not a number of milliseconds" },
-        { "something behind the list", S("[]\n{}"), "seed.json:2: nothing was expected behind the list" },
+        { "something behind the list", S("[]\n{}"), "seed.json:2: nothing was expected after the list" },
 };
 
-Test(seed, says_in_which_line_what_was_expected) {
+Test(seed, reports_the_line_and_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
                 CLEANUP(buf_deinit) struct buf lines = { 0 };
                 CLEANUP(seed_deinit) struct seed seed;
@@ -111,14 +111,14 @@ Test(seed, says_in_which_line_what_was_expected) {
         }
 }
 
-Test(seed, says_why_a_file_cannot_be_read) {
+Test(seed, reports_why_a_file_cannot_be_read) {
         CLEANUP(seed_deinit) struct seed seed;
 
         cr_expect_eq(seed_open(&seed, "/nowhere/seed.json"), -ENOENT);
         cr_expect_str_eq(seed.fault, "/nowhere/seed.json: No such file or directory");
 }
 
-Test(seed, of_objects_within_objects_without_end_is_refused) {
+Test(seed, rejects_unbounded_nesting) {
         CLEANUP(buf_deinit) struct buf text = { 0 }, lines = { 0 };
         CLEANUP(seed_deinit) struct seed seed;
 

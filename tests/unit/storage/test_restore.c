@@ -59,7 +59,7 @@ static int restore(int fails_after, struct engine **ret_engine, struct storage_h
         return restore_engine(ret_engine, ret_header, &shelf.storage, &config, (struct now){ 2000, 5000 });
 }
 
-Test(restore, makes_an_engine_of_all_that_was_kept) {
+Test(restore, restores_everything_stored) {
         struct slice part = S("request");
         struct digest digest = hash_parts(&header.digest_key, &part, 1);
         struct storage_header found;
@@ -91,7 +91,7 @@ Test(restore, makes_an_engine_of_all_that_was_kept) {
         engine_free(engine);
 }
 
-Test(restore, makes_none_of_what_cannot_be_read) {
+Test(restore, fails_if_loading_fails) {
         struct engine *engine = NULL;
         struct storage_header found = { .n_disconnects = 99 };
 

@@ -41,7 +41,7 @@ static void check(void) {
         disk_check(&disk);
 }
 
-Test(storage, begins_empty_with_a_digest_key_and_an_instance_id_that_stay) {
+Test(storage, new_storage_is_empty_with_stable_digest_key_and_instance_id) {
         struct storage_header first = disk.header;
 
         cr_expect_eq(disk.loaded.n_lines, 0);
@@ -53,7 +53,7 @@ Test(storage, begins_empty_with_a_digest_key_and_an_instance_id_that_stay) {
         cr_expect_str_eq(disk.header.instance_id, first.instance_id);
 }
 
-Test(storage, has_another_digest_key_and_instance_id_elsewhere) {
+Test(storage, each_directory_has_its_own_digest_key_and_instance_id) {
         struct disk other;
 
         disk_init(&other);
@@ -87,7 +87,7 @@ static const struct {
           { .key = S("\0"), .value = S("\0\0"), .deadline_ns = 5000 * MS, .fence = { 5, 5, S("n") } } },
 };
 
-Test(storage, keeps_entries_as_they_are) {
+Test(storage, stores_entries_unchanged) {
         for (size_t i = 0; i < N_ROWS(settings); i++) {
                 struct disk one;
 
@@ -102,7 +102,7 @@ Test(storage, keeps_entries_as_they_are) {
         }
 }
 
-Test(storage, tells_text_from_the_same_bytes_with_nul) {
+Test(storage, distinguishes_text_from_the_same_bytes_with_nul) {
         disk_put(&disk, "a", "text");
         disk_set(&disk, S("a\0"), S("blob"));
         disk_set(&disk, S(""), S("no engine would, but it is a key like any other"));
@@ -111,7 +111,7 @@ Test(storage, tells_text_from_the_same_bytes_with_nul) {
         check();
 }
 
-Test(storage, keeps_large_values) {
+Test(storage, stores_large_values) {
         size_t length = 5 << 20;
         uint8_t *bytes = malloc(length);
 
@@ -130,7 +130,7 @@ Test(storage, keeps_large_values) {
         free(bytes);
 }
 
-Test(storage, takes_of_two_changes_of_a_key_the_later_one) {
+Test(storage, later_change_of_a_key_in_a_batch_counts) {
         disk_put(&disk, "k", "one");
         disk_put(&disk, "k", "two");
         disk_put(&disk, "gone", "v");
@@ -150,7 +150,7 @@ Test(storage, takes_of_two_changes_of_a_key_the_later_one) {
         check();
 }
 
-Test(storage, does_not_keep_what_is_not_persistent) {
+Test(storage, does_not_store_transient_entries) {
         disk_put(&disk, "kept", "v");
         disk_put(&disk, "was", "v");
         disk_set_as(&disk, (struct setting){ .key = S("never"), .value = S("v"), .is_transient = true });
@@ -165,13 +165,13 @@ Test(storage, does_not_keep_what_is_not_persistent) {
         check();
 }
 
-Test(storage, removes_what_has_no_trace) {
+Test(storage, removing_an_unknown_key_is_harmless) {
         disk_remove(&disk, S("never was"));
         COMMIT(&disk);
         check();
 }
 
-Test(storage, keeps_registrations) {
+Test(storage, stores_registrations) {
         disk_watch(&disk, S("c"), S("k"), 0);
         disk_watch(&disk, S("c"), S("l"), 7);
         disk_watch(&disk, S("d"), S("k"), UINT64_MAX);
@@ -188,7 +188,7 @@ Test(storage, keeps_registrations) {
         check();
 }
 
-Test(storage, keeps_answers_in_their_slots) {
+Test(storage, stores_answers_by_slot) {
         disk_answer(&disk, 0, OUTCOME_DONE, disk.clock, 5000 * MS);
         disk_answer(&disk, UINT32_MAX, OUTCOME_NOTHING, (struct version){ 0 }, 6000 * MS);
         disk_answer(&disk, 7, OUTCOME_DELETED, (struct version){ 1, INT32_MAX }, 7000 * MS);
@@ -203,14 +203,14 @@ Test(storage, keeps_answers_in_their_slots) {
         check();
 }
 
-Test(storage, keeps_every_outcome) {
+Test(storage, stores_every_outcome) {
         for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
                 disk_answer(&disk, outcome, outcome, disk.clock, 5000 * MS);
         COMMIT(&disk);
         check();
 }
 
-Test(storage, forgets_answers_whose_time_has_passed) {
+Test(storage, does_not_load_expired_answers) {
         disk_answer(&disk, 1, OUTCOME_DONE, disk.clock, 1500 * MS);
         disk_answer(&disk, 2, OUTCOME_DONE, disk.clock, 1501 * MS);
         COMMIT(&disk);
@@ -223,7 +223,7 @@ Test(storage, forgets_answers_whose_time_has_passed) {
         cr_expect_str_eq(disk.loaded.lines[0].name, "answer 00000002");
 }
 
-Test(storage, keeps_the_clock_and_who_has_left) {
+Test(storage, stores_the_clock_and_the_number_of_disconnects) {
         disk.clock = (struct version){ DISK_WALL_MS + 60000, 12345 };
         disk.n_disconnects = 17;
         COMMIT(&disk);
@@ -274,7 +274,7 @@ Test(storage, keeps_many_batches_of_many_rows) {
         check();
 }
 
-Test(storage, makes_a_directory_for_itself_alone) {
+Test(storage, creates_a_private_directory) {
         char path[80];
         struct stat status;
 
@@ -293,7 +293,7 @@ Test(storage, makes_a_directory_for_itself_alone) {
         cr_assert_eq(rmdir(path), 0);
 }
 
-Test(storage, opens_in_a_directory_whatever_its_name) {
+Test(storage, opens_directories_with_any_name) {
         char path[128];
 
         disk_close(&disk);
@@ -307,7 +307,7 @@ Test(storage, opens_in_a_directory_whatever_its_name) {
         cr_assert_eq(rmdir(path), 0);
 }
 
-Test(storage, says_how_far_it_is_with_loading) {
+Test(storage, reports_progress_of_loading) {
         static struct row rows[1000];
         struct storage_batch batch = { .rows = rows, .n_rows = N_ROWS(rows), .now = disk.now };
 
@@ -322,7 +322,7 @@ Test(storage, says_how_far_it_is_with_loading) {
         cr_expect_eq(disk.n_progress, 200000);
 }
 
-Test(outcome_names, are_there_for_every_outcome_and_differ) {
+Test(outcome_names, exist_for_every_outcome_and_are_unique) {
         for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++) {
                 enum outcome read = N_OUTCOMES;
 
@@ -331,7 +331,7 @@ Test(outcome_names, are_there_for_every_outcome_and_differ) {
         }
 }
 
-Test(outcome_names, are_not_just_anything) {
+Test(outcome_names, unknown_names_are_rejected) {
         enum outcome outcome;
 
         cr_expect_eq(outcome_from_name(S(""), &outcome), -EINVAL);
@@ -339,7 +339,7 @@ Test(outcome_names, are_not_just_anything) {
         cr_expect_eq(outcome_from_name(S("DONE"), &outcome), -EINVAL);
 }
 
-Test(memory, keeps_nothing_and_needs_no_thread) {
+Test(memory, stores_nothing_and_never_blocks) {
         struct storage_batch batch = { 0 };
         struct storage *storage;
 
@@ -371,7 +371,7 @@ static int64_t earlier_checksum(const struct stored_meta *meta) {
         return (int64_t)checksum_add_numbers(checksum, numbers, N_ROWS(numbers));
 }
 
-Test(storage, of_an_earlier_version_is_loaded_and_may_have_lost_any_key) {
+Test(storage, earlier_version_is_loaded_with_unknown_persistence) {
         char path[96], sql[128];
         struct stored_meta meta;
         sqlite3 *db;
@@ -396,7 +396,7 @@ Test(storage, of_an_earlier_version_is_loaded_and_may_have_lost_any_key) {
         cr_expect_eq(disk.header.persistence, PERSISTENCE_UNKNOWN);
 }
 
-Test(storage, that_lost_its_note_of_what_was_acknowledged_has_another_instance_id) {
+Test(storage, missing_watermark_renews_the_instance_id) {
         char instance_id[sizeof(disk.header.instance_id)];
 
         disk_put(&disk, "k", "v");

@@ -66,7 +66,7 @@ static const char *const changes[] = {
         "DELETE FROM meta",
 };
 
-Test(storage_changed, by_hand_is_found) {
+Test(storage_changed, changes_with_the_sqlite3_tool_are_detected) {
         for (size_t i = 0; i < N_ROWS(changes); i++) {
                 damage_place_all(&damage);
                 disk_sql(&damage.disk, changes[i]);

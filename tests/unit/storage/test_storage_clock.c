@@ -15,7 +15,7 @@
 #define MS   INT64_C(1000000)
 #define HOUR INT64_C(3600000)
 
-Test(timescale, begins_as_the_wall_clock) {
+Test(timescale, starts_at_the_wall_clock) {
         struct now now = { .wall_ms = 1000000, .mono_ns = 5000 * MS };
         struct timescale timescale = timescale_resume(0, 0, now);
 
@@ -35,7 +35,7 @@ Test(timescale, follows_the_monotonic_clock_and_not_the_wall_clock) {
         cr_expect_eq(timescale_shift(timescale, later), -1000007);
 }
 
-Test(timescale, goes_on_by_the_wall_clock) {
+Test(timescale, advances_with_the_wall_clock_between_runs) {
         struct now now = { .wall_ms = 1000000 + HOUR, .mono_ns = 3 * MS };
 
         cr_expect_eq(timescale_read(timescale_resume(1000000, 0, now), now), 1000000 + HOUR);
@@ -43,7 +43,7 @@ Test(timescale, goes_on_by_the_wall_clock) {
         cr_expect_eq(timescale_read(timescale_resume(1000000, -500, now), now), 1000000 + HOUR + 500);
 }
 
-Test(timescale, stands_still_where_the_wall_clock_is_behind) {
+Test(timescale, does_not_go_back_with_the_wall_clock) {
         struct now now = { .wall_ms = 0, .mono_ns = 3 * MS };
 
         cr_expect_eq(timescale_read(timescale_resume(1000000, 0, now), now), 1000000);
@@ -63,7 +63,7 @@ Test(timescale, rounds_deadlines_up) {
 
 static const int64_t extremes[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
 
-Test(timescale, stays_in_its_range) {
+Test(timescale, saturates_at_its_range) {
         for (size_t i = 0; i < N_ROWS(extremes); i++)
                 for (size_t j = 0; j < N_ROWS(extremes); j++)
                         for (size_t k = 0; k < N_ROWS(extremes); k++) {
@@ -81,7 +81,7 @@ Test(timescale, stays_in_its_range) {
                      STORE_NEVER);
 }
 
-Test(timescale, takes_half_a_second_for_a_step_and_less_for_none) {
+Test(timescale, half_a_second_is_a_step_and_less_is_not) {
         cr_expect_not(timescale_was_stepped(1000, 500));
         cr_expect_not(timescale_was_stepped(500, 1000));
         cr_expect(timescale_was_stepped(1001, 500));
@@ -124,7 +124,7 @@ static const struct {
           .remaining_ms = 6000, .is_idle = true, .needs_commit = true },
 };
 
-Test(storage_clock, keeps_what_is_left_of_a_deadline) {
+Test(storage_clock, preserves_remaining_time_of_a_deadline) {
         for (size_t i = 0; i < N_ROWS(stories); i++) {
                 struct disk disk;
                 char text[128];
@@ -163,7 +163,7 @@ Test(storage_clock, keeps_what_is_left_of_a_deadline) {
 }
 
 /* Twice in 1970, with the date learnt in between or not. */
-Test(storage_clock, survives_a_gateway_that_never_knows_the_date_at_first) {
+Test(storage_clock, deadlines_survive_boots_with_a_wrong_date) {
         struct disk disk;
 
         disk_init(&disk);
@@ -194,7 +194,7 @@ Test(storage_clock, survives_a_gateway_that_never_knows_the_date_at_first) {
 }
 
 /* A deadline beyond every clock is one nevertheless: what it becomes is never early. */
-Test(storage_clock, keeps_a_deadline_at_the_end_of_the_range) {
+Test(storage_clock, stores_the_largest_deadline) {
         struct disk disk;
 
         disk_init(&disk);

@@ -18,7 +18,7 @@ static void teardown(void) {
 
 TestSuite(storage_cut_off, .init = setup, .fini = teardown, .timeout = 3600);
 
-Test(storage_cut_off, a_database_that_was_cut_off_is_found) {
+Test(storage_cut_off, truncated_database_is_detected) {
         for (size_t length = 0; length < damage.database.length;
              length += length % 4096 == 0 ? 1000 : 4096 - length % 4096)
                 for (int with_note = 0; with_note < 2; with_note++) {
@@ -28,7 +28,7 @@ Test(storage_cut_off, a_database_that_was_cut_off_is_found) {
         cr_expect_gt(damage.n_refused, 2 * damage.database.length / 4096);
 }
 
-Test(storage_cut_off, a_log_that_was_cut_off_is_found) {
+Test(storage_cut_off, truncated_log_is_detected) {
         for (size_t end = 0; end < damage.log.length;
              end += end == 0 ? DAMAGE_HEADER_LENGTH : DAMAGE_FRAME_LENGTH)
                 for (size_t length = end; length < end + 32; length += 31) {
@@ -41,14 +41,14 @@ Test(storage_cut_off, a_log_that_was_cut_off_is_found) {
         cr_expect_gt(damage.n_sound, 10);
 }
 
-Test(storage_cut_off, a_log_that_is_gone_is_found) {
+Test(storage_cut_off, missing_log_is_detected) {
         damage_place_all(&damage);
         disk_unlink(&damage.disk, DAMAGE_LOG);
         cr_expect_not(damage_examine(&damage, "no log", 0));
 }
 
 /* Each row and each page of it is as it was once; together they never were. */
-Test(storage_cut_off, a_database_beside_the_log_of_another_time_is_found) {
+Test(storage_cut_off, database_with_the_log_of_another_time_is_detected) {
         struct disk later;
 
         damage_place_all(&damage);

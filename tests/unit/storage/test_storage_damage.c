@@ -32,31 +32,31 @@ static void flip(struct damage_file *file, size_t bit) {
         *byte ^= (uint8_t)(1 << bit % 8);
 }
 
-Test(storage_damage, is_not_seen_where_there_is_none) {
+Test(storage_damage, undamaged_files_are_accepted) {
         damage_place_all(&damage);
         cr_assert(damage_try(&damage, "nothing", 0));
 }
 
-Test(storage_damage, of_any_bit_of_the_databases_header_is_found_or_harmless) {
+Test(storage_damage, any_bit_of_the_database_header_is_detected_or_harmless) {
         for (size_t bit = 0; bit < 8 * 100; bit++)
                 flip(&damage.database, bit);
         cr_expect_gt(damage.n_refused, 100);
 }
 
-Test(storage_damage, of_any_bit_of_the_database_is_found_or_harmless) {
+Test(storage_damage, any_bit_of_the_database_is_detected_or_harmless) {
         srand(1);
         for (int i = 0; i < N_FLIPS; i++)
                 flip(&damage.database, (size_t)rand() % (8 * damage.database.length));
         cr_expect_gt(damage.n_refused, N_FLIPS / 10);
 }
 
-Test(storage_damage, of_any_bit_of_the_logs_first_headers_is_found_or_harmless) {
+Test(storage_damage, any_bit_of_the_first_log_headers_is_detected_or_harmless) {
         for (size_t bit = 0; bit < 8 * (DAMAGE_HEADER_LENGTH + 24); bit++)
                 flip(&damage.log, bit);
         cr_expect_gt(damage.n_refused, 100);
 }
 
-Test(storage_damage, of_any_bit_of_the_log_is_found_or_harmless) {
+Test(storage_damage, any_bit_of_the_log_is_detected_or_harmless) {
         srand(2);
         for (int i = 0; i < N_FLIPS; i++)
                 flip(&damage.log, (size_t)rand() % (8 * damage.log.length));
@@ -64,7 +64,7 @@ Test(storage_damage, of_any_bit_of_the_log_is_found_or_harmless) {
 }
 
 /* As after a power cut, which may leave an old note, or none: then the last commit is all that may be taken for torn. */
-Test(storage_damage, of_the_log_is_found_without_the_note_unless_it_is_in_the_last_commit) {
+Test(storage_damage, without_watermark_log_damage_before_the_last_commit_is_detected) {
         unsigned int n_older = 0;
 
         srand(3);
@@ -107,7 +107,7 @@ static void lose_sectors(struct damage_file *file) {
         }
 }
 
-Test(storage_damage, of_a_sector_is_found_or_harmless) {
+Test(storage_damage, any_sector_is_detected_or_harmless) {
         lose_sectors(&damage.database);
         lose_sectors(&damage.log);
         cr_expect_gt(damage.n_refused, 100);
@@ -117,7 +117,7 @@ Test(storage_damage, of_a_sector_is_found_or_harmless) {
  * A page that is in use is said to be free, or none is: nothing that is read shows it, and what is written next would
  * destroy it.
  */
-Test(storage_damage, of_the_list_of_free_pages_is_found) {
+Test(storage_damage, free_page_list_is_detected) {
         struct disk live;
 
         disk_init(&live);

@@ -160,7 +160,7 @@ static const struct fault bad_read = { "a read error", FAULT_READ, SQLITE_IOERR_
 static const struct fault bad_index = { "no room for the index", FAULT_INDEX, SQLITE_IOERR_SHMSIZE,
                                         FAULT_DOES_NOTHING };
 
-Test(storage_faults, without_room_a_commit_says_so_and_the_next_may_succeed) {
+Test(storage_faults, commit_without_room_fails_and_the_next_may_succeed) {
         struct tally once = run_all(&no_room, false), lasting = run_all(&no_room, true);
 
         cr_expect_gt(once.n_done, once.n_no_room);
@@ -169,7 +169,7 @@ Test(storage_faults, without_room_a_commit_says_so_and_the_next_may_succeed) {
         cr_expect_eq(once.n_errors + once.n_stale + lasting.n_errors + lasting.n_stale, 0);
 }
 
-Test(storage_faults, with_room_for_half_of_it_too) {
+Test(storage_faults, commit_with_room_for_half_of_it_fails_likewise) {
         struct tally once = run_all(&little_room, false), lasting = run_all(&little_room, true);
 
         cr_expect_gt(once.n_no_room, 0);
@@ -177,7 +177,7 @@ Test(storage_faults, with_room_for_half_of_it_too) {
         cr_expect_eq(once.n_errors + lasting.n_errors, 0);
 }
 
-Test(storage_faults, a_write_error_is_an_error_and_no_more) {
+Test(storage_faults, write_error_fails_only_that_commit) {
         struct tally once = run_all(&bad_write, false), lasting = run_all(&bad_write, true);
 
         cr_expect_gt(once.n_done, once.n_errors);
@@ -186,14 +186,14 @@ Test(storage_faults, a_write_error_is_an_error_and_no_more) {
         cr_expect_eq(once.n_no_room + once.n_stale + lasting.n_no_room + lasting.n_stale, 0);
 }
 
-Test(storage_faults, half_a_write_is_an_error) {
+Test(storage_faults, partial_write_fails_the_commit) {
         struct tally once = run_all(&half_write, false), lasting = run_all(&half_write, true);
 
         cr_expect_gt(once.n_errors, 0);
         cr_expect_gt(lasting.n_errors, once.n_errors);
 }
 
-Test(storage_faults, a_write_that_was_done_leaves_a_commit_uncertain_if_it_was_the_last) {
+Test(storage_faults, failed_last_write_that_reached_the_disk_makes_the_commit_uncertain) {
         struct tally once = run_all(&false_write, false), lasting = run_all(&false_write, true);
 
         cr_expect_gt(once.n_errors, 0);
@@ -201,7 +201,7 @@ Test(storage_faults, a_write_that_was_done_leaves_a_commit_uncertain_if_it_was_t
         cr_expect_gt(lasting.n_errors, 0);
 }
 
-Test(storage_faults, so_does_one_in_a_log_that_has_just_begun) {
+Test(storage_faults, failed_last_write_in_a_restarted_log_makes_the_commit_uncertain) {
         struct tally once;
 
         is_closed = true;
@@ -210,7 +210,7 @@ Test(storage_faults, so_does_one_in_a_log_that_has_just_begun) {
         cr_expect_gt(once.n_stale, 0);
 }
 
-Test(storage_faults, a_sync_error_leaves_a_commit_uncertain) {
+Test(storage_faults, sync_error_makes_the_commit_uncertain) {
         struct tally once = run_all(&bad_sync, false), lasting = run_all(&bad_sync, true);
 
         cr_expect_gt(once.n_stale, 0);
@@ -225,7 +225,7 @@ static const struct fault others[] = {
         { "an error when removing", FAULT_DELETE, SQLITE_IOERR_DELETE, FAULT_DOES_NOTHING },
 };
 
-Test(storage_faults, no_other_error_loses_anything) {
+Test(storage_faults, other_errors_lose_no_data) {
         for (size_t i = 0; i < N_ROWS(others); i++) {
                 struct tally once = run_all(&others[i], false), lasting = run_all(&others[i], true);
 
@@ -235,7 +235,7 @@ Test(storage_faults, no_other_error_loses_anything) {
 
 static const struct fault *const makings[] = { &no_room, &little_room, &bad_write, &bad_sync, &bad_read };
 
-Test(storage_faults, a_directory_is_made_whole_or_not_at_all) {
+Test(storage_faults, database_is_created_atomically) {
         for (size_t i = 0; i < N_ROWS(makings); i++) {
                 unsigned nth = 1;
                 bool has_failed;
@@ -257,7 +257,7 @@ Test(storage_faults, a_directory_is_made_whole_or_not_at_all) {
         }
 }
 
-Test(storage_faults, a_read_error_is_an_error_and_no_more) {
+Test(storage_faults, read_error_fails_without_damage) {
         struct tally once = run_all(&bad_read, false), lasting = run_all(&bad_read, true);
 
         cr_expect_gt(once.n_not_opened, 0);
@@ -265,7 +265,7 @@ Test(storage_faults, a_read_error_is_an_error_and_no_more) {
 }
 
 /* The log's index is extended after the commit was synced: SQLite says that it failed, and it stands in the log. */
-Test(storage_faults, a_commit_that_fails_when_it_is_safe_already_is_uncertain) {
+Test(storage_faults, commit_that_fails_after_its_sync_is_uncertain) {
         size_t length = 5 << 20;
         uint8_t *bytes = calloc(1, length);
         struct disk disk, killed;

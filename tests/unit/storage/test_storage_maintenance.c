@@ -71,7 +71,7 @@ static void check_census(const struct disk *at) {
         cr_expect_eq(disk_fingerprint(at), before);
 }
 
-Test(storage_maintenance, counts_what_is_there_and_changes_nothing) {
+Test(storage_maintenance, check_counts_rows_and_changes_nothing) {
         struct disk killed;
 
         disk_copy(&disk, &killed);
@@ -81,7 +81,7 @@ Test(storage_maintenance, counts_what_is_there_and_changes_nothing) {
         check_census(&disk);
 }
 
-Test(storage_maintenance, checks_no_store_that_is_running) {
+Test(storage_maintenance, check_refuses_a_running_store) {
         struct storage_census census;
 
         cr_expect_eq(storage_sqlite_check(disk.directory, &census), -EBUSY);
@@ -91,7 +91,7 @@ Test(storage_maintenance, checks_no_store_that_is_running) {
         disk_check(&disk);
 }
 
-Test(storage_maintenance, finds_damage_and_leaves_it) {
+Test(storage_maintenance, check_detects_damage_and_changes_nothing) {
         struct storage_census census;
         uint64_t before;
 
@@ -103,7 +103,7 @@ Test(storage_maintenance, finds_damage_and_leaves_it) {
         cr_expect_eq(disk_fingerprint(&disk), before);
 }
 
-Test(storage_maintenance, has_nothing_to_check_or_to_copy_where_nothing_is) {
+Test(storage_maintenance, check_and_backup_fail_without_a_database) {
         struct storage_census census;
         struct disk none;
 
@@ -138,7 +138,7 @@ static void check_restored(const struct content *expected, const char *instance_
         disk_deinit(&restored);
 }
 
-Test(storage_maintenance, copies_a_store_that_is_running) {
+Test(storage_maintenance, backup_of_a_running_store) {
         cr_assert_eq(storage_sqlite_backup(disk.directory, backup), 0);
         check_restored(&disk.committed, disk.header.instance_id);
         disk_put(&disk, "still", "works");
@@ -147,13 +147,13 @@ Test(storage_maintenance, copies_a_store_that_is_running) {
         disk_check(&disk);
 }
 
-Test(storage_maintenance, copies_a_store_that_was_stopped) {
+Test(storage_maintenance, backup_of_a_stopped_store) {
         disk_close(&disk);
         cr_assert_eq(storage_sqlite_backup(disk.directory, backup), 0);
         check_restored(&disk.committed, disk.header.instance_id);
 }
 
-Test(storage_maintenance, copies_a_store_that_was_killed_and_changes_nothing) {
+Test(storage_maintenance, backup_of_a_killed_store_changes_nothing) {
         struct disk killed;
         uint64_t before;
 
@@ -165,7 +165,7 @@ Test(storage_maintenance, copies_a_store_that_was_killed_and_changes_nothing) {
         disk_deinit(&killed);
 }
 
-Test(storage_maintenance, writes_over_no_file) {
+Test(storage_maintenance, backup_does_not_overwrite_files) {
         uint8_t *bytes;
 
         disk_write(&disk, "backup.db", "precious", strlen("precious"));
@@ -177,7 +177,7 @@ Test(storage_maintenance, writes_over_no_file) {
 }
 
 /* The note speaks of what was acknowledged after the backup. */
-Test(storage_maintenance, can_be_restored_where_the_original_was) {
+Test(storage_maintenance, backup_can_replace_the_original) {
         struct content expected = { 0 };
         uint8_t *bytes;
         size_t length;
@@ -233,7 +233,7 @@ static void commit_batch(int number) {
 }
 
 /* Another process copies while this one commits: each copy is one moment, and none holds it up. */
-Test(storage_maintenance, copies_one_moment) {
+Test(storage_maintenance, backup_is_consistent) {
         int status, n_batches = 0, go;
         pid_t child;
 
@@ -273,7 +273,7 @@ static sqlite3 *open_reader(const struct disk *at) {
         return reader;
 }
 
-Test(storage_maintenance, lets_nobody_who_reads_hold_up_a_commit) {
+Test(storage_maintenance, readers_do_not_block_commits) {
         sqlite3 *reader = open_reader(&disk);
 
         disk.checkpoint_frames = 0;
@@ -287,7 +287,7 @@ Test(storage_maintenance, lets_nobody_who_reads_hold_up_a_commit) {
         disk_check(&disk);
 }
 
-Test(storage_maintenance, lets_nobody_who_reads_hold_up_a_start) {
+Test(storage_maintenance, readers_do_not_block_the_start) {
         struct disk killed;
         sqlite3 *reader;
 
@@ -317,7 +317,7 @@ static int hold_the_lock(void) {
         return 0;
 }
 
-Test(storage_maintenance, waits_for_somebody_who_writes) {
+Test(storage_maintenance, waits_for_another_writer) {
         int status, go;
         char byte;
         pid_t child;

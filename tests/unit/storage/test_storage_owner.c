@@ -51,7 +51,7 @@ static size_t check_owner(const struct disk *at) {
         return n;
 }
 
-Test(storage_owner, is_the_directorys) {
+Test(storage_owner, files_belong_to_the_owner_of_the_directory) {
         cr_assert_eq(disk_open(&disk), 0);
         disk_put(&disk, "key", "value");
         COMMIT(&disk);
@@ -60,7 +60,7 @@ Test(storage_owner, is_the_directorys) {
         cr_expect_eq(check_owner(&disk), 3);
 }
 
-Test(storage_owner, is_the_directorys_where_only_a_backup_is_there) {
+Test(storage_owner, files_beside_a_backup_belong_to_the_owner_of_the_directory) {
         struct storage_census census;
 
         cr_assert_eq(disk_open(&disk), 0);
@@ -72,7 +72,7 @@ Test(storage_owner, is_the_directorys_where_only_a_backup_is_there) {
 }
 
 /* Whoever may write to the directory could otherwise have root write somewhere else. */
-Test(storage_owner, does_not_choose_what_else_is_written_to) {
+Test(storage_owner, symbolic_links_are_not_followed) {
         static const struct {
                 const char *name;
                 int expected;

@@ -222,7 +222,7 @@ static void setup(void) {
 
 TestSuite(storage_power, .init = setup, .timeout = 3600);
 
-Test(storage_power, may_go_at_any_moment) {
+Test(storage_power, power_failure_at_any_moment_loses_no_acknowledged_commit) {
         struct disk start;
         unsigned n_events = 0;
 

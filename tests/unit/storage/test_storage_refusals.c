@@ -70,15 +70,15 @@ static const struct {
         struct slice content;
         const char *reason;
 } foreign[] = {
-        { "nothing", S(""), "cut off" },
+        { "nothing", S(""), "truncated" },
         { "a text",
           S("This is no database, but it is long enough to be one: it has more than a hundred bytes, "
             "which is what is looked at."),
           "not a database of statestored" },
-        { "the beginning of one", S("SQLite format 3"), "cut off" },
+        { "the beginning of one", S("SQLite format 3"), "truncated" },
 };
 
-Test(storage_refusals, of_files_that_are_no_database) {
+Test(storage_refusals, file_that_is_not_a_database) {
         for (size_t i = 0; i < N_ROWS(foreign); i++) {
                 struct disk other;
 
@@ -89,7 +89,7 @@ Test(storage_refusals, of_files_that_are_no_database) {
         }
 }
 
-Test(storage_refusals, of_somebody_elses_database) {
+Test(storage_refusals, foreign_database) {
         struct disk other;
 
         disk_init(&other);
@@ -105,8 +105,8 @@ static const struct {
         const char *sql;
         const char *reason;
 } schemas[] = {
-        { "newer", "PRAGMA user_version = 2", "a newer statestored made it" },
-        { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored made it" },
+        { "newer", "PRAGMA user_version = 2", "a newer statestored created it" },
+        { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
         { "none", "PRAGMA user_version = 0", "tables are not those" },
         { "negative", "PRAGMA user_version = -1", "tables are not those" },
         { "a column more", "ALTER TABLE entries ADD COLUMN more", "tables are not those" },
@@ -117,7 +117,7 @@ static const struct {
 };
 
 /* Once in the database, once in the log alone. */
-Test(storage_refusals, of_another_schema) {
+Test(storage_refusals, other_schema) {
         for (size_t i = 0; i < N_ROWS(schemas); i++) {
                 struct disk changed, in_log;
                 sqlite3 *db;
@@ -142,7 +142,7 @@ Test(storage_refusals, of_another_schema) {
         }
 }
 
-Test(storage_refusals, of_no_view_or_index_of_the_operators) {
+Test(storage_refusals, additional_views_and_indices_are_accepted) {
         disk_close(&disk);
         disk_sql(&disk, "CREATE VIEW locks AS SELECT key FROM entries WHERE fence IS NOT NULL;"
                         "CREATE INDEX by_version ON entries (version_wall_ms);"
@@ -154,7 +154,7 @@ Test(storage_refusals, of_no_view_or_index_of_the_operators) {
         disk_check(&disk);
 }
 
-Test(storage_refusals, of_no_database_that_was_in_another_journal_mode_meanwhile) {
+Test(storage_refusals, changed_journal_mode_is_accepted) {
         disk_close(&disk);
         disk_sql(&disk, "PRAGMA journal_mode = DELETE");
         disk_check(&disk);
@@ -165,7 +165,7 @@ Test(storage_refusals, of_no_database_that_was_in_another_journal_mode_meanwhile
         disk_check(&disk);
 }
 
-Test(storage_refusals, of_a_journal_that_sqlite_would_roll_back) {
+Test(storage_refusals, rollback_journal) {
         struct disk copy;
 
         disk_copy(&disk, &copy);
@@ -177,7 +177,7 @@ Test(storage_refusals, of_a_journal_that_sqlite_would_roll_back) {
 }
 
 /* Traces of a database that is gone: to begin anew would be to forget it. */
-Test(storage_refusals, of_a_database_that_is_missing) {
+Test(storage_refusals, missing_database_with_other_files) {
         struct disk copy;
 
         disk_copy(&disk, &copy);
@@ -191,7 +191,7 @@ Test(storage_refusals, of_a_database_that_is_missing) {
         disk_deinit(&copy);
 }
 
-Test(storage_refusals, of_an_older_state_than_was_acknowledged) {
+Test(storage_refusals, database_older_than_the_watermark) {
         struct disk older, newer;
         uint8_t *note;
         size_t length;
@@ -225,7 +225,7 @@ static const struct {
 };
 
 /* It is a check; the database is what counts. */
-Test(storage_refusals, of_no_note_that_is_damaged) {
+Test(storage_refusals, damaged_watermark_is_ignored) {
         for (size_t i = 0; i < N_ROWS(no_notes); i++) {
                 struct disk copy;
 
@@ -236,7 +236,7 @@ Test(storage_refusals, of_no_note_that_is_damaged) {
         }
 }
 
-Test(storage_refusals, of_a_directory_that_another_process_has) {
+Test(storage_refusals, directory_locked_by_another_process) {
         struct storage *second;
         struct capture capture;
         char *text, pid[32];
@@ -255,7 +255,7 @@ Test(storage_refusals, of_a_directory_that_another_process_has) {
         disk_check(&disk);
 }
 
-Test(storage_refusals, of_a_directory_that_cannot_be) {
+Test(storage_refusals, directory_that_cannot_be_created) {
         struct storage *storage;
         char path[128];
 

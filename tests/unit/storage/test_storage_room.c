@@ -51,7 +51,7 @@ static size_t length_of(const char *name) {
 }
 
 /* What is changed again and again takes no more room than it has. */
-Test(storage_room, lasts_for_ever_where_nothing_grows) {
+Test(storage_room, file_size_is_bounded_for_constant_data) {
         limit(ROOM);
         for (int i = 0; i < N_COMMITS; i++) {
                 disk_put(&disk, i % 3 ? "a" : "b", i % 2 ? "odd" : "even");
@@ -64,7 +64,7 @@ Test(storage_room, lasts_for_ever_where_nothing_grows) {
         disk_check(&disk);
 }
 
-Test(storage_room, runs_out_and_is_said_to_and_all_goes_on_when_there_is_more) {
+Test(storage_room, full_disk_fails_commits_until_there_is_room) {
         int n_committed = 0, n_refused = 0;
         struct disk killed;
 
@@ -97,7 +97,7 @@ Test(storage_room, runs_out_and_is_said_to_and_all_goes_on_when_there_is_more) {
         disk_check(&disk);
 }
 
-Test(storage_room, has_to_be_there_to_start) {
+Test(storage_room, start_fails_on_a_full_disk) {
         disk_put(&disk, "key", "value");
         COMMIT(&disk);
         disk_close(&disk);
@@ -107,7 +107,7 @@ Test(storage_room, has_to_be_there_to_start) {
         disk_check(&disk);
 }
 
-Test(storage_room, for_the_log_is_used_again) {
+Test(storage_room, log_space_is_reused) {
         disk_close(&disk);
         disk.checkpoint_frames = 50;
         cr_assert_eq(disk_open(&disk), 0);

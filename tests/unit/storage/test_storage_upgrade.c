@@ -86,7 +86,7 @@ static void teardown(void) {
 
 TestSuite(storage_upgrade, .init = setup, .fini = teardown);
 
-Test(storage_upgrade, keeps_everything_and_draws_a_digest_key_that_stays) {
+Test(storage_upgrade, keeps_all_rows_and_draws_a_stable_digest_key) {
         struct hash_key first;
 
         make_old(&disk, 0);
@@ -101,7 +101,7 @@ Test(storage_upgrade, keeps_everything_and_draws_a_digest_key_that_stays) {
         cr_expect_eq(memcmp(&disk.header.digest_key, &first, sizeof(first)), 0);
 }
 
-Test(storage_upgrade, finds_damage_in_the_old_table) {
+Test(storage_upgrade, detects_damage_in_the_old_table) {
         make_old(&disk, 1);
         cr_expect_eq(disk_open(&disk), -EBADMSG);
 }

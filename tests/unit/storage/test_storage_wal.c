@@ -108,7 +108,7 @@ static void expect_sound(const struct log *log, size_t length, uint32_t n_commit
         cr_expect_eq(summary.n_committed, n_committed, "%u, not %u", summary.n_committed, n_committed);
 }
 
-Test(storage_wal, may_be_empty_or_nothing_but_a_header) {
+Test(storage_wal, empty_log_and_header_alone_are_sound) {
         struct log log = begin_log(false);
 
         expect_sound(&log, 0, 0);
@@ -117,7 +117,7 @@ Test(storage_wal, may_be_empty_or_nothing_but_a_header) {
         buf_deinit(&log.bytes);
 }
 
-Test(storage_wal, is_read_in_either_byte_order) {
+Test(storage_wal, both_byte_orders_are_read) {
         for (int is_big_endian = 0; is_big_endian < 2; is_big_endian++) {
                 struct log log = begin_log(is_big_endian);
                 struct wal_summary summary;
@@ -131,7 +131,7 @@ Test(storage_wal, is_read_in_either_byte_order) {
         }
 }
 
-Test(storage_wal, may_be_cut_off_anywhere) {
+Test(storage_wal, truncated_log_is_sound) {
         struct log log = begin_log(false);
 
         for (uint8_t i = 1; i <= 3; i++)
@@ -155,7 +155,7 @@ static const struct {
 };
 
 /* Of five transactions: in all but the last it is proven to be damage, in the last it may be a cut. */
-Test(storage_wal, is_damaged_where_a_later_transaction_is_there) {
+Test(storage_wal, invalid_frame_before_a_later_transaction_is_damage) {
         struct log log = begin_log(false);
         struct wal_summary summary;
 
@@ -179,7 +179,7 @@ Test(storage_wal, is_damaged_where_a_later_transaction_is_there) {
         buf_deinit(&log.bytes);
 }
 
-Test(storage_wal, is_damaged_where_a_sector_is_lost_in_the_midst) {
+Test(storage_wal, lost_sector_before_a_later_transaction_is_damage) {
         struct log log = begin_log(false);
         struct wal_summary summary;
 
@@ -191,7 +191,7 @@ Test(storage_wal, is_damaged_where_a_sector_is_lost_in_the_midst) {
 }
 
 /* A power cut: of the last transaction any of the frames may have got there, and others not. */
-Test(storage_wal, may_have_lost_any_part_of_its_last_transaction) {
+Test(storage_wal, incomplete_last_transaction_is_sound) {
         for (unsigned lost = 0; lost < 8; lost++) {
                 struct log log = begin_log(false);
 
@@ -206,7 +206,7 @@ Test(storage_wal, may_have_lost_any_part_of_its_last_transaction) {
         }
 }
 
-Test(storage_wal, may_end_with_frames_of_an_earlier_use) {
+Test(storage_wal, frames_of_an_earlier_generation_are_ignored) {
         struct log log = begin_log(false), earlier = begin_log(false);
 
         earlier.salts[0]--;
@@ -222,7 +222,7 @@ Test(storage_wal, may_end_with_frames_of_an_earlier_use) {
 }
 
 /* Written whole but for its sync, given up, and partly written over: its end still stands there. */
-Test(storage_wal, may_end_with_frames_of_a_transaction_that_was_given_up) {
+Test(storage_wal, frames_of_a_rolled_back_transaction_are_ignored) {
         struct log log = begin_log(false), state, given_up;
 
         add_transaction(&log, 10, 1);
@@ -242,7 +242,7 @@ Test(storage_wal, may_end_with_frames_of_a_transaction_that_was_given_up) {
         buf_deinit(&given_up.bytes);
 }
 
-Test(storage_wal, means_nothing_with_another_header) {
+Test(storage_wal, log_with_a_foreign_header_is_ignored) {
         for (size_t at = 0; at < HEADER_LENGTH; at++) {
                 struct log log = begin_log(false);
 
@@ -253,7 +253,7 @@ Test(storage_wal, means_nothing_with_another_header) {
         }
 }
 
-Test(storage_wal, that_cannot_be_read_is_an_error) {
+Test(storage_wal, read_error_is_reported) {
         struct wal_summary summary;
 
         cr_expect_eq(wal_check(-1, PAGE_SIZE, &summary), -EBADF);
