@@ -69,7 +69,7 @@ static const struct {
         { "15", OUTCOME_VALUE_TOO_LARGE, SAME("-ERR the value is too large\r\n") },
         { "16", OUTCOME_REPLY_TOO_LARGE, SAME("-ERR the reply is too large\r\n") },
         { "section 1", OUTCOME_KEY_TOO_LONG_TO_NOTIFY, SAME("-ERR the key is too long to be notified\r\n") },
-        { "nobody", OUTCOME_CLIENT_UNKNOWN, SAME("-ERR the client id is missing\r\n") },
+        { "no client", OUTCOME_CLIENT_UNKNOWN, SAME("-ERR the client id is missing\r\n") },
         { "out of memory", OUTCOME_OUT_OF_MEMORY, SAME("-ERR out of memory\r\n") },
         { "disk full", OUTCOME_DISK_FULL, SAME("-ERR the disk is full\r\n") },
         { "storage", OUTCOME_STORAGE_FAILED, SAME("-ERR the storage has failed\r\n") },
