@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is large, and larger than what the heap has free in one piece, is mapped by itself: an array that doubles is moved
- * by its pages, not copied, and what is freed goes back. That is glibc's way too, until something large is freed: from
- * then on it counts as small, and an array of millions of items is copied while requests wait. Setting the limit keeps it
- * where it is.
+ * Map large blocks with mmap(): realloc() then moves pages instead of copying bytes, and free() returns the memory to the
+ * system. glibc maps large blocks by default, but raises the threshold whenever a mapped block is freed. After that, an
+ * array of millions of items would be copied while requests wait. Setting the threshold disables this adjustment.
  *
- * Free in one piece is a step or two at the heap's end, and in its midst whatever neighbours were freed: an array that
- * has found its place there is copied when it grows out of it.
+ * malloc() still prefers a free chunk of the heap that is large enough. An array in such a chunk is copied when it grows
+ * beyond the chunk.
  */
 
 #include "base/allocator.h"
@@ -16,7 +15,7 @@
 
 #define LARGE_BYTES (128 << 10)
 
-/* The rest grows and shrinks by this: by less, each of many small entries might be a system call. */
+/* The heap grows in steps of this size: with smaller steps, many small entries could need one system call each. */
 #define STEP_BYTES (1 << 20)
 
 void allocator_init(void) {

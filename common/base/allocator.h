@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Settings of malloc() for a process that holds a store; before the first thread. */
+/* Tune malloc() for a process with large, growing arrays. Call before the first thread starts. */
 void allocator_init(void);

@@ -4,13 +4,13 @@
 #include <stddef.h>
 
 /*
- * Room for n items in a heap-allocated array that grows by doubling.
+ * Ensure capacity for n items in a heap-allocated array; grows by doubling.
  *
  *     r = array_reserve((void **)&items, &capacity, n_items + 1, sizeof(*items));
  *
- * Returns 0, or -ENOMEM with the array as it was. The caller frees it.
+ * Returns 0 or -ENOMEM. On error the array is unchanged. The caller frees the array.
  */
 int array_reserve(void **items, size_t *capacity, size_t n, size_t item_size);
 
-/* For qsort() and bsearch() over arrays of uint64_t. */
+/* Comparison function for qsort() and bsearch() over arrays of uint64_t. */
 int compare_uint64(const void *a, const void *b);

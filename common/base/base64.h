@@ -3,8 +3,11 @@
 
 #include "base/bytes.h"
 
-/* RFC 4648 section 4, with padding. */
+/* Append bytes as base64 with padding (RFC 4648 section 4). */
 void base64_append(struct buf *buf, struct slice bytes);
 
-/* Returns 0, -EINVAL for what base64_append() does not write, or -ENOMEM; what was appended before stays. */
+/*
+ * Append the decoded bytes. Returns 0, -EINVAL if text is not padded base64 or has nonzero trailing bits, or -ENOMEM. On
+ * error, bytes decoded so far stay in buf.
+ */
 int base64_append_decoded(struct buf *buf, struct slice text);

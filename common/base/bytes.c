@@ -51,11 +51,11 @@ struct slice slice_split(struct slice text, char separator, struct slice *ret_re
         return (struct slice){ text.data, head };
 }
 
-/* The length of the sequence that starts at data, 0 where none does. */
+/* Length of the UTF-8 sequence at data; 0 if it is invalid. */
 static size_t utf8_sequence(const uint8_t *data, size_t available) {
         uint8_t lead = data[0];
         uint8_t low = 0x80,
-                high = 0xBF; /* what the second byte may be: it alone tells overlong and surrogate */
+                high = 0xBF; /* range of the second byte; excludes overlong forms and surrogates */
         size_t length;
 
         if (lead < 0x80)
@@ -84,7 +84,7 @@ static size_t utf8_sequence(const uint8_t *data, size_t available) {
         return length;
 }
 
-/* The length of a word of ASCII at data, 0 where it is none: most text has no other. */
+/* Return 8 if the next 8 bytes are ASCII, otherwise 0. Fast path: most text is ASCII. */
 static size_t ascii_word(const uint8_t *data, size_t available) {
         uint64_t word;
 

@@ -7,12 +7,11 @@
 #include <string.h>
 
 /*
- * Bytes that somebody else owns, and bytes that we gather.
- *
- * Neither is a string: both may hold NUL, and neither ends with one.
+ * struct slice borrows bytes; struct buf owns and collects bytes. Both may contain NUL bytes, and neither is
+ * NUL-terminated.
  */
 
-/* Borrowed, never freed. length 0 makes data meaningless; data NULL is "absent" where a field is optional. */
+/* Borrowed bytes. If length is 0, data is not read. In an optional field, data NULL means "absent". */
 struct slice {
         const uint8_t *data;
         size_t length;
@@ -20,27 +19,28 @@ struct slice {
 
 #define SLICE_LITERAL(text) ((struct slice){ (const uint8_t *)("" text), sizeof(text) - 1 })
 
-/* text must be NUL-terminated; NULL gives the absent slice. */
+/* text is NUL-terminated; NULL gives the absent slice. */
 struct slice slice_from_string(const char *text);
 
 bool slice_equal(struct slice a, struct slice b);
 bool slice_starts_with(struct slice text, struct slice prefix);
 bool slice_ends_with(struct slice text, struct slice suffix);
 
-/* memcmp order, the shorter first where one begins the other: below 0, 0 or above 0. */
+/* Compare as memcmp() does; a prefix sorts before the longer slice. Returns below 0, 0 or above 0. */
 int slice_compare(struct slice a, struct slice b);
 
-/* The part before the first separator. *rest becomes what follows it, or absent where there is none. */
+/* Return the part before the first separator. *ret_rest is the part after it, or absent if there is no separator. */
 struct slice slice_split(struct slice text, char separator, struct slice *ret_rest);
 
-/* False for overlong forms, surrogates, above U+10FFFF and cut sequences (RFC 3629). */
+/* Return whether text is UTF-8 (RFC 3629). Overlong forms, surrogates, code points above U+10FFFF and truncated sequences
+ * are not. */
 bool slice_is_utf8(struct slice text);
 
 /*
- * A buffer that grows by doubling. All zeros is an empty one; buf_deinit() frees what it holds.
+ * A buffer that grows by doubling. Initialize with zeros; buf_deinit() frees its memory.
  *
- * Out of memory is sticky: what is appended after it is dropped and buf_failed() says so, so that a
- * sequence of appends needs one check, at its end.
+ * A failed allocation is sticky: later appends do nothing, and buf_failed() returns true until buf_reset(). A sequence of
+ * appends therefore needs one check at its end.
  */
 struct buf {
         uint8_t *data;
@@ -51,7 +51,7 @@ struct buf {
 
 void buf_deinit(struct buf *buf);
 
-/* Forgets content and failure; keeps the memory for the next use, unless it is more than BUF_RETAINED_MAX. */
+/* Clear content and failure. Keeps the memory for reuse, unless the capacity exceeds BUF_RETAINED_MAX bytes. */
 #define BUF_RETAINED_MAX ((size_t)1 << 20)
 void buf_reset(struct buf *buf);
 
@@ -62,14 +62,14 @@ void buf_append_uint(struct buf *buf, uint64_t value);
 
 bool buf_failed(const struct buf *buf);
 
-/* Valid until the buffer is next changed. */
+/* The buffer's content. Valid until the buffer is changed. */
 struct slice buf_slice(const struct buf *buf);
 
-/* Digits of the largest value; the widest padding. */
+/* Decimal digits of UINT64_MAX; also the maximum width of format_uint64(). */
 #define UINT64_DIGITS_MAX 20
 
 /*
- * Writes value in decimal, padded with zeros to width (1 to UINT64_DIGITS_MAX), without a NUL. Returns
- * the number of bytes written. text has room for UINT64_DIGITS_MAX.
+ * Write value in decimal, zero-padded to width (1 to UINT64_DIGITS_MAX), without a NUL. Returns the number of bytes
+ * written. text must have room for UINT64_DIGITS_MAX bytes.
  */
 size_t format_uint64(char *text, uint64_t value, size_t width);

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 
 /*
- * CLEANUP(function): the variable is handed, by its address, to function when it goes out of scope.
+ * CLEANUP(function): call function with the variable's address when the variable goes out of scope.
  *
  *     CLEANUP(cleanup_free) char *text = malloc(n);
  *     ...
- *     *ret_text = take_ptr(&text);      ownership moves on; nothing is freed here
+ *     *ret_text = take_ptr(&text);      the caller owns the text; nothing is freed here
  */
 #define CLEANUP(function) __attribute__((cleanup(function)))
 
-/* The pointer's value; the pointer itself becomes NULL. */
+/* Return the pointer's value and set the pointer to NULL, to pass ownership on. */
 #define take_ptr(pointer)                                                                                   \
         ({                                                                                                  \
                 __typeof__(*(pointer)) taken_ = *(pointer);                                                 \
@@ -20,7 +20,7 @@
                 taken_;                                                                                     \
         })
 
-/* For CLEANUP: frees what a pointer of any type points to. */
+/* For CLEANUP: free the memory that a pointer variable of any type points to. */
 static inline void cleanup_free(void *pointer_to_pointer) {
         free(*(void **)pointer_to_pointer);
 }

@@ -26,7 +26,7 @@ static size_t count(struct slice text, char wanted) {
         return n;
 }
 
-/* Takes a host and its port apart. *ret_port is left alone where none is given. */
+/* Split HOST:PORT or [ADDRESS]:PORT. *ret_port is unchanged if text has no port. */
 static int split_port(struct slice text, struct slice *ret_host, uint16_t *ret_port) {
         struct slice host, port;
 
@@ -71,7 +71,7 @@ static int parse_one(struct slice text, uint16_t default_port, struct endpoint *
                         return r;
                 for (size_t i = 0; i < host.length; i++)
                         if (host.data[i] <= ' ' || strchr("[]/", host.data[i]))
-                                return -EINVAL; /* what was meant is not clear */
+                                return -EINVAL; /* ambiguous, for example "host/path" or "a b" */
         }
         if (host.length == 0 || host.length > 255)
                 return -EINVAL;

@@ -6,27 +6,32 @@
 
 #include "base/bytes.h"
 
-/* Where a broker listens. */
+/* The address of a broker's listener. */
 struct endpoint {
-        char *host;    /* a name, an address, or the path of a Unix socket */
-        uint16_t port; /* 0: a Unix socket */
+        char *host;    /* a host name, an IP address, or the path of a Unix socket; owned */
+        uint16_t port; /* 0: host is the path of a Unix socket */
 };
 
 /*
- * Reads HOST[,HOST...], of which each is a name or an IPv4 address with or without :PORT, an IPv6 address bare or
- * as [ADDRESS]:PORT, or the path of a Unix socket, which begins with '/'. Returns 0, -EINVAL or -ENOMEM; the
- * caller frees *ret_endpoints, of which there is at least one, with endpoints_free().
+ * Parse a comma-separated list of endpoints. Each endpoint is one of:
+ *
+ *     HOST, HOST:PORT                a name or an IPv4 address
+ *     ADDRESS, [ADDRESS]:PORT        an IPv6 address
+ *     /PATH                          a Unix socket
+ *
+ * default_port applies to endpoints without a port. Returns 0, -EINVAL or -ENOMEM. On success there is at least one
+ * endpoint, and the caller frees *ret_endpoints with endpoints_free().
  */
 int endpoints_parse(struct slice text, uint16_t default_port, struct endpoint **ret_endpoints,
                     size_t *ret_n_endpoints);
 
-/* Whether it can be read, whatever the port of those that name none. Returns as endpoints_parse(). */
+/* Check the syntax of a list of endpoints. Returns 0, -EINVAL or -ENOMEM, as endpoints_parse() does. */
 int endpoints_check(struct slice text);
 
 /* Accepts NULL. */
 void endpoints_free(struct endpoint *endpoints, size_t n_endpoints);
 
-/* HOST:PORT, [ADDRESS]:PORT or the path, for people. */
+/* HOST:PORT, [ADDRESS]:PORT or the path, for log messages. NUL-terminated; a longer path is truncated. */
 struct endpoint_text {
         char text[280];
 };

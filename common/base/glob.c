@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Only the last star seen can matter: what an earlier one took is settled once a later star is reached. So a
- * mismatch goes back to the last star, gives it one character more, and goes on: no recursion, no
- * exponential case.
+ * Backtracking to the last star is sufficient: when matching reaches a star, extending an earlier star cannot help. On a
+ * mismatch, extend the last star by one character and continue after it. This needs no recursion and is never exponential.
  */
 
 #include "base/glob.h"
 
 /*
- * A character as a number: its bytes, most significant first, which keeps UTF-8's order of code points. A byte
- * of a pattern that is not UTF-8 stands for itself.
+ * Take one character. Its number is its bytes, most significant first: this preserves the order of code points. A byte that
+ * does not begin a UTF-8 sequence is a character of its own.
  */
 static uint32_t take_character(struct slice *text) {
         uint32_t character = text->data[0];
@@ -24,7 +23,7 @@ static uint32_t take_character(struct slice *text) {
         return character;
 }
 
-/* pattern starts behind the '['. Returns false where the class is never closed. */
+/* pattern starts after the '['. Returns false if the class is not closed. */
 static bool match_class(struct slice *pattern, uint32_t character, bool *ret_matches) {
         struct slice rest = *pattern;
         bool negated = rest.length > 0 && rest.data[0] == '!';
@@ -63,23 +62,23 @@ size_t glob_class_length(struct slice pattern) {
         return match_class(&rest, 0, &matches) ? pattern.length - rest.length : 0;
 }
 
-/* Where matching is in a pattern. */
-struct glob_place {
+/* A position in a pattern. */
+struct glob_position {
         const struct glob_part *part, *end;
-        struct slice rest; /* of the part; empty: the pattern has ended, see skip_ended() */
+        struct slice rest; /* rest of this part; after skip_ended(), empty means the end of the pattern */
 };
 
-static void skip_ended(struct glob_place *place) {
-        while (place->rest.length == 0 && place->part + 1 < place->end)
-                place->rest = (++place->part)->text;
+static void skip_ended(struct glob_position *position) {
+        while (position->rest.length == 0 && position->part + 1 < position->end)
+                position->rest = (++position->part)->text;
 }
 
-/* Matches one character of text with one item of the pattern, neither empty; takes both on success. */
-static bool match_one(struct glob_place *place, struct slice *text, uint64_t *budget) {
-        struct slice pattern_rest = place->rest, text_rest = *text;
+/* Match one character of text with one item of the pattern; neither is empty. Advances both on success. */
+static bool match_one(struct glob_position *position, struct slice *text, uint64_t *budget) {
+        struct slice pattern_rest = position->rest, text_rest = *text;
         uint32_t character = take_character(&text_rest);
         uint32_t item = take_character(&pattern_rest);
-        bool is_literal = place->part->is_literal;
+        bool is_literal = position->part->is_literal;
         bool matches = item == character || (item == '?' && !is_literal);
 
         if (item == '[' && !is_literal) {
@@ -92,18 +91,18 @@ static bool match_one(struct glob_place *place, struct slice *text, uint64_t *bu
 
         if (!matches)
                 return false;
-        place->rest = pattern_rest;
+        position->rest = pattern_rest;
         *text = text_rest;
         return true;
 }
 
-static bool is_star(const struct glob_place *place) {
-        return place->rest.length > 0 && place->rest.data[0] == '*' && !place->part->is_literal;
+static bool is_star(const struct glob_position *position) {
+        return position->rest.length > 0 && position->rest.data[0] == '*' && !position->part->is_literal;
 }
 
 bool glob_match_parts(const struct glob_part *parts, size_t n_parts, struct slice text, uint64_t *budget) {
-        struct glob_place place = { .part = parts, .end = parts + n_parts, .rest = parts->text };
-        struct glob_place after_star = { 0 };
+        struct glob_position position = { .part = parts, .end = parts + n_parts, .rest = parts->text };
+        struct glob_position after_star = { 0 };
         struct slice star_text = { 0 };
 
         for (;;) {
@@ -111,21 +110,21 @@ bool glob_match_parts(const struct glob_part *parts, size_t n_parts, struct slic
                         return false;
                 (*budget)--;
 
-                skip_ended(&place);
-                if (is_star(&place)) {
-                        take_character(&place.rest);
-                        skip_ended(&place);
-                        if (place.rest.length == 0)
+                skip_ended(&position);
+                if (is_star(&position)) {
+                        take_character(&position.rest);
+                        skip_ended(&position);
+                        if (position.rest.length == 0)
                                 return true;
-                        after_star = place;
+                        after_star = position;
                         star_text = text;
                 } else if (text.length == 0) {
-                        return place.rest.length == 0;
-                } else if (place.rest.length == 0 || !match_one(&place, &text, budget)) {
+                        return position.rest.length == 0;
+                } else if (position.rest.length == 0 || !match_one(&position, &text, budget)) {
                         if (!after_star.part || star_text.length == 0)
                                 return false;
                         take_character(&star_text);
-                        place = after_star;
+                        position = after_star;
                         text = star_text;
                 }
         }

@@ -4,19 +4,24 @@
 #include "base/bytes.h"
 
 /*
- * Glob patterns over whole keys (PROTOCOL.md "Listing keys"): '*' any run, '?' any one character, '[abc]'
- * '[a-z]'
- * '[!a]' classes, '[*]' a literal star. A ']' that stands first in a class is a member; a '[' that is never
- * closed stands for itself. Characters are UTF-8 sequences.
+ * Match the whole text with a glob pattern (PROTOCOL.md "Listing keys"):
  *
- * Matching takes at most pattern length times text length steps. Strangers choose both, so the caller says
- * how many steps it can afford: *budget is counted down, and where it reaches 0 the answer is "no".
+ *     *                       any number of characters
+ *     ?                       one character
+ *     [abc] [a-z] [!a]        one character of a class
+ *     [*]                     a literal star
+ *
+ * A ']' directly after '[' or '[!' is a member of the class. A '[' without a closing ']' is a literal '['. Characters are
+ * UTF-8 sequences.
+ *
+ * Matching takes at most pattern length times text length steps. Clients choose both lengths, so the caller limits the
+ * steps: *budget is decremented by each step. Returns false when it reaches 0.
  */
 bool glob_match(struct slice pattern, struct slice text, uint64_t *budget);
 
 /*
- * The same for a pattern that is put together of parts, at least one. A literal part is no pattern: each of its
- * characters stands for itself, so it may come from anybody. No class and no character reaches over a part's end.
+ * Match a pattern that is a sequence of parts, at least one. In a literal part, wildcards have no meaning, so the part may
+ * contain untrusted text. A class or a UTF-8 sequence does not continue in the next part.
  */
 struct glob_part {
         struct slice text;
@@ -24,5 +29,6 @@ struct glob_part {
 };
 bool glob_match_parts(const struct glob_part *parts, size_t n_parts, struct slice text, uint64_t *budget);
 
-/* Bytes of the class at the beginning of the pattern, which is a '[', brackets included; 0: it is never closed. */
+/* Length in bytes, brackets included, of the class with which the pattern begins; 0 if it is not closed. The pattern must
+ * begin with '['. */
 size_t glob_class_length(struct slice pattern);

@@ -43,7 +43,7 @@ static void place(struct heap *heap, uint32_t at, struct heap_node node) {
         *heap->position(node.item) = at;
 }
 
-/* Moves the hole at `at` towards the root until node may stand in it. */
+/* Move the hole at `at` towards the root to its place for node, and store node there. */
 static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
         while (at > 0) {
                 uint32_t parent = (at - 1) / 2;
@@ -56,7 +56,7 @@ static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
         place(heap, at, node);
 }
 
-/* The same towards the leaves. */
+/* Move the hole at `at` towards the leaves to its place for node, and store node there. */
 static void sift_down(struct heap *heap, uint32_t at, struct heap_node node) {
         for (;;) {
                 uint64_t child = 2 * (uint64_t)at + 1;

@@ -4,13 +4,13 @@
 #include <stdint.h>
 
 /*
- * A binary heap of deadlines: which item's comes first. The deadline stands in the heap's own array, so that
- * sifting touches no item's memory but to tell it where it now is.
+ * A binary min-heap of items, ordered by deadline. The heap's array holds the deadlines, so that sifting reads no item; it
+ * only writes the item's new position.
  *
- * Ownership: items are borrowed; whoever frees one takes it out first. Not thread-safe.
+ * Items are borrowed: remove an item before freeing it. Not thread-safe.
  */
 
-/* An item's place in a heap, or HEAP_NONE. The item keeps it, the heap writes it. */
+/* The position of an item that is in no heap. Each item stores its position; the heap updates it. */
 #define HEAP_NONE UINT32_MAX
 
 struct heap_node {
@@ -22,32 +22,32 @@ struct heap {
         struct heap_node *nodes;
         uint32_t n_nodes;
         uint32_t capacity;
-        uint32_t *(*position)(void *item); /* where the item keeps its place */
+        uint32_t *(*position)(void *item); /* returns the address of the item's position */
 };
 
 void heap_init(struct heap *heap, uint32_t *(*position)(void *item));
 void heap_deinit(struct heap *heap);
 
 /*
- * Makes room for n_more insertions, so that heap_insert() cannot fail. Returns 0 or -ENOMEM, which also
- * stands for more than 2^32-2 items.
+ * Allocate room for n_more insertions, so that heap_insert() cannot fail. Returns 0, or -ENOMEM if memory is exhausted or
+ * the heap would exceed 2^32-2 items.
  */
 int heap_reserve(struct heap *heap, uint32_t n_more);
 
-/* There must be room: heap_reserve(). The item must not be in a heap. */
+/* Insert an item that is in no heap. The caller has made room with heap_reserve(). */
 void heap_insert(struct heap *heap, int64_t deadline, void *item);
 
-/* Takes out an item that is in the heap. */
+/* Remove an item that is in the heap. */
 void heap_remove(struct heap *heap, void *item);
 
 /* The item with the earliest deadline, or NULL. */
 void *heap_first(const struct heap *heap);
 
-/* The earliest deadline, INT64_MAX where the heap is empty. */
+/* The earliest deadline; INT64_MAX if the heap is empty. */
 int64_t heap_first_deadline(const struct heap *heap);
 
 /* The deadline of an item that is in the heap. */
 int64_t heap_deadline(const struct heap *heap, void *item);
 
-/* The array's bytes. */
+/* Size of the heap's array in bytes. */
 uint64_t heap_bytes(const struct heap *heap);

@@ -7,7 +7,7 @@
 #include "base/base16.h"
 #include "base/base64.h"
 
-/* What stands for the byte in a string, or NULL where it stands for itself. */
+/* The escape sequence for a byte in a string; NULL if the byte needs none. text is scratch space. */
 static const char *escape(uint8_t byte, char *text, size_t size) {
         switch (byte) {
         case '"':

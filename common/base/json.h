@@ -4,18 +4,18 @@
 #include "base/bytes.h"
 
 /*
- * JSON on one line, appended to a buffer.
+ * Append a JSON object on one line to a buffer.
  *
  *     json_begin(&line);
  *     json_add_bytes(&line, "key", key, false);
  *     json_end(&line);
  */
 void json_begin(struct buf *line);
-void json_end(struct buf *line); /* with the line's end */
+void json_end(struct buf *line); /* appends a newline, too */
 
 /*
- * "name": the bytes as a string where they are UTF-8; else "name_base64", RFC 4648; "name_hex" where hex is
- * asked for. Absent bytes are "name": null.
+ * Add bytes as "name" with a string if they are UTF-8, otherwise as "name_base64" (RFC 4648). If hex is true, add them as
+ * "name_hex" instead. Absent bytes are added as "name":null.
  */
 void json_add_bytes(struct buf *line, const char *name, struct slice bytes, bool hex);
 
@@ -23,8 +23,8 @@ void json_add_bool(struct buf *line, const char *name, bool value);
 
 void json_add_uint(struct buf *line, const char *name, uint64_t value);
 
-/* For a value that is JSON already. */
+/* Add a value that is already JSON. */
 void json_add_raw(struct buf *line, const char *name, const char *value);
 
-/* text must be UTF-8. With its quotes. */
+/* Append text as a quoted JSON string. text must be UTF-8. */
 void json_append_string(struct buf *line, struct slice text);

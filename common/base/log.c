@@ -19,7 +19,7 @@
 
 static const struct {
         const char *name;
-        char priority; /* syslog's */
+        char priority; /* syslog priority (RFC 5424) */
 } levels[] = {
         [LOG_ERROR] = { "error", '3' },
         [LOG_WARNING] = { "warning", '4' },
@@ -61,7 +61,7 @@ int log_format_from_string(const char *name, enum log_format *ret_format) {
         return -EINVAL;
 }
 
-/* The variable is inherited by whoever is started from a service, with another stderr: so device and inode count. */
+/* Compare device and inode: a child process inherits JOURNAL_STREAM, but its stderr may be a different file. */
 void log_find_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
         char expected[64];
@@ -87,7 +87,7 @@ static void add_time(struct log_line *line) {
         log_line_add_text(line, "time", slice_from_string(text));
 }
 
-/* All but the end, so that it can still be said how many were withheld. */
+/* Render a line without its end, so that print() can add the number of suppressed events. */
 static void render(struct log_line *line, enum log_level level, const char *message,
                    const struct log_field *fields) {
         log_line_begin(line, is_journal ? levels[level].priority : 0, log_format == LOG_FORMAT_JSON);
@@ -107,7 +107,8 @@ static void print(struct log_line *line, uint64_t n_suppressed) {
                 log_line_add_number(line, "withheld", n_suppressed);
         log_line_end(line);
 
-        /* one write a line, so that lines of several processes do not mix; a log that is gone stops nobody */
+        /* One write() per line, so that lines of several processes do not mix. Errors are ignored: a closed log must not stop
+         * the process. */
         if (write(STDERR_FILENO, line->text, line->length) < 0)
                 return;
 }
@@ -127,7 +128,7 @@ void log_event(enum log_level level, const char *format, ...) {
         print(&line, 0);
 }
 
-/* The bytes at data that may stand as they are: one whole character, 0 where its first byte is to be escaped. */
+/* Length of the character at data if it is printable; 0 if its first byte must be escaped. */
 static size_t plain_length(const uint8_t *data, bool utf8) {
         uint8_t lead = data[0];
 
@@ -164,20 +165,20 @@ struct log_text log_text(struct slice bytes) {
 }
 
 /*
- * What was left out since each limit's last line. The line of the first such event is kept, so that it can be told later
- * what it was; the limit itself is only compared, for it may be gone by then.
+ * Events suppressed since the last printed line of each limit. Keeps the rendered line of the first one, for
+ * log_report_suppressed(). `limit` is only compared, never read: the limit may have been freed.
  */
-#define N_SUPPRESSED_MAX 64 /* more than there are limits */
+#define N_SUPPRESSED_MAX 64 /* more than the process has limits */
 struct suppressed_limit {
         const struct log_limit *limit; /* NULL: free */
         struct log_line line;
-        uint64_t n_more; /* than that one */
+        uint64_t n_more; /* suppressed events after the first */
 };
 static struct suppressed_limit suppressed[N_SUPPRESSED_MAX];
-static _Atomic size_t n_suppressed_limits; /* is asked for at each wake-up, without the lock */
-static pthread_mutex_t suppressed_lock = PTHREAD_MUTEX_INITIALIZER; /* storage logs on a thread of its own */
+static _Atomic size_t n_suppressed_limits; /* read at each wake-up without the lock */
+static pthread_mutex_t suppressed_lock = PTHREAD_MUTEX_INITIALIZER; /* the commit thread logs, too */
 
-/* The limit's entry; for NULL one that is free. NULL: there is none. */
+/* Return the entry of the limit, or a free entry if limit is NULL. Returns NULL if there is none. */
 static struct suppressed_limit *find_suppressed(const struct log_limit *limit) {
         for (size_t i = 0; i < N_SUPPRESSED_MAX; i++)
                 if (suppressed[i].limit == limit)
@@ -185,7 +186,7 @@ static struct suppressed_limit *find_suppressed(const struct log_limit *limit) {
         return NULL;
 }
 
-/* How many they were; they are withheld no more. */
+/* Return the number of suppressed events of the limit, and free its entry. */
 static uint64_t take_suppressed(const struct log_limit *limit) {
         struct suppressed_limit *entry = find_suppressed(limit);
         uint64_t n;
@@ -198,7 +199,7 @@ static uint64_t take_suppressed(const struct log_limit *limit) {
         return n;
 }
 
-static void withhold(const struct log_limit *limit, enum log_level level, const char *message,
+static void suppress(const struct log_limit *limit, enum log_level level, const char *message,
                      const struct log_field *fields) {
         struct suppressed_limit *entry = find_suppressed(limit);
 
@@ -214,8 +215,8 @@ static void withhold(const struct log_limit *limit, enum log_level level, const 
         n_suppressed_limits++;
 }
 
-/* True: this one is to be left out. */
-static bool is_over(struct log_limit *limit) {
+/* Count an event; return true if it exceeds the limit. */
+static bool exceeds_limit(struct log_limit *limit) {
         int64_t second = system_clock_mono_ns() / NS_PER_S;
 
         if (second != limit->second) {
@@ -236,8 +237,8 @@ void log_limited_fields(struct log_limit *limit, enum log_level level, const cha
                 return;
 
         pthread_mutex_lock(&suppressed_lock);
-        if (is_over(limit)) {
-                withhold(limit, level, message, fields);
+        if (exceeds_limit(limit)) {
+                suppress(limit, level, message, fields);
         } else {
                 render(&line, level, message, fields);
                 print(&line, n_suppressed_limits > 0 ? take_suppressed(limit) : 0);

@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* For a quote, a brace and the line's end. */
+/* Room for a quote, a brace and the newline. */
 #define END_LENGTH 3
 
-/* What a message leaves to the fields behind it. */
+/* Room that a message leaves for the fields after it. */
 #define FIELDS_LENGTH 320
 
 #define CUT "..."
@@ -22,7 +22,7 @@ static bool has_room(const struct log_line *line, size_t length) {
         return line->length + length + END_LENGTH <= sizeof(line->text);
 }
 
-/* One character of UTF-8, 0 where none begins here. */
+/* Length of the UTF-8 sequence at the beginning of text; 0 if it is invalid. */
 static size_t character_length(struct slice text) {
         uint8_t lead = text.data[0];
         size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -30,7 +30,7 @@ static size_t character_length(struct slice text) {
         return length <= text.length && slice_is_utf8((struct slice){ text.data, length }) ? length : 0;
 }
 
-/* Writes the next character as it stands between quotes. Returns how many bytes of text it was. */
+/* Write the next character, escaped for a quoted string. Returns the number of bytes of text consumed. */
 static size_t escape(struct slice text, char *escaped, size_t size) {
         size_t length = character_length(text);
         uint8_t lead = text.data[0];
@@ -52,7 +52,7 @@ static size_t escape(struct slice text, char *escaped, size_t size) {
         return length;
 }
 
-/* Up to `end` bytes of the line. */
+/* Put text in quotes; truncate it so that the line is at most `end` bytes long. */
 static void put_quoted(struct log_line *line, struct slice text, size_t end) {
         put(line, "\"", 1);
         while (text.length > 0) {
@@ -77,9 +77,9 @@ static bool is_bare(struct slice text) {
 }
 
 static void put_name(struct log_line *line, const char *name) {
-        if (line->has_some)
+        if (line->has_fields)
                 put(line, line->is_json ? "," : " ", 1);
-        line->has_some = true;
+        line->has_fields = true;
         if (line->is_json)
                 put(line, "\"", 1);
         put(line, name, strlen(name));

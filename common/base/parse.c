@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* So many make no number that is too great. */
+/* This many digits never overflow. */
 #define DIGITS_IN_RANGE (UINT64_DIGITS_MAX - 1)
 
 static bool is_digit(uint8_t byte) {
@@ -36,15 +36,15 @@ int parse_uint64(struct slice text, uint64_t *ret_value) {
         return 0;
 }
 
-struct unit {
+struct parse_unit {
         const char *name;
         uint64_t factor;
 };
 
-static int parse_with_unit(struct slice text, const struct unit *units, size_t n_units,
+static int parse_with_unit(struct slice text, const struct parse_unit *units, size_t n_units,
                            uint64_t *ret_value) {
         struct slice digits = text, rest;
-        const struct unit *unit = NULL;
+        const struct parse_unit *unit = NULL;
         uint64_t value;
         int r;
 
@@ -69,7 +69,7 @@ static int parse_with_unit(struct slice text, const struct unit *units, size_t n
 }
 
 int parse_duration(struct slice text, int64_t *ret_value_ms) {
-        static const struct unit units[] = {
+        static const struct parse_unit units[] = {
                 { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 }
         };
         uint64_t value;
@@ -86,7 +86,7 @@ int parse_duration(struct slice text, int64_t *ret_value_ms) {
 }
 
 int parse_size(struct slice text, uint64_t *ret_value) {
-        static const struct unit units[] = {
+        static const struct parse_unit units[] = {
                 { "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 }
         };
 

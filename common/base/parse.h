@@ -6,20 +6,20 @@
 #include "base/bytes.h"
 
 /*
- * Text to numbers and back, without locale, sign, blanks or surprises.
+ * Parse numbers, independent of the locale. Signs and blanks are errors.
  *
- * Parsers return 0, or -EINVAL for text that is not of the form and -ERANGE for a value that does not fit.
- * *ret_value is written on 0 only.
+ * Each function returns 0, -EINVAL for a syntax error, or -ERANGE if the value is too large. *ret_value is set on success
+ * only.
  */
 
-/* Decimal digits only, leading zeros allowed: 0 to 2^64-1. */
+/* Decimal digits; leading zeros are allowed. 0 to 2^64-1. */
 int parse_uint64(struct slice text, uint64_t *ret_value);
 
 /*
- * A number and a unit: ms, s, m, h or d. Without one nobody knows what is meant, so it is -EINVAL, as a fraction is.
- * The result is in milliseconds, 0 to 2^63-1.
+ * An integer and a unit: ms, s, m, h or d. The unit is required, because a bare number is ambiguous. The result is in
+ * milliseconds, 0 to 2^63-1.
  */
 int parse_duration(struct slice text, int64_t *ret_value_ms);
 
-/* A number of bytes, bare or with KiB, MiB, GiB: 0 to 2^64-1. */
+/* An integer, optionally with the unit KiB, MiB or GiB. The result is in bytes, 0 to 2^64-1. */
 int parse_size(struct slice text, uint64_t *ret_value);

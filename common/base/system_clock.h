@@ -4,17 +4,18 @@
 #include <stdint.h>
 
 /*
- * Milliseconds since the Unix epoch. 0 where the system clock stands before it, as it may after a gateway without a
- * battery clock has booted.
+ * Milliseconds since the Unix epoch. Returns 0 if the system clock is set to a time before the epoch, which happens when a
+ * gateway without a battery-backed clock boots.
  */
 int64_t system_clock_wall_ms(void);
 
 /*
- * The same, rounded up: what the store makes versions of. Clients round down, so what one of them stamped within this very
- * millisecond is behind us too, and the version of the first SET in a millisecond has the counter 0. Were both rounded
- * alike, it would be 0 or 1 as the network was slow or fast; published tests compare the counters of two versions.
+ * As system_clock_wall_ms(), but rounded up. The store derives versions from this value. Clients round down, so a client's
+ * timestamp from the same millisecond is lower than the store's clock, and the first version in a millisecond has the
+ * counter 0. If the store rounded down, the counter would be 0 or 1, depending on network latency; published conformance
+ * tests compare the counters of two versions.
  */
 int64_t system_clock_wall_ms_rounded_up(void);
 
-/* Nanoseconds that never go back, from any beginning. */
+/* Monotonic nanoseconds from an unspecified start (CLOCK_MONOTONIC). */
 int64_t system_clock_mono_ns(void);

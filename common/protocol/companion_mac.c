@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* What tells the uses of a key apart, and versions of one use. */
+/* Labels separate the uses of a key, and the protocol versions of each use. */
 #define LABEL_REQUEST    UINT64_C(0x3374736575716572) /* "request3" */
 #define LABEL_PROPERTIES UINT64_C(0x3373706f72702020) /* "  props3" */
 #define LABEL_HELLO      UINT64_C(0x336f6c6c65682020) /* "  hello3" */
 
-/* The length of what is absent: no slice has it. */
+/* The length that stands for an absent slice. */
 #define LENGTH_ABSENT UINT64_MAX
 
 int companion_mac_init(void) {
@@ -60,7 +60,7 @@ void companion_digest_finish(struct companion_digest *digest, uint8_t ret_digest
                 memset(ret_digest, 0, COMPANION_DIGEST_SIZE);
 }
 
-/* Lengths come first, so that no two requests give the same bytes. */
+/* All lengths precede the parts, so that different requests give different MAC inputs. */
 static void compute_mac(const struct companion_request *request, const uint8_t key[COMPANION_KEY_SIZE],
                         uint8_t ret_mac[COMPANION_MAC_SIZE]) {
         uint8_t head[8 * sizeof(uint64_t) + COMPANION_DIGEST_SIZE], *at = head;

@@ -13,7 +13,7 @@ struct slice message_property(const struct message *message, const char *name) {
         return (struct slice){ 0 };
 }
 
-/* Absent stays absent, empty stays empty. A NUL follows: MQTT libraries want topics and properties so. */
+/* Copy text to *at and advance *at. An absent slice stays absent. Add a NUL, because MQTT libraries take C strings. */
 static struct slice move(uint8_t **at, struct slice text) {
         struct slice moved = { *at, text.length };
 
@@ -44,7 +44,7 @@ static size_t varint_size(uint64_t value) {
         return size;
 }
 
-/* A property of one text, or of two: identifier, and two bytes of length before each. */
+/* Size of a property with one text: identifier, two bytes of length, and the text. 0 if absent. */
 static size_t text_property_size(struct slice text) {
         return text.data ? 1 + 2 + text.length : 0;
 }

@@ -6,8 +6,8 @@
 #include "base/bytes.h"
 
 /*
- * An MQTT 5 PUBLISH as statestored sees it, in and out: what the link reads off the broker, what the protocol
- * layer reads and writes. All slices are borrowed and live as long as their message's maker says.
+ * An MQTT 5 PUBLISH packet, received or to be sent. All slices are borrowed; the function that fills in a message documents
+ * how long they are valid.
  */
 
 struct user_property {
@@ -15,7 +15,7 @@ struct user_property {
         struct slice value;
 };
 
-/* What we send has fewer; of what we receive, only properties that somebody reads are kept. */
+/* Maximum number of user properties. The store sends fewer, and keeps only the received ones that it reads. */
 #define MESSAGE_USER_PROPERTIES_MAX 12
 
 #define MESSAGE_CONTENT_TYPE "application/octet-stream"
@@ -27,30 +27,30 @@ struct message {
         struct slice correlation_data;
         uint8_t qos;
         bool has_expiry;
-        uint32_t expiry_s; /* Message Expiry Interval, what is left of it */
-        bool is_verified; /* the plugin in the broker vouches for its identity properties: see common/protocol/companion.h */
-        uint8_t properties_digest[32]; /* of all user properties that arrived: struct companion_digest */
+        uint32_t expiry_s; /* Message Expiry Interval: the remaining seconds */
+        bool is_verified; /* the plugin's MAC over the identity properties is valid: see common/protocol/companion.h */
+        uint8_t properties_digest[32]; /* of all received user properties: struct companion_digest */
         size_t n_user_properties;
         struct user_property user_properties[MESSAGE_USER_PROPERTIES_MAX];
 };
 
-/* The value of the first user property of this name, absent where there is none. */
+/* The value of the first user property with this name; absent if there is none. */
 struct slice message_property(const struct message *message, const char *name);
 
-/* All the message's bytes. */
+/* The memory that a copy of the message takes, in bytes. */
 size_t message_size(const struct message *message);
 
-/* The largest packet of MQTT: a fixed header of 5 bytes, and what 4 bytes can count. */
+/* The largest MQTT packet in bytes: a fixed header of 5 bytes and a remaining length of 4 bytes' maximum (MQTT 5, 2.1.4). */
 #define MESSAGE_PACKET_MAX 268435460
 
-/* Longest encoding of a length in a packet (MQTT 5, 1.5.5). */
+/* Longest encoding of a variable byte integer (MQTT 5, 1.5.5). */
 #define MESSAGE_VARINT_MAX 4
 
 /*
- * Size of the message as an MQTT 5 PUBLISH at QoS 1 that we send, in bytes. It has a Content Type and a Payload Format
- * Indicator beside what the message says.
+ * Size in bytes of the MQTT 5 PUBLISH packet with which the store sends the message at QoS 1. Includes the Content Type and
+ * Payload Format Indicator that the store adds.
  */
 uint64_t message_packet_size(const struct message *message);
 
-/* A copy in one allocation that borrows nothing, with a NUL behind each text; freed with free(). NULL: out of memory. */
+/* A deep copy in one allocation, with a NUL after each text. Free it with free(). Returns NULL if out of memory. */
 struct message *message_copy(const struct message *message);

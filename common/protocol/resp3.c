@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 
-/* Takes a line off the front, without its CR LF. */
+/* Take a line from the front. *ret_line excludes CR LF. */
 static int read_line(struct slice *rest, struct slice *ret_line) {
         const uint8_t *end = rest->length ? memchr(rest->data, '\r', rest->length) : NULL;
         size_t length;

@@ -63,7 +63,7 @@ bool topic_match_client(struct slice topic, struct slice pattern, struct slice *
                          !slice_equal(pattern_level, topic_level))
                         return false;
         }
-        if (slice_equal(pattern, SLICE_LITERAL("#"))) /* no level at all is any number of them too */
+        if (slice_equal(pattern, SLICE_LITERAL("#"))) /* '#' also matches zero levels (MQTT 5, 4.7.1.2) */
                 pattern = (struct slice){ 0 };
         if (topic.data || pattern.data || client.length == 0)
                 return false;

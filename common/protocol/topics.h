@@ -3,39 +3,40 @@
 
 #include "base/bytes.h"
 
-/* The topics of PROTOCOL.md "Topics", and what may stand in a Response Topic (PROTOCOL.md "Requests"). */
+/* The topics of PROTOCOL.md "Topics", and the rules for Response Topics of PROTOCOL.md "Requests". */
 
 #define TOPIC_SERVICE       "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 #define TOPIC_INVOKE        TOPIC_SERVICE "/command/invoke"
-#define TOPIC_CONTROL       TOPIC_SERVICE "/control/invoke" /* a test double's, of the same shape */
+#define TOPIC_CONTROL       TOPIC_SERVICE "/control/invoke" /* requests of --control, for tests */
 #define TOPIC_NOTIFY_PREFIX "clients/" TOPIC_SERVICE
 
-/* An MQTT topic's limit in bytes. */
+/* Maximum length of an MQTT topic in bytes (MQTT 5, 4.7.3). */
 #define TOPIC_LENGTH_MAX 65535
 
-/* Bytes of the topic on which this client is told of this key; may exceed TOPIC_LENGTH_MAX. */
+/* Length in bytes of the notify topic for this client and key; may exceed TOPIC_LENGTH_MAX. */
 size_t topic_notify_length(size_t client_length, size_t key_length);
 
-/* A notify topic less its last level, which is the key, in hex; another topic as it stands. */
+/* Return a notify topic without its last level, the key in base16. Any other topic is returned unchanged. */
 struct slice topic_without_key(struct slice topic);
 
+/* Append the notify topic for this client and key. */
 void topic_append_notify(struct buf *buf, struct slice client, struct slice key);
 
 /*
- * False for what must not be answered to: empty, wildcards, NUL, not UTF-8, the invoke topic, any topic that
- * begins with TOPIC_NOTIFY_PREFIX, and the broker's own topics, which begin with '$': a stranger must not
- * choose which of them we publish to.
+ * Return whether the store may publish a reply to this topic. Invalid are: an empty topic, wildcards, NUL, invalid UTF-8, the
+ * invoke topic, topics that begin with TOPIC_NOTIFY_PREFIX, and topics that begin with '$'. The latter belong to the broker:
+ * a client must not make the store publish there.
  */
 bool topic_is_valid_response(struct slice topic);
 
-/* The level after "clients/" as it stands, absent where the topic does not read clients/{id}/... */
+/* The client id in a topic of the form clients/{id}/..., not decoded; absent for any other topic. */
 struct slice topic_response_client(struct slice topic);
 
 /*
- * Whether the topic is one that the pattern stands for: a topic filter in which one level reads {client}, which
- * matches any one level. *ret_client is that level of the topic.
+ * Return whether the topic matches the pattern: a topic filter in which one level is {client}, which matches any one level.
+ * *ret_client is that level of the topic.
  */
 bool topic_match_client(struct slice topic, struct slice pattern, struct slice *ret_client);
 
-/* The pattern as a topic filter, with '+' for {client}. */
+/* Append the pattern as a topic filter, with '+' in place of {client}. */
 void topic_append_filter(struct buf *buf, struct slice pattern);

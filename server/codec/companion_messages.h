@@ -3,9 +3,9 @@
 
 #include "protocol/companion.h"
 
-/* The messages of common/protocol/companion.h, read and written. Pure. */
+/* Parse and format messages of the companion protocol (common/protocol/companion.h). No I/O. */
 
-/* What welcome says. */
+/* The content of welcome. */
 struct welcome {
         uint8_t key[COMPANION_MAC_KEY_SIZE];
         uint64_t sequence;
@@ -15,11 +15,12 @@ struct welcome {
         size_t n_connections;
 };
 
-/* Read welcome's text. Returns 0, -EBADMSG or -ENOMEM. */
+/* Parse the decrypted text of welcome. Returns 0, -EBADMSG for a malformed text, or -ENOMEM. On success, free with
+ * welcome_deinit(). */
 int welcome_read(struct slice text, struct welcome *ret_welcome);
 void welcome_deinit(struct welcome *welcome);
 
-/* A connection's number and a NUL, as track and untrack bear it. */
+/* A connection's number in decimal, NUL-terminated: the payload of track and untrack. */
 struct connection_text {
         char text[24];
         size_t length;

@@ -10,7 +10,7 @@
 
 #define SERVED_VERSION "1.0"
 
-/* Payloads in the sdk dialect, each with a NUL behind it. */
+/* Payloads in the sdk dialect, NUL-terminated. */
 static const struct slice outcome_payloads[N_OUTCOMES] = {
 #define ANSWER_PAYLOAD(symbol, name, verbs, payload) [OUTCOME_##symbol] = SLICE_LITERAL(payload),
 #define ERROR_PAYLOAD(symbol, name, verbs, text)     [OUTCOME_##symbol] = SLICE_LITERAL("-ERR " text "\r\n"),
@@ -42,7 +42,7 @@ static void add_property(struct message *message, struct slice name, struct slic
         message->user_properties[message->n_user_properties++] = (struct user_property){ name, value };
 }
 
-/* What every message of ours bears. */
+/* Set the fields that all messages of the store have in common. */
 static void message_init(struct message *message, const struct encoder *encoder, struct slice payload) {
         *message = (struct message){ .payload = payload, .qos = 1 };
         add_property(message, SLICE_LITERAL(PROPERTY_SOURCE_ID), slice_from_string(encoder->node_id));
@@ -60,7 +60,7 @@ static void write_version(struct encoder *encoder, struct version version) {
         buf_append(&encoder->timestamp, "", 1);
 }
 
-/* The one that was written. */
+/* Add the version that the encoder's timestamp buffer contains. */
 static void add_version(struct message *message, const struct encoder *encoder) {
         add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
                      (struct slice){ encoder->timestamp.data, encoder->timestamp.length - 1 });
@@ -75,7 +75,7 @@ static int end(const struct encoder *encoder) {
         return buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp) ? -ENOMEM : 0;
 }
 
-/* The payload of a reply that is not built; the dialects differ in two of them (PROTOCOL.md "Dialects"). */
+/* The constant payload of an outcome. The dialects differ in two outcomes (PROTOCOL.md "Dialects"). */
 static struct slice outcome_payload(const struct encoder *encoder, enum outcome outcome) {
         if (encoder->dialect == DIALECT_DOCUMENT && outcome == OUTCOME_CONDITION_NOT_MET)
                 return SLICE_LITERAL("-1\r\n");
@@ -136,7 +136,7 @@ int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slic
         const struct fault_text *text = &fault_texts[fault];
         int r;
 
-        /* the value is a stranger's slice: here it gets its NUL */
+        /* Copy the value to add a NUL: it is a slice of the request. */
         begin(encoder);
         buf_append_slice(&encoder->payload, value);
         buf_append(&encoder->payload, "", 1);

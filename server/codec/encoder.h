@@ -7,29 +7,28 @@
 #include "protocol/message.h"
 
 /*
- * From effects to MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and
- * "Dialects"). Pure. Topics and user properties of a
- * message made here are NUL-terminated behind their length.
+ * Encode effects as MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and "Dialects"). No I/O. The
+ * slices of topics and user properties are followed by a NUL.
  */
 
 enum dialect {
-        DIALECT_SDK,      /* what the published clients parse */
-        DIALECT_DOCUMENT, /* the published page to the letter */
+        DIALECT_SDK,      /* as the published client libraries expect */
+        DIALECT_DOCUMENT, /* as the published documentation specifies */
 };
 
 struct encoder {
         enum dialect dialect;
-        const char *node_id; /* borrowed; __srcId of all that is sent, and the node of our versions */
+        const char *node_id; /* borrowed; __srcId of all messages, and the node id of versions */
         struct buf payload;
         struct buf timestamp;
 };
 
-/* Frees what the encoder gathered in. */
+/* Free the encoder's buffers. */
 void encoder_deinit(struct encoder *encoder);
 
 /*
- * Fill all of *ret_message but topic, correlation data and expiry, which are the caller's. The message borrows
- * from the encoder until its next use, and from what it was made of. Return 0 or -ENOMEM.
+ * Fill in *ret_message, except topic, correlation data and expiry, which the caller sets. The message borrows from the
+ * arguments, and from the encoder until the encoder's next use. Returns 0 or -ENOMEM.
  */
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message);
 int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
@@ -37,8 +36,8 @@ int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slic
 int encoder_notification(struct encoder *encoder, const struct key_change *change,
                          struct message *ret_message);
 
-/* The same for any payload, with status 200 and no version. */
+/* As encoder_reply(), for a given payload, with status 200 and no version. */
 void encoder_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message);
 
-/* What an error reads in the sdk dialect, without its frame: "syntax error". outcome must be an error. */
+/* The text of an error in the sdk dialect, without "-ERR " and CR LF. outcome must be an error. */
 struct slice encoder_error_text(enum outcome outcome);

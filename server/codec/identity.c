@@ -51,7 +51,7 @@ bool identity_take_key(struct companion_positions *positions, const uint8_t key[
         if (is_key(&positions->present, key))
                 return false;
 
-        if (is_key(&positions->former, key)) /* two brokers are served in turn */
+        if (is_key(&positions->former, key)) /* the store changes between two brokers */
                 next = positions->former;
         memcpy(next.key, key, sizeof(next.key));
         positions->former = positions->present;

@@ -5,27 +5,28 @@
 #include "protocol/message.h"
 
 /*
- * Who sent a request, as the plugin in the broker vouches for it (common/protocol/companion.h): MACs are verified here, and each
- * sequence number is accepted once. Pure.
+ * Verify the identity properties that the plugin adds to a request (common/protocol/companion.h): check the MAC, and accept
+ * each sequence number once. No I/O.
  */
 
 enum identity_result {
         IDENTITY_VERIFIED,
-        IDENTITY_REPEATED,   /* the MAC is right, and this sequence or a later one was accepted before */
-        IDENTITY_UNVERIFIED, /* no MAC, or not the right one: a will, a forgery, another listener */
+        IDENTITY_REPEATED,   /* the MAC is valid, but this sequence or a later one was accepted before */
+        IDENTITY_UNVERIFIED, /* no valid MAC: a will, a forgery, or a listener without the plugin */
 };
 
 /*
- * Check a request, in the order in which requests arrive. has_waited: it arrived before welcome, so it may bear a MAC
- * of the former key. The position moves to its sequence if it is verified.
+ * Check a request. Call in the order of arrival. has_waited: the request arrived before welcome, so its MAC may use the
+ * former key. If the request is verified, the key's position advances to its sequence.
  */
 enum identity_result identity_check(struct companion_positions *positions, const struct message *message,
                                     bool has_waited);
 
-/* Welcome names this key. Returns whether it is a new one, which makes the present key the former one. */
+/* Set the key from welcome. Returns true if it differs from the present key, which then becomes the former key. */
 bool identity_take_key(struct companion_positions *positions, const uint8_t key[COMPANION_MAC_KEY_SIZE]);
 
-/* All requests that arrived before welcome have been checked: those that follow are above this sequence. */
+/* Call when all requests that arrived before welcome have been checked. From then on, only sequences above this one are
+ * accepted. */
 void identity_end_wait(struct companion_positions *positions, uint64_t sequence);
 
 /* The identity properties of a verified message. Slices point into the message. */

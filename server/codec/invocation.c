@@ -38,8 +38,8 @@ static bool is_word(struct slice word, const char *text) {
 }
 
 /*
- * NEX with and without a value are told apart by the count of what follows, so that a value spelled PX is no trap: PX
- * and its number, which may come behind, are two. Returns the words taken.
+ * NEX has an optional value. The value is present if an odd number of words follows, because the only other option, PX, takes
+ * two words. Thus a value "PX" is not mistaken for the option. Returns the number of words taken.
  */
 static size_t decode_nex(const struct slice *words, size_t n_words, struct request *request) {
         bool has_value = (n_words - 1) % 2 == 1;
@@ -49,7 +49,7 @@ static size_t decode_nex(const struct slice *words, size_t n_words, struct reque
         return has_value ? 2 : 1;
 }
 
-/* Returns the words taken, 0 for a syntax error. */
+/* Returns the number of words taken; 0 for a syntax error. */
 static size_t decode_px(const struct slice *words, size_t n_words, struct request *request) {
         uint64_t px_ms;
 
@@ -84,7 +84,7 @@ static enum outcome decode_set_options(const struct slice *words, size_t n_words
         return OUTCOME_DONE;
 }
 
-/* arguments: what follows the verb. */
+/* arguments: the words after the verb. */
 static enum outcome decode_arguments(const struct slice *arguments, size_t n_arguments,
                                      struct request *request) {
         request->key = arguments[0];
@@ -143,7 +143,7 @@ static enum outcome decode_clocks(struct request *request) {
         return OUTCOME_DONE;
 }
 
-/* MAJOR.MINOR, of which the major is 0 or 1; absent is served. */
+/* Return whether the store serves this protocol version: MAJOR.MINOR with major 0 or 1, or absent. */
 static bool is_served_version(struct slice version) {
         struct slice major, minor;
         uint64_t major_number, minor_number;
@@ -176,7 +176,7 @@ static enum request_fault check_properties(const struct message *message, struct
         return REQUEST_FAULT_NONE;
 }
 
-/* The client that the message says it is from. */
+/* The client that the message claims as its sender. */
 static struct slice claimed_client(const struct message *message) {
         struct slice client = message_property(message, PROPERTY_SOURCE_ID);
 

@@ -7,9 +7,8 @@
 #include "protocol/properties.h"
 
 /*
- * From an MQTT message on the invoke topic to a request (PROTOCOL.md "Requests", "Request syntax" and
- * "Errors", checks 1 to 7). Pure;
- * what is decoded points into the message.
+ * Decode an MQTT message on the invoke topic to a request (PROTOCOL.md "Requests", "Request syntax" and "Errors", checks 1 to
+ * 7). No I/O. The request borrows from the message.
  */
 
 /*
@@ -17,7 +16,7 @@
  *
  *   X(symbol, label, status, property, message)
  *
- * The label is the word in metrics and log lines; the others are sent as `__stat`, `__propName` and `__stMsg`.
+ * The label appears in metrics and log lines. The other columns are sent as `__stat`, `__propName` and `__stMsg`.
  */
 #define REQUEST_FAULT_FAULTS(X)                                                                             \
         X(QOS, "wrong qos", "400", "QoS", "a request must be published at QoS 1")                           \
@@ -37,24 +36,24 @@ enum request_fault {
 const char *request_fault_label(enum request_fault fault);
 
 enum invocation_result {
-        INVOCATION_REQUEST, /* to be executed */
-        INVOCATION_REFUSED, /* to be answered: fault where it is not REQUEST_FAULT_NONE, else outcome */
-        INVOCATION_NO_RESPONSE_TOPIC,
-        INVOCATION_BAD_RESPONSE_TOPIC, /* neither is executed or answered */
+        INVOCATION_REQUEST,            /* execute the request */
+        INVOCATION_REFUSED,            /* reply with the fault, or with the outcome if there is no fault */
+        INVOCATION_NO_RESPONSE_TOPIC,  /* drop the message without a reply */
+        INVOCATION_BAD_RESPONSE_TOPIC, /* drop the message without a reply */
 };
 
 struct invocation {
         enum request_fault fault;
-        struct slice fault_value; /* of the property that is at fault */
-        enum outcome outcome;     /* an error; OUTCOME_DONE: none */
-        struct request request;   /* where it is refused before its command is known, the verb is N_VERBS */
+        struct slice fault_value; /* value of the invalid property */
+        enum outcome outcome;     /* an error, or OUTCOME_DONE */
+        struct request request;   /* verb is N_VERBS if the command was not decoded */
 };
 
-/* What decoding depends on beside the message. Borrowed. */
+/* Parameters of decoding. Strings are borrowed. */
 struct decoder {
-        bool is_proven; /* the broker has the plugin: identities of verified messages count */
+        bool is_proven; /* the broker has the plugin: use the verified identity of messages */
 
-        /* the user property by which a SET asks to be kept on disk; NULL: none does */
+        /* The user property with which a SET requests persistence. NULL: no such property. */
         const char *persistence_name;
         struct slice persistence_value;
 };
@@ -63,15 +62,15 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
                                          struct invocation *ret_invocation);
 
 /*
- * The client in whose queue the message waits before it is decoded. With the plugin this is the verified sender, and absent
- * for a message that the plugin does not vouch for. Without it this is the sender that the message claims, and absent if
- * it claims none. Points into the message.
+ * The client in whose queue the message waits before it is decoded. With the plugin, this is the verified sender; absent if
+ * the message is not verified. Without the plugin, this is the sender that the message claims; absent if it claims none.
+ * Points into the message.
  */
 struct slice invocation_sender(const struct decoder *decoder, const struct message *message);
 
 /*
- * The names of the user properties that are read, the decoder's among them; an absent one ends them. Others need not
- * be kept in a message.
+ * The names of all user properties that invocation_decode() reads. An absent name ends the array. The receiver may drop other
+ * user properties.
  */
 #define INVOCATION_PROPERTIES_MAX 9
 void invocation_properties(const struct decoder *decoder, struct slice ret_names[INVOCATION_PROPERTIES_MAX]);

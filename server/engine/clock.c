@@ -2,14 +2,14 @@
 
 #include "engine/clock.h"
 
-/* Real clients read a counter into 32 signed bits: from here on the wall part moves instead. */
+/* Published clients store the counter as a signed 32-bit integer. At this limit, the wall clock part is incremented. */
 #define COUNTER_END INT32_MAX
 
 static int64_t max(int64_t a, int64_t b) {
         return a > b ? a : b;
 }
 
-/* counter: the greatest one in use at wall_ms; has_counter false where there is none. */
+/* counter: the greatest counter in use at wall_ms, if has_counter. */
 static struct version advance(struct clock *clock, int64_t wall_ms, bool has_counter, uint64_t counter) {
         struct version next = { wall_ms, 0 };
 

@@ -5,25 +5,25 @@
 #include "protocol/hlc.h"
 
 /*
- * The store's hybrid logical clock: where its versions come from. PROTOCOL.md "Hybrid logical clocks", after
- * Kulkarni et al.,
- * "Logical Physical Clocks" (2014), figure 5. It never goes back, whatever the system clock does.
+ * The store's hybrid logical clock, which assigns versions: PROTOCOL.md "Hybrid logical clocks"; Kulkarni et al., "Logical
+ * Physical Clocks" (2014), figure 5. It never decreases, even if the system clock is set back.
  */
 struct clock {
         struct version last;
 };
 
-/* How far a request's reading may be ahead of our wall clock. */
+/* Maximum time by which a request's timestamp may be ahead of the store's wall clock. */
 #define CLOCK_SKEW_MAX_MS 60000
 
-/* The reading for something that happens here. Greater than every reading before. */
+/* The version of a local event. Greater than every version before. */
 struct version clock_tick(struct clock *clock, int64_t wall_ms);
 
-/* The reading for a request that bears `remote`. Greater than it, and than every reading before. */
+/* The version of a request with the timestamp `remote`. Greater than `remote` and than every version before. */
 struct version clock_receive(struct clock *clock, int64_t wall_ms, struct hlc remote);
 
 bool clock_is_too_far_ahead(struct hlc remote, int64_t wall_ms);
 
-/* The same of one that may be our own: what this clock, of this node, has reached already is never too far. */
+/* As clock_is_too_far_ahead(), but accept versions that this clock may have assigned: those with its node id that are not
+ * greater than its last version. */
 bool clock_is_too_far_beyond(const struct clock *clock, struct slice node_id, struct hlc remote,
                              int64_t wall_ms);

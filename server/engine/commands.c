@@ -11,7 +11,7 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
-/* Steps of matching a key with the pattern of persistent keys: some 30 ms. */
+/* Maximum steps for matching a key with the pattern of persistent keys: about 30 ms. */
 #define PERSIST_STEPS_MAX (4 * 1000 * 1000)
 
 static void answer(struct request_step *step, enum outcome outcome) {
@@ -24,7 +24,7 @@ static void answer_version(struct request_step *step, enum outcome outcome, stru
         step->reply->version = version;
 }
 
-/* Takes the entry out and tells who watches it. Nothing has changed on -ENOMEM. */
+/* Remove the entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has changed. */
 static int take_out(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
         struct registration *watchers = revocation_watchers(engine, hash, entry_key(entry), effects);
         int64_t deadline_ns;
@@ -54,14 +54,14 @@ static bool is_expired(const struct request_step *step, struct entry *entry) {
         return store_deadline(&step->engine->store, entry) <= step->now.mono_ns;
 }
 
-/* For reads, which change nothing: one whose time has come is as good as gone. */
+/* For reads: return the key's entry, or NULL if it has none or the entry has expired. Does not evict. */
 static struct entry *look_up(const struct request_step *step) {
         struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
 
         return entry && !is_expired(step, entry) ? entry : NULL;
 }
 
-/* For writes: the key's entry, NULL where it has none or its time has come: then it goes here and now. */
+/* For writes: find the key's entry; NULL if it has none. Evicts an expired entry first. Returns 0 or -ENOMEM. */
 static int find_current(struct request_step *step, struct entry **ret_entry) {
         struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
         int r;
@@ -77,7 +77,7 @@ static int find_current(struct request_step *step, struct entry **ret_entry) {
         return 0;
 }
 
-/* Whether the request may change this entry: checks 11 and 12 of PROTOCOL.md "Errors". */
+/* Return whether the fencing token allows this change: checks 11 and 12 of PROTOCOL.md "Errors". */
 static bool passes_fence(struct request_step *step, const struct entry *entry) {
         struct hlc fence;
 
@@ -110,8 +110,7 @@ static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uin
 }
 
 /*
- * Sees that there is room for so much more. Keys whose time has come but whose turn has not do not count
- * against it: they go first.
+ * Ensure the quota allows this growth; evict expired keys that have not been swept yet first.
  */
 static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
         struct engine *engine = step->engine;
@@ -136,13 +135,13 @@ static int64_t set_deadline(const struct request_step *step) {
         return deadline_ns;
 }
 
-/* Whether storage keeps what this SET stores. */
+/* Return whether storage keeps the entry of this SET. */
 static bool is_persistent(const struct engine *engine, const struct request *request) {
         return persistence_keeps(&engine->config, request->key) ||
                (engine->config.persist == PERSIST_CUSTOM && request->wants_persistence);
 }
 
-/* Stores the value in the place of `replaced`, which may be NULL. */
+/* Store the value. `replaced` is the present entry of the key, or NULL. */
 static int set(struct request_step *step, struct entry *replaced) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
@@ -231,7 +230,7 @@ static void execute_get(struct request_step *step) {
         step->reply->entry = entry_ref(entry);
 }
 
-/* DEL and VDEL, which differ in the condition alone. */
+/* Execute DEL or VDEL, which differ only in the condition. */
 static void execute_delete(struct request_step *step) {
         const struct request *request = step->request;
         struct version version;

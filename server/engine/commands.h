@@ -3,21 +3,21 @@
 
 #include "engine/internal.h"
 
-/* What each verb does, once the engine has found nothing wrong with the request itself. Internal to core. */
+/* Execution of the commands, after the engine's checks. Internal to this folder. */
 
 /* A request under execution. */
 struct request_step {
         struct engine *engine;
         const struct request *request;
         struct now now;
-        struct version version; /* our HLC for this request */
+        struct version version; /* the version assigned to this request */
         struct effects *effects;
         struct reply *reply;
-        uint64_t key_hash; /* of the request's key: store_hash(); SCAN has none */
+        uint64_t key_hash; /* store_hash() of the request's key; not set for SCAN */
 };
 
 /* Fills step->reply. */
 void command_execute(struct request_step *step);
 
-/* Takes the entry out because its time has come, and tells who watches it. Returns 0 or -ENOMEM. */
+/* Remove an expired entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has changed. */
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects);

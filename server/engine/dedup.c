@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every write adds a record and most forget another one. So deadlines are kept in a wheel: one list a second, each in the
- * order in which its records came, and adding and forgetting take the same short time however many there are.
+ * Deadlines are kept in a timing wheel: one list per second, in the order of insertion. Adding and dropping a record take
+ * constant time, because every write adds a record and most writes drop one.
  */
 
 #include "engine/dedup.h"
@@ -149,9 +149,9 @@ void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
 }
 
 /*
- * The second in which a record with this deadline is forgotten: the first whole one at or after it. All records lie
- * within a span: those that are so much older than the newest that they do not have long been over, and go; one that
- * comes with a deadline so much earlier is kept a little longer.
+ * The second in which a record with this deadline expires: the deadline, rounded up. All records must lie within the span.
+ * Records that are older expired long ago and are dropped. If this deadline is earlier than the span, the record is kept a
+ * little longer.
  */
 static int64_t admit(struct dedup *dedup, int64_t deadline_ns) {
         int64_t deadline_s = deadline_ns <= 0 ? 0 : (deadline_ns - 1) / NS_PER_S + 1;

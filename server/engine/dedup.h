@@ -5,14 +5,13 @@
 #include "engine/uthash_table.h"
 
 /*
- * The replies that were given lately, so that a request which MQTT delivers twice is executed once
- * (PROTOCOL.md "Repeated requests").
- * Bounded by bytes and by time: at the limit of bytes the reply that would be forgotten first goes early, and is counted.
+ * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Bounded
+ * by time and memory: at the limit of memory, the reply with the earliest deadline is dropped and counted.
  *
  * Requests are identified by a keyed digest, which is also the hash of the tables.
  */
 
-/* What is remembered of a reply. Its meaning is the engine's. */
+/* The remembered fields of a reply. */
 struct remembered_answer {
         int64_t version_wall_ms;
         uint32_t version_counter;
@@ -24,13 +23,13 @@ struct dedup_record {
         UT_hash_handle hh; /* by digest */
         struct digest digest;
         struct dedup_record *next,
-                *previous; /* of those that are forgotten in the same second, or are free; utlist */
+                *previous; /* list of records with the same deadline, or of free records; utlist */
         struct remembered_answer answer;
-        uint32_t deadline_s; /* its low bits, which are enough within the span */
-        uint32_t slot;       /* where storage keeps it: no two records have the same */
+        uint32_t deadline_s; /* low 32 bits */
+        uint32_t slot;       /* the record's slot in storage; unique */
 };
 
-/* Deadlines are whole seconds, rounded up, and lie within a span: longer than any reply is remembered. */
+/* Deadlines are rounded up to whole seconds. They all lie within this span, which exceeds ENGINE_REMEMBERED_MAX_S. */
 #define DEDUP_SPAN_S 1024
 
 /*
@@ -60,25 +59,25 @@ struct dedup {
 void dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
 void dedup_deinit(struct dedup *dedup);
 
-/* Change the limit. Where less is remembered from now on, further records go with the next dedup_add() calls. */
+/* Change the limit. If it is lower, the next dedup_add() calls drop the excess records. */
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
 
-/* Borrowed; NULL where there is none. Also finds a record whose deadline has passed. */
+/* Borrowed; NULL if there is none. Also finds a record whose deadline has passed. */
 struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest);
 
 /* Whether the record's deadline has passed. */
 bool dedup_is_over(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns);
 
 /*
- * Remember a reply until deadline_ns. dedup_find() must not find its digest. *ret_slot: the slot it is kept in; what was
- * kept there before is forgotten. False: it is not remembered, for want of memory, which counts as dropped early.
+ * Remember a reply until deadline_ns. Its digest must not be present (dedup_find()). *ret_slot is the slot of the record.
+ * Returns false if there is not enough memory; this counts as dropped early.
  */
 bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
                int64_t deadline_ns, uint32_t *ret_slot);
 
 /*
- * Remember again what an earlier run stored, in its slot. Slots come in ascending order and before the first dedup_add().
- * A record beyond the present limit is dropped early. Returns 0; -EBADMSG where slots do not ascend; or -ENOMEM.
+ * Restore a reply that an earlier run stored. Call in ascending order of slots, before the first dedup_add(). Drops records
+ * beyond the limit, and counts them as dropped early. Returns 0, -EBADMSG if slots do not ascend, or -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
                   struct remembered_answer answer, int64_t deadline_ns);
@@ -89,7 +88,7 @@ void dedup_forget(struct dedup *dedup, struct dedup_record *record);
 /* Forget up to n_max records whose deadline has passed. */
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
 
-/* When the next record is to be forgotten, INT64_MAX for never. */
+/* The earliest deadline in monotonic nanoseconds; INT64_MAX if there is no record. */
 int64_t dedup_next_deadline(const struct dedup *dedup);
 
 uint64_t dedup_n_answers(const struct dedup *dedup);

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 
-/* Out of memory storage is not told, and keeps a registration too many until its client leaves once more. */
+/* If out of memory, no row is added: storage keeps the ended registration until its client disconnects again. */
 void disconnect_end(struct engine *engine, struct registration *registration, bool is_final,
                     struct effects *effects) {
         if (effects_reserve_row(effects) == 0)
@@ -34,7 +34,7 @@ static bool is_retained(const struct event *event, uint64_t connection) {
                                                    sizeof(*event->connections), compare_uint64);
 }
 
-/* Ends all but those of the connections that the event names. */
+/* End all registrations except those of the event's connections. */
 static void end_others(struct engine *engine, const struct event *event, struct effects *effects) {
         struct watch_cursor cursor = { 0 };
         struct registration *registration;
@@ -44,7 +44,7 @@ static void end_others(struct engine *engine, const struct event *event, struct 
                         disconnect_end(engine, registration, true, effects);
                         engine->unlisted_at = engine->n_disconnects;
                 }
-        engine->has_leftovers = false;
+        engine->has_former_connections = false;
 }
 
 static bool has_disconnected(const struct registration *registration, const struct event *event) {
@@ -60,7 +60,7 @@ static bool has_disconnected(const struct registration *registration, const stru
         }
 }
 
-/* Most batches stop none, and many clients may leave in one. */
+/* n_stopped skips the search in the usual case: most batches stop no registration. */
 struct row *disconnect_next_stopped(struct effects *effects, size_t *at) {
         while (effects->n_stopped > 0 && *at < effects->n_rows) {
                 struct row *row = &effects->rows[(*at)++];
@@ -72,7 +72,7 @@ struct row *disconnect_next_stopped(struct effects *effects, size_t *at) {
         return NULL;
 }
 
-/* What was stopped in this batch does not come back either: it would have ended now. */
+/* Mark registrations that this batch stopped as final, too: an undo must not restore a registration that the event ends. */
 static void end_stopped(const struct event *event, struct effects *effects) {
         struct row *row;
         size_t at = 0;
@@ -87,7 +87,7 @@ void disconnect_end_former(struct engine *engine, struct slice client, uint64_t 
         struct row *row;
         size_t at = 0;
 
-        while (registration && (registration->connection != connection || engine->has_leftovers)) {
+        while (registration && (registration->connection != connection || engine->has_former_connections)) {
                 struct registration *next = registration->next_of_client;
 
                 if (registration->connection != connection)
@@ -109,7 +109,7 @@ void disconnect_step(struct engine *engine, const struct event *event, struct ef
         case EVENT_CONNECTION_CLOSED:
                 end_all_of_client(engine, watch_of_connection(&engine->watch, event->connection), effects);
                 break;
-        case EVENT_ALL_DISCONNECTED: /* names none */
+        case EVENT_ALL_DISCONNECTED: /* its list of connections is empty */
         case EVENT_CONNECTIONS_RETAINED:
                 end_others(engine, event, effects);
                 break;
@@ -119,7 +119,7 @@ void disconnect_step(struct engine *engine, const struct event *event, struct ef
                 disconnect_end(engine, event->registration, true, effects);
                 break;
         default:
-                ASSERT(!"a departure");
+                ASSERT(!"an event that ends registrations");
         }
         end_stopped(event, effects);
 }

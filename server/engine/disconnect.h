@@ -3,20 +3,22 @@
 
 #include "engine/internal.h"
 
-/* How registrations end. Internal to core. */
+/* End registrations of disconnected clients. Internal to this folder. */
 
-/* Carries out one of the events by which clients leave. */
+/* Process an event that ends registrations: EVENT_CLIENT_DISCONNECTED to EVENT_NOT_DELIVERED. */
 void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects);
 
-/* One registration. is_final: its connection is no more. */
+/* End one registration. is_final: its connection has ended, so an undo does not restore the registration. */
 void disconnect_end(struct engine *engine, struct registration *registration, bool is_final,
                     struct effects *effects);
 
 /*
- * The next registration that this batch has stopped, and that comes back if it fails, from row *at on; NULL: none.
+ * Iterate over the rows of registrations that this batch stopped and that an undo would restore. Starts at row *at, and
+ * advances it. Returns NULL after the last.
  */
 struct row *disconnect_next_stopped(struct effects *effects, size_t *at);
 
-/* All that the client made over other connections than this one: they are no more, though we were not told yet. */
+/* End all registrations that the client made over other connections: a client has one connection at a time, so the others
+ * have ended, although the broker has not reported it yet. */
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
                            struct effects *effects);

@@ -53,7 +53,7 @@ void effects_reset(struct effects *effects) {
         effects->n_replies = 0;
 }
 
-/* Registrations that ended have ended, so their connections are still to be disconnected. */
+/* Remove all track changes except disconnects. */
 static void keep_disconnects(struct effects *effects) {
         size_t n_kept = 0;
 

@@ -8,25 +8,25 @@
 #include "engine/watch.h"
 
 /*
- * What the steps of one batch lead to: rows for storage, an answer a request, in the order of the requests, and
- * notifications in the order in which the changes took effect. Values that hold references: nothing in them goes
- * away before effects_reset().
+ * The effects of the steps of one batch: rows for storage; one reply per request, in the order of the requests; and
+ * notifications, in the order of the changes. Effects hold references: entries and registrations in them stay valid until
+ * effects_reset().
  */
 
 struct reply {
         enum outcome outcome;
         bool has_version;
-        bool is_insertion; /* SET of a key that was not there, whatever came of it */
-        bool is_repeated;  /* the answer that was remembered of an earlier one */
+        bool is_insertion; /* SET of a key that did not exist, with any outcome */
+        bool is_repeated;  /* a remembered reply: the request was executed before */
         struct version version;
         struct entry *entry;    /* OUTCOME_VALUE */
         struct scan_page *page; /* OUTCOME_PAGE */
 };
 
-/* A change of a key that somebody watches. */
+/* A change of a key that has registrations. */
 struct key_change {
         struct version version;
-        struct entry *entry; /* as it was set; NULL: it was deleted or has expired */
+        struct entry *entry; /* the new entry; NULL: the key was deleted or has expired */
 };
 
 struct notification {
@@ -35,8 +35,8 @@ struct notification {
 };
 
 /*
- * What the plugin is to do with a connection: to track it, since it has its first registration; to untrack it, since it
- * has no registration any more; or to disconnect it, so that its client registers again.
+ * An instruction to the plugin for one connection. Track it: it has its first registration. Untrack it: it has no
+ * registration any more. Disconnect it: its client must register again.
  */
 struct track_change {
         uint64_t connection;
@@ -47,7 +47,7 @@ struct track_change {
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
-        size_t n_stopped; /* of these, registrations that were stopped */
+        size_t n_stopped; /* rows of registrations that ended by KEYNOTIFY STOP */
         struct track_change *track_changes;
         size_t n_track_changes, track_changes_capacity;
         struct reply *replies;
@@ -58,14 +58,14 @@ struct effects {
         size_t n_notifications, notifications_capacity;
 };
 
-/* Lets go of everything and keeps the arrays for the next batch. */
+/* Release all references; keep the arrays for the next batch. */
 void effects_reset(struct effects *effects);
 void effects_deinit(struct effects *effects);
 
 /* Returns 0 or -ENOMEM. After 0 the next effects_reply() cannot fail. */
 int effects_reserve_reply(struct effects *effects);
 
-/* The next reply, all zeros. There must be room: effects_reserve_reply(). */
+/* Append a reply of zeros. Call effects_reserve_reply() before. */
 struct reply *effects_reply(struct effects *effects);
 
 /* Remove the last reply and return it. The caller owns it: reply_deinit(). */
@@ -75,32 +75,33 @@ struct reply effects_take_reply(struct effects *effects);
 void reply_deinit(struct reply *reply);
 
 /*
- * Makes room to tell everyone who watches the key, `watchers` and those after it. Returns 0 or -ENOMEM. After 0
- * the next effects_notify() for them cannot fail.
+ * Make room to notify all registrations of a key. watchers: the first, as from watch_of_key(). Returns 0 or -ENOMEM. After
+ * 0, the next effects_notify() for them cannot fail.
  */
 int effects_reserve_notify(struct effects *effects, const struct registration *watchers);
 
-/* Tells them. entry: as it was set, one reference is taken where it is needed; NULL: it has gone. */
+/* Add a notification for each registration of the key. entry: the new entry; NULL: the key was deleted or has expired. Takes
+ * a reference to the entry if there is a registration. */
 void effects_notify(struct effects *effects, struct registration *watchers, struct entry *entry,
                     struct version version);
 
 /* Returns 0 or -ENOMEM. After 0 the next effects_track() cannot fail. */
 int effects_reserve_track(struct effects *effects);
 
-/* connection 0, one that has no number, is left out. */
+/* Add a track or untrack. Ignores connection 0, which means unknown. Call effects_reserve_track() before. */
 void effects_track(struct effects *effects, uint64_t connection, bool is_tracked);
 
-/* Likewise: the connection is to end. There must be room: effects_reserve_track(). */
+/* Add a disconnect. Ignores connection 0. Call effects_reserve_track() before. */
 void effects_disconnect(struct effects *effects, uint64_t connection);
 
 /* Returns 0 or -ENOMEM. After 0 the next effects_row() cannot fail. */
 int effects_reserve_row(struct effects *effects);
 
-/* Takes over the references that the row holds. */
+/* Append a row. Takes over the row's references. */
 void effects_row(struct effects *effects, struct row row);
 
 /*
- * For a batch that could not be stored, after engine_undo(): every answer becomes this outcome, and nobody is
- * told of what has not happened. Connections whose registrations ended are disconnected all the same.
+ * Convert the effects of a batch whose commit failed; call after engine_undo(). Every reply gets this outcome, and
+ * notifications are removed. Disconnects stay, because the registrations of these connections have ended.
  */
 void effects_fail(struct effects *effects, enum outcome outcome);

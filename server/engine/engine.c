@@ -12,15 +12,15 @@
 #include "engine/revocation.h"
 
 /*
- * How long an answer is remembered: the request's expiry, within bounds (PROTOCOL.md "Repeated requests").
+ * A reply is remembered for the request's expiry, within these bounds (PROTOCOL.md "Repeated requests").
  */
 #define REMEMBER_MIN_S     60
 #define REMEMBER_DEFAULT_S 120
 
-/* A Correlation Data as long as a UUID is taken to be unique by itself. */
+/* Correlation Data at least as long as a UUID is considered unique. */
 #define UNIQUE_CORRELATION_MIN 16
 
-/* What one tick forgets at most of answers that were remembered. */
+/* Maximum number of expired remembered replies that one tick drops. */
 #define FORGOTTEN_MAX 1000
 
 #define NS_PER_S INT64_C(1000000000)
@@ -84,7 +84,7 @@ void engine_set_policy(struct engine *engine, const struct policy *policy) {
         engine->config.policy = policy;
 }
 
-/* Check 10. SCAN shows what may be read; who may read nothing is told so. */
+/* Check 10 of PROTOCOL.md "Errors". SCAN is authorized if the client may read any key; it lists only readable keys. */
 static bool is_authorized(const struct engine *engine, const struct request *request) {
         const struct policy *policy = engine->config.policy;
         struct request_origin asker = request_asker(request);
@@ -125,9 +125,9 @@ static void execute(struct request_step *step) {
 }
 
 /*
- * What tells this request from all others. A registration lives as long as its client's connection: so a KEYNOTIFY
- * that comes again over another connection is another request, and registers again. Where connections cannot be told
- * apart, any departure may have been this client's.
+ * The digest that identifies the request. A registration ends with its client's connection, so the digest of KEYNOTIFY
+ * includes the connection: over another connection it is another request, and registers again. If the connection is
+ * unknown, any disconnect may be this client's, so the digest includes the number of disconnects instead.
  */
 static struct digest identify(const struct engine *engine, const struct request *request) {
         uint64_t where[2] = { request->connection,
@@ -159,7 +159,7 @@ static int64_t remember_until(const struct request *request, int64_t now_ns) {
         if (lifetime_s > ENGINE_REMEMBERED_MAX_S)
                 lifetime_s = ENGINE_REMEMBERED_MAX_S;
 
-        /* in whole seconds, so that forgetting wakes us once a second and not once an answer */
+        /* Whole seconds, so that expiry needs one wake-up per second instead of one per reply. */
         return ((now_ns / NS_PER_S) + lifetime_s + 1) * NS_PER_S;
 }
 
@@ -179,7 +179,7 @@ static void reply_as_remembered(struct reply *reply, struct remembered_answer an
         reply->version = (struct version){ answer.version_wall_ms, answer.version_counter };
 }
 
-/* Probes the table of remembered replies once. */
+/* Execute the request, or reply as before if it is a repeated request. */
 static void execute_once(struct request_step *step, const struct digest *digest) {
         struct dedup *dedup = &step->engine->dedup;
         struct dedup_record *record = dedup_find(dedup, digest);
@@ -191,7 +191,7 @@ static void execute_once(struct request_step *step, const struct digest *digest)
         }
 
         execute(step);
-        /* a client that is granted nothing takes no room from other clients' replies, and no disk */
+        /* A client without grants must not use up the memory for other clients' replies, or disk. */
         if (step->reply->outcome == OUTCOME_OUT_OF_MEMORY || step->reply->outcome == OUTCOME_NOT_AUTHORIZED)
                 return;
         if (effects_reserve_row(step->effects) < 0)

@@ -12,51 +12,52 @@
 #include "engine/watch.h"
 
 /*
- * The state store as one step function: an event and the time go in, effects come out. Nothing else: no
- * clock, no randomness, no I/O, no logging. The same events at the same times lead to the same effects.
+ * The state store as a deterministic state machine. engine_step() takes an event and the time, and produces effects. The
+ * engine reads no clock, draws no random numbers, does no I/O and logs nothing: the same events at the same times give the
+ * same effects. Not thread-safe.
  *
- * What each command does is PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks", "Notifications",
- * "Repeated requests" and "Listing keys". Not thread-safe.
+ * The behaviour is defined in PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks", "Notifications", "Repeated requests"
+ * and "Listing keys".
  */
 
 struct engine_config {
-        struct slice node_id; /* copied; hlc_node_is_valid() */
+        struct slice node_id; /* of the store's versions; copied; must satisfy hlc_node_is_valid() */
 
         /*
-         * Secrets, each for one purpose. Draw the first two at every start and never store them. Store the digest key
-         * with the remembered replies: their digests have to match after a restart.
+         * Random secrets, one for each purpose. Draw the first two at every start and never store them. Store the digest
+         * key with the remembered replies: their digests must match after a restart.
          */
-        struct hash_key table_key;  /* of the hash tables */
-        struct token_key token_key; /* of SCAN's tokens */
-        struct hash_key digest_key; /* of remembered replies */
+        struct hash_key table_key;  /* hash tables */
+        struct token_key token_key; /* SCAN tokens */
+        struct hash_key digest_key; /* digests of requests whose replies are remembered */
 
         uint64_t max_keys;
         uint64_t max_bytes; /* keys, values, registrations and their overhead */
         uint64_t max_registrations;
-        uint64_t max_remembered_bytes; /* answers kept for requests that come twice; beside max_bytes */
+        uint64_t max_remembered_bytes; /* remembered replies; not part of max_bytes */
         enum persist persist;
-        struct slice persist_pattern; /* a glob, borrowed; absent: none */
+        struct slice persist_pattern; /* glob pattern, borrowed; absent: none */
         const struct policy *policy;  /* borrowed; NULL: everything is allowed */
         struct packet_limits packets;
 };
 
-/* The time of a step, read once a wake-up. Neither may be negative. */
+/* The time of a step. Neither value may be negative. */
 struct now {
-        int64_t wall_ms; /* since the Unix epoch: what versions are made of; may jump; see common/base/system_clock.h */
-        int64_t mono_ns; /* never goes back: what deadlines are made of */
+        int64_t wall_ms; /* for versions: system_clock_wall_ms_rounded_up(); may jump */
+        int64_t mono_ns; /* for deadlines: system_clock_mono_ns(); never decreases */
 };
 
 enum event_type {
-        EVENT_REQUEST, /* adds one reply */
-        EVENT_TICK,    /* time has passed: expires what is due, ENGINE_EXPIRED_MAX keys at most */
+        EVENT_REQUEST, /* execute `request`; adds one reply */
+        EVENT_TICK,    /* time has passed: expire up to ENGINE_EXPIRED_MAX keys */
 
-        /* registrations end: */
-        EVENT_CLIENT_DISCONNECTED,  /* those of `client` */
-        EVENT_CONNECTION_CLOSED,    /* those made over `connection` */
-        EVENT_CONNECTIONS_RETAINED, /* all but those made over `connections` */
-        EVENT_ALL_DISCONNECTED,     /* all */
-        EVENT_NOT_DELIVERED,        /* `registration`: nobody got its notification */
-        EVENT_POLICY_CHANGED,       /* those that the policy does not grant, see engine_set_policy() */
+        /* The following events end registrations: */
+        EVENT_CLIENT_DISCONNECTED,  /* all registrations of `client` */
+        EVENT_CONNECTION_CLOSED,    /* all registrations made over `connection` */
+        EVENT_CONNECTIONS_RETAINED, /* all registrations except those made over `connections` */
+        EVENT_ALL_DISCONNECTED,     /* all registrations */
+        EVENT_NOT_DELIVERED,        /* `registration`: the broker delivered its notification to no client */
+        EVENT_POLICY_CHANGED, /* registrations that the policy does not grant: see engine_set_policy() */
 };
 
 struct event {
@@ -66,16 +67,16 @@ struct event {
         uint64_t connection;
         const uint64_t *connections; /* in ascending order */
         size_t n_connections;
-        struct registration *registration; /* may have ended already */
+        struct registration *registration; /* borrowed; may have ended already */
 };
 
-/* What one tick expires at most, so that many keys of one deadline do not hold up requests. */
+/* Maximum number of keys that one tick expires, so that many keys with the same deadline do not delay requests. */
 #define ENGINE_EXPIRED_MAX 1000
 
-/* What one step holds against a new policy of registrations, or a few more. */
+/* Approximate number of registrations that one step checks against a new policy. */
 #define ENGINE_REVOKED_MAX 1000
 
-/* How long an answer is remembered at most, to the end of that second. */
+/* Maximum time for which a reply is remembered, rounded up to a whole second. */
 #define ENGINE_REMEMBERED_MAX_S 600
 
 /* Opaque. */
@@ -84,68 +85,68 @@ struct engine;
 /* Returns 0 or -ENOMEM; the caller owns *ret_engine. */
 int engine_new(struct engine **ret_engine, const struct engine_config *config);
 
-/* Accepts NULL, returns NULL. Effects must be reset before. */
+/* Accepts NULL, returns NULL. Reset all effects of the engine before. */
 struct engine *engine_free(struct engine *engine);
 
 /*
- * Adds what the event leads to to the effects. Returns 0, or -ENOMEM where not even a reply could be made;
- * then nothing has changed. A request that runs out of memory later is answered with
- * OUTCOME_OUT_OF_MEMORY, and nothing has changed either.
+ * Process one event and append its effects. Returns 0, or -ENOMEM if no reply could be allocated. A request that runs out of
+ * memory later is answered with OUTCOME_OUT_OF_MEMORY. In both cases the request has changed nothing.
  */
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
 
-/* From now on config's limits hold; what is stored beyond them stays. */
+/* Replace the limits by those of config. Data that exceeds the new limits stays. */
 void engine_set_limits(struct engine *engine, const struct engine_config *config);
 
-/* From now on packets have these limits; what is stored beyond them stays. */
+/* Replace the packet limits. Values that exceed the new limits stay. */
 void engine_set_packet_limits(struct engine *engine, const struct packet_limits *limits);
 
 /*
- * From here on requests are decided by this policy, borrowed; NULL: everything is allowed. Whoever sets another one than
- * held when registrations were made steps EVENT_POLICY_CHANGED before anything else: nobody is told from then on of what he
- * is not granted, and where there are many registrations ticks end the rest.
+ * Replace the policy. It is borrowed; NULL allows everything. If registrations exist that were made under another policy,
+ * the next event must be EVENT_POLICY_CHANGED. From then on, no client is notified of a key that the new policy does not
+ * grant. If there are many registrations, later ticks end the remaining ones.
  */
 void engine_set_policy(struct engine *engine, const struct policy *policy);
 
 /*
- * Takes back what the effects' rows say, newest first: they could not be stored. The clock stays where it is, and
- * who has left has left. Returns 0, or -ENOMEM: then what is in memory is neither the one nor the other, and has
- * to be loaded anew.
+ * Undo the rows of the effects, newest first, after their commit failed. The clock is not set back, and registrations of
+ * clients that disconnected are not restored. Returns 0 or -ENOMEM. After -ENOMEM the state is inconsistent: free the engine
+ * and load it from storage.
  */
 int engine_undo(struct engine *engine, const struct effects *effects);
 
-/* 1. What it holds */
+/* 1. State */
 
 struct engine_stats {
         uint64_t n_keys, n_registrations, n_remembered;
         uint64_t n_entry_bytes, n_registration_bytes;
-        uint64_t n_bytes;         /* the sum of both: max_bytes limits it */
-        uint64_t n_dropped_early; /* remembered replies, since the start */
-        uint64_t n_disconnects;   /* events by which clients left, since the first start */
-        struct version clock;     /* the last version that was given */
+        uint64_t n_bytes;         /* the sum of both; limited by max_bytes */
+        uint64_t n_dropped_early; /* remembered replies dropped before their deadline, since start */
+        uint64_t n_disconnects;   /* events that ended registrations, since the first start; stored */
+        struct version clock;     /* the last assigned version */
 };
 struct engine_stats engine_stats(const struct engine *engine);
 
-/* As it is now: with the limits and the policy that were set last. Borrowed. */
+/* The present configuration, with the limits and the policy that were set last. Borrowed. */
 const struct engine_config *engine_config(const struct engine *engine);
 
-/* Borrowed until the next step; NULL where the key has none. Also finds an entry whose deadline has passed. */
+/* Borrowed until the next step; NULL if there is none. Also finds entries whose deadline has passed. */
 struct entry *engine_find_entry(const struct engine *engine, struct slice key);
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key);
 bool engine_has_registrations(const struct engine *engine, uint64_t connection);
 
-/* Monotonic; STORE_NEVER where it has none. */
+/* The entry's deadline in monotonic nanoseconds; STORE_NEVER if it has none. */
 int64_t engine_deadline(const struct engine *engine, struct entry *entry);
 
-/* Every entry, in no order. Begin with a cursor of zeros; NULL ends; no step in between. Borrowed. */
+/* Iterate over all entries in unspecified order. Initialize the cursor with zeros; do not step in between. Borrowed; NULL
+ * after the last. */
 struct entry *engine_each_entry(const struct engine *engine, struct store_cursor *cursor);
 
-/* 2. What was stored */
+/* 2. Restore */
 
 /*
- * What was stored by an earlier run, before the first step. Each returns 0 or -ENOMEM. The deadline is
- * monotonic, and may have passed; fence NULL: none.
+ * Restore data that an earlier run stored. Call before the first step. Each function returns 0 or -ENOMEM. Deadlines are
+ * monotonic nanoseconds and may have passed. fence NULL: no fencing token.
  */
 int engine_restore_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
                          int64_t deadline_ns, const struct hlc *fence);
@@ -156,14 +157,15 @@ int engine_restore_answer(struct engine *engine, uint32_t slot, const struct dig
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t n_disconnects);
 
 /*
- * Set a key as another store exported it: as engine_restore_entry(), of a key that may be there, and adds the row to the
- * effects. Returns 0 or -ENOMEM.
+ * Set a key to a value that another store exported, and append the row to the effects. Replaces an existing entry. Returns 0
+ * or -ENOMEM.
  */
 int engine_import_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
                         int64_t deadline_ns, const struct hlc *fence, struct effects *effects);
 
-/* The clock that versions come from, for whoever imports them. Borrowed. */
+/* The clock that assigns versions, for an import. Borrowed. */
 struct clock *engine_clock(struct engine *engine);
 
-/* The monotonic time at which a tick has something to do: in the past where one did not do all, INT64_MAX for never. */
+/* The monotonic time in nanoseconds of the next necessary tick. In the past if the last tick reached a limit; INT64_MAX if no
+ * tick is necessary. */
 int64_t engine_next_deadline(const struct engine *engine);

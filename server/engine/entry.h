@@ -5,14 +5,13 @@
 #include "protocol/hlc.h"
 
 /*
- * A key with its value, version and fencing token: one allocation, never changed once it is made. A SET
- * makes a new entry and lets go of the old one; so an answer or a notification that has yet to leave keeps
- * the very bytes that it is about, and a batch can be undone.
+ * A key with its value, version and fencing token, in one allocation. Entries are immutable: a SET replaces the entry.
+ * Therefore replies and notifications that are not yet published can refer to an entry, and a batch can be undone.
  *
  * Reference counted, not thread-safe.
  */
 
-/* A version that we gave: the node id is ours. PROTOCOL.md "Hybrid logical clocks". */
+/* A version that the store assigned; its node id is the store's. PROTOCOL.md "Hybrid logical clocks". */
 struct version {
         int64_t wall_ms;
         uint32_t counter; /* below 2^31-1 */
@@ -38,8 +37,8 @@ struct entry {
 };
 
 /*
- * Copies everything, one reference for the caller. fence NULL: none. Returns 0, or -ENOMEM, which also
- * stands for a key or a value that is longer than an MQTT packet can be.
+ * Make an entry with copies of the arguments; the caller owns one reference. fence NULL: no fencing token. Returns 0, or
+ * -ENOMEM, also for a key or value longer than an MQTT packet can be.
  */
 int entry_new(struct entry **ret_entry, struct slice key, struct slice value, struct version version,
               const struct hlc *fence);
@@ -53,7 +52,7 @@ struct slice entry_key(const struct entry *entry);
 struct slice entry_value(const struct entry *entry);
 struct version entry_version(const struct entry *entry);
 
-/* False where the key is not fenced. ret_fence->node points into the entry. */
+/* The entry's fencing token. Returns false if it has none. ret_fence->node points into the entry. */
 bool entry_fence(const struct entry *entry, struct hlc *ret_fence);
 
 /* Bytes that an entry of these sizes takes, with its share of the allocator and the table; for quotas. */

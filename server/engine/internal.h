@@ -3,7 +3,7 @@
 
 #include "engine/engine.h"
 
-/* The engine's fields. Internal to core, and for tests that look inside. */
+/* The engine's fields. Internal to this folder and its tests. */
 
 struct engine {
         struct engine_config config;
@@ -11,9 +11,13 @@ struct engine {
         struct store store;
         struct watch watch;
         struct dedup dedup;
-        uint64_t n_disconnects;    /* clients that have left, all told */
-        bool is_revoking;          /* a new policy has not been held against all registrations yet: */
-        uint32_t n_shards_revoked; /* against those of so many shards */
-        bool has_leftovers; /* registrations of one client over several connections were restored: one had ended unsaid */
-        uint64_t unlisted_at; /* n_disconnects when registrations ended whose connections may live */
+        uint64_t n_disconnects;    /* events that ended registrations, since the first start */
+        bool is_revoking;          /* registrations remain to be checked against a new policy */
+        uint32_t n_shards_revoked; /* shards of the registrations that have been checked */
+
+        /* Restored registrations of one client belong to several connections: the end of a connection was not stored. */
+        bool has_former_connections;
+
+        /* n_disconnects at the last event that ended registrations of connections that may still be open. */
+        uint64_t unlisted_at;
 };

@@ -6,7 +6,7 @@
 #include "policy/policy.h"
 #include "protocol/hlc.h"
 
-/* A decoded request: what a client asks of the engine. All slices are borrowed for the step it is given to. */
+/* A decoded request. Slices are borrowed until engine_step() returns. */
 
 enum set_condition {
         SET_ALWAYS,
@@ -34,12 +34,12 @@ struct request {
         bool has_fence;
         struct hlc fence; /* __ft, of SET, DEL and VDEL */
 
-        struct slice client; /* who asks; absent where nobody can tell */
-        uint64_t connection; /* which of its connections, where the broker vouches for it, else 0 */
-        struct slice user;   /* as which it logged in there; absent: none, or nobody vouches for it */
-        bool is_own;         /* nobody asks but ourselves: no policy applies */
+        struct slice client; /* client id; absent if unknown */
+        uint64_t connection; /* number of the client's connection, verified by the plugin; 0: not verified */
+        struct slice user;   /* user name at the broker; absent: none, or not verified */
+        bool is_own;         /* the store's own request: no policy applies */
 
-        /* what makes two deliveries one request (PROTOCOL.md "Repeated requests"), as it was sent */
+        /* These fields identify a repeated request (PROTOCOL.md "Repeated requests"). They hold the bytes as sent. */
         struct slice response_topic;
         struct slice correlation_data;
         struct slice payload;
@@ -52,12 +52,12 @@ static inline struct request_origin request_asker(const struct request *request)
         return (struct request_origin){ request->client, request->user, request->connection != 0 };
 }
 
-/* SET, DEL, VDEL and KEYNOTIFY change something; GET and SCAN do not. */
+/* Return whether the request can change the state: any command except GET and SCAN. */
 static inline bool request_is_write(const struct request *request) {
         return request->verb != VERB_GET && request->verb != VERB_SCAN;
 }
 
-/* Those whose fencing token counts. */
+/* Return whether fencing tokens apply to the verb. */
 static inline bool verb_is_fenced(enum verb verb) {
         return verb == VERB_SET || verb == VERB_DEL || verb == VERB_VDEL;
 }

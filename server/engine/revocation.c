@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "engine/disconnect.h"
 
-/* One whose client or key cannot be read for want of memory is not granted. */
+/* Return whether the policy grants the registration. Returns false if out of memory. */
 static bool is_granted(const struct engine *engine, const struct registration *registration) {
         const struct policy *policy = engine->config.policy;
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
@@ -22,7 +22,7 @@ static bool is_granted(const struct engine *engine, const struct registration *r
                policy_decide(policy, &asker, ACCESS_READ, buf_slice(&key), &budget);
 }
 
-/* As if its connection had ended; but it lives, so the broker is told when it has none left. */
+/* End the registration as if its connection had ended. The connection is open, so untrack it after its last registration. */
 static void end_unless_granted(struct engine *engine, struct registration *registration,
                                struct effects *effects) {
         uint64_t connection = registration->connection;
@@ -37,7 +37,7 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
                 effects_track(effects, connection, false);
 }
 
-/* What was stopped in this batch does not come back if it is not granted any more. */
+/* Mark registrations that this batch stopped as final if the policy does not grant them: an undo must not restore them. */
 static void end_stopped_unless_granted(const struct engine *engine, struct effects *effects) {
         struct row *row;
         size_t at = 0;
@@ -53,7 +53,7 @@ void revocation_begin(struct engine *engine, struct effects *effects) {
         revocation_go_on(engine, effects);
 }
 
-/* Whole shards of the table, for in one of them there is no place to come back to while it changes. */
+/* Check whole shards: no position within a shard stays valid while the shard changes. */
 void revocation_go_on(struct engine *engine, struct effects *effects) {
         struct watch_cursor cursor = { .n_shards_begun = engine->n_shards_revoked };
         struct registration *registration;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A page looks at shards, in the order of their numbers, and in each of them at its entries in the order of their hashes.
- * A position is a hash: every key of a lower one has been listed. uthash keeps half of the hash of each entry; the other
- * half is computed anew, only where it decides.
+ * A page visits shards in ascending order, and the entries of a shard in the order of their hashes. A position is a hash: all
+ * keys with lower hashes have been visited. uthash stores half of each hash; the other half is recomputed only to order
+ * entries whose stored halves are equal.
  */
 
 #include "engine/scan.h"
@@ -32,17 +32,17 @@ static void scan_page_cleanup(struct scan_page **page) {
         scan_page_free(*page);
 }
 
-/* Checking for UTF-8 is so much faster than matching. */
+/* Bytes of UTF-8 validation that cost as much as one matching step. */
 #define SCAN_BYTES_A_STEP 16
 
-/* A page in the making. */
+/* A page under construction. */
 struct scan {
         const struct store *store;
         const struct scan_query *query;
         struct scan_page *page;
         size_t n_looked_at;
         size_t n_bytes;
-        uint64_t n_payload_bytes; /* of the reply, as it is written */
+        uint64_t n_payload_bytes; /* encoded size of the listed keys in the reply */
         uint64_t budget;
         struct entry **shard; /* the entries of one shard, sorted */
         size_t n_shard, shard_capacity;
@@ -123,7 +123,7 @@ static bool is_full(const struct scan *scan) {
                scan->budget == 0;
 }
 
-/* What a reply has beside its keys: two arrays and a token. */
+/* Size of a reply without its keys: the headers of two arrays, and a token. */
 #define PAYLOAD_FRAME_BYTES (2 * (1 + UINT64_DIGITS_MAX + 2) + 5 + SCAN_TOKEN_LENGTH + 2)
 
 static bool fits_reply(const struct scan *scan, const struct entry *entry) {
@@ -134,14 +134,14 @@ static bool fits_reply(const struct scan *scan, const struct entry *entry) {
                        limit;
 }
 
-/* Whether to leave the entry to the next page: it does not fit, or was not matched to the end. */
+/* Return whether to defer the entry to the next page: it does not fit, or its match ran out of steps. */
 static bool is_too_much(const struct scan *scan, const struct entry *entry, bool is_match) {
         if (!is_match)
                 return scan->budget == 0;
         return scan->n_bytes + entry_key(entry).length > SCAN_PAGE_BYTES_MAX || !fits_reply(scan, entry);
 }
 
-/* The page ends before the i-th entry of the shard. */
+/* End the page before the i-th entry of the shard. */
 static int end_page(struct scan *scan, size_t i) {
         uint64_t position = hash_of(scan->store, scan->shard[i]);
 
@@ -149,7 +149,7 @@ static int end_page(struct scan *scan, size_t i) {
         return scan_token_write(scan->query->token_key, position, scan->page->token);
 }
 
-/* Look at the collected shard. Returns 0 or -ENOMEM. */
+/* Visit the collected entries. Returns 0, -EMSGSIZE or -ENOMEM. */
 static int scan_shard(struct scan *scan) {
         int r;
 

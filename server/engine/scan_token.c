@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The nonce is a keyed hash of the position. So no two positions share a nonce, and the stream that encrypts one
- * position encrypts no other.
+ * The nonce is a keyed hash of the position, so that different positions have different nonces and no key stream is reused.
  */
 
 #include "engine/scan_token.h"

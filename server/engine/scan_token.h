@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * SCAN's token: where the next page begins, encrypted and authenticated. A client learns nothing from it about keys or
- * their hashes, and cannot make one. Equal positions have equal tokens, so that the engine needs no randomness.
+ * The token of SCAN: the position of the next page, encrypted and authenticated. A client learns nothing about keys or their
+ * hashes from a token, and cannot forge one. Encryption is deterministic, because the engine draws no random numbers.
  */
 
 struct token_key {

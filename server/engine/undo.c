@@ -24,7 +24,7 @@ static int undo_entry(struct engine *engine, const struct row *row) {
         return 0;
 }
 
-/* By name: one that ended and was taken back is another one than the row's. */
+/* Find the registration by name: a registration that was undone before is a new object, not the row's. */
 static int undo_registration(struct engine *engine, const struct row *row) {
         const struct registration *registration = row->registration.registration;
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
@@ -41,7 +41,7 @@ static int undo_registration(struct engine *engine, const struct row *row) {
                                          buf_slice(&key), registration->connection);
 
         present = watch_find(&engine->watch, buf_slice(&client), buf_slice(&key));
-        if (present) /* its connection may have ended since */
+        if (present) /* absent if its connection ended meanwhile */
                 watch_remove(&engine->watch, present);
         return 0;
 }
@@ -74,7 +74,7 @@ int engine_undo(struct engine *engine, const struct effects *effects) {
         return r;
 }
 
-/* In the place of what the key has, if anything: *ret_before, whose reference becomes the caller's. */
+/* Put the entry. *ret_before is the replaced entry or NULL; the caller takes over its reference. */
 static int put(struct engine *engine, struct slice key, struct entry *entry, int64_t deadline_ns,
                struct entry **ret_before) {
         uint64_t hash = store_hash(&engine->store, key);
@@ -133,7 +133,7 @@ int engine_restore_answer(struct engine *engine, uint32_t slot, const struct dig
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t n_disconnects) {
         engine->clock.last = clock;
         engine->n_disconnects = n_disconnects;
-        engine->unlisted_at = n_disconnects; /* at or above what it was */
+        engine->unlisted_at = n_disconnects; /* not stored; its former value was not greater */
 }
 
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
@@ -141,6 +141,6 @@ int engine_restore_registration(struct engine *engine, struct slice client, stru
         const struct registration *first = watch_of_client(&engine->watch, client);
 
         if (first && first->connection != connection)
-                engine->has_leftovers = true;
+                engine->has_former_connections = true;
         return watch_add_of_user(&engine->watch, client, user, key, connection);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A key or a client is there as long as it has a registration. Both have a number, so that a registration's key is 16
- * bytes instead of both names again.
+ * A key or client exists as long as it has a registration. Each has a number, so that a registration is hashed by 16 bytes
+ * instead of both names.
  */
 
 #include "engine/watch.h"
@@ -132,7 +132,7 @@ static struct watched *find_key(const struct watch *watch, struct slice name) {
         return find_named(watch->keys, hash_of(watch, name.data, name.length), name);
 }
 
-/* Finds it or makes it. */
+/* Find the key or client, or create it. */
 static int watched_get(struct watch *watch, struct watched **table, struct slice name,
                        struct watched **ret_watched) {
         uint64_t hash = hash_of(watch, name.data, name.length);
@@ -157,7 +157,7 @@ static int watched_get(struct watch *watch, struct watched **table, struct slice
         return 0;
 }
 
-/* Frees it if nothing is registered under it. Accepts NULL. */
+/* Free the key or client if it has no registration. Accepts NULL. */
 static void watched_release(struct watched **table, struct watched *watched) {
         if (!watched || watched->registrations)
                 return;
@@ -185,7 +185,7 @@ static int registration_new(struct registration **ret_registration, struct slice
         return 0;
 }
 
-/* Lets a client that has just been made be found by its connection. */
+/* Add a new client to the table of connections. */
 static int index_connection(struct watch *watch, struct watched *client, uint64_t connection) {
         uint64_t hash = hash_of(watch, &connection, sizeof(connection));
 
@@ -211,7 +211,7 @@ static void remove_connection(struct watch *watch, struct watched *client) {
         client->connection = 0;
 }
 
-/* Restored registrations may be of a connection that ended before; once these go, the others' is the client's. */
+/* Index the client by the connection of its remaining registrations. Restored ones may belong to a former connection. */
 static void follow_connection(struct watch *watch, struct watched *client) {
         uint64_t connection = client->registrations ? client->registrations->connection : client->connection;
 
@@ -219,7 +219,8 @@ static void follow_connection(struct watch *watch, struct watched *client) {
                 return;
 
         remove_connection(watch, client);
-        index_connection(watch, client, connection); /* out of memory the next welcome ends them */
+        index_connection(watch, client,
+                         connection); /* if out of memory, the next welcome ends the registrations */
 }
 
 /* Accepts NULL. */

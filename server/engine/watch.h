@@ -5,23 +5,22 @@
 #include "engine/uthash_table.h"
 
 /*
- * KEYNOTIFY's registrations (PROTOCOL.md "Notifications"), found by key, by client, by both, and by
- * connection. A registration is
- * one client's interest in one key; the key need not exist. Orders are those in which registrations were made: no result
- * depends on an address.
+ * The registrations of KEYNOTIFY (PROTOCOL.md "Notifications"). A registration is one client's interest in one key; the key
+ * need not exist. Registrations are found by key, by client, by both, and by connection. Iterations are in the order of
+ * registration, so that results are deterministic.
  */
 
 /* A key or a client: its name and the registrations under it. */
 struct watched;
 
-/* Identifies a registration: the numbers of its key and of its client, which are never given again. */
+/* Identifies a registration: the numbers of its key and its client. Numbers are never reused. */
 struct watched_pair {
         uint64_t key, client;
 };
 
 /*
- * Reference counted: one that has ended stays readable for the notifications that have yet to leave. The
- * topic is spelled out once, so that telling a client formats nothing.
+ * Reference counted: an ended registration stays readable for notifications that are not yet published. It stores its notify
+ * topic, so that a notification formats no topic.
  */
 struct registration {
         UT_hash_handle hh; /* by pair */
@@ -33,9 +32,8 @@ struct registration {
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
-        struct slice
-                user; /* as which its client had logged in, owned; empty: none, or nobody vouches for it */
-        char topic[]; /* where it is told, NUL-terminated */
+        struct slice user;   /* user name of its client, owned; empty: none, or not verified */
+        char topic[];        /* the notify topic, NUL-terminated */
 };
 
 struct registration *registration_ref(struct registration *registration);
@@ -43,10 +41,10 @@ struct registration *registration_ref(struct registration *registration);
 /* Accepts NULL, returns NULL. */
 struct registration *registration_unref(struct registration *registration);
 
-/* Appends whose registration it is, also when it has ended. Out of memory is the buffers' to tell. */
+/* Append client id and key; also works after the registration has ended. Check buf_failed() for lack of memory. */
 void registration_names(const struct registration *registration, struct buf *client, struct buf *key);
 
-/* Whether it is this client's, also when it has ended. */
+/* Return whether the registration belongs to this client; also works after it has ended. */
 bool registration_is_of(const struct registration *registration, struct slice client);
 
 #define WATCH_SHARD_BITS 8
@@ -67,25 +65,24 @@ struct watch {
 void watch_init(struct watch *watch, const struct hash_key *hash_key);
 void watch_deinit(struct watch *watch);
 
-/* What one registration takes, its share of client and key included, in bytes. */
+/* Memory of one registration in bytes, including its client and key; for quotas. */
 uint64_t watch_cost(struct slice client, struct slice key);
 
 /*
- * Registers the client for the key. connection names the client's connection where the broker tells them
- * apart, else 0; all registrations of one client are of one connection, or will be once those of former connections
- * have been removed: until then the client is found by one of them. Returns 0 or -ENOMEM. There must be none yet:
- * watch_find().
+ * Register the client for the key. It must not be registered yet: check with watch_find(). connection: the number of the
+ * client's connection; 0 if unknown. While a client has registrations of several connections, watch_of_connection() finds
+ * it by one of them; remove those of former connections. Returns 0 or -ENOMEM.
  */
 int watch_add(struct watch *watch, struct slice client, struct slice key, uint64_t connection);
 
-/* With the user as which the client had logged in; costs its length more. */
+/* As watch_add(), with the client's user name. Its length adds to the cost. */
 int watch_add_of_user(struct watch *watch, struct slice client, struct slice user, struct slice key,
                       uint64_t connection);
 
 /* Borrowed; NULL where there is none. */
 struct registration *watch_find(const struct watch *watch, struct slice client, struct slice key);
 
-/* Ends it. */
+/* End the registration, and drop the reference that the watch holds. */
 void watch_remove(struct watch *watch, struct registration *registration);
 
 /*
@@ -98,19 +95,20 @@ struct registration *watch_of_key(const struct watch *watch, uint64_t hash, stru
 struct registration *watch_of_client(const struct watch *watch, struct slice client);
 struct registration *watch_of_connection(const struct watch *watch, uint64_t connection);
 
-/* Where an iteration is. All zeros: before the first registration. */
+/* The position of an iteration. Initialize with zeros. */
 struct watch_cursor {
         uint32_t n_shards_begun;
         struct registration *next;
 };
 
-/* Every registration. Borrowed; NULL ends. Before the next call it may be removed, and no other one. */
+/* Iterate over all registrations. Borrowed; NULL after the last. The caller may remove the returned registration before the
+ * next call, but no other. */
 struct registration *watch_each(const struct watch *watch, struct watch_cursor *cursor);
 
-/* The same up to the end of the shard that has begun. */
+/* As watch_each(), but return NULL at the end of the present shard. */
 struct registration *watch_each_of_shard(struct watch_cursor *cursor);
 
-/* Begin the next shard. False where there is none. */
+/* Begin the next shard. Returns false if there is none. */
 bool watch_begin_shard(const struct watch *watch, struct watch_cursor *cursor);
 
 uint64_t watch_n_registrations(const struct watch *watch);

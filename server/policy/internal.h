@@ -5,27 +5,30 @@
 #include "policy/policy_build.h"
 
 /*
- * What policy.c and policy_build.c share. Internal to them.
+ * Data structures shared by the .c files of this folder. Internal to them.
  *
- * Who asks has at most three *holders* of grants: anyone, its client id, its user name. Each holds what all rules grant
- * it, ordered by the bytes that the key must begin with. Of these beginnings, those that a key really begins with form a
- * chain, each the beginning of the one before: the last in order that is not greater than the key leads to them all.
+ * A *holder* is a subject of grants: "anyone", a client id, or a user name. A request has at most three holders. The grants
+ * of a holder, from all rules, are sorted by the literal prefix of their keys.
+ *
+ * Each grant links to the grant with the next shorter prefix of its own prefix. To find all grants whose prefix is a prefix
+ * of a key, binary-search the last prefix that does not sort after the key, and follow the links.
  */
 
 #define POLICY_PARTS_MAX (2 * POLICY_PLACEHOLDERS_MAX + 1)
 
 struct policy_part {
         enum { PART_PATTERN, PART_LITERAL, PART_CLIENT, PART_USER } kind;
-        struct slice text; /* points into the keys' text */
+        struct slice text; /* points into policy_keys.text */
 };
 
 struct policy_keys {
         uint32_t rule;
         unsigned int line;
         struct slice text;   /* owned */
-        struct slice prefix; /* the keys begin with it */
-        struct slice suffix; /* and end with it, as most of those that begin with a wildcard do not */
-        bool is_prefix_all;  /* the key is the prefix */
+        struct slice prefix; /* literal prefix of every matching key */
+        struct slice
+                suffix; /* literal suffix of every matching key: rejects most keys if the prefix is empty */
+        bool is_prefix_all; /* only the key that equals the prefix matches */
         bool has_placeholders;
         size_t n_parts;
         struct policy_part parts[POLICY_PARTS_MAX];
@@ -34,8 +37,8 @@ struct policy_keys {
 struct policy_rule {
         struct slice name; /* owned */
         enum access access;
-        uint32_t first_name, n_names; /* of policy->names */
-        uint32_t first_keys, n_keys;
+        uint32_t first_name, n_names; /* in policy->names */
+        uint32_t first_keys, n_keys;  /* in policy->keys */
 };
 
 struct policy_name {
@@ -47,12 +50,12 @@ struct policy_name {
 
 struct policy_grant {
         uint32_t keys;
-        uint32_t next; /* of the chain: the next shorter beginning */
+        uint32_t next; /* the grant with the next shorter prefix, or NO_GRANT */
 };
 
 struct policy_holder {
         struct policy_name name;
-        unsigned int access; /* all that its grants give */
+        unsigned int access; /* union of its grants */
         uint32_t first_grant, n_grants;
 };
 
@@ -64,12 +67,12 @@ struct policy {
         size_t n_names, names_capacity;
         struct policy_keys *keys;
         size_t n_keys, keys_capacity;
-        struct policy_holder *holders; /* in the order of policy_name_compare() */
+        struct policy_holder *holders; /* sorted by policy_name_compare() */
         size_t n_holders;
         struct policy_grant *grants;
 };
 
 int policy_name_compare(const struct policy_name *a, const struct policy_name *b);
 
-/* policy_keys.c: finds the parts of its text. Returns as policy_add_keys(). */
+/* Parse keys->text into parts (policy_keys.c). */
 enum policy_outcome policy_keys_parse(struct policy_keys *keys, enum policy_keys_kind kind);

@@ -6,10 +6,10 @@
 
 #include "policy/internal.h"
 
-/* What looking for the first of a chain costs, in steps of matching. */
+/* Cost of the binary search, in matching steps. */
 #define LOOK_UP_STEPS 4
 
-/* By length first: which of two names comes first means nothing, and most differ in it. */
+/* Compare lengths first: any total order will do, and this one is fast. */
 int policy_name_compare(const struct policy_name *a, const struct policy_name *b) {
         if (a->kind != b->kind)
                 return a->kind < b->kind ? -1 : 1;
@@ -39,7 +39,7 @@ static const struct policy_holder *find_holder(const struct policy *policy, enum
 
 #define HOLDERS_MAX 3
 
-/* Those that the asker is; one that nobody vouches for is nobody, unless the policy says otherwise. */
+/* Find the asker's holders. An unverified asker has none, unless the policy allows unverified origins. */
 static size_t find_holders(const struct policy *policy, const struct request_origin *asker,
                            const struct policy_holder *holders[HOLDERS_MAX]) {
         const struct policy_name names[HOLDERS_MAX] = { { POLICY_ANYONE, { NULL, 0 } },
@@ -58,7 +58,7 @@ static size_t find_holders(const struct policy *policy, const struct request_ori
         return n;
 }
 
-/* The last grant whose beginning is not greater than the key. */
+/* The last grant whose prefix does not sort after the key. */
 static uint32_t last_not_greater(const struct policy *policy, const struct policy_holder *holder,
                                  struct slice key) {
         uint32_t from = holder->first_grant, to = holder->first_grant + holder->n_grants;
@@ -78,8 +78,8 @@ static bool is_name(struct slice name) {
         return name.length > 0 && slice_is_utf8(name);
 }
 
-/* Whether there is somebody to put in each placeholder's place. */
-static bool is_somebody(const struct policy_keys *keys, const struct request_origin *asker) {
+/* Return whether the asker has a value for each placeholder. */
+static bool has_placeholder_values(const struct policy_keys *keys, const struct request_origin *asker) {
         for (size_t i = 0; i < keys->n_parts; i++)
                 if ((keys->parts[i].kind == PART_CLIENT && !is_name(asker->client)) ||
                     (keys->parts[i].kind == PART_USER && !is_name(asker->user)))
@@ -87,14 +87,12 @@ static bool is_somebody(const struct policy_keys *keys, const struct request_ori
         return true;
 }
 
-/*
- * Matches all parts but the first `skipped` bytes of the first, which the key begins with.
- */
+/* Match the key. The first `skipped` bytes are known to match. */
 static bool matches_parts(const struct policy_keys *keys, const struct request_origin *asker,
                           struct slice key, size_t skipped, uint64_t *budget) {
         struct glob_part parts[POLICY_PARTS_MAX];
 
-        if (keys->has_placeholders && !is_somebody(keys, asker))
+        if (keys->has_placeholders && !has_placeholder_values(keys, asker))
                 return false;
         for (size_t i = 0; i < keys->n_parts; i++) {
                 const struct policy_part *part = &keys->parts[i];
@@ -124,7 +122,7 @@ static bool matches(const struct policy_keys *keys, const struct request_origin 
         if (!slice_ends_with(key, keys->suffix))
                 return false;
 
-        /* in a key that is not UTF-8 the prefix may end within what counts as one character: then all is compared */
+        /* If the key is not UTF-8, the prefix may end within a character as glob_match() counts: match the whole key. */
         if (skipped > 0 && prefix.data[skipped - 1] >= 0x80)
                 skipped = 0;
         return matches_parts(keys, asker, key, skipped, budget);
@@ -176,9 +174,9 @@ bool policy_grants_any(const struct policy *policy, const struct request_origin 
         return false;
 }
 
-/* Whether the rule is for one of these. */
-static bool is_for(const struct policy *policy, const struct policy_rule *rule,
-                   const struct policy_holder *const *holders, size_t n_holders) {
+/* Return whether the rule applies to one of the holders. */
+static bool applies_to(const struct policy *policy, const struct policy_rule *rule,
+                       const struct policy_holder *const *holders, size_t n_holders) {
         for (uint32_t i = 0; i < rule->n_names; i++)
                 for (size_t j = 0; j < n_holders; j++)
                         if (policy_name_compare(&policy->names[rule->first_name + i], &holders[j]->name) ==
@@ -196,8 +194,8 @@ const struct policy_keys *policy_next_keys(const struct policy *policy, const st
                 const struct policy_keys *keys = &policy->keys[i];
                 const struct policy_rule *rule = &policy->rules[keys->rule];
 
-                if ((rule->access & access) == access && is_somebody(keys, asker) &&
-                    is_for(policy, rule, holders, n_holders))
+                if ((rule->access & access) == access && has_placeholder_values(keys, asker) &&
+                    applies_to(policy, rule, holders, n_holders))
                         return keys;
         }
         return NULL;

@@ -4,9 +4,11 @@
 #include "base/bytes.h"
 
 /*
- * Who may do what. A policy is rules, each of which grants access to keys to clients: what no rule grants is denied.
- * There are only grants, so their order means nothing. Made once (policy_build.h) and never changed: deciding allocates
- * nothing, and takes a time that depends on the patterns that begin as the key does, not on how many rules there are.
+ * Access rules. A policy is a set of rules; each rule grants clients access to keys. Anything that no rule grants is denied.
+ * Rules only grant, so their order has no effect.
+ *
+ * A policy is built once (policy_build.h) and then immutable. A decision allocates no memory. Its time depends on the number
+ * of patterns whose literal prefix is a prefix of the key, not on the number of rules.
  */
 struct policy;
 
@@ -16,37 +18,38 @@ enum access {
         ACCESS_READWRITE = ACCESS_READ | ACCESS_WRITE,
 };
 
-/* Who asks. Slices are borrowed. */
+/* The client that sent a request. Slices are borrowed. */
 struct request_origin {
-        struct slice client; /* empty: nobody can tell */
-        struct slice user;   /* as which it logged in at the broker; empty: none */
-        bool is_verified;    /* the broker vouches for both; else they are what the request claims */
+        struct slice client; /* client id; empty: unknown */
+        struct slice user;   /* user name at the broker; empty: none */
+        bool is_verified;    /* true: the plugin verified both; false: the request claims them */
 };
 
-/* What a decision may cost. Where that is used up, megabytes of key under a pattern made for it, nothing is granted. */
+/* Maximum matching steps of a decision. Access is denied if they do not suffice: only long keys under patterns with many
+ * wildcards need as many. */
 #define POLICY_STEPS_MAX (1000 * 1000)
 
-/* A line of a rule: keys that it grants. */
+/* The keys of one line of a rule. */
 struct policy_keys;
 
 /*
- * The keys, among them this one, that are granted to the asker; borrowed from the policy; NULL: nothing grants it. Where
- * several do it is one of them, always the same. *budget is counted down by the steps that were taken.
+ * Find a line that grants the asker access to the key. Borrowed from the policy; NULL if access is denied. If several lines
+ * grant it, the result is one of them, always the same. Decrements *budget by the number of matching steps.
  */
 const struct policy_keys *policy_decide(const struct policy *policy, const struct request_origin *asker,
                                         enum access access, struct slice key, uint64_t *budget);
 
-/* Whether there are keys at all to which the asker is granted access. */
+/* Return whether the policy grants the asker access to any key. */
 bool policy_grants_any(const struct policy *policy, const struct request_origin *asker, enum access access);
 
 /*
- * For people: the lines that grant the asker access to keys, in the order of the file. after: the one before, NULL: begins.
- * NULL ends.
+ * Iterate over the lines that grant the asker access, in the order of the file. after: the previous line; NULL for the
+ * first. Returns NULL after the last.
  */
 const struct policy_keys *policy_next_keys(const struct policy *policy, const struct request_origin *asker,
                                            enum access access, const struct policy_keys *after);
 
-/* For people: where it says so. Borrowed. */
+/* The place of a line in the policy file, for messages. Borrowed. */
 struct policy_reason {
         struct slice rule;
         unsigned int line;

@@ -122,19 +122,19 @@ int policy_add_keys(struct policy *policy, enum policy_keys_kind kind, struct sl
         return POLICY_DONE;
 }
 
-/* A grant under compilation: whose it is, and what. */
-struct draft {
+/* A grant before compilation. */
+struct grant_draft {
         const struct policy_name *name;
         const struct policy_keys *keys;
 };
 
 static int draft_compare(const void *a, const void *b) {
-        const struct draft *one = a, *other = b;
+        const struct grant_draft *one = a, *other = b;
         int order = policy_name_compare(one->name, other->name);
 
         if (order == 0)
                 order = slice_compare(one->keys->prefix, other->keys->prefix);
-        if (order == 0) /* those of the first line last: there the search begins */
+        if (order == 0) /* the search begins at the last: sort the first line of the file last */
                 order = one->keys < other->keys ? 1 : one->keys > other->keys ? -1 : 0;
         return order;
 }
@@ -147,19 +147,19 @@ static uint64_t count_grants(const struct policy *policy) {
         return n_grants;
 }
 
-static void draft_all(const struct policy *policy, struct draft *drafts) {
+static void draft_all(const struct policy *policy, struct grant_draft *drafts) {
         for (size_t i = 0; i < policy->n_rules; i++) {
                 const struct policy_rule *rule = &policy->rules[i];
 
                 for (size_t name = 0; name < rule->n_names; name++)
                         for (size_t keys = 0; keys < rule->n_keys; keys++)
-                                *drafts++ = (struct draft){ &policy->names[rule->first_name + name],
-                                                            &policy->keys[rule->first_keys + keys] };
+                                *drafts++ = (struct grant_draft){ &policy->names[rule->first_name + name],
+                                                                  &policy->keys[rule->first_keys + keys] };
         }
 }
 
-/* The chain of a grant: those before it, of the same holder, whose beginning it begins with. */
-static uint32_t find_next(const struct policy *policy, const struct draft *drafts, uint32_t first,
+/* Find the grant of the same holder with the next shorter prefix of this grant's prefix. */
+static uint32_t find_next(const struct policy *policy, const struct grant_draft *drafts, uint32_t first,
                           uint32_t at) {
         uint32_t next = at > first ? at - 1 : NO_GRANT;
 
@@ -168,8 +168,8 @@ static uint32_t find_next(const struct policy *policy, const struct draft *draft
         return next;
 }
 
-/* drafts: in order. */
-static void take_over(struct policy *policy, const struct draft *drafts, uint32_t n_drafts) {
+/* Fill in holders and grants from the sorted drafts. */
+static void compile_grants(struct policy *policy, const struct grant_draft *drafts, uint32_t n_drafts) {
         for (uint32_t i = 0; i < n_drafts; i++) {
                 struct policy_holder *holder = &policy->holders[policy->n_holders];
                 const struct policy_keys *keys = drafts[i].keys;
@@ -189,7 +189,7 @@ static void take_over(struct policy *policy, const struct draft *drafts, uint32_
 }
 
 int policy_compile(struct policy *policy, bool allows_unverified) {
-        CLEANUP(cleanup_free) struct draft *drafts = NULL;
+        CLEANUP(cleanup_free) struct grant_draft *drafts = NULL;
         uint64_t n_grants = count_grants(policy);
 
         if (n_grants > POLICY_GRANTS_MAX)
@@ -203,7 +203,7 @@ int policy_compile(struct policy *policy, bool allows_unverified) {
 
         draft_all(policy, drafts);
         qsort(drafts, n_grants, sizeof(*drafts), draft_compare);
-        take_over(policy, drafts, (uint32_t)n_grants);
+        compile_grants(policy, drafts, (uint32_t)n_grants);
         policy->allows_unverified = allows_unverified;
         return POLICY_DONE;
 }

@@ -4,24 +4,26 @@
 #include "policy/policy.h"
 
 /*
- * Makes a policy: a rule is begun, then says to whom it grants which access to which keys, in any order; at the end all
- * is compiled. Each returns POLICY_DONE, another outcome, for people to correct, or -ENOMEM; then nothing was added.
+ * Build a policy: call policy_new(); for each rule, policy_add_rule() and then, in any order, policy_set_access(),
+ * policy_add_holder() and policy_add_keys(); at the end policy_compile().
+ *
+ * Functions return POLICY_DONE, -ENOMEM, or an outcome that names an error in the policy file. On error, nothing was added.
  */
 
-/* More would be no policy that anybody has written, and take memory and time to compile. */
+/* Limits on memory and compile time, far above realistic policies. */
 #define POLICY_RULES_MAX        10000
-#define POLICY_NAMES_MAX        100000 /* of clients and users, all told */
+#define POLICY_NAMES_MAX        100000 /* client ids and user names of all rules */
 #define POLICY_KEYS_MAX         100000
-#define POLICY_GRANTS_MAX       1000000 /* each name of a rule with each of its keys */
+#define POLICY_GRANTS_MAX       1000000 /* sum over all rules: names times lines of keys */
 #define POLICY_PLACEHOLDERS_MAX 4       /* in one pattern */
 
 enum policy_outcome {
         POLICY_DONE,
         POLICY_EMPTY,
         POLICY_NOT_UTF8,
-        POLICY_OPEN_CLASS,           /* a '[' that is never closed */
-        POLICY_PLACEHOLDER_IN_CLASS, /* between '[' and ']' it would not stand for anybody */
-        POLICY_UNKNOWN_PLACEHOLDER,  /* {word} */
+        POLICY_OPEN_CLASS,           /* a '[' without ']' */
+        POLICY_PLACEHOLDER_IN_CLASS, /* a placeholder between '[' and ']' is not replaced */
+        POLICY_UNKNOWN_PLACEHOLDER,  /* a {word} other than {client} and {user} */
         POLICY_TOO_MANY_PLACEHOLDERS,
         POLICY_TOO_MANY,
         N_POLICY_OUTCOMES,
@@ -31,7 +33,7 @@ int policy_new(struct policy **ret_policy);
 
 int policy_add_rule(struct policy *policy, struct slice name);
 
-/* The rest is of the rule that was added last. What it grants, nothing before: */
+/* Set the access that the last added rule grants. Default: none. */
 void policy_set_access(struct policy *policy, enum access access);
 
 enum policy_holder_kind {
@@ -40,20 +42,22 @@ enum policy_holder_kind {
         POLICY_USER,   /* by user name */
 };
 
-/* The name is copied and taken literally; POLICY_ANYONE has none. */
+/* Add a client or user to the last added rule. The name is copied and has no wildcards; it is ignored for POLICY_ANYONE. */
 int policy_add_holder(struct policy *policy, enum policy_holder_kind kind, struct slice name);
 
 enum policy_keys_kind {
-        POLICY_PATTERN, /* a glob: common/base/glob.h; UTF-8 */
+        POLICY_PATTERN, /* a glob pattern (common/base/glob.h); UTF-8 */
         POLICY_STRING,  /* one key; UTF-8 */
         POLICY_BINARY,  /* one key, any bytes */
 };
 
 /*
- * In a pattern and a string {client} and {user} stand for the asker's, each character of which stands for itself; an
- * asker that has none is not granted the key. line: where it stands, for policy_reason(). The text is copied.
+ * Add keys to the last added rule. In a pattern and a string, {client} and {user} are replaced by the asker's client id and
+ * user name; wildcard characters in these have no meaning. An asker without the id or name is denied. line: the line number
+ * for policy_reason(). The text is copied.
  */
 int policy_add_keys(struct policy *policy, enum policy_keys_kind kind, struct slice text, unsigned int line);
 
-/* Ends it: from here on it decides, and nothing is added. */
+/* Finish building. allows_unverified: rules also apply to origins that are not verified. Returns POLICY_DONE,
+ * POLICY_TOO_MANY or -ENOMEM. */
 int policy_compile(struct policy *policy, bool allows_unverified);

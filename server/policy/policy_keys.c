@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A line's text becomes parts: what is a pattern, what is taken literally, and who is put between. */
+/* Parse the text of a line of keys into parts: patterns, literals and placeholders. */
 
 #include "policy/internal.h"
 
@@ -19,7 +19,7 @@ static const struct placeholder *placeholder_at(struct slice text) {
         return NULL;
 }
 
-/* {word}: somebody means a placeholder that there is not. */
+/* Return whether text begins with {word}: probably a misspelled placeholder. */
 static bool looks_like_placeholder(struct slice text) {
         size_t at = 1;
 
@@ -42,7 +42,7 @@ static void add_text(struct policy_keys *keys, struct slice text, bool is_patter
                         (struct policy_part){ is_pattern ? PART_PATTERN : PART_LITERAL, text };
 }
 
-/* Bytes of the item of a pattern at the beginning of text. */
+/* Find the length in bytes of the item at the beginning of text: a class or a byte. */
 static enum policy_outcome take_item(struct slice text, bool is_pattern, size_t *ret_length) {
         *ret_length = 1;
         if (!is_pattern || text.data[0] != '[')
@@ -84,7 +84,7 @@ static enum policy_outcome find_parts(struct policy_keys *keys, bool is_pattern)
         return POLICY_DONE;
 }
 
-/* Up to the first byte that means more than itself. */
+/* The part's text up to the first wildcard. */
 static struct slice literal_prefix(const struct policy_part *part) {
         struct slice prefix = part->text;
 
@@ -95,7 +95,7 @@ static struct slice literal_prefix(const struct policy_part *part) {
         return prefix;
 }
 
-/* From behind the last byte that means more than itself, or may be of a class. */
+/* The part's text after the last wildcard or class. */
 static struct slice literal_suffix(const struct policy_part *part) {
         struct slice suffix = part->text;
 

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 
-Test(array, has_room_for_what_was_asked) {
+Test(array, reserves_the_requested_capacity) {
         uint64_t *items = NULL;
         size_t capacity = 0;
 
@@ -38,7 +38,7 @@ Test(array, grows_by_doubling) {
         free(items);
 }
 
-Test(array, takes_no_memory_for_what_fits) {
+Test(array, does_not_reallocate_if_the_items_fit) {
         void *items = NULL, *before;
         size_t capacity = 0, capacity_before;
 
@@ -55,7 +55,7 @@ Test(array, takes_no_memory_for_what_fits) {
         free(items);
 }
 
-Test(array, holds_items_larger_than_its_first_size) {
+Test(array, allocates_items_larger_than_the_initial_size) {
         void *items = NULL;
         size_t capacity = 0;
 
@@ -65,7 +65,7 @@ Test(array, holds_items_larger_than_its_first_size) {
         free(items);
 }
 
-Test(array, refuses_more_than_memory_can_be_and_keeps_what_it_has) {
+Test(array, keeps_the_array_if_the_size_overflows) {
         static const size_t too_many[] = { SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4, SIZE_MAX / 8 };
         uint64_t *items = NULL;
         size_t capacity = 0, before;
@@ -82,7 +82,7 @@ Test(array, refuses_more_than_memory_can_be_and_keeps_what_it_has) {
         free(items);
 }
 
-Test(compare_uint64, orders_by_value_over_all_64_bits) {
+Test(compare_uint64, compares_all_64_bits) {
         uint64_t numbers[] = { 5, UINT64_MAX, 0, (uint64_t)INT64_MAX + 1, 1, 5 };
 
         qsort(numbers, 6, sizeof(*numbers), compare_uint64);

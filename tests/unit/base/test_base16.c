@@ -25,7 +25,7 @@ static const struct {
         { "the ends", S("\0\xFF"), S("00FF") },
 };
 
-Test(base16, is_upper_case_and_reads_back) {
+Test(base16, encodes_in_upper_case_and_decodes) {
         for (size_t i = 0; i < N_ROWS(encoded); i++) {
                 struct buf text = { 0 }, bytes = { 0 };
 
@@ -57,7 +57,7 @@ static const struct {
         { "a prefix", S("0x66") },
 };
 
-Test(base16, is_not_read_where_it_is_anything_else) {
+Test(base16, rejects_invalid_text) {
         for (size_t i = 0; i < N_ROWS(undecodable); i++) {
                 struct buf bytes = { 0 };
 

@@ -9,7 +9,7 @@
 
 #define S SLICE_LITERAL
 
-/* RFC 4648 section 10, and what its alphabet ends with. */
+/* RFC 4648 section 10, and the last characters of the alphabet. */
 static const struct {
         const char *name;
         struct slice bytes, text;
@@ -22,7 +22,7 @@ static const struct {
         { "all bits", S("\xFF\xFF\xFE\x00"), S("///+AA==") },
 };
 
-Test(base64, is_written_and_read_back) {
+Test(base64, encodes_and_decodes) {
         for (size_t i = 0; i < N_ROWS(pairs); i++) {
                 CLEANUP(buf_deinit) struct buf text = { 0 }, bytes = { 0 };
 
@@ -49,7 +49,7 @@ static const struct {
         { "a NUL", S("Zm9\0") },
 };
 
-Test(base64, refuses_what_it_does_not_write) {
+Test(base64, rejects_noncanonical_text) {
         for (size_t i = 0; i < N_ROWS(malformed); i++) {
                 CLEANUP(buf_deinit) struct buf bytes = { 0 };
 

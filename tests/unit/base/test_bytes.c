@@ -7,7 +7,7 @@
 
 #define S SLICE_LITERAL
 
-Test(slice, is_as_long_as_its_string_and_absent_for_none) {
+Test(slice, of_a_string_excludes_the_nul_and_of_null_is_absent) {
         cr_expect_eq(slice_from_string("abc").length, 3);
         cr_expect_eq(slice_from_string("").length, 0);
         cr_expect_not_null(slice_from_string("").data);
@@ -20,7 +20,7 @@ static const struct {
         const char *name;
         struct slice a, b;
         int order;
-        bool starts_with; /* a with b */
+        bool starts_with; /* a starts with b */
 } pairs[] = {
         { "equal", S("abc"), S("abc"), 0, true },
         { "both empty", S(""), S(""), 0, true },
@@ -36,7 +36,7 @@ static const struct {
         { "a NUL is a byte", S("a\0"), S("a"), 1, true },
 };
 
-Test(slice, compares_as_memcmp_does_and_the_shorter_comes_first) {
+Test(slice, compares_as_memcmp_and_a_prefix_sorts_first) {
         for (size_t i = 0; i < N_ROWS(pairs); i++) {
                 cr_expect_eq(sign(slice_compare(pairs[i].a, pairs[i].b)), pairs[i].order, ROW(pairs, i));
                 cr_expect_eq(sign(slice_compare(pairs[i].b, pairs[i].a)), -pairs[i].order, ROW(pairs, i));
@@ -60,7 +60,7 @@ static const struct {
         { "behind a NUL", S("a\0b"), S("\0b"), true },
 };
 
-Test(slice, ends_with_what_its_last_bytes_are) {
+Test(slice, ends_with_its_suffixes) {
         for (size_t i = 0; i < N_ROWS(ends); i++)
                 cr_expect_eq(slice_ends_with(ends[i].text, ends[i].suffix), ends[i].ends_with, ROW(ends, i));
 }
@@ -134,12 +134,12 @@ static const struct {
         { "wrong at the end only", S("all is well\x80"), false },
 };
 
-Test(slice, is_utf8_only_as_rfc_3629_has_it) {
+Test(slice, is_utf8_as_rfc_3629_defines) {
         for (size_t i = 0; i < N_ROWS(utf8_texts); i++)
                 cr_expect_eq(slice_is_utf8(utf8_texts[i].text), utf8_texts[i].valid, ROW(utf8_texts, i));
 }
 
-Test(buf, gathers_what_is_appended) {
+Test(buf, concatenates_appended_bytes) {
         struct buf buf = { 0 };
 
         buf_append(&buf, "a\0b", 3);
@@ -154,7 +154,7 @@ Test(buf, gathers_what_is_appended) {
         buf_deinit(&buf);
 }
 
-Test(buf, keeps_its_content_while_it_grows) {
+Test(buf, keeps_its_content_when_it_grows) {
         struct buf buf = { 0 };
 
         for (size_t i = 0; i < 100000; i++) {
@@ -169,7 +169,7 @@ Test(buf, keeps_its_content_while_it_grows) {
         buf_deinit(&buf);
 }
 
-Test(buf, forgets_its_content_and_keeps_its_memory_when_reset) {
+Test(buf, reset_clears_content_and_keeps_memory) {
         struct buf buf = { 0 };
         uint8_t *data;
 
@@ -183,11 +183,11 @@ Test(buf, forgets_its_content_and_keeps_its_memory_when_reset) {
         buf_deinit(&buf);
 }
 
-Test(buf, stays_failed_until_reset_and_drops_what_comes_after) {
+Test(buf, ignores_appends_after_a_failure_until_reset) {
         struct buf buf = { 0 };
 
         buf_append_string(&buf, "abc");
-        buf_append(&buf, "", SIZE_MAX); /* more than memory can be: the bytes are not looked at */
+        buf_append(&buf, "", SIZE_MAX); /* the size overflows before any byte is read */
         cr_expect(buf_failed(&buf));
         buf_append_string(&buf, "d");
         cr_expect(buf_failed(&buf));
@@ -200,7 +200,7 @@ Test(buf, stays_failed_until_reset_and_drops_what_comes_after) {
         buf_deinit(&buf);
 }
 
-Test(buf, is_empty_again_after_deinit) {
+Test(buf, is_empty_after_deinit) {
         struct buf buf = { 0 };
 
         buf_append_string(&buf, "abc");
@@ -228,7 +228,7 @@ static const struct {
         { "the largest at the widest", UINT64_MAX, 20, S("18446744073709551615") },
 };
 
-Test(format_uint64, pads_with_zeros_and_never_cuts) {
+Test(format_uint64, pads_with_zeros_and_never_truncates) {
         for (size_t i = 0; i < N_ROWS(formatted); i++) {
                 char text[UINT64_DIGITS_MAX + 1];
                 size_t length;

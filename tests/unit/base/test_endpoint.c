@@ -45,7 +45,7 @@ static const struct {
         { "a port with leading zeros", S("a:0001"), 1, { { "a", 1, "a:1" } } },
 };
 
-Test(endpoints, are_read_in_the_order_given) {
+Test(endpoints, are_parsed_in_order) {
         for (size_t i = 0; i < N_ROWS(lists); i++) {
                 struct endpoint *endpoints;
                 size_t n_endpoints;
@@ -95,7 +95,7 @@ static const struct {
         { "a host that is too long", S(TWO_FIFTY "012345") },
 };
 
-Test(endpoints, are_refused_all_where_one_is_wrong) {
+Test(endpoints, are_rejected_if_one_is_invalid) {
         for (size_t i = 0; i < N_ROWS(wrong); i++) {
                 struct endpoint *endpoints = NULL;
                 size_t n_endpoints = 99;
@@ -107,11 +107,11 @@ Test(endpoints, are_refused_all_where_one_is_wrong) {
         }
 }
 
-Test(endpoints, may_be_none_when_freed) {
+Test(endpoints, free_accepts_null) {
         endpoints_free(NULL, 0);
 }
 
-Test(endpoint_text, has_room_for_the_longest_host) {
+Test(endpoint_text, fits_the_longest_host) {
         struct endpoint *endpoints;
         size_t n_endpoints;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Listing keys": what a pattern matches. */
+/* Patterns of PROTOCOL.md "Listing keys". */
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -125,7 +125,7 @@ Test(glob, matches_whole_keys) {
         }
 }
 
-/* The matcher as one would write it first. */
+/* A naive recursive matcher, for comparison. */
 static bool naive_match(const char *pattern, const char *text) {
         if (*pattern == '*')
                 return naive_match(pattern + 1, text) || (*text && naive_match(pattern, text + 1));
@@ -161,7 +161,7 @@ Test(glob, agrees_with_a_naive_matcher) {
         cr_expect_gt(n_matches, 1000);
 }
 
-Test(glob, says_no_where_its_budget_ends) {
+Test(glob, returns_false_when_the_budget_is_used_up) {
         struct slice pattern = S("*a*a*a*b"), text = S("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaab");
         uint64_t needed = 1000000, budget;
 
@@ -177,7 +177,7 @@ Test(glob, says_no_where_its_budget_ends) {
         }
 }
 
-Test(glob, counts_what_is_left_of_its_budget_over_several_matches) {
+Test(glob, several_matches_share_a_budget) {
         uint64_t budget = 100;
 
         cr_assert(glob_match(S("abc"), S("abc"), &budget));
@@ -188,7 +188,7 @@ Test(glob, counts_what_is_left_of_its_budget_over_several_matches) {
         cr_expect_not(glob_match(S("abc"), S("abc"), &budget));
 }
 
-Test(glob, charges_for_each_member_of_a_class_that_it_looks_at) {
+Test(glob, charges_the_budget_for_each_member_of_a_class) {
         uint64_t few = 1000, many = 1000, unclosed = 1000;
 
         glob_match(S("[a]"), S("a"), &few);
@@ -212,7 +212,7 @@ static uint64_t steps_of(const char *unit, size_t n_units, struct slice text) {
 
 static const struct {
         const char *name;
-        const char *unit; /* the pattern is many of these, then a 'b' */
+        const char *unit; /* the pattern repeats this, then ends with 'b' */
 } evil[] = {
         { "stars", "*a" },
         { "stars and anything", "*?" },
@@ -222,7 +222,7 @@ static const struct {
         { "classes of many members", "*[aaaaaaaaaaaaaaaaaaaa]" },
 };
 
-Test(glob, takes_at_most_pattern_times_text_steps) {
+Test(glob, takes_at_most_pattern_length_times_text_length_steps) {
         static uint8_t a[200];
 
         memset(a, 'a', sizeof(a));
@@ -277,7 +277,7 @@ static const struct {
         { "more parts than text", { PATTERN("a"), LITERAL("b") }, 2, S("a"), false },
 };
 
-Test(glob, is_put_together_of_patterns_and_of_what_stands_for_itself) {
+Test(glob, matches_a_sequence_of_patterns_and_literals) {
         for (size_t i = 0; i < N_ROWS(in_parts); i++) {
                 uint64_t budget = 1000;
 
@@ -296,7 +296,7 @@ static const struct {
         { "never closed", S("[ab"), 0 }, { "nothing in it", S("[]"), 0 },    { "alone", S("["), 0 },
 };
 
-Test(glob, tells_where_a_class_ends) {
+Test(glob, finds_the_end_of_a_class) {
         for (size_t i = 0; i < N_ROWS(classes); i++)
                 cr_expect_eq(glob_class_length(classes[i].pattern), classes[i].length, ROW(classes, i));
 }

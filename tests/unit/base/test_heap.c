@@ -10,7 +10,7 @@
 
 struct item {
         uint32_t position;
-        int64_t deadline; /* what the naive model knows */
+        int64_t deadline; /* of the naive model */
         bool is_in;
 };
 
@@ -23,7 +23,7 @@ static void items_init(struct item *items, size_t n_items) {
                 items[i] = (struct item){ .position = HEAP_NONE };
 }
 
-Test(heap, gives_the_earliest_first) {
+Test(heap, returns_the_earliest_first) {
         static const int64_t deadlines[] = { 5, -3, INT64_MAX, 0, 7, INT64_MIN, 5, 1 };
         static const int64_t sorted[] = { INT64_MIN, -3, 0, 1, 5, 5, 7, INT64_MAX };
         struct item items[8];
@@ -45,7 +45,7 @@ Test(heap, gives_the_earliest_first) {
         heap_deinit(&heap);
 }
 
-Test(heap, has_no_first_and_no_deadline_when_empty) {
+Test(heap, has_no_first_item_when_empty) {
         struct heap heap;
 
         heap_init(&heap, item_position);
@@ -55,7 +55,7 @@ Test(heap, has_no_first_and_no_deadline_when_empty) {
         heap_deinit(&heap);
 }
 
-Test(heap, tells_an_item_where_it_is_and_that_it_has_gone) {
+Test(heap, updates_the_position_of_an_item) {
         struct item items[3];
         struct heap heap;
 
@@ -71,12 +71,12 @@ Test(heap, tells_an_item_where_it_is_and_that_it_has_gone) {
 
         heap_remove(&heap, &items[1]);
         cr_expect_eq(items[1].position, HEAP_NONE);
-        heap_insert(&heap, 1, &items[1]); /* and back again */
+        heap_insert(&heap, 1, &items[1]); /* insert the removed item again */
         cr_expect_eq(heap_first(&heap), &items[1]);
         heap_deinit(&heap);
 }
 
-Test(heap, has_room_for_what_was_reserved) {
+Test(heap, inserts_as_many_items_as_reserved) {
         struct item items[40];
         struct heap heap;
 
@@ -91,7 +91,7 @@ Test(heap, has_room_for_what_was_reserved) {
         heap_deinit(&heap);
 }
 
-Test(heap, refuses_more_items_than_a_position_can_say) {
+Test(heap, rejects_more_items_than_positions) {
         struct heap heap;
 
         heap_init(&heap, item_position);
@@ -114,13 +114,13 @@ static void toggle(struct heap *heap, struct item *item) {
                 heap_remove(heap, item);
         } else {
                 cr_assert_eq(heap_reserve(heap, 1), 0);
-                item->deadline = rand() % 100; /* few, so that many are equal */
+                item->deadline = rand() % 100; /* a small range, so that many deadlines are equal */
                 heap_insert(heap, item->deadline, item);
         }
         item->is_in = !item->is_in;
 }
 
-/* Often the first: so a wrong order anywhere comes to the top sooner or later. */
+/* Choose the first item often, so that a wrong order anywhere reaches the top. */
 static struct item *choose(struct heap *heap, struct item *items) {
         struct item *first = heap_first(heap);
 

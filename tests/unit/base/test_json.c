@@ -37,7 +37,7 @@ Test(json, writes_any_bytes_on_one_line) {
         }
 }
 
-Test(json, separates_members) {
+Test(json, separates_members_with_commas) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
 
         json_begin(&line);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a line of the log begins and ends with, and which lines there are. */
+/* Log levels, the beginning of a line, and truncation. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ static const struct {
         { "debug", LOG_DEBUG },
 };
 
-Test(log_level, is_read_by_name) {
+Test(log_level, is_parsed_by_name) {
         enum log_level level = LOG_ERROR;
 
         for (size_t i = 0; i < N_ROWS(levels); i++) {
@@ -38,7 +38,7 @@ Test(log_level, is_read_by_name) {
         cr_expect_eq(level, LOG_DEBUG);
 }
 
-Test(log, drops_what_is_above_its_level_and_starts_at_info) {
+Test(log, drops_events_above_its_level_and_defaults_to_info) {
         struct capture capture;
         char *printed;
 
@@ -85,7 +85,7 @@ Test(log, begins_a_line_with_the_time_in_utc) {
         free(printed);
 }
 
-Test(log, cuts_a_line_that_is_too_long) {
+Test(log, truncates_a_long_line) {
         static char text[3 * LOG_LINE_MAX];
 
         memset(text, 'x', sizeof(text) - 1);
@@ -103,7 +103,7 @@ Test(log, cuts_a_line_that_is_too_long) {
         }
 }
 
-/* What the journal says of the stream that it gives a service. */
+/* Set JOURNAL_STREAM as systemd does for a service. */
 static void set_journal_stream(const char *change) {
         struct stat status;
         char stream[64];
@@ -114,7 +114,7 @@ static void set_journal_stream(const char *change) {
         setenv("JOURNAL_STREAM", stream, 1);
 }
 
-Test(log, begins_a_line_with_its_priority_in_the_journal_alone) {
+Test(log, begins_a_line_with_its_priority_only_in_the_journal) {
         struct capture capture;
         char *printed;
 
@@ -128,7 +128,7 @@ Test(log, begins_a_line_with_its_priority_in_the_journal_alone) {
         log_set_format(LOG_FORMAT_JSON);
         log_debug("four");
         log_set_format(LOG_FORMAT_TEXT);
-        set_journal_stream("0"); /* of whoever started us: our stderr is another one */
+        set_journal_stream("0"); /* inherited from a service with another stderr */
         log_find_journal();
         log_error("five");
         printed = capture_end(&capture);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Events that may come in floods: what is left out is counted and said. */
+/* Rate-limited events: suppressed events are counted and reported. */
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static time_t second(void) {
 
 #define N_OMITTED 7
 
-/* What is printed of more events than a second may have. A machine that takes longer for them gets another try. */
+/* Log more events than the limit per second; return the output. Repeat if a slow machine took more than a second. */
 static char *print_flood(struct log_limit *limit) {
         for (;;) {
                 time_t began = second();
@@ -43,7 +43,7 @@ static char *print_flood(struct log_limit *limit) {
         }
 }
 
-Test(log_limited, prints_a_few_a_second_and_says_how_many_it_left_out) {
+Test(log_limited, prints_a_burst_per_second_and_counts_suppressed_events) {
         struct log_limit limit;
         struct capture capture;
         char *printed;
@@ -67,7 +67,7 @@ Test(log_limited, prints_a_few_a_second_and_says_how_many_it_left_out) {
         free(printed);
 }
 
-Test(log_limited, tells_what_it_left_out_though_nothing_comes_any_more) {
+Test(log_limited, reports_suppressed_events_without_a_further_event) {
         struct log_limit limit, other = { 0 };
         struct capture capture;
         char *printed;
@@ -85,7 +85,7 @@ Test(log_limited, tells_what_it_left_out_though_nothing_comes_any_more) {
         free(printed);
 }
 
-Test(log_limited, tells_of_one_event_without_a_count) {
+Test(log_limited, reports_one_suppressed_event_without_a_count) {
         struct log_field fields[] = { LOG_FIELD_TEXT("reason", S("none")), { 0 } };
         struct log_limit limit;
         struct capture capture;
@@ -105,7 +105,7 @@ Test(log_limited, tells_of_one_event_without_a_count) {
         free(printed);
 }
 
-Test(log_limited, counts_nothing_that_is_above_the_level) {
+Test(log_limited, ignores_events_above_the_level) {
         struct log_limit limit = { 0 };
         struct capture capture;
         char *printed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What strangers' bytes look like in the log: within a message, and as fields. */
+/* Untrusted bytes in the log: in a message and in fields. */
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static const struct {
         { "the first that is none of them", S("\xC2\xA0"), "\xC2\xA0" },
 };
 
-Test(log_text, keeps_strangers_bytes_printable) {
+Test(log_text, makes_untrusted_bytes_printable) {
         for (size_t i = 0; i < N_ROWS(texts); i++)
                 cr_expect_str_eq(log_text(texts[i].bytes).text, texts[i].text, ROW(texts, i));
 }
@@ -59,8 +59,8 @@ static const struct {
         { "four bytes", S("\xF0\x9F\x98\x80") },
 };
 
-/* Each length, so that each way to end at the cut comes up. */
-Test(log_text, is_cut_to_fit_and_says_so) {
+/* All lengths, to cover every kind of character at the point of truncation. */
+Test(log_text, is_truncated_with_an_ellipsis) {
         for (size_t i = 0; i < N_ROWS(long_texts); i++)
                 for (size_t n_units = 0; n_units < 2 * LOG_TEXT_MAX; n_units++)
                         for (size_t n_before = 0; n_before < 4; n_before++) {
@@ -82,7 +82,7 @@ Test(log_text, is_cut_to_fit_and_says_so) {
                         }
 }
 
-/* What a line looks like without its time. */
+/* The printed line without its time. */
 static char *print_fields(enum log_format format, const char *message, const struct log_field *fields) {
         struct log_limit limit = { 0 };
         struct capture capture;
@@ -121,7 +121,7 @@ static const struct {
         { "not UTF-8", S("a\xFF\xC3"), "\"a\\\\xFF\\\\xC3\"", "\"a\\\\xFF\\\\xC3\"" },
 };
 
-Test(log_fields, keep_strangers_bytes_within_their_value) {
+Test(log_fields, escape_untrusted_bytes) {
         for (size_t i = 0; i < N_ROWS(values); i++) {
                 const struct log_field fields[] = { LOG_FIELD_TEXT("client", values[i].value),
                                                     LOG_FIELD_NUMBER("limit", 18446744073709551615u),
@@ -145,8 +145,8 @@ Test(log_fields, keep_strangers_bytes_within_their_value) {
         }
 }
 
-/* Each length of message and value, of bytes that grow most: always one line, always whole. */
-Test(log_fields, fit_whatever_they_hold) {
+/* All lengths of message and value, of bytes with the longest escapes: the result is always one complete line. */
+Test(log_fields, always_give_one_complete_line) {
         static char long_text[2 * LOG_LINE_MAX];
 
         memset(long_text, '\n', sizeof(long_text) - 1);

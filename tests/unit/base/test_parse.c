@@ -41,7 +41,7 @@ static const struct {
         { "too long, and no number", S("99999999999999999999999x"), -EINVAL, 0 },
 };
 
-Test(parse_uint64, takes_decimal_digits_and_nothing_else) {
+Test(parse_uint64, accepts_only_decimal_digits) {
         for (size_t i = 0; i < N_ROWS(numbers); i++) {
                 uint64_t value = 99;
 
@@ -88,7 +88,7 @@ static const struct {
         { "too long, and no unit", S("99999999999999999999x"), -EINVAL, 0 },
 };
 
-Test(parse_duration, is_in_milliseconds_whatever_the_unit) {
+Test(parse_duration, converts_every_unit_to_milliseconds) {
         for (size_t i = 0; i < N_ROWS(durations); i++) {
                 int64_t value_ms = 99;
 
@@ -127,7 +127,7 @@ static const struct {
         { "a duration's unit", S("1s"), -EINVAL, 0 },
 };
 
-Test(parse_size, is_in_bytes_whatever_the_unit) {
+Test(parse_size, converts_every_unit_to_bytes) {
         for (size_t i = 0; i < N_ROWS(sizes); i++) {
                 uint64_t value = 99;
 

@@ -31,7 +31,7 @@ static const struct {
           { 1, 7, 100, UINT64_MAX } },
 };
 
-Test(welcome, gives_what_it_says_and_the_connections_in_order) {
+Test(welcome, parses_with_connections_in_ascending_order) {
         for (size_t i = 0; i < N_ROWS(welcomes); i++) {
                 struct welcome welcome;
 
@@ -65,7 +65,7 @@ static const struct {
         { "CR LF", S(KEY "1\nguarded\n1\r\n") },
 };
 
-Test(welcome, is_refused_whole_where_any_of_it_cannot_be_read) {
+Test(welcome, is_rejected_if_any_part_is_malformed) {
         for (size_t i = 0; i < N_ROWS(unreadable); i++) {
                 struct welcome welcome = { .n_connections = 99 };
 
@@ -75,7 +75,7 @@ Test(welcome, is_refused_whole_where_any_of_it_cannot_be_read) {
         }
 }
 
-Test(connection_text, is_the_number_with_a_nul_behind_it) {
+Test(connection_text, is_a_nul_terminated_number) {
         cr_expect_str_eq(connection_text(1).text, "1");
         cr_expect_eq(connection_text(1).length, 1);
         cr_expect_str_eq(connection_text(UINT64_MAX).text, "18446744073709551615");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and "Dialects": what is answered, and what
- * clients are told.
+ * Encoding of replies and notifications: PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and "Dialects".
  */
 
 #include <criterion/criterion.h>
@@ -70,13 +69,13 @@ static const struct {
         { "15", OUTCOME_VALUE_TOO_LARGE, SAME("-ERR the value is too large\r\n") },
         { "16", OUTCOME_REPLY_TOO_LARGE, SAME("-ERR the reply is too large\r\n") },
         { "section 1", OUTCOME_KEY_TOO_LONG_TO_NOTIFY, SAME("-ERR the key is too long to be notified\r\n") },
-        { "nobody", OUTCOME_CLIENT_UNKNOWN, SAME("-ERR the client id is missing\r\n") },
+        { "no client", OUTCOME_CLIENT_UNKNOWN, SAME("-ERR the client id is missing\r\n") },
         { "out of memory", OUTCOME_OUT_OF_MEMORY, SAME("-ERR out of memory\r\n") },
         { "disk full", OUTCOME_DISK_FULL, SAME("-ERR the disk is full\r\n") },
         { "storage", OUTCOME_STORAGE_FAILED, SAME("-ERR the storage has failed\r\n") },
 };
 
-Test(encoder, spells_each_outcome_in_either_dialect) {
+Test(encoder, encodes_each_outcome_in_both_dialects) {
         for (size_t i = 0; i < N_ROWS(texts); i++) {
                 struct reply reply = { .outcome = texts[i].outcome };
                 struct message message;
@@ -100,7 +99,7 @@ Test(encoder, has_a_text_for_every_outcome) {
                 cr_expect(is_tested[i], "outcome %zu", i);
 }
 
-Test(encoder, answers_under_status_200_errors_included) {
+Test(encoder, replies_with_status_200_also_for_errors) {
         for (size_t i = 0; i < N_ROWS(texts); i++) {
                 struct reply reply = { .outcome = texts[i].outcome };
                 struct message message;
@@ -138,7 +137,7 @@ static const struct {
           S("9223372036854775807:0:StateStore") },
 };
 
-Test(encoder, writes_versions_with_our_node_id_padded_or_not) {
+Test(encoder, encodes_versions_with_the_node_id_of_the_store) {
         for (size_t i = 0; i < N_ROWS(versions); i++) {
                 struct reply reply = { .outcome = OUTCOME_DONE,
                                        .has_version = true,
@@ -154,7 +153,7 @@ Test(encoder, writes_versions_with_our_node_id_padded_or_not) {
         }
 }
 
-Test(encoder, leaves_out_the_version_where_there_is_none) {
+Test(encoder, omits_an_absent_version) {
         struct reply versioned = { .outcome = OUTCOME_DONE, .has_version = true, .version = { 1, 2 } };
         struct reply reply = { .outcome = OUTCOME_NO_VALUE, .version = { 1, 2 } };
         struct message message;
@@ -183,7 +182,7 @@ static const struct {
           S("*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n$4\r\n\r\n\0\xFF\r\n") },
 };
 
-Test(encoder, answers_a_get_with_the_value) {
+Test(encoder, encodes_the_value_of_a_get) {
         for (size_t i = 0; i < N_ROWS(values); i++) {
                 struct reply reply = { .outcome = OUTCOME_VALUE,
                                        .has_version = true,
@@ -196,7 +195,7 @@ Test(encoder, answers_a_get_with_the_value) {
         }
 }
 
-Test(encoder, tells_of_a_set_with_its_value_and_version) {
+Test(encoder, notifies_of_a_set_with_value_and_version) {
         for (size_t i = 0; i < N_ROWS(values); i++) {
                 struct key_change change = { .version = { 1696374425000, 3 },
                                              .entry = make(S("k"), values[i].value) };
@@ -215,7 +214,7 @@ Test(encoder, tells_of_a_set_with_its_value_and_version) {
         }
 }
 
-Test(encoder, tells_of_a_deletion_in_either_dialect) {
+Test(encoder, notifies_of_a_deletion_in_both_dialects) {
         struct key_change change = { .version = { 1, 2 } };
         struct message message;
 
@@ -255,7 +254,7 @@ static const struct {
           S("*2\r\n*1\r\n$1\r\na\r\n$96\r\n" TOKEN "\r\n") },
 };
 
-Test(encoder, answers_a_scan_with_keys_and_the_next_token) {
+Test(encoder, encodes_a_page_with_keys_and_token) {
         for (size_t i = 0; i < N_ROWS(pages); i++) {
                 struct entry *entries[3];
                 struct scan_page page = { .entries = entries, .n_entries = pages[i].n_keys };
@@ -286,7 +285,7 @@ static const struct {
         { "version", REQUEST_FAULT_VERSION, S("2.0"), S("505"), S("__protVer"), 8 },
 };
 
-Test(encoder, says_what_is_wrong_with_an_envelope) {
+Test(encoder, names_the_invalid_property_of_a_request) {
         for (size_t i = 0; i < N_ROWS(faults); i++) {
                 char text[] = "-ERR ";
                 struct message message;
@@ -302,7 +301,7 @@ Test(encoder, says_what_is_wrong_with_an_envelope) {
                 cr_expect_null(message_property(&message, "__ts").data, ROW(faults, i));
                 cr_expect_eq(message.n_user_properties, faults[i].n_properties, ROW(faults, i));
 
-                /* the payload says the same, for those who read nothing else */
+                /* the payload repeats the text, for clients that ignore properties */
                 said = message_property(&message, "__stMsg");
                 cr_expect_gt(said.length, 0, ROW(faults, i));
                 cr_assert_eq(message.payload.length, strlen(text) + said.length + 2, ROW(faults, i));
@@ -314,7 +313,7 @@ Test(encoder, says_what_is_wrong_with_an_envelope) {
         }
 }
 
-Test(encoder, says_which_versions_are_served) {
+Test(encoder, lists_the_served_versions) {
         struct message message;
 
         cr_assert_eq(encoder_fault(&encoder, REQUEST_FAULT_VERSION, S("7.1"), &message), 0);
@@ -322,7 +321,7 @@ Test(encoder, says_which_versions_are_served) {
         cr_expect(has_property(&message, "__requestProtVer", S("7.1")));
 }
 
-Test(encoder, ends_properties_with_a_nul_behind_their_length) {
+Test(encoder, terminates_properties_with_a_nul) {
         struct reply reply = { .outcome = OUTCOME_DONE, .has_version = true, .version = { 1, 2 } };
         struct slice value = { (const uint8_t *)"2.0garbage", 3 };
         struct message messages[2];
@@ -339,7 +338,7 @@ Test(encoder, ends_properties_with_a_nul_behind_their_length) {
         }
 }
 
-Test(encoder, bears_the_node_id_it_was_given) {
+Test(encoder, sends_its_node_id) {
         struct reply reply = { .outcome = OUTCOME_DONE, .has_version = true, .version = { 1, 2 } };
         struct message message;
 
@@ -349,7 +348,7 @@ Test(encoder, bears_the_node_id_it_was_given) {
         cr_expect(has_property(&message, "__ts", S("000000000000001:00002:gateway-7")));
 }
 
-Test(encoder, answers_with_any_payload_as_it_does_a_request) {
+Test(encoder, encodes_any_payload_as_a_reply) {
         struct message message;
 
         encoder_payload(&encoder, S("{}"), &message);
@@ -359,7 +358,7 @@ Test(encoder, answers_with_any_payload_as_it_does_a_request) {
         cr_expect_null(message_property(&message, "__ts").data);
 }
 
-Test(encoder, says_what_an_error_reads_without_its_frame) {
+Test(encoder, gives_the_text_of_an_error_without_its_frame) {
         cr_expect(slice_equal(encoder_error_text(OUTCOME_SYNTAX_ERROR), S("syntax error")));
         cr_expect(slice_equal(encoder_error_text(OUTCOME_STORAGE_FAILED), S("the storage has failed")));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which requests the plugin in the broker vouches for, and that each is accepted once. */
+/* Verification of identity properties; each sequence is accepted once. */
 
 #include <criterion/criterion.h>
 
@@ -39,13 +39,13 @@ Test(identity, is_accepted_once_in_growing_order) {
         cr_expect_eq(check('a', 10, true), IDENTITY_VERIFIED);
 }
 
-Test(identity, of_another_key_is_none) {
+Test(identity, with_another_key_is_rejected) {
         cr_expect_eq(check('b', 1, false), IDENTITY_UNVERIFIED);
         cr_expect_eq(check('b', 1, true), IDENTITY_UNVERIFIED);
         cr_expect_eq(check('\0', 1, true), IDENTITY_UNVERIFIED, "what is not known is no key");
 }
 
-Test(identity, of_the_former_key_counts_for_what_has_waited) {
+Test(identity, with_the_former_key_is_accepted_for_waiting_requests) {
         uint8_t key[COMPANION_KEY_SIZE];
 
         cr_expect_eq(check('a', 5, false), IDENTITY_VERIFIED);
@@ -57,13 +57,13 @@ Test(identity, of_the_former_key_counts_for_what_has_waited) {
         cr_expect_eq(check('b', 1, true), IDENTITY_VERIFIED);
         cr_expect_not(identity_take_key(&positions, key));
 
-        vouch_key('a', key); /* the other broker again, which was not restarted */
+        vouch_key('a', key); /* back to the first broker, which was not restarted */
         cr_assert(identity_take_key(&positions, key));
         cr_expect_eq(check('a', 6, true), IDENTITY_REPEATED);
         cr_expect_eq(check('b', 2, true), IDENTITY_VERIFIED);
 }
 
-Test(identity, that_is_older_than_welcome_counts_for_what_has_waited) {
+Test(identity, older_than_welcome_is_accepted_for_waiting_requests) {
         cr_expect_eq(check('a', 5, true), IDENTITY_VERIFIED);
         identity_end_wait(&positions, 9);
         cr_expect_eq(check('a', 9, false), IDENTITY_REPEATED);
@@ -72,7 +72,7 @@ Test(identity, that_is_older_than_welcome_counts_for_what_has_waited) {
         cr_expect_eq(check('a', 10, false), IDENTITY_REPEATED);
 }
 
-Test(identity, is_what_the_properties_say) {
+Test(identity, is_read_from_the_properties) {
         struct message message = { .qos = 1 };
         struct vouched vouched = { 'a', S("a client"), { 0 }, UINT64_MAX, 1 };
         struct companion_proof proof;
@@ -87,7 +87,7 @@ Test(identity, is_what_the_properties_say) {
         cr_expect_eq(identity.connection, UINT64_MAX);
 }
 
-Test(identity, is_none_without_a_client_or_a_connection) {
+Test(identity, requires_a_client_and_a_connection) {
         const struct vouched incomplete[] = { { 'a', S(""), { 0 }, 7, 1 }, { 'a', S("c"), { 0 }, 0, 1 } };
         struct message none = { .qos = 1 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Requests": what arrives around the payload, and checks 6 and 7 of PROTOCOL.md "Errors". */
+/* MQTT properties of requests (PROTOCOL.md "Requests"), and checks 6 and 7 of PROTOCOL.md "Errors". */
 
 #include <criterion/criterion.h>
 
@@ -61,7 +61,7 @@ static const struct {
         { "a negative version", 1, S("1"), S("-1.0"), REQUEST_FAULT_VERSION, S("-1.0") },
 };
 
-Test(property_set, is_looked_at_whatever_the_payload_says) {
+Test(property_set, is_checked_before_the_payload) {
         static const struct slice payloads[] = { PAYLOAD_GET, S("no RESP3 at all") };
 
         for (size_t i = 0; i < N_ROWS(property_sets); i++)
@@ -99,7 +99,7 @@ static const struct {
         { "not UTF-8", S("\xFF"), INVOCATION_BAD_RESPONSE_TOPIC },
 };
 
-Test(response_topic, decides_before_all_else_whether_there_is_an_answer) {
+Test(response_topic, is_checked_first) {
         for (size_t i = 0; i < N_ROWS(topics); i++) {
                 struct message good = message_of(PAYLOAD_GET), bad = message_of(S("no RESP3 at all"));
                 struct invocation invocation;
@@ -199,7 +199,7 @@ static const struct {
           false },
 };
 
-Test(clocks, are_read_where_they_count) {
+Test(clocks, are_parsed_for_verbs_that_use_them) {
         for (size_t i = 0; i < N_ROWS(clocks); i++) {
                 struct message message = message_of(clocks[i].payload);
                 struct invocation invocation;
@@ -223,7 +223,7 @@ Test(clocks, are_read_where_they_count) {
         }
 }
 
-Test(clocks, are_looked_at_after_the_payload) {
+Test(clocks, are_checked_after_the_payload) {
         struct message message = message_of(S("*2\r\n$3\r\nGET\r\n$0\r\n\r\n"));
         struct invocation invocation;
 
@@ -232,7 +232,7 @@ Test(clocks, are_looked_at_after_the_payload) {
         cr_expect_eq(invocation.outcome, OUTCOME_EMPTY_KEY);
 }
 
-Test(invocation, keeps_what_makes_two_deliveries_one_request) {
+Test(invocation, keeps_the_fields_that_identify_a_repeated_request) {
         struct message message = message_of(PAYLOAD_SET);
         struct invocation invocation;
         struct request *request = &invocation.request;
@@ -250,7 +250,7 @@ Test(invocation, keeps_what_makes_two_deliveries_one_request) {
         cr_expect_eq(request->expiry_s, 7);
 }
 
-Test(invocation, ignores_properties_that_it_does_not_know) {
+Test(invocation, ignores_unknown_properties) {
         struct message message = message_of(PAYLOAD_GET);
         struct invocation invocation;
 
@@ -278,7 +278,7 @@ static const struct {
         { "nothing was configured", NULL, S("aio-persistence"), S("true"), false },
 };
 
-Test(persistence, is_asked_for_by_a_user_property) {
+Test(persistence, is_requested_by_a_user_property) {
         for (size_t i = 0; i < N_ROWS(persistences); i++) {
                 struct decoder decoder = { .persistence_name = persistences[i].persistence_name,
                                            .persistence_value = S("true") };

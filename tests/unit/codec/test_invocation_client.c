@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Requests": which client sends the request. */
+/* The sender of a request: PROTOCOL.md "Requests". */
 
 #include <criterion/criterion.h>
 
@@ -19,7 +19,7 @@ static void add(struct message *message, struct slice name, struct slice value) 
                         (struct user_property){ name, value };
 }
 
-#define NOBODY                                                                                              \
+#define NO_NAME                                                                                             \
         { NULL, 0 }
 
 static const struct {
@@ -31,17 +31,17 @@ static const struct {
 } clients[] = {
         { "by __srcId", PAYLOAD_GET, false, false, S("c"), S("answers"), S("c"), 0 },
         { "by __srcId before the topic", PAYLOAD_GET, false, false, S("c"), S("clients/63/x"), S("c"), 0 },
-        { "by the topic as it stands", PAYLOAD_GET, false, false, NOBODY, S("clients/63/x"), S("63"), 0 },
+        { "by the topic as it stands", PAYLOAD_GET, false, false, NO_NAME, S("clients/63/x"), S("63"), 0 },
         { "by the topic for an empty __srcId", PAYLOAD_GET, false, false, S(""), S("clients/c/x"), S("c"),
           0 },
-        { "nobody", PAYLOAD_GET, false, false, NOBODY, S("answers"), NOBODY, 0 },
+        { "no client", PAYLOAD_GET, false, false, NO_NAME, S("answers"), NO_NAME, 0 },
         { "no plugin now", PAYLOAD_GET, false, true, S("c"), S("answers"), S("c"), 0 },
         { "not verified", PAYLOAD_GET, true, false, S("c"), S("answers"), NOBODY, 0 },
         { "by the plugin", PAYLOAD_GET, true, true, S("c"), S("clients/d/x"), S("true"), 7 },
         { "a KEYNOTIFY", PAYLOAD_KEYNOTIFY, true, true, S("c"), S("answers"), S("true"), 7 },
 };
 
-Test(client, is_who_the_broker_vouches_for_or_who_the_message_claims) {
+Test(client, is_the_verified_one_or_the_claimed_one) {
         for (size_t i = 0; i < N_ROWS(clients); i++) {
                 struct message message = { .payload = clients[i].payload,
                                            .correlation_data = S("1234"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Request syntax": what each verb takes, and checks 1 to 5 of PROTOCOL.md "Errors". */
+/* Arguments of each verb (PROTOCOL.md "Request syntax"), and checks 1 to 5 of PROTOCOL.md "Errors". */
 
 #include <criterion/criterion.h>
 
@@ -11,7 +11,7 @@
 #define S         SLICE_LITERAL
 #define CLIENT_TS S("1696374425000:0:Client1")
 
-/* With all that is needed around it. */
+/* A message with the properties that a request requires. */
 static struct invocation decode(struct slice payload) {
         struct message message = {
                 .payload = payload,
@@ -246,7 +246,7 @@ static const struct {
         { "SCAN of an empty pattern, and a token", { S("SCAN"), S(""), S("t") }, SYNTAX },
 };
 
-Test(invocation, is_refused_in_the_order_of_the_checks) {
+Test(invocation, is_refused_by_the_first_failed_check) {
         for (size_t i = 0; i < N_ROWS(refused); i++) {
                 struct buf payload = { 0 };
 
@@ -269,12 +269,12 @@ static const struct {
         { "a number for a verb", S("*2\r\n:1\r\n$1\r\nk\r\n") },
 };
 
-Test(invocation, is_a_syntax_error_first_of_all) {
+Test(invocation, checks_syntax_first) {
         for (size_t i = 0; i < N_ROWS(broken); i++)
                 cr_expect_eq(decode(broken[i].payload).outcome, SYNTAX, ROW(broken, i));
 }
 
-Test(verb, is_read_as_it_is_written) {
+Test(verb, text_parses_back_to_the_verb) {
         for (enum verb verb = 0; verb < N_VERBS; verb++) {
                 enum verb read = N_VERBS;
 
@@ -285,7 +285,7 @@ Test(verb, is_read_as_it_is_written) {
         cr_expect_null(verb_text(N_VERBS).data);
 }
 
-Test(verb, is_upper_case_and_whole) {
+Test(verb, text_is_matched_exactly_and_in_upper_case) {
         static const struct slice others[] = { S("get"), S("GE"), S("GETS"), S("") };
         enum verb verb = N_VERBS;
 

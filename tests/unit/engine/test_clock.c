@@ -99,7 +99,7 @@ static bool is_after(struct version a, struct version b) {
         return a.wall_ms != b.wall_ms ? a.wall_ms > b.wall_ms : a.counter > b.counter;
 }
 
-Test(clock, only_ever_goes_forward) {
+Test(clock, never_decreases) {
         static const uint64_t counters[] = {
                 0, 1, COUNTER_END - 2, COUNTER_END - 1, COUNTER_END, UINT64_MAX
         };
@@ -120,7 +120,7 @@ Test(clock, only_ever_goes_forward) {
         }
 }
 
-Test(clock, gives_a_reading_after_the_one_it_received) {
+Test(clock, gives_a_version_after_the_received_timestamp) {
         static const uint64_t counters[] = { 0, 1, COUNTER_END - 1, COUNTER_END, UINT64_MAX };
         struct clock clock = { 0 };
 
@@ -149,7 +149,7 @@ static const struct {
         { "a wall clock at the epoch", 60000, 0, false },
 };
 
-Test(clock, takes_a_reading_for_too_far_from_a_minute_ahead) {
+Test(clock, rejects_a_timestamp_a_minute_ahead) {
         for (size_t i = 0; i < N_ROWS(skews); i++)
                 cr_expect_eq(clock_is_too_far_ahead((struct hlc){ skews[i].remote_ms, 0, S("n") },
                                                     skews[i].wall_ms),

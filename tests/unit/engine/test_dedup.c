@@ -43,7 +43,7 @@ static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t no
         return true;
 }
 
-Test(dedup, gives_back_all_of_an_answer) {
+Test(dedup, returns_all_fields_of_a_reply) {
         struct remembered_answer given = { 1696374425000, INT32_MAX - 1, 12, true };
         struct digest digest = digest_of(1);
         const struct dedup_record *record;
@@ -75,7 +75,7 @@ Test(dedup, remembers_until_the_deadline) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, forgets_what_is_past_its_deadline_and_nothing_else) {
+Test(dedup, drops_exactly_the_expired_replies) {
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
@@ -93,7 +93,7 @@ Test(dedup, forgets_what_is_past_its_deadline_and_nothing_else) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, forgets_no_more_at_a_time_than_it_is_told) {
+Test(dedup, drops_at_most_the_given_number) {
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
@@ -106,7 +106,7 @@ Test(dedup, forgets_no_more_at_a_time_than_it_is_told) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, drops_what_would_be_forgotten_first_at_its_limit_and_counts_it) {
+Test(dedup, drops_the_earliest_deadline_at_its_limit_and_counts_it) {
         struct dedup dedup;
         uint64_t n_max;
 
@@ -129,7 +129,7 @@ Test(dedup, drops_what_would_be_forgotten_first_at_its_limit_and_counts_it) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, remembers_nothing_where_it_may_take_nothing) {
+Test(dedup, remembers_nothing_with_a_limit_of_0) {
         struct dedup dedup;
 
         dedup_init(&dedup, 0);
@@ -141,7 +141,7 @@ Test(dedup, remembers_nothing_where_it_may_take_nothing) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, uses_again_the_slots_of_what_it_forgot) {
+Test(dedup, reuses_the_slots_of_dropped_replies) {
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
@@ -158,7 +158,7 @@ Test(dedup, uses_again_the_slots_of_what_it_forgot) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, has_no_tables_and_no_blocks_when_it_has_forgotten_everything) {
+Test(dedup, frees_all_memory_when_empty) {
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
@@ -200,8 +200,8 @@ Test(dedup, counts_a_deadline_to_the_end_of_its_second) {
         dedup_deinit(&dedup);
 }
 
-/* Nobody forgot anything for long, or what was kept of an earlier run is of a time that has not come. */
-Test(dedup, keeps_its_order_where_deadlines_lie_far_from_each_other) {
+/* No tick for a long time, or stored deadlines far in the future. */
+Test(dedup, keeps_its_order_if_deadlines_are_far_apart) {
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
@@ -226,7 +226,7 @@ Test(dedup, keeps_its_order_where_deadlines_lie_far_from_each_other) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, forgets_what_it_is_told_to) {
+Test(dedup, drops_a_given_record) {
         struct digest one = digest_of(1);
         struct dedup dedup;
 
@@ -241,7 +241,7 @@ Test(dedup, forgets_what_it_is_told_to) {
 }
 
 /* A slot is where storage keeps the answer: two that are remembered at a time must not share one. */
-Test(dedup, keeps_each_answer_in_a_slot_of_its_own) {
+Test(dedup, gives_each_reply_its_own_slot) {
         static uint64_t held_by[1000];
         struct dedup dedup;
         uint64_t n_max;
@@ -261,7 +261,7 @@ Test(dedup, keeps_each_answer_in_a_slot_of_its_own) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, remembers_again_what_was_kept_and_fills_the_slots_between) {
+Test(dedup, restores_replies_and_fills_the_slots_between) {
         static const uint32_t retained[] = { 0, 3, 4, 300, 700 };
         bool is_used[1024] = { false };
         struct dedup dedup;
@@ -292,7 +292,7 @@ Test(dedup, remembers_again_what_was_kept_and_fills_the_slots_between) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, refuses_slots_that_do_not_ascend) {
+Test(dedup, rejects_slots_that_do_not_ascend) {
         struct digest one = digest_of(1), two = digest_of(2);
         struct dedup dedup;
 
@@ -303,7 +303,7 @@ Test(dedup, refuses_slots_that_do_not_ascend) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, drops_of_what_was_kept_what_is_past_its_limit_and_counts_it) {
+Test(dedup, drops_restored_replies_beyond_its_limit_and_counts_them) {
         struct digest one = digest_of(1), two = digest_of(2);
         struct dedup dedup;
 
@@ -319,7 +319,7 @@ Test(dedup, drops_of_what_was_kept_what_is_past_its_limit_and_counts_it) {
         dedup_deinit(&dedup);
 }
 
-Test(dedup, comes_down_to_a_lower_limit_with_what_it_remembers_next) {
+Test(dedup, shrinks_to_a_lower_limit_with_later_additions) {
         struct dedup dedup;
         uint64_t n_before, n_steps = 0;
 

@@ -26,7 +26,7 @@ static const struct {
           false },
 };
 
-Test(delete, answers_as_the_table_of_commands_has_it) {
+Test(delete, replies_as_the_table_of_commands_specifies) {
         for (size_t i = 0; i < N_ROWS(deletions); i++) {
                 struct world world;
                 const struct reply *reply;
@@ -46,7 +46,7 @@ Test(delete, answers_as_the_table_of_commands_has_it) {
         }
 }
 
-Test(delete, finds_nothing_the_second_time) {
+Test(delete, reports_nothing_the_second_time) {
         struct world world;
 
         world_init(&world, world_config());
@@ -57,7 +57,7 @@ Test(delete, finds_nothing_the_second_time) {
         world_deinit(&world);
 }
 
-Test(delete, takes_the_expiry_with_the_key) {
+Test(delete, removes_the_expiry_with_the_key) {
         struct world world;
 
         world_init(&world, world_config());

@@ -21,7 +21,7 @@ TestSuite(expiry, .init = setup, .fini = teardown);
 
 static const int64_t lifetimes_ms[] = { 1, 2, 999, 1000, 10000, 86400000, INT64_C(3155760000000) };
 
-Test(expiry, comes_to_the_nanosecond_and_not_before) {
+Test(expiry, happens_at_the_exact_nanosecond) {
         for (size_t i = 0; i < sizeof(lifetimes_ms) / sizeof(lifetimes_ms[0]); i++) {
                 int64_t px_ms = lifetimes_ms[i];
 
@@ -44,7 +44,7 @@ static const struct {
         { "past the range with the time that has passed", INT64_MAX / 1000000 },
 };
 
-Test(expiry, never_comes_past_the_range) {
+Test(expiry, never_happens_beyond_the_clock_range) {
         world.now.mono_ns = 1000000000;
         for (size_t i = 0; i < N_ROWS(endless); i++) {
                 cr_expect(asked(&world, SET("k", "v", PX(endless[i].px_ms)), OUTCOME_DONE), ROW(endless, i));
@@ -74,7 +74,7 @@ static const struct {
         { "SET with an older token", SET("k", "w", FENCE(1, 0, "c")), OUTCOME_DONE, "c:k gone c:k=w ", "" },
 };
 
-Test(expiry, counts_for_every_command_before_any_tick) {
+Test(expiry, applies_to_every_command_before_a_tick) {
         for (size_t i = 0; i < N_ROWS(commands); i++) {
                 const struct reply *reply;
 
@@ -93,7 +93,7 @@ Test(expiry, counts_for_every_command_before_any_tick) {
         }
 }
 
-Test(expiry, counts_for_scan_before_any_tick) {
+Test(expiry, applies_to_scan_before_a_tick) {
         ask(&world, SET("k", "v", PX(10)));
         cr_assert_eq(ask(&world, SCAN("*"))->outcome, OUTCOME_PAGE);
         cr_expect_eq(world.effects.replies[0].page->n_entries, 1);
@@ -122,14 +122,14 @@ Test(expiry, is_renewed_by_a_set_with_px) {
         cr_expect(has_none(&world, S("k")));
 }
 
-Test(expiry, may_be_brought_forward) {
+Test(expiry, can_be_shortened) {
         ask(&world, SET("k", "v", PX(1000)));
         ask(&world, SET("k", "v", PX(10)));
         pass_ms(&world, 10);
         cr_expect(has_none(&world, S("k")));
 }
 
-Test(expiry, runs_on_the_monotonic_clock_whichever_way_the_system_clock_steps) {
+Test(expiry, ignores_steps_of_the_system_clock) {
         ask(&world, SET("early", "v", PX(1000)));
         world.now.wall_ms += 86400000;
         tick(&world);
@@ -153,7 +153,7 @@ static void set_many(int n, int64_t px_ms) {
         }
 }
 
-Test(tick, expires_so_many_keys_and_leaves_the_rest_to_the_next, .init = setup, .fini = teardown) {
+Test(tick, expires_a_limited_number_of_keys, .init = setup, .fini = teardown) {
         set_many(2 * ENGINE_EXPIRED_MAX + 1, 10);
         pass_ms(&world, 10);
         tick(&world);
@@ -166,7 +166,7 @@ Test(tick, expires_so_many_keys_and_leaves_the_rest_to_the_next, .init = setup, 
         cr_expect_eq(engine_next_deadline(world.engine), INT64_MAX);
 }
 
-Test(tick, tells_in_the_order_of_the_deadlines, .init = setup, .fini = teardown) {
+Test(tick, notifies_in_the_order_of_deadlines, .init = setup, .fini = teardown) {
         ask(&world, WATCH("c", "a"));
         ask(&world, WATCH("c", "b"));
         ask(&world, WATCH("c", "d"));
@@ -181,7 +181,7 @@ Test(tick, tells_in_the_order_of_the_deadlines, .init = setup, .fini = teardown)
         cr_expect_str_eq(notified(&world), "c:a gone ");
 }
 
-Test(tick, does_nothing_where_nothing_is_due, .init = setup, .fini = teardown) {
+Test(tick, does_nothing_if_no_deadline_has_passed, .init = setup, .fini = teardown) {
         tick(&world);
         ask(&world, SET("k", "v", PX(10)));
         tick(&world);

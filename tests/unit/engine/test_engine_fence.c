@@ -52,7 +52,7 @@ static const struct {
         { "KEYNOTIFY needs none", WATCH("c", "k"), OUTCOME_DONE },
 };
 
-Test(fence, lets_through_who_bears_the_token_or_a_newer_one) {
+Test(fence, accepts_the_same_or_a_newer_token) {
         for (size_t i = 0; i < N_ROWS(fenced); i++) {
                 const struct reply *reply;
 
@@ -99,7 +99,7 @@ static const struct {
         { "expiry", GET("k") },
 };
 
-Test(fence, dies_with_its_key) {
+Test(fence, is_removed_with_its_key) {
         for (size_t i = 0; i < N_ROWS(ends); i++) {
                 world_deinit(&world);
                 world_init(&world, world_config());
@@ -135,7 +135,7 @@ static const struct {
           OUTCOME_TIMESTAMP_TOO_FAR },
 };
 
-Test(skew, is_refused_from_a_minute_on, .init = setup, .fini = teardown) {
+Test(skew, is_rejected_from_a_minute, .init = setup, .fini = teardown) {
         for (size_t i = 0; i < N_ROWS(ahead); i++) {
                 world_deinit(&world);
                 world_init(&world, world_config());
@@ -147,19 +147,19 @@ Test(skew, is_refused_from_a_minute_on, .init = setup, .fini = teardown) {
         }
 }
 
-Test(skew, does_not_move_our_clock_where_it_is_refused, .init = setup, .fini = teardown) {
+Test(skew, does_not_advance_the_clock_when_rejected, .init = setup, .fini = teardown) {
         ask(&world, GET("k", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")));
         cr_expect_eq(ask(&world, SET("k", "v"))->version.wall_ms, WORLD_WALL_MS);
 }
 
-Test(skew, is_measured_against_the_wall_clock_and_not_against_ours, .init = setup, .fini = teardown) {
+Test(skew, is_measured_against_the_wall_clock_only, .init = setup, .fini = teardown) {
         ask(&world, GET("k", TS(WORLD_WALL_MS + MINUTE, 0, "c"))); /* takes our clock a minute ahead */
         cr_expect(
                 asked(&world, GET("k", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")), OUTCOME_TIMESTAMP_TOO_FAR));
 }
 
 /* The system clock steps back an hour: tokens given out before are an hour ahead. */
-Test(skew, never_refuses_a_token_that_we_gave_out, .init = setup, .fini = teardown) {
+Test(skew, accepts_every_token_that_the_store_assigned, .init = setup, .fini = teardown) {
         struct request set = SET("k", "v", .has_fence = true);
         struct version given = ask(&world, SET("lock", "holder"))->version;
 

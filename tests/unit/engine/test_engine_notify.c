@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Notifications": KEYNOTIFY, and who is told of what. */
+/* KEYNOTIFY and notifications: PROTOCOL.md "Notifications". */
 
 #include <stdio.h>
 
@@ -45,10 +45,10 @@ static const struct {
         { "SCAN", SCAN("*"), "" },
         { "KEYNOTIFY", WATCH("other", "k"), "" },
         { "KEYNOTIFY STOP", UNWATCH("c", "k"), "" },
-        { "SET of a key nobody watches", SET("other", "v"), "" },
+        { "SET of a key without registrations", SET("other", "v"), "" },
 };
 
-Test(notify, tells_of_each_change_that_took_effect_and_of_nothing_else) {
+Test(notify, is_sent_for_exactly_the_effective_changes) {
         for (size_t i = 0; i < N_ROWS(changes); i++) {
                 world_deinit(&world);
                 world_init(&world, world_config());
@@ -60,7 +60,7 @@ Test(notify, tells_of_each_change_that_took_effect_and_of_nothing_else) {
         }
 }
 
-Test(notify, tells_once_each_client_that_registered_oldest_first) {
+Test(notify, is_sent_once_to_each_client_oldest_registration_first) {
         ask(&world, WATCH("c2", "k"));
         ask(&world, WATCH("c1", "k"));
         ask(&world, WATCH("c2", "k"));
@@ -70,7 +70,7 @@ Test(notify, tells_once_each_client_that_registered_oldest_first) {
         cr_expect_eq(world.effects.n_changes, 1);
 }
 
-Test(notify, tells_in_the_order_in_which_the_changes_took_effect) {
+Test(notify, is_sent_in_the_order_of_changes) {
         struct request requests[] = { SET("a", "1"), SET("b", "1"), SET("a", "2"), DEL("b"), SET("b", "2") };
 
         ask(&world, WATCH("c", "a"));
@@ -87,7 +87,7 @@ static int64_t notified_version(void) {
         return version_number(world.effects.changes[0].version);
 }
 
-Test(notify, gives_the_new_version_of_a_set_and_the_last_one_of_what_went) {
+Test(notify, has_the_new_version_of_a_set_and_the_last_of_a_deleted_key) {
         int64_t set;
 
         ask(&world, WATCH("c", "k"));
@@ -104,7 +104,7 @@ Test(notify, gives_the_new_version_of_a_set_and_the_last_one_of_what_went) {
         cr_expect_eq(notified_version(), set);
 }
 
-Test(notify, needs_no_key_to_register_and_outlives_the_key) {
+Test(notify, does_not_require_the_key_to_exist) {
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
         ask(&world, SET("k", "v"));
         ask(&world, DEL("k"));
@@ -115,7 +115,7 @@ Test(notify, needs_no_key_to_register_and_outlives_the_key) {
         cr_expect_str_eq(notified(&world), "c:k=x ");
 }
 
-Test(notify, is_answered_with_our_clock_now) {
+Test(notify, replies_with_the_present_clock) {
         int64_t set = version_number(ask(&world, SET("k", "v"))->version);
         const struct reply *reply = ask(&world, WATCH("c", "k"));
 
@@ -127,14 +127,14 @@ Test(notify, is_answered_with_our_clock_now) {
         cr_expect_eq(reply->version.wall_ms, world.now.wall_ms);
 }
 
-Test(notify, says_done_whether_or_not_it_was_registered_already) {
+Test(notify, replies_done_for_a_repeated_registration) {
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
         cr_expect(world.effects.replies[0].has_version);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 }
 
-Test(notify, stops_what_was_registered_and_nothing_else) {
+Test(notify, stop_ends_exactly_one_registration) {
         ask(&world, WATCH("c", "k"));
         ask(&world, WATCH("c2", "k"));
         cr_expect(asked(&world, UNWATCH("c", "other"), OUTCOME_NOTHING));
@@ -145,7 +145,7 @@ Test(notify, stops_what_was_registered_and_nothing_else) {
         cr_expect_str_eq(notified(&world), "c2:k=v ");
 }
 
-Test(notify, needs_a_client) {
+Test(notify, requires_a_client_id) {
         cr_expect(asked(&world, WATCH("", "k"), OUTCOME_CLIENT_UNKNOWN));
         cr_expect(asked(&world, UNWATCH("", "k"), OUTCOME_CLIENT_UNKNOWN));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
@@ -154,7 +154,7 @@ Test(notify, needs_a_client) {
 /* "clients/statestore/v1/<36>/" HEX(client) "/command/notify/" HEX(key) */
 #define TOPIC_FIXED (21 + 1 + 36 + 1 + 16)
 
-Test(notify, refuses_a_key_whose_topic_would_not_fit) {
+Test(notify, rejects_a_key_too_long_for_a_topic) {
         static uint8_t key[65535];
         struct request request = WATCH("c", "k");
 
@@ -167,7 +167,7 @@ Test(notify, refuses_a_key_whose_topic_would_not_fit) {
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 }
 
-Test(notify, keeps_the_value_of_a_change_until_it_has_been_told) {
+Test(notify, keeps_the_value_until_it_is_published) {
         struct request requests[] = { SET("k", "first"), SET("k", "second"), UNWATCH("c", "k"), DEL("k") };
 
         ask(&world, WATCH("c", "k"));
@@ -212,7 +212,7 @@ Test(disconnect, ends_registrations) {
         }
 }
 
-Test(disconnect, of_all_but_some_connections_keeps_those, .init = setup, .fini = teardown) {
+Test(disconnect, keeps_the_retained_connections, .init = setup, .fini = teardown) {
         static const uint64_t retained[] = { 2, 7 };
 
         ask(&world, WATCH("a", "k", .connection = 1));
@@ -289,7 +289,8 @@ Test(disconnect, of_a_former_connection_is_seen_among_what_a_restart_brings_back
                                      ROW(restored, i));
                         n_former += is_former;
                 }
-                cr_expect_eq(world.effects.n_rows, n_former + 1, ROW(restored, i)); /* storage is told */
+                cr_expect_eq(world.effects.n_rows, n_former + 1,
+                             ROW(restored, i)); /* the end is a row for storage */
 
                 happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 2 });
                 cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(restored, i));

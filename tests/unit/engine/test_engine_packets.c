@@ -25,7 +25,7 @@ TestSuite(packets, .init = setup, .fini = teardown);
 #define FITS     "012345678901234567890123456789"
 #define TOO_LONG FITS "0"
 
-Test(packets, bound_the_value_of_a_set_by_its_notification_whoever_watches) {
+Test(packets, limit_the_value_of_a_set_also_without_watchers) {
         cr_expect(asked(&world, SET("k", FITS), OUTCOME_DONE));
         cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_VALUE_TOO_LARGE));
         cr_expect_eq(world.effects.n_notifications, 0);
@@ -39,12 +39,12 @@ Test(packets, bound_the_value_of_a_set_by_its_notification_whoever_watches) {
         cr_expect(asked(&world, SET("kk", FITS), OUTCOME_VALUE_TOO_LARGE)); /* the key counts twice */
 }
 
-Test(packets, leave_a_set_alone_whose_condition_is_not_met) {
+Test(packets, are_not_checked_if_the_condition_is_not_met) {
         cr_expect(asked(&world, SET("k", "v"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("k", TOO_LONG, NX), OUTCOME_CONDITION_NOT_MET));
 }
 
-Test(packets, come_after_the_quota) {
+Test(packets, are_checked_after_the_quota) {
         struct engine_config limits = *engine_config(world.engine);
 
         limits.max_keys = 0;
@@ -52,7 +52,7 @@ Test(packets, come_after_the_quota) {
         cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_QUOTA_EXCEEDED));
 }
 
-Test(packets, bound_the_reply_to_a_get_with_what_its_request_adds) {
+Test(packets, limit_the_reply_to_a_get_with_topic_and_correlation) {
         ask(&world, SET("k", FITS));
         cr_expect(asked(&world,
                         GET("k", .response_topic = S("0123456789"), .correlation_data = S("012345678901")),
@@ -66,7 +66,7 @@ Test(packets, bound_the_reply_to_a_get_with_what_its_request_adds) {
                 asked(&world, GET("k", .response_topic = S(FITS FITS FITS), .is_own = true), OUTCOME_VALUE));
 }
 
-Test(packets, have_no_limit_where_none_is_given) {
+Test(packets, are_unlimited_by_default) {
         engine_set_packet_limits(world.engine, &(struct packet_limits){ 0 });
         cr_expect(asked(&world, SET("k", TOO_LONG), OUTCOME_DONE));
         cr_expect(asked(&world, GET("k"), OUTCOME_VALUE));
@@ -101,7 +101,7 @@ Test(packets, end_a_page_early_and_list_every_key_over_several) {
         cr_expect_gt(n_pages, 4);
 }
 
-Test(packets, refuse_a_page_that_could_not_list_its_first_key) {
+Test(packets, refuse_a_page_whose_first_key_does_not_fit) {
         engine_set_packet_limits(world.engine, &(struct packet_limits){ 0 });
         ask(&world, SET(FITS FITS FITS, "v"));
         engine_set_packet_limits(world.engine,

@@ -9,7 +9,7 @@
 #include "policy/policy_build.h"
 #include "unit/engine/world.h"
 
-/* Reads r*, writes w*: whoever is verified; reads and writes u/{user}. */
+/* Verified clients may read r*, write w*, and read and write u/{user}. */
 static struct policy *make_policy(const char *readable) {
         struct policy *policy;
 
@@ -34,7 +34,7 @@ static struct policy *make_policy(const char *readable) {
 #define AS(name) VERIFIED, .user = BYTES(name)
 #define OWN      .is_own = true
 
-Test(engine_policy, denies_what_is_not_granted_and_changes_nothing) {
+Test(engine_policy, denies_requests_without_changing_anything) {
         struct policy *policy = make_policy("r*");
         struct world world;
         int64_t clock_ms;
@@ -61,7 +61,7 @@ Test(engine_policy, denies_what_is_not_granted_and_changes_nothing) {
         policy_free(policy);
 }
 
-Test(engine_policy, grants_nothing_to_whom_nobody_vouches_for) {
+Test(engine_policy, denies_unverified_clients) {
         struct policy *policy = make_policy("*");
         struct world world;
 
@@ -75,7 +75,7 @@ Test(engine_policy, grants_nothing_to_whom_nobody_vouches_for) {
 }
 
 /* After the clocks, before the fence. */
-Test(engine_policy, has_its_place_among_the_checks) {
+Test(engine_policy, is_checked_in_the_order_of_the_protocol) {
         struct policy *policy = make_policy("r*");
         struct world world;
 
@@ -91,7 +91,7 @@ Test(engine_policy, has_its_place_among_the_checks) {
         policy_free(policy);
 }
 
-Test(engine_policy, shows_in_scan_what_may_be_read) {
+Test(engine_policy, limits_scan_to_readable_keys) {
         struct policy *policy = make_policy("r*");
         const struct reply *reply;
         struct world world;
@@ -117,8 +117,8 @@ Test(engine_policy, shows_in_scan_what_may_be_read) {
         policy_free(policy);
 }
 
-/* A denial is not remembered: the same request is decided anew by another policy. */
-Test(engine_policy, decides_a_repeated_request_that_was_denied_anew) {
+/* A denial is not remembered: a new policy decides a repeated request again. */
+Test(engine_policy, decides_a_denied_request_again_when_repeated) {
         struct policy *policy = make_policy("r*");
         struct request request = SET("x", "v", VERIFIED, TS(WORLD_WALL_MS, 0, "c"),
                                      .timestamp_text = BYTES("t"), .payload = BYTES("p"));
@@ -168,7 +168,7 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
         policy_free(policy);
 }
 
-Test(engine_policy, brings_back_what_was_stopped_in_a_batch_that_fails_only_where_it_is_granted) {
+Test(engine_policy, undo_restores_a_registration_only_if_granted) {
         struct policy *policy = make_policy("r*");
         struct world world;
 
@@ -213,7 +213,7 @@ static unsigned int count_watched(const struct world *world, char letter) {
         return n;
 }
 
-/* All ticks that the last step makes due. Returns how many connections the broker is told of in all of them. */
+/* Step all ticks that are due. Returns the number of track changes. */
 static size_t end_the_rest(struct world *world) {
         size_t n_track_changes = world->effects.n_track_changes;
         unsigned int n_steps = 1;
@@ -229,7 +229,7 @@ static size_t end_the_rest(struct world *world) {
         return n_track_changes;
 }
 
-Test(engine_policy, ends_many_registrations_in_steps_and_tells_none_of_them_meanwhile) {
+Test(engine_policy, ends_many_registrations_in_steps_without_notifying_them) {
         struct policy *policy = make_policy("r*");
         struct world world;
         unsigned int i = 0;
@@ -259,7 +259,7 @@ Test(engine_policy, ends_many_registrations_in_steps_and_tells_none_of_them_mean
         policy_free(policy);
 }
 
-Test(engine_policy, that_comes_before_the_last_one_is_through_begins_anew) {
+Test(engine_policy, restarts_the_check_of_registrations_when_replaced) {
         struct policy *policy = make_policy("r*"), *next = make_policy("x*");
         struct world world;
 
@@ -279,8 +279,8 @@ Test(engine_policy, that_comes_before_the_last_one_is_through_begins_anew) {
         policy_free(next);
 }
 
-/* The broker is told once, when the last one has ended. */
-Test(engine_policy, ends_a_client_s_registrations_and_then_lets_it_go) {
+/* The connection is untracked once, after its last registration. */
+Test(engine_policy, untracks_a_connection_after_its_last_registration) {
         struct policy *policy = make_policy("r*");
         struct world world;
 

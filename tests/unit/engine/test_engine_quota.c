@@ -30,7 +30,7 @@ static void init_bytes(uint64_t max_bytes) {
         world_init(&world, config);
 }
 
-Test(quota, of_keys_holds_for_new_ones_and_not_for_those_there_are) {
+Test(quota, of_keys_applies_only_to_new_keys) {
         init_keys(2);
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("b", "v"), OUTCOME_DONE));
@@ -43,7 +43,7 @@ Test(quota, of_keys_holds_for_new_ones_and_not_for_those_there_are) {
         world_deinit(&world);
 }
 
-Test(quota, of_no_keys_lets_none_in) {
+Test(quota, of_0_keys_rejects_every_key) {
         init_keys(0);
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_QUOTA_EXCEEDED));
         cr_expect(asked(&world, GET("a"), OUTCOME_NO_VALUE));
@@ -51,7 +51,7 @@ Test(quota, of_no_keys_lets_none_in) {
         world_deinit(&world);
 }
 
-Test(quota, of_bytes_is_met_to_the_byte) {
+Test(quota, of_bytes_is_exact) {
         uint64_t cost = entry_cost(1, 10, NULL);
 
         init_bytes(cost);
@@ -65,7 +65,7 @@ Test(quota, of_bytes_is_met_to_the_byte) {
         world_deinit(&world);
 }
 
-Test(quota, of_bytes_lets_through_what_does_not_grow_the_store) {
+Test(quota, of_bytes_allows_changes_without_growth) {
         init_bytes(entry_cost(1, 5, NULL));
         ask(&world, SET("a", "12345"));
         cr_expect(asked(&world, SET("a", "54321"), OUTCOME_DONE));
@@ -77,7 +77,7 @@ Test(quota, of_bytes_lets_through_what_does_not_grow_the_store) {
 }
 
 /* What was stored under another limit may be more than this one: it can still be made smaller. */
-Test(quota, of_bytes_lets_a_store_shrink_that_is_over_it) {
+Test(quota, of_bytes_allows_a_store_over_it_to_shrink) {
         init_bytes(1 << 20);
         ask(&world, SET("a", "0123456789"));
         limit_bytes(world.engine, 1);
@@ -96,7 +96,7 @@ Test(quota, of_bytes_counts_fencing_tokens) {
         world_deinit(&world);
 }
 
-Test(quota, of_bytes_counts_registrations_too) {
+Test(quota, of_bytes_counts_registrations) {
         uint64_t cost = watch_cost(S("c"), S("k"));
 
         init_bytes(cost + entry_cost(1, 1, NULL));
@@ -110,7 +110,7 @@ Test(quota, of_bytes_counts_registrations_too) {
         world_deinit(&world);
 }
 
-Test(quota, of_registrations_holds_for_new_ones_and_not_for_those_there_are) {
+Test(quota, of_registrations_applies_only_to_new_ones) {
         struct engine_config config = world_config();
 
         config.max_registrations = 2;
@@ -126,7 +126,7 @@ Test(quota, of_registrations_holds_for_new_ones_and_not_for_those_there_are) {
         world_deinit(&world);
 }
 
-Test(quota, gives_the_room_of_keys_that_have_expired) {
+Test(quota, evicts_expired_keys_first) {
         init_keys(2);
         ask(&world, WATCH("c", "a"));
         ask(&world, SET("a", "v", PX(10)));
@@ -140,7 +140,7 @@ Test(quota, gives_the_room_of_keys_that_have_expired) {
         world_deinit(&world);
 }
 
-Test(quota, gives_the_room_of_keys_that_have_expired_to_registrations_too) {
+Test(quota, evicts_expired_keys_for_registrations) {
         init_bytes(entry_cost(1, 1000, NULL));
         cr_expect(asked(&world, SET("a", "v", PX(10)), OUTCOME_DONE));
         limit_bytes(world.engine, watch_cost(S("c"), S("k")));
@@ -150,7 +150,7 @@ Test(quota, gives_the_room_of_keys_that_have_expired_to_registrations_too) {
         world_deinit(&world);
 }
 
-Test(quota, does_not_make_one_request_expire_more_keys_than_a_tick_may) {
+Test(quota, evicts_no_more_keys_than_a_tick) {
         struct engine_config config = world_config();
         char key[16];
 
@@ -170,7 +170,7 @@ Test(quota, does_not_make_one_request_expire_more_keys_than_a_tick_may) {
         world_deinit(&world);
 }
 
-Test(quota, is_looked_at_after_the_condition_and_the_fence) {
+Test(quota, is_checked_after_the_condition_and_the_fence) {
         init_keys(1);
         ask(&world, SET("a", "v", FENCE(50, 0, "m")));
         limit_bytes(world.engine, 1);
@@ -182,7 +182,7 @@ Test(quota, is_looked_at_after_the_condition_and_the_fence) {
         world_deinit(&world);
 }
 
-Test(quota, may_be_changed_while_keys_are_stored_and_what_is_beyond_it_stays) {
+Test(quota, lowered_keeps_stored_keys) {
         struct engine_config config = world_config();
 
         world_init(&world, config);
@@ -225,7 +225,7 @@ static const struct {
         { "too many keys", SET("new", "w"), OUTCOME_QUOTA_EXCEEDED },
         { "too many bytes", SET("k", "a longer value", FENCE(60, 0, "m")), OUTCOME_QUOTA_EXCEEDED },
         { "too many registrations", WATCH("other", "k"), OUTCOME_QUOTA_EXCEEDED },
-        { "nobody registers", WATCH("", "k"), OUTCOME_CLIENT_UNKNOWN },
+        { "no client registers", WATCH("", "k"), OUTCOME_CLIENT_UNKNOWN },
         { "a page that never was", SCAN("*", .value = BYTES("token")), OUTCOME_SYNTAX_ERROR },
 };
 

@@ -67,12 +67,12 @@ static void check_copy(size_t i) {
         cr_expect_eq(version_number(reply->version), version, ROW(copies, i)); /* the stored one */
 }
 
-Test(repeat, is_the_same_in_client_topic_correlation_payload_timestamp_and_fence) {
+Test(repeat, has_equal_client_topic_correlation_payload_timestamp_and_fence) {
         for (size_t i = 0; i < N_ROWS(copies); i++)
                 check_copy(i);
 }
 
-Test(repeat, does_nothing_again) {
+Test(repeat, is_not_executed_again) {
         int64_t version;
 
         ask(&world, WATCH("w", "k"));
@@ -107,7 +107,7 @@ static const struct {
         { "KEYNOTIFY STOP of nothing", GET("k"), UNWATCH("c", "k", SENT), WATCH("c", "k"), OUTCOME_NOTHING },
 };
 
-Test(repeat, gets_the_first_answer_whatever_it_was) {
+Test(repeat, gets_the_first_reply) {
         for (size_t i = 0; i < N_ROWS(answers); i++) {
                 struct reply first;
                 const struct reply *second;
@@ -144,7 +144,7 @@ static const struct {
         { "a SCAN", SCAN("*", SENT, .correlation_data = BYTES(UUID)), false },
 };
 
-Test(repeat, is_taken_for_one_only_where_something_tells_requests_apart) {
+Test(repeat, requires_a_timestamp_or_a_unique_correlation) {
         for (size_t i = 0; i < N_ROWS(remembered); i++) {
                 world_deinit(&world);
                 world_init(&world, world_config());
@@ -153,7 +153,7 @@ Test(repeat, is_taken_for_one_only_where_something_tells_requests_apart) {
         }
 }
 
-Test(repeat, of_a_read_reads_again) {
+Test(repeat, of_a_read_is_executed_again) {
         ask(&world, SET("k", "old"));
         ask(&world, GET("k", SENT));
         ask(&world, SET("k", "new"));
@@ -175,7 +175,7 @@ static const struct {
 };
 
 /* A second or so longer does no harm. */
-Test(repeat, is_known_for_as_long_as_the_message_lives_within_bounds) {
+Test(repeat, is_remembered_for_the_message_expiry_within_bounds) {
         for (size_t i = 0; i < N_ROWS(lifetimes); i++) {
                 struct request request = SET("k", "v", NX, SENT, .expiry_s = lifetimes[i].expiry_s);
 
@@ -193,7 +193,7 @@ Test(repeat, is_known_for_as_long_as_the_message_lives_within_bounds) {
         }
 }
 
-Test(repeat, is_forgotten_in_time_though_nobody_asks) {
+Test(repeat, is_dropped_by_a_tick_after_its_deadline) {
         ask(&world, SET("k", "v", SENT));
         cr_assert_lt(engine_next_deadline(world.engine), world.now.mono_ns + 122 * SECOND);
         world.now.mono_ns = engine_next_deadline(world.engine);
@@ -212,7 +212,7 @@ Test(repeat, of_keynotify_over_another_connection_is_another_request) {
         cr_expect_str_eq(notified(&world), "c:k=v ");
 }
 
-Test(repeat, of_keynotify_over_the_same_connection_is_the_same_whoever_left) {
+Test(repeat, of_keynotify_is_recognized_after_other_clients_disconnect) {
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
         ask(&world, UNWATCH("c", "k", .connection = 1));
         happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("other") });
@@ -221,7 +221,7 @@ Test(repeat, of_keynotify_over_the_same_connection_is_the_same_whoever_left) {
 }
 
 /* It is kept, but its hold was lost on its way to the broker, which so does not list it after a restart. */
-Test(repeat, of_keynotify_whose_connection_the_broker_did_not_list_is_another_request) {
+Test(repeat, of_keynotify_over_an_unlisted_connection_is_another_request) {
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
         happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED });
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
@@ -230,7 +230,7 @@ Test(repeat, of_keynotify_whose_connection_the_broker_did_not_list_is_another_re
         cr_expect_eq(world.effects.n_track_changes, 1);
 }
 
-Test(repeat, of_keynotify_is_the_same_where_the_broker_has_listed_all) {
+Test(repeat, of_keynotify_is_recognized_if_its_connection_is_listed) {
         uint64_t listed[] = { 1 };
 
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
@@ -252,7 +252,7 @@ static const struct {
         { "all", { .type = EVENT_ALL_DISCONNECTED } },
 };
 
-Test(repeat, of_keynotify_after_a_departure_is_another_request_where_connections_have_no_numbers) {
+Test(repeat, of_keynotify_without_connection_is_another_request_after_a_disconnect) {
         for (size_t i = 0; i < N_ROWS(disconnects); i++) {
                 world_deinit(&world);
                 world_init(&world, world_config());
@@ -266,13 +266,13 @@ Test(repeat, of_keynotify_after_a_departure_is_another_request_where_connections
         }
 }
 
-Test(repeat, of_other_writes_is_the_same_after_a_departure) {
+Test(repeat, of_other_writes_is_recognized_after_a_disconnect) {
         ask(&world, SET("k", "v", NX, SENT));
         happen(&world, (struct event){ .type = EVENT_ALL_DISCONNECTED });
         cr_expect(asked(&world, SET("k", "v", NX, SENT), OUTCOME_DONE));
 }
 
-Test(repeat, is_not_known_where_the_memory_for_it_is_used_up_and_that_is_counted) {
+Test(repeat, is_dropped_early_and_counted_if_memory_is_used_up) {
         struct engine_config config = world_config();
         struct request request = SET("k", "v", NX, SENT);
 

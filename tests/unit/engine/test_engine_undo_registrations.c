@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a batch that could not be stored did to registrations is taken back; who has left meanwhile has left. */
+/* Undo of registrations after a failed commit: those of disconnected clients are not restored. */
 
 #include "unit/engine/world.h"
 #include "unit/support/table.h"
@@ -44,7 +44,7 @@ Test(undo_registrations, brings_back_no_registration_whose_connection_has_ended)
         }
 }
 
-/* STOP and the end of the connection in one batch: there is nobody left whom it could come back for. */
+/* STOP and the end of the connection in one batch: the client has disconnected, so nothing is restored. */
 Test(undo_registrations, brings_back_no_registration_that_was_stopped_before_its_connection_ended) {
         for (size_t i = 1; i < N_ROWS(ends); i++) {
                 ask(&world, WATCH("c", "k", .connection = 7));
@@ -106,7 +106,7 @@ Test(undo_registrations, brings_back_what_was_stopped_unless_its_client_has_left
         }
 }
 
-/* Stopped and begun anew, of which nobody was told: neither of the two is there then. */
+/* Stopped and registered again, then a notification was not delivered: neither registration is restored. */
 Test(undo_registrations, brings_back_none_that_was_stopped_where_a_notification_of_its_key_reached_nobody) {
         struct registration *registration;
 

@@ -95,7 +95,7 @@ Test(scan, lists_nothing_of_an_empty_store_on_one_page) {
         store_deinit(&store);
 }
 
-Test(scan, lists_every_key_once_over_as_many_pages_as_it_takes) {
+Test(scan, lists_each_key_once) {
         static int n_listed[N_MANY];
         struct store store;
 
@@ -108,7 +108,7 @@ Test(scan, lists_every_key_once_over_as_many_pages_as_it_takes) {
         store_deinit(&store);
 }
 
-Test(scan, lists_what_matches_and_nothing_else) {
+Test(scan, lists_exactly_the_matching_keys) {
         struct store store;
 
         cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
@@ -121,7 +121,7 @@ Test(scan, lists_what_matches_and_nothing_else) {
         store_deinit(&store);
 }
 
-Test(scan, looks_at_so_many_keys_a_page_whether_they_match_or_not) {
+Test(scan, visits_a_limited_number_of_keys_per_page) {
         struct store store;
         struct scan_page *page = NULL;
         int n_pages = 0;
@@ -141,7 +141,7 @@ Test(scan, looks_at_so_many_keys_a_page_whether_they_match_or_not) {
         store_deinit(&store);
 }
 
-Test(scan, ends_at_the_last_page_though_it_be_full) {
+Test(scan, ends_at_a_full_last_page) {
         struct store store;
         struct scan_page *page = NULL;
 
@@ -155,7 +155,7 @@ Test(scan, ends_at_the_last_page_though_it_be_full) {
         store_deinit(&store);
 }
 
-Test(scan, lists_at_least_once_what_is_there_throughout_whatever_comes_and_goes) {
+Test(scan, lists_keys_that_exist_throughout_while_others_change) {
         static int n_listed[3 * N_MANY];
         struct store store;
         struct scan_page *page = NULL;
@@ -189,7 +189,7 @@ Test(scan, lists_at_least_once_what_is_there_throughout_whatever_comes_and_goes)
         store_deinit(&store);
 }
 
-Test(scan, goes_on_after_the_key_it_stopped_at_has_gone) {
+Test(scan, continues_after_the_key_of_its_position_is_deleted) {
         struct store store;
         struct scan_page *page;
         size_t n_listed;
@@ -213,7 +213,7 @@ Test(scan, goes_on_after_the_key_it_stopped_at_has_gone) {
         store_deinit(&store);
 }
 
-Test(scan, keeps_the_keys_of_a_page_that_have_gone_since) {
+Test(scan, keeps_deleted_keys_of_a_page_readable) {
         struct store store;
         struct scan_page *page;
 
@@ -228,7 +228,7 @@ Test(scan, keeps_the_keys_of_a_page_that_have_gone_since) {
         cr_expect_null(scan_page_free(NULL));
 }
 
-Test(scan, bounds_a_page_in_bytes) {
+Test(scan, limits_the_bytes_of_a_page) {
         static char key[10000];
         struct store store;
         struct scan_page *page = NULL;
@@ -253,7 +253,7 @@ Test(scan, bounds_a_page_in_bytes) {
         store_deinit(&store);
 }
 
-Test(scan, leaves_out_what_has_expired) {
+Test(scan, skips_expired_keys) {
         struct store store;
         struct scan_page *page;
 
@@ -282,7 +282,7 @@ static const struct {
         { "cut", S("a\xC3"), false },
 };
 
-Test(scan, leaves_out_what_is_not_utf8) {
+Test(scan, skips_keys_that_are_not_utf8) {
         for (size_t i = 0; i < N_ROWS(keys); i++) {
                 struct store store;
 

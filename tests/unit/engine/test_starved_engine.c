@@ -51,7 +51,7 @@ static const struct {
         struct request request;
         enum outcome outcome;
 } requests[] = {
-        /* "k" has the value "v", the time of "past" has come, "none" has none; somebody watches each */
+        /* "k" has the value "v", the time of "past" has come, "none" has none; a client watches each */
         { "SET", SET("k", "w", PX(10)), OUTCOME_DONE },
         { "SET of a new key", SET("none", "w", PX(10)), OUTCOME_DONE },
         { "SET of a key whose time has come", SET("past", "w"), OUTCOME_DONE },
@@ -76,7 +76,7 @@ static struct engine *engine_of_requests(void) {
         return engine;
 }
 
-/* All is as it was, but that what is past its time may have gone; then that is a row, and who watches it is told. */
+/* The state is unchanged, except that the expired key may be evicted, with a row and a notification. */
 static void check_unchanged(const struct engine *engine, const struct effects *effects, const char *name) {
         bool has_gone = !engine_find_entry(engine, S("past"));
         struct entry *entry = engine_find_entry(engine, S("k"));

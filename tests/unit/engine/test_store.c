@@ -28,7 +28,7 @@ static struct entry *put(struct store *store, const char *key, const char *value
         return entry;
 }
 
-Test(store, finds_what_was_put_and_nothing_else) {
+Test(store, finds_exactly_the_stored_keys) {
         struct store store;
         struct entry *entry;
 
@@ -42,7 +42,7 @@ Test(store, finds_what_was_put_and_nothing_else) {
         store_deinit(&store);
 }
 
-Test(store, hands_back_what_is_replaced) {
+Test(store, returns_the_replaced_entry) {
         struct store store;
         struct entry *old, *new;
 
@@ -57,7 +57,7 @@ Test(store, hands_back_what_is_replaced) {
         store_deinit(&store);
 }
 
-Test(store, hands_back_what_is_removed) {
+Test(store, returns_the_removed_entry) {
         struct store store;
         struct entry *entry;
 
@@ -73,7 +73,7 @@ Test(store, hands_back_what_is_removed) {
         store_deinit(&store);
 }
 
-Test(store, counts_the_bytes_of_what_it_holds) {
+Test(store, counts_the_bytes_of_its_entries) {
         struct store store;
 
         cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
@@ -113,7 +113,7 @@ Test(store, knows_each_deadline_until_it_is_replaced) {
         store_deinit(&store);
 }
 
-Test(store, gives_the_first_to_expire_at_its_deadline_and_not_before) {
+Test(store, returns_the_first_expired_entry_at_its_deadline) {
         struct store store;
         struct entry *first, *second;
 
@@ -133,7 +133,7 @@ Test(store, gives_the_first_to_expire_at_its_deadline_and_not_before) {
         store_deinit(&store);
 }
 
-Test(store, still_holds_what_is_past_its_deadline) {
+Test(store, keeps_expired_entries) {
         struct store store;
         struct entry *entry;
 
@@ -166,7 +166,7 @@ Test(store, holds_many_keys) {
         store_deinit(&store);
 }
 
-Test(store, is_deinitialised_when_it_never_was_made) {
+Test(store, deinit_accepts_zeros) {
         struct store store = { 0 };
 
         store_deinit(&store);

@@ -71,7 +71,7 @@ Test(registration, is_of_one_client_also_when_it_has_ended) {
         watch_deinit(&watch);
 }
 
-Test(watch, tells_a_pair_from_others_of_its_client_and_key) {
+Test(watch, distinguishes_pairs_of_client_and_key) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
@@ -82,7 +82,7 @@ Test(watch, tells_a_pair_from_others_of_its_client_and_key) {
         watch_deinit(&watch);
 }
 
-Test(watch, spells_out_where_the_client_is_told) {
+Test(watch, stores_the_notify_topic) {
         static const char topic[] = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
                                     "636C69656E742D696431/command/notify/534F4D454B4559";
         struct registration *registration;
@@ -95,7 +95,7 @@ Test(watch, spells_out_where_the_client_is_told) {
         watch_deinit(&watch);
 }
 
-Test(watch, takes_names_of_any_bytes) {
+Test(watch, accepts_names_of_any_bytes) {
         struct slice client = S("c\0\xFF"), key = S("\0"), other = S("\0\0");
         struct watch watch;
 
@@ -196,7 +196,7 @@ Test(watch, finds_a_client_by_its_next_connection_after_its_last_one_has_ended) 
         watch_deinit(&watch);
 }
 
-Test(watch, gives_every_registration_once_and_goes_on_where_the_last_was_removed) {
+Test(watch, iterates_over_each_registration_once_despite_removals) {
         struct watch_cursor cursor = { 0 };
         struct registration *registration;
         struct watch watch;
@@ -288,7 +288,7 @@ Test(watch, keeps_a_registration_that_has_ended_readable_for_those_who_hold_it) 
         cr_expect_null(registration_unref(NULL));
 }
 
-Test(watch, counts_the_bytes_of_what_it_holds) {
+Test(watch, counts_the_bytes_of_its_registrations) {
         struct slice long_key = S("a key that is longer than the other one");
         struct watch watch;
 
@@ -311,7 +311,7 @@ Test(watch, costs_more_for_longer_names_and_no_less_than_is_stored) {
         cr_expect_geq(watch_cost(S("c"), S("kk")), watch_cost(S("c"), S("k")) + 3);
 }
 
-Test(watch, is_deinitialised_when_it_never_was_made) {
+Test(watch, deinit_accepts_zeros) {
         struct watch watch = { 0 };
 
         watch_deinit(&watch);

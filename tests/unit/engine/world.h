@@ -5,7 +5,7 @@
 
 #include "engine/engine.h"
 
-/* An engine, a time that the test moves by hand, and what the last event led to. */
+/* An engine, a time that the test advances, and the effects of the last event. */
 
 #define S SLICE_LITERAL
 
@@ -19,13 +19,13 @@ struct world {
         char notified[4096];
 };
 
-/* Quotas that are out of the way. */
+/* Quotas too large to matter. */
 struct engine_config world_config(void);
 
 void world_init(struct world *world, struct engine_config config);
 void world_deinit(struct world *world);
 
-/* Both clocks go on. */
+/* Advance both clocks. */
 void pass_ns(struct world *world, int64_t ns);
 void pass_ms(struct world *world, int64_t ms);
 
@@ -35,7 +35,7 @@ void pass_ms(struct world *world, int64_t ms);
  */
 const struct reply *ask(struct world *world, struct request request);
 
-/* What was asked was answered with this outcome. */
+/* Step the request and return whether its reply has this outcome. */
 bool asked(struct world *world, struct request request, enum outcome outcome);
 
 void happen(struct world *world, struct event event);
@@ -46,12 +46,12 @@ void begin_batch(struct world *world);
 void ask_in_batch(struct world *world, struct request request);
 void happen_in_batch(struct world *world, struct event event);
 
-/* Whether the key has this value, and whether it has none. GETs of nobody. */
+/* Return whether the key has this value, or none. Executes a GET without a client. */
 bool has(struct world *world, struct slice key, struct slice value);
 bool has_none(struct world *world, struct slice key);
 
 /*
- * Who was told of what by the last step, in order: "c:k=v" for a key that was set, "c:k gone" for one that was
+ * The notifications of the last step, in order: "c:k=v" for a key that was set, "c:k gone" for one that was
  * deleted or expired, each followed by a blank.
  */
 const char *notified(struct world *world);

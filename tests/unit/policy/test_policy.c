@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a policy grants. */
+/* Decisions of a policy. */
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
-#define NOBODY                                                                                              \
+#define NO_NAME                                                                                             \
         { NULL, 0 }
 #define R  ACCESS_READ
 #define W  ACCESS_WRITE
@@ -60,7 +60,7 @@ static void add_rule(struct policy *policy, const struct rule *rule) {
 #define BINARY(b)                                                                                           \
         { POLICY_BINARY, S(b) }
 
-/* The rules of all decisions below. */
+/* The policy of all tests. */
 static const struct rule rules[] = {
         { "colors", R, { ANYONE }, { PATTERN("colors/*") } },
         { "painter", W, { CLIENT("painter") }, { PATTERN("colors/[a-f]*"), STRING("colors/*") } },
@@ -91,41 +91,41 @@ static const struct {
         struct slice key;
         const char *rule; /* NULL: denied */
 } decisions[] = {
-        { "anyone may read", S("c"), NOBODY, R, S("colors/red"), "colors" },
-        { "a star takes nothing, too", S("c"), NOBODY, R, S("colors/"), "colors" },
-        { "not what only begins like it", S("c"), NOBODY, R, S("colors"), NULL },
-        { "not the end of another key", S("c"), NOBODY, R, S("xcolors/red"), NULL },
-        { "reading is not writing", S("c"), NOBODY, W, S("colors/red"), NULL },
-        { "nobody is anyone", NOBODY, NOBODY, R, S("colors/red"), "colors" },
-        { "a client by its id", S("painter"), NOBODY, W, S("colors/blue"), "painter" },
-        { "outside the class", S("painter"), NOBODY, W, S("colors/red"), NULL },
-        { "a string is not a pattern", S("painter"), NOBODY, W, S("colors/*"), "painter" },
-        { "another client", S("painter2"), NOBODY, W, S("colors/blue"), NULL },
-        { "the beginning of its id", S("painte"), NOBODY, W, S("colors/blue"), NULL },
+        { "anyone may read", S("c"), NO_NAME, R, S("colors/red"), "colors" },
+        { "a star matches no characters, too", S("c"), NO_NAME, R, S("colors/"), "colors" },
+        { "a prefix of the pattern", S("c"), NO_NAME, R, S("colors"), NULL },
+        { "the end of another key", S("c"), NO_NAME, R, S("xcolors/red"), NULL },
+        { "read access does not allow writing", S("c"), NO_NAME, W, S("colors/red"), NULL },
+        { "a client without a name is anyone", NO_NAME, NO_NAME, R, S("colors/red"), "colors" },
+        { "a client by its id", S("painter"), NO_NAME, W, S("colors/blue"), "painter" },
+        { "outside the class", S("painter"), NO_NAME, W, S("colors/red"), NULL },
+        { "a string is not a pattern", S("painter"), NO_NAME, W, S("colors/*"), "painter" },
+        { "another client", S("painter2"), NO_NAME, W, S("colors/blue"), NULL },
+        { "the beginning of its id", S("painte"), NO_NAME, W, S("colors/blue"), NULL },
         { "a user of that name is not that client", S("c"), S("painter"), W, S("colors/blue"), NULL },
 
-        { "one's own", S("c1"), NOBODY, W, S("own/c1/x"), "own" },
-        { "another's", S("c1"), NOBODY, W, S("own/c2/x"), NULL },
-        { "one that begins alike", S("c1"), NOBODY, W, S("own/c12/x"), NULL },
-        { "one's own string", S("c1"), NOBODY, W, S("home/c1"), "own" },
-        { "more than one's own string", S("c1"), NOBODY, W, S("home/c1/x"), NULL },
-        { "an id of a star", S("*"), NOBODY, W, S("own/victim/x"), NULL },
-        { "an id of a star, its own", S("*"), NOBODY, W, S("own/*/x"), "own" },
-        { "an id of a question mark", S("??????"), NOBODY, W, S("own/victim/x"), NULL },
-        { "an id of a class", S("[a-z]"), NOBODY, W, S("own/v/x"), NULL },
-        { "an id of a class, its own", S("[a-z]"), NOBODY, W, S("own/[a-z]/x"), "own" },
-        { "an id that opens a class", S("["), NOBODY, W, S("own/v]/x"), NULL },
-        { "an id that opens a class, its own", S("["), NOBODY, W, S("own/[/x"), "own" },
-        { "an id with a star", S("v*"), NOBODY, W, S("home/victim"), NULL },
+        { "its own key", S("c1"), NO_NAME, W, S("own/c1/x"), "own" },
+        { "another client's key", S("c1"), NO_NAME, W, S("own/c2/x"), NULL },
+        { "an id with the same prefix", S("c1"), NO_NAME, W, S("own/c12/x"), NULL },
+        { "its own string", S("c1"), NO_NAME, W, S("home/c1"), "own" },
+        { "a longer key than its own string", S("c1"), NO_NAME, W, S("home/c1/x"), NULL },
+        { "an id of a star", S("*"), NO_NAME, W, S("own/victim/x"), NULL },
+        { "an id of a star, its own", S("*"), NO_NAME, W, S("own/*/x"), "own" },
+        { "an id of a question mark", S("??????"), NO_NAME, W, S("own/victim/x"), NULL },
+        { "an id of a class", S("[a-z]"), NO_NAME, W, S("own/v/x"), NULL },
+        { "an id of a class, its own", S("[a-z]"), NO_NAME, W, S("own/[a-z]/x"), "own" },
+        { "an id that opens a class", S("["), NO_NAME, W, S("own/v]/x"), NULL },
+        { "an id that opens a class, its own", S("["), NO_NAME, W, S("own/[/x"), "own" },
+        { "an id with a star", S("v*"), NO_NAME, W, S("home/victim"), NULL },
         { "an id that is a placeholder", S("{user}"), S("u"), W, S("own/u/x"), NULL },
-        { "no id", NOBODY, S("u"), W, S("own//x"), NULL },
-        { "no id, a string", NOBODY, S("u"), W, S("home/"), NULL },
-        { "an id that is not UTF-8", S("\xFF"), NOBODY, W, S("own/\xFF/x"), NULL },
-        { "an id of several bytes", S("\xC3\xA4"), NOBODY, W, S("own/\xC3\xA4/x"), "own" },
+        { "no id", NO_NAME, S("u"), W, S("own//x"), NULL },
+        { "no id, a string", NO_NAME, S("u"), W, S("home/"), NULL },
+        { "an id that is not UTF-8", S("\xFF"), NO_NAME, W, S("own/\xFF/x"), NULL },
+        { "an id of several bytes", S("\xC3\xA4"), NO_NAME, W, S("own/\xC3\xA4/x"), "own" },
 
         { "a user's own", S("c"), S("u"), R, S("users/u/x"), "users" },
-        { "without a user", S("c"), NOBODY, R, S("users//x"), NULL },
-        { "a client id is no user", S("u"), NOBODY, R, S("users/u/x"), NULL },
+        { "without a user", S("c"), NO_NAME, R, S("users//x"), NULL },
+        { "a client id is not a user name", S("u"), NO_NAME, R, S("users/u/x"), NULL },
         { "both", S("c"), S("u"), R, S("u-c-1"), "users" },
         { "both, the other way", S("c"), S("u"), R, S("c-u-1"), NULL },
         { "two that together are others", S("c-d"), S("u"), R, S("u-c-d-1"), "users" },
@@ -134,21 +134,21 @@ static const struct {
         { "a class", S("c"), S("gateway"), W, S("number7"), "gateway" },
         { "outside a class", S("c"), S("gateway"), W, S("numberx"), NULL },
         { "two for one", S("c"), S("gateway"), W, S("number77"), NULL },
-        { "any one", S("gate"), NOBODY, R, S("char1"), "gateway" },
-        { "any one of several bytes", S("gate"), NOBODY, R, S("char\xC3\xA4"), "gateway" },
-        { "none for any one", S("gate"), NOBODY, R, S("char"), NULL },
+        { "'?' matches a character", S("gate"), NO_NAME, R, S("char1"), "gateway" },
+        { "'?' matches a character of several bytes", S("gate"), NO_NAME, R, S("char\xC3\xA4"), "gateway" },
+        { "'?' requires a character", S("gate"), NO_NAME, R, S("char"), NULL },
         { "neither client nor user", S("gateway"), S("gate"), R, S("char1"), NULL },
 
-        { "bytes", S("b"), NOBODY, R, S("\x00\xFF{client}*"), "binary" },
-        { "bytes are no pattern", S("b"), NOBODY, R, S("\x00\xFF{client}x"), NULL },
-        { "bytes hold no placeholder", S("b"), NOBODY, R,
+        { "bytes", S("b"), NO_NAME, R, S("\x00\xFF{client}*"), "binary" },
+        { "bytes are not a pattern", S("b"), NO_NAME, R, S("\x00\xFF{client}x"), NULL },
+        { "bytes have no placeholder", S("b"), NO_NAME, R,
           S("\x00\xFF"
             "b*"),
           NULL },
-        { "up to a NUL", S("b"), NOBODY, R, S("\x00"), NULL },
-        { "behind a character of two bytes", S("b"), NOBODY, R, S("\xC3\xA4x"), "binary" },
-        { "what is no character does not follow one", S("b"), NOBODY, R, S("\xC3\xA4\x80"), NULL },
-        { "a character", S("b"), NOBODY, R, S("\xC3\xA4"), "binary" },
+        { "up to a NUL", S("b"), NO_NAME, R, S("\x00"), NULL },
+        { "after a character of two bytes", S("b"), NO_NAME, R, S("\xC3\xA4x"), "binary" },
+        { "an invalid byte after a character", S("b"), NO_NAME, R, S("\xC3\xA4\x80"), NULL },
+        { "a character", S("b"), NO_NAME, R, S("\xC3\xA4"), "binary" },
 
         { "everything", S("c"), S("admin"), W, S("x"), "admin" },
         { "everything, not UTF-8", S("c"), S("admin"), W, S("\xFF\x00"), "admin" },
@@ -156,19 +156,20 @@ static const struct {
         { "reading everything is not writing it", S("c"), S("reader"), W, S("x"), NULL },
 
         { "a literal brace", S("e"), S("u"), R, S("{client}"), "escape" },
-        { "a literal brace stands for nobody", S("e"), S("u"), R, S("e"), NULL },
+        { "a literal brace is not a placeholder", S("e"), S("u"), R, S("e"), NULL },
         { "a literal star", S("e"), S("u"), R, S("a*b"), "escape" },
         { "a literal star is none", S("e"), S("u"), R, S("axb"), NULL },
         { "a placeholder before a literal brace", S("e"), S("u"), R, S("e{user}"), "escape" },
 
-        { "the shortest of several beginnings", S("n"), NOBODY, R, S("axe"), "nested" },
-        { "the longest beginning does not match, a shorter one does", S("n"), NOBODY, R, S("abcdx"),
+        { "the shortest of several prefixes", S("n"), NO_NAME, R, S("axe"), "nested" },
+        { "the longest prefix does not match, a shorter one does", S("n"), NO_NAME, R, S("abcdx"),
           "nested" },
-        { "all begin, the longest has no such access", S("n"), NOBODY, W, S("abcd"), "nested write" },
-        { "all begin, none of them to write", S("n"), NOBODY, W, S("abcde"), NULL },
-        { "a shorter beginning to write", S("n"), NOBODY, W, S("ab"), "nested write" },
-        { "after all beginnings", S("n"), NOBODY, R, S("zzz"), NULL },
-        { "before all beginnings", S("n"), NOBODY, R, S("A"), NULL },
+        { "all prefixes match, the longest grants no such access", S("n"), NO_NAME, W, S("abcd"),
+          "nested write" },
+        { "all prefixes match, none grants writing", S("n"), NO_NAME, W, S("abcde"), NULL },
+        { "a shorter prefix grants writing", S("n"), NO_NAME, W, S("ab"), "nested write" },
+        { "sorts after all prefixes", S("n"), NO_NAME, R, S("zzz"), NULL },
+        { "sorts before all prefixes", S("n"), NO_NAME, R, S("A"), NULL },
 };
 
 static struct policy *all_rules(bool allows_unverified) {
@@ -188,7 +189,7 @@ static const struct policy_keys *decide(const struct policy *policy, struct requ
         return policy_decide(policy, &asker, access, key, &budget);
 }
 
-Test(policy, grants_what_a_rule_says_and_nothing_else) {
+Test(policy, grants_exactly_what_its_rules_grant) {
         struct policy *policy = all_rules(false);
 
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
@@ -205,7 +206,7 @@ Test(policy, grants_what_a_rule_says_and_nothing_else) {
         policy_free(policy);
 }
 
-Test(policy, grants_nothing_to_whom_nobody_vouches_for) {
+Test(policy, denies_unverified_clients) {
         struct policy *policy = all_rules(false);
 
         cr_expect_not(policy_allows_unverified(policy));
@@ -219,7 +220,7 @@ Test(policy, grants_nothing_to_whom_nobody_vouches_for) {
         policy_free(policy);
 }
 
-Test(policy, grants_to_whom_nobody_vouches_for_what_it_says_where_it_allows_that) {
+Test(policy, applies_to_unverified_clients_if_it_allows_them) {
         struct policy *policy = all_rules(true);
 
         cr_expect(policy_allows_unverified(policy));
@@ -232,7 +233,7 @@ Test(policy, grants_to_whom_nobody_vouches_for_what_it_says_where_it_allows_that
         policy_free(policy);
 }
 
-Test(policy, of_no_rules_grants_nothing) {
+Test(policy, without_rules_denies_everything) {
         struct request_origin asker = { S("c"), S("u"), true };
         struct policy *policy;
 
@@ -243,7 +244,7 @@ Test(policy, of_no_rules_grants_nothing) {
         policy_free(policy);
 }
 
-Test(policy, knows_to_whom_it_grants_anything) {
+Test(policy, finds_whether_a_client_is_granted_any_key) {
         struct policy *policy;
         const struct rule writer = { "w", W, { USER("w") }, { PATTERN("*") } };
         const struct rule reader = { "r", R, { CLIENT("r") }, { STRING("x") } };
@@ -252,20 +253,20 @@ Test(policy, knows_to_whom_it_grants_anything) {
         add_rule(policy, &writer);
         add_rule(policy, &reader);
         cr_assert_eq(policy_compile(policy, false), POLICY_DONE);
-        cr_expect(policy_grants_any(policy, &(struct request_origin){ S("r"), NOBODY, true }, ACCESS_READ));
+        cr_expect(policy_grants_any(policy, &(struct request_origin){ S("r"), NO_NAME, true }, ACCESS_READ));
         cr_expect_not(
-                policy_grants_any(policy, &(struct request_origin){ S("r"), NOBODY, true }, ACCESS_WRITE));
+                policy_grants_any(policy, &(struct request_origin){ S("r"), NO_NAME, true }, ACCESS_WRITE));
         cr_expect_not(
                 policy_grants_any(policy, &(struct request_origin){ S("x"), S("w"), true }, ACCESS_READ));
         cr_expect(policy_grants_any(policy, &(struct request_origin){ S("x"), S("w"), true }, ACCESS_WRITE));
         cr_expect(policy_grants_any(policy, &(struct request_origin){ S("r"), S("w"), true }, ACCESS_WRITE));
         cr_expect_not(
-                policy_grants_any(policy, &(struct request_origin){ S("r"), NOBODY, false }, ACCESS_READ));
+                policy_grants_any(policy, &(struct request_origin){ S("r"), NO_NAME, false }, ACCESS_READ));
         policy_free(policy);
 }
 
-Test(policy, says_which_line_decides_the_first_of_several) {
-        struct request_origin asker = { S("c"), NOBODY, true };
+Test(policy, names_the_first_of_several_granting_lines) {
+        struct request_origin asker = { S("c"), NO_NAME, true };
         struct policy *policy;
         uint64_t budget = 100;
         struct policy_reason reason;
@@ -288,26 +289,26 @@ static const struct {
         const char *name;
         struct request_origin asker;
         enum access access;
-        const char *rules; /* that the lines are of, in order */
+        const char *rules; /* names of the rules of the lines, in order */
 } lines[] = {
-        { "anyone", { S("c"), NOBODY, true }, R, "colors own own " },
-        { "anyone who writes", { S("c"), NOBODY, true }, W, "own own " },
-        { "nobody", { NOBODY, NOBODY, true }, R, "colors " },
-        { "a client by its id", { S("painter"), NOBODY, true }, W, "painter painter own own " },
+        { "anyone", { S("c"), NO_NAME, true }, R, "colors own own " },
+        { "anyone who writes", { S("c"), NO_NAME, true }, W, "own own " },
+        { "a client without a name", { NO_NAME, NO_NAME, true }, R, "colors " },
+        { "a client by its id", { S("painter"), NO_NAME, true }, W, "painter painter own own " },
         { "a client and a user",
           { S("e"), S("u"), true },
           R,
           "colors own own users users escape escape escape " },
         { "a user", { S("c"), S("admin"), true }, W, "own own users users admin " },
-        { "a user of whom no rule speaks", { S("c"), S("painter"), true }, W, "own own users users " },
+        { "a user that no rule names", { S("c"), S("painter"), true }, W, "own own users users " },
         { "a rule of both, once",
           { S("gate"), S("gateway"), true },
           W,
           "own own users users gateway gateway " },
-        { "whom nobody vouches for", { S("painter"), S("admin"), false }, R, "" },
+        { "an unverified client", { S("painter"), S("admin"), false }, R, "" },
 };
 
-Test(policy, says_which_lines_are_for_whom) {
+Test(policy, lists_the_lines_that_apply_to_a_client) {
         struct policy *policy = all_rules(false);
 
         for (size_t i = 0; i < N_ROWS(lines); i++) {
@@ -325,10 +326,10 @@ Test(policy, says_which_lines_are_for_whom) {
         policy_free(policy);
 }
 
-/* A key of a megabyte, under a pattern that goes back at every character. */
-Test(policy, grants_nothing_where_that_takes_too_long) {
+/* A key of 1 MB and a pattern that backtracks at every character. */
+Test(policy, denies_access_when_matching_takes_too_long) {
         static const struct rule slow = { "slow", R, { ANYONE }, { PATTERN("*aaaaaaaaaaaaaaaaaaab") } };
-        struct request_origin asker = { S("c"), NOBODY, true };
+        struct request_origin asker = { S("c"), NO_NAME, true };
         size_t length = 1 << 20;
         uint8_t *text = malloc(length);
         uint64_t budget = UINT64_MAX;

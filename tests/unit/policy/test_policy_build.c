@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a policy can be made of. */
+/* Valid and invalid parts of a policy. */
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static const struct {
           POLICY_TOO_MANY_PLACEHOLDERS },
 };
 
-Test(policy_build, takes_keys_that_can_be_meant) {
+Test(policy_build, accepts_only_valid_keys) {
         for (size_t i = 0; i < N_ROWS(texts); i++) {
                 struct policy *policy;
 
@@ -53,7 +53,7 @@ Test(policy_build, takes_keys_that_can_be_meant) {
         }
 }
 
-Test(policy_build, takes_names_that_can_be_meant) {
+Test(policy_build, accepts_only_valid_names) {
         struct policy *policy;
 
         cr_assert_eq(policy_new(&policy), POLICY_DONE);

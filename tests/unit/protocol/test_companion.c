@@ -17,7 +17,7 @@ static const struct {
         { "18446744073709551615:18446744073709551615", UINT64_MAX, UINT64_MAX },
 };
 
-Test(pair, is_read_as_it_was_written) {
+Test(pair, parses_what_it_formats) {
         for (size_t i = 0; i < N_ROWS(written); i++) {
                 struct companion_pair pair = companion_pair(written[i].first, written[i].second);
                 uint64_t first, second;
@@ -45,7 +45,7 @@ static const struct slice unreadable[] = {
         { 0 },
 };
 
-Test(pair, is_refused_whole_where_either_is_no_number) {
+Test(pair, is_rejected_if_either_part_is_not_a_number) {
         for (size_t i = 0; i < N_ROWS(unreadable); i++) {
                 uint64_t first = 7, second = 8;
 

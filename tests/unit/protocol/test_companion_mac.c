@@ -29,7 +29,7 @@ static struct companion_request full_request(void) {
         companion_digest_init(&digest);
         companion_digest_add(&digest, S("__ts"), S("1"));
         companion_digest_add(&digest, S(""), S(""));
-        companion_digest_add(&digest, S("statestore-mac"), S("x")); /* is not counted */
+        companion_digest_add(&digest, S("statestore-mac"), S("x")); /* skipped: an identity property */
         companion_digest_finish(&digest, digest_of_some);
         return (struct companion_request){
                 .client_id = S("client"),
@@ -43,7 +43,7 @@ static struct companion_request full_request(void) {
         };
 }
 
-Test(mac, is_the_one_that_another_implementation_gives) {
+Test(mac, equals_that_of_the_python_implementation) {
         struct companion_request full = full_request();
         struct companion_request bare = {
                 .client_id = S("c"), .properties = no_digest, .connection = 1, .sequence = 1
@@ -71,7 +71,7 @@ static void expect_other(struct companion_request changed, const char *what) {
                 expect_other(changed, #member);                                                             \
         } while (0)
 
-Test(mac, covers_each_part_and_what_is_absent) {
+Test(mac, changes_with_each_part_and_with_absence) {
         EXPECT_OTHER(client_id, S("clienu"));
         EXPECT_OTHER(username, (struct slice){ 0 });
         EXPECT_OTHER(username, S(""));
@@ -85,7 +85,7 @@ Test(mac, covers_each_part_and_what_is_absent) {
         EXPECT_OTHER(sequence, 43);
 }
 
-Test(mac, tells_where_one_part_ends_and_the_next_begins) {
+Test(mac, changes_with_the_boundary_between_parts) {
         struct companion_request a = full_request(), b = full_request();
 
         a.client_id = S("ab");
@@ -95,7 +95,7 @@ Test(mac, tells_where_one_part_ends_and_the_next_begins) {
         cr_expect_str_neq(companion_proof(&a, key).text, companion_proof(&b, key).text);
 }
 
-Test(mac, of_another_key_is_another) {
+Test(mac, changes_with_the_key) {
         struct companion_request request = full_request();
         uint8_t other[COMPANION_KEY_SIZE] = { 0 };
 
@@ -115,7 +115,7 @@ static const char *const unreadable[] = {
         ":00000000000000000000000000000000",
 };
 
-Test(mac, is_not_read_where_it_is_none) {
+Test(mac, rejects_malformed_text) {
         struct companion_request request = { 0 };
 
         for (size_t i = 0; i < N_ROWS(unreadable); i++)
@@ -126,7 +126,7 @@ Test(mac, is_not_read_where_it_is_none) {
         cr_expect_eq(request.sequence, 2);
 }
 
-Test(box, is_opened_with_its_key_alone) {
+Test(box, opens_only_with_its_key) {
         uint8_t box[5 + COMPANION_BOX_EXTRA], text[sizeof(box)], other[COMPANION_KEY_SIZE] = { 0 };
         size_t length;
 
@@ -144,7 +144,7 @@ Test(box, is_opened_with_its_key_alone) {
         }
 }
 
-Test(box, of_the_same_text_looks_different_each_time) {
+Test(box, differs_each_time_for_the_same_text) {
         uint8_t first[5 + COMPANION_BOX_EXTRA], second[sizeof(first)];
 
         companion_box_seal(S("hello"), key, first);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Hybrid logical clocks": how a reading is read, written and compared. */
+/* Timestamps of PROTOCOL.md "Hybrid logical clocks": parse, format, compare. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -21,8 +21,8 @@ static const struct {
         { "padded", S("001696374425000:00000:Client1"), 1696374425000, 0, S("Client1") },
         { "one digit each", S("1:2:n"), 1, 2, S("n") },
         { "all zeros", S("0:0:n"), 0, 0, S("n") },
-        { "more zeros than a number has digits", S("00000000000000000000000001:000000000000000000000002:n"),
-          1, 2, S("n") },
+        { "more leading zeros than a number has digits",
+          S("00000000000000000000000001:000000000000000000000002:n"), 1, 2, S("n") },
         { "the last wall clock", S("9223372036854775807:0:n"), INT64_MAX, 0, S("n") },
         { "the last counter", S("1:18446744073709551615:n"), 1, UINT64_MAX, S("n") },
         { "a node of UTF-8", S("1:2:\xC3\xA4\xF0\x9F\x98\x80"), 1, 2, S("\xC3\xA4\xF0\x9F\x98\x80") },
@@ -30,7 +30,7 @@ static const struct {
         { "a node of digits", S("1:2:3"), 1, 2, S("3") },
 };
 
-Test(hlc, is_read_padded_or_not) {
+Test(hlc, is_parsed_padded_or_not) {
         for (size_t i = 0; i < N_ROWS(readings); i++) {
                 struct hlc hlc;
 
@@ -72,7 +72,7 @@ static const struct {
         { "a node that is cut", S("1:2:a\xC3") },
 };
 
-Test(hlc, is_malformed_for_everything_else) {
+Test(hlc, rejects_malformed_text) {
         for (size_t i = 0; i < N_ROWS(malformed); i++) {
                 struct hlc hlc = { .wall_ms = 99 };
 
@@ -95,7 +95,7 @@ static const struct {
           { 1, 99999, S("n") },
           S("000000000000001:99999:n"),
           S("1:99999:n") },
-        { "a counter past its digits",
+        { "a counter longer than its padding",
           { 1, 100000, S("n") },
           S("000000000000001:100000:n"),
           S("1:100000:n") },
@@ -105,7 +105,7 @@ static const struct {
           S("9223372036854775807:18446744073709551615:n") },
 };
 
-Test(hlc, is_written_in_either_style_and_reads_back) {
+Test(hlc, is_formatted_in_both_styles_and_parses_back) {
         for (size_t i = 0; i < N_ROWS(written); i++) {
                 struct buf padded = { 0 }, unpadded = { 0 };
                 struct hlc hlc;
@@ -162,7 +162,7 @@ static const struct {
         { "not UTF-8", S("a\xFF"), false },
 };
 
-Test(hlc, has_a_node_that_is_not_empty_and_holds_no_separator) {
+Test(hlc, rejects_an_empty_node_and_one_with_a_separator) {
         for (size_t i = 0; i < N_ROWS(nodes); i++)
                 cr_expect_eq(hlc_node_is_valid(nodes[i].node), nodes[i].valid, ROW(nodes, i));
 }

@@ -7,7 +7,7 @@
 
 #define S SLICE_LITERAL
 
-Test(message, is_copied_with_all_that_it_borrows) {
+Test(message, copy_owns_all_its_bytes) {
         char topic[] = "topic", payload[] = "a\0b", name[] = "__ts", value[] = "1:0:n";
         struct message message = {
                 .topic = { (uint8_t *)topic, 5 },
@@ -41,7 +41,7 @@ Test(message, is_copied_with_all_that_it_borrows) {
         free(copy);
 }
 
-Test(message, keeps_absent_and_empty_apart_in_a_copy) {
+Test(message, copy_distinguishes_absent_from_empty) {
         struct message message = { .topic = S("t"), .correlation_data = S("") };
         struct message *copy = message_copy(&message);
 
@@ -53,7 +53,7 @@ Test(message, keeps_absent_and_empty_apart_in_a_copy) {
         free(copy);
 }
 
-Test(message, is_as_large_as_all_its_bytes) {
+Test(message, size_counts_all_bytes) {
         struct message message = { .topic = S("t") };
         size_t before = message_size(&message);
 
@@ -64,7 +64,7 @@ Test(message, is_as_large_as_all_its_bytes) {
         cr_expect_eq(message_size(&message), before + 10 + 2 + 1 + 3);
 }
 
-Test(message, is_a_packet_of_so_many_bytes) {
+Test(message, packet_size_counts_header_and_properties) {
         struct message message = { .topic = S("t") };
         /* header; topic; identifier; properties: their length, format indicator, content type */
         uint64_t least = 2 + (2 + 1) + 2 + (1 + 2 + (3 + strlen(MESSAGE_CONTENT_TYPE)));
@@ -78,7 +78,7 @@ Test(message, is_a_packet_of_so_many_bytes) {
         cr_expect_eq(message_packet_size(&message), least + 10 + (3 + 2) + 3 + 5 + (5 + 3));
 }
 
-Test(message, is_a_larger_packet_where_a_length_takes_another_byte) {
+Test(message, packet_size_grows_with_the_encoding_of_lengths) {
         static uint8_t bytes[300];
         struct message message = { .topic = S("t") };
         uint64_t least = message_packet_size(&message);

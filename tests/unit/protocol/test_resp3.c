@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Request syntax": what is a request, and what is a syntax error. */
+/* PROTOCOL.md "Request syntax": valid requests and syntax errors. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static const struct {
         { "a length of two digits", S("*1\r\n$10\r\n0123456789\r\n"), 1, { S("0123456789") } },
 };
 
-Test(resp3_request, is_an_array_of_blobs) {
+Test(resp3_request, accepts_an_array_of_blobs) {
         for (size_t i = 0; i < N_ROWS(requests); i++) {
                 struct slice words[N_WORDS_MAX];
                 size_t n_words;
@@ -50,10 +50,10 @@ static const struct {
         { "nothing", S("") },
         { "absent", { NULL, 0 } },
         { "no RESP3", S("GET key\r\n") },
-        { "a type that is none", S("!1\r\n$1\r\na\r\n") },
+        { "an unknown type", S("!1\r\n$1\r\na\r\n") },
         { "a null of RESP3", S("_\r\n") },
         { "an empty line", S("\r\n") },
-        { "an array of none", S("*0\r\n") },
+        { "an array of no items", S("*0\r\n") },
         { "an array without a count", S("*\r\n") },
         { "a null array", S("*-1\r\n") },
         { "a count with a plus", S("*+1\r\n$1\r\na\r\n") },
@@ -61,7 +61,7 @@ static const struct {
         { "a count with a leading zero", S("*01\r\n$1\r\na\r\n") },
         { "a count of two zeros", S("*00\r\n") },
         { "a count with a blank", S("* 1\r\n$1\r\na\r\n") },
-        { "a count that is no number", S("*x\r\n$1\r\na\r\n") },
+        { "a count that is not a number", S("*x\r\n$1\r\na\r\n") },
         { "a count of 2^63", S("*9223372036854775808\r\n$1\r\na\r\n") },
         { "a count of 2^64+1", S("*18446744073709551617\r\n$1\r\na\r\n") },
         { "a count without an end", S("*1") },
@@ -75,7 +75,7 @@ static const struct {
         { "CR LF after the end", S("*1\r\n$1\r\na\r\n\r\n") },
         { "a NUL after the end", S("*1\r\n$1\r\na\r\n\0") },
         { "a byte before the start", S(" *1\r\n$1\r\na\r\n") },
-        { "a blob that is no array", S("$1\r\na\r\n") },
+        { "a blob instead of an array", S("$1\r\na\r\n") },
         { "a blob without a length", S("*1\r\n$\r\na\r\n") },
         { "a null blob", S("*1\r\n$-1\r\n") },
         { "a length with a plus", S("*1\r\n$+1\r\na\r\n") },
@@ -84,7 +84,7 @@ static const struct {
         { "a length of two zeros", S("*1\r\n$00\r\n\r\n") },
         { "a length with a blank", S("*1\r\n$1 \r\na\r\n") },
         { "a length in hexadecimal", S("*1\r\n$0x1\r\na\r\n") },
-        { "a length that goes on", S("*1\r\n$1;\r\na\r\n") },
+        { "a length with a suffix", S("*1\r\n$1;\r\na\r\n") },
         { "a length of 2^63-1", S("*1\r\n$9223372036854775807\r\na\r\n") },
         { "a length of 2^64-1", S("*1\r\n$18446744073709551615\r\na\r\n") },
         { "a length of 2^64", S("*1\r\n$18446744073709551616\r\n\r\n") },
@@ -108,7 +108,7 @@ static const struct {
         { "an attribute", S("|1\r\n$1\r\na\r\n$1\r\nb\r\n*1\r\n$1\r\na\r\n") },
 };
 
-Test(resp3_request, is_nothing_else) {
+Test(resp3_request, rejects_anything_else) {
         for (size_t i = 0; i < N_ROWS(errors); i++) {
                 struct slice words[N_WORDS_MAX];
                 size_t n_words = 99;
@@ -119,7 +119,7 @@ Test(resp3_request, is_nothing_else) {
         }
 }
 
-Test(resp3_request, is_a_syntax_error_wherever_it_is_cut) {
+Test(resp3_request, rejects_every_truncation) {
         static const struct slice whole = S("*3\r\n$4\r\nVDEL\r\n$3\r\nkey\r\n$2\r\n\r\n\r\n");
 
         for (size_t length = 0; length < whole.length; length++) {
@@ -132,7 +132,7 @@ Test(resp3_request, is_a_syntax_error_wherever_it_is_cut) {
         }
 }
 
-Test(resp3_request, counts_the_words_that_have_no_place) {
+Test(resp3_request, counts_words_beyond_the_maximum) {
         struct slice payload = S("*5\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n");
         struct slice words[3] = { { 0 } };
         size_t n_words;
@@ -143,7 +143,7 @@ Test(resp3_request, counts_the_words_that_have_no_place) {
         cr_expect_null(words[2].data);
 }
 
-Test(resp3_request, is_refused_for_what_is_wrong_past_the_words_that_have_a_place) {
+Test(resp3_request, rejects_errors_after_the_stored_words) {
         struct slice payload = S("*3\r\n$1\r\na\r\n$1\r\nb\r\n:1\r\n");
         struct slice words[1];
         size_t n_words;
@@ -171,7 +171,7 @@ static const struct {
         { "the largest number", S(":9223372036854775807\r\n"), { RESP3_NUMBER, INT64_MAX, { NULL, 0 } }, 0 },
 };
 
-Test(resp3_read, takes_one_item_off_the_front) {
+Test(resp3_read, takes_one_item_from_the_front) {
         for (size_t i = 0; i < N_ROWS(items); i++) {
                 struct slice rest = items[i].text;
                 struct resp3_item item;
@@ -190,15 +190,15 @@ static const struct {
 } no_items[] = {
         { "nothing", S("") },
         { "a string without its end", S("+OK") },
-        { "a number that is none", S(":x\r\n") },
+        { "a number that is not decimal", S(":x\r\n") },
         { "a number without digits", S(":-\r\n") },
-        { "a number of nothing", S(":\r\n") },
+        { "an empty number", S(":\r\n") },
         { "a number past 2^63-1", S(":9223372036854775808\r\n") },
         { "a number with a plus", S(":+1\r\n") },
-        { "a blob that is cut", S("$5\r\nhell") },
+        { "a truncated blob", S("$5\r\nhell") },
 };
 
-Test(resp3_read, leaves_all_as_it_was_on_an_error) {
+Test(resp3_read, changes_nothing_on_error) {
         for (size_t i = 0; i < N_ROWS(no_items); i++) {
                 struct slice rest = no_items[i].text;
                 struct resp3_item item = { .number = 99 };
@@ -210,7 +210,7 @@ Test(resp3_read, leaves_all_as_it_was_on_an_error) {
         }
 }
 
-Test(resp3_append, writes_what_is_read_back) {
+Test(resp3_append, writes_items_that_parse_back) {
         struct slice value = S("\0\r\n$1\r\n");
         struct slice words[2];
         struct buf buf = { 0 };

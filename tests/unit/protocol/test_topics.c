@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Topics" and "Requests": the topics, and what may stand in a Response Topic. */
+/* PROTOCOL.md "Topics", and the rules for Response Topics of PROTOCOL.md "Requests". */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #define S       SLICE_LITERAL
 #define SERVICE "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 
-Test(topics, are_those_of_the_protocol) {
+Test(topics, equal_those_of_the_protocol) {
         cr_expect_str_eq(TOPIC_INVOKE, SERVICE "/command/invoke");
         cr_expect_str_eq(TOPIC_NOTIFY_PREFIX, "clients/" SERVICE);
         cr_expect_eq(TOPIC_LENGTH_MAX, 65535);
@@ -28,7 +28,7 @@ static const struct {
         { "one byte each", S("c"), S("k"), S("clients/" SERVICE "/63/command/notify/6B") },
 };
 
-Test(notify_topic, spells_client_and_key_in_base16) {
+Test(notify_topic, has_client_and_key_in_base16) {
         for (size_t i = 0; i < N_ROWS(notified); i++) {
                 struct buf topic = { 0 };
 
@@ -66,7 +66,7 @@ static const struct {
         { "the invoke topic", S(SERVICE "/command/invoke"), false },
         { "the forbidden prefix itself", S("clients/" SERVICE), false },
         { "below the forbidden prefix", S("clients/" SERVICE "/63/command/notify/6B"), false },
-        { "what begins with it", S("clients/" SERVICE "x"), false },
+        { "a longer topic with the forbidden prefix", S("clients/" SERVICE "x"), false },
         { "a wildcard for one level", S("clients/+/response"), false },
         { "a wildcard inside a level", S("clients/a+b"), false },
         { "a wildcard for all", S("clients/#"), false },
@@ -111,7 +111,7 @@ static const struct {
         { "absent", { NULL, 0 }, { NULL, 0 } },
 };
 
-Test(response_topic, names_its_client_on_its_second_level) {
+Test(response_topic, has_the_client_id_on_its_second_level) {
         for (size_t i = 0; i < N_ROWS(clients); i++) {
                 struct slice client = topic_response_client(clients[i].topic);
 
