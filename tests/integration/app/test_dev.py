@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --dev: on a port that nobody else has, and gone without a trace."""
+"""statestored --dev: its port is free, and it leaves nothing behind."""
 
 import os
 import signal

@@ -104,7 +104,7 @@ def test_a_flood_is_withheld_and_counted_though_nothing_comes_after_it(site, eve
     for answer in answers:
         answer.result(PATIENCE)
 
-    wait_until(lambda: told_of(events) == 3000, "what was withheld is said")
+    wait_until(lambda: told_of(events) == 3000, "the number of suppressed messages is logged")
 
 
 def test_what_is_withheld_at_the_end_is_said(site, events):

@@ -35,7 +35,7 @@ def test_the_connection_stays_open_until_the_broker_has_closed_it(fake_broker, s
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_process_1_ends_while_it_still_loads_what_is_stored(tmp_path, number):
-    """As in a container: nobody else would end it, for the kernel keeps from it what it does not handle."""
+    """As in a container: the kernel does not deliver signals to process 1 that it does not handle."""
     stall = tmp_path / "stall"
     stall.touch()
     loading = Process("statestored", tmp_path / "statestored.log")

@@ -142,7 +142,7 @@ def test_a_request_with_a_bad_clock_reading_gets_its_error_and_changes_nothing(c
     assert now.ts == version
 
 
-# Each request does two things wrong, or more; the first in the protocol's order is told. KEY is a fenced key.
+# Each request has two or more errors; the reply is the first in the protocol's order. KEY is a fenced key.
 KEY = "the key"
 ORDER = {
     "1 before 2": (b"*1\r\n$3\r\nFOO\r\nx", {}, SYNTAX),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker with a maximum packet size: what could not be sent is refused, and nobody waits for it."""
+"""A broker with a maximum packet size: the store refuses values and replies that could not be sent."""
 
 import pytest
 

@@ -109,7 +109,7 @@ def test_of_a_property_that_comes_again_the_first_one_counts_and_none_hides_anot
         b"-ERR malformed timestamp\r\n"
 
 
-# Who asks: notifications go to the client that the request names.
+# The client id: notifications go to the client that the request names.
 
 def notified_topic(watcher, changer, key, **who):
     """Where a notification of the key goes after a KEYNOTIFY that was sent so."""

@@ -52,7 +52,7 @@ def test_a_request_says_nothing_that_was_not_asked_for(site):
     assert sent.prop("__srcId").startswith("statestorectl-")
 
 
-# Nobody there
+# No broker
 
 
 def test_no_broker(key):

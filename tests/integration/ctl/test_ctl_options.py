@@ -70,7 +70,7 @@ def test_the_stores_broker_is_ours_where_nothing_else_is_said(tmp_path, argument
     packet = first_packet_with(tmp_path, arguments, variables, text)
 
     assert packet[:1] == b"\x10"
-    assert b"alice" not in packet, "as whom the store comes is the store's alone"
+    assert b"alice" not in packet, "the store's credentials are not used by statestorectl"
 
 
 def test_the_stores_broker_speaks_tls_with_us_too(tmp_path):

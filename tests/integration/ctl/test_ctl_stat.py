@@ -215,7 +215,7 @@ def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
         while shown.count(CLEAR) < 3:
             shown += os.read(ours, 65536)
         os.write(ours, key)
-        with contextlib.suppress(OSError):  # nobody has the other end any more
+        with contextlib.suppress(OSError):  # the other end is closed
             while os.read(ours, 65536):
                 pass
         assert child.wait(PATIENCE) == 0

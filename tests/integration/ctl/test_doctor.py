@@ -24,7 +24,7 @@ def doctor(site, *arguments):
 
 
 def findings(site, *arguments):
-    """By check: its severity and all that is said; the exit status, checked against the final line."""
+    """Severity and text by check, and the exit status, which is compared with the final line."""
     result = doctor(site, *arguments)
     assert result.stderr == ""
     *lines, last = result.stdout.splitlines()

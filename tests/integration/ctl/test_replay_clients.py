@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl replay where the broker's plugin says who asks: each recorded client is one again."""
+"""statestorectl replay at a broker with the plugin: each recorded client is a client of its own again."""
 
 import json
 
@@ -29,7 +29,7 @@ def recorded(tmp_path, recording):
 
 @pytest.fixture
 def replay(tmp_path, recording):
-    """Replays at a double that begins anew."""
+    """Replays at a new double."""
     double = Double(tmp_path, "--control")
     try:
         yield lambda *arguments: Ctl(double.start().port).run("replay", recording, "--timeout", "20s", *arguments)

@@ -71,7 +71,7 @@ def test_clock_readings_are_taken_padded_or_not(client, key, name, text):
 
 @pytest.fixture
 def alone(site):
-    """A client whose store nobody else speaks to."""
+    """A client that is alone at its store."""
     site.start_store()
     return site.connect()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is notified of what (PROTOCOL.md "Notifications")."""
+"""Notifications (PROTOCOL.md "Notifications")."""
 
 import pytest
 

@@ -64,7 +64,7 @@ EXPLAINED = {
 UNEXPLAINED = {
     "a lost write": [sets(b"a", 0, 1, 1), gets(None, 2, 3)],
     "an old value": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2), gets(b"a", 4, 5, 1)],
-    "a value that nobody set": [sets(b"a", 0, 1, 1), gets(b"b", 2, 3, 1)],
+    "a value that no client set": [sets(b"a", 0, 1, 1), gets(b"b", 2, 3, 1)],
     "a value before it was set": [gets(b"a", 0, 1, 1), sets(b"a", 2, 3, 1)],
     "a value that comes and goes": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1), gets(None, 3, 4)],
     "two versions of one value": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1), gets(b"a", 3, 4, 2)],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User name, password and access rules: what the broker wants of the store, and what is said where it gets less."""
+"""User name, password and access rules: what the broker requires of the store, and what the store logs without them."""
 
 import subprocess
 from pathlib import Path
@@ -89,7 +89,7 @@ def test_no_password_at_all_does_so_too(site):
 
 
 def test_the_right_password_of_somebody_else_does_not_make_it_the_store(site, accounts):
-    """The plugin lets nobody but its user read requests."""
+    """The plugin lets only the store's user read requests."""
     accounts.give("anything")
 
     store = site.launch_store("--user", "someone", "--password-file", accounts.store_file)

@@ -136,9 +136,9 @@ def hosts(*sites):
 
 def test_those_that_are_not_there_are_passed_over(make_site, tmp_path):
     site = make_site()
-    nobody = f"127.0.0.1:{free_port()},no-such-name.invalid,{tmp_path}/none"
+    absent = f"127.0.0.1:{free_port()},no-such-name.invalid,{tmp_path}/none"
 
-    store = site.start_store("--host", f"{nobody},127.0.0.1:{site.broker.port}")
+    store = site.start_store("--host", f"{absent},127.0.0.1:{site.broker.port}")
 
     store.wait_for_log(f"ready: serving 127.0.0.1:{site.broker.port} ")
     assert_served(site)
@@ -173,7 +173,7 @@ def test_a_registration_at_the_first_is_none_at_the_second(make_site):
 
 
 def test_who_registered_at_the_first_is_disconnected_when_it_is_served_again_and_nobody_else(make_site, proxy_of):
-    """While the second was served what was registered at the first came to an end, and nobody there could be told."""
+    """Registrations at the first broker ended while the second was served, without a way to notify their clients."""
     first, second = make_site(), make_site()
     proxy = proxy_of(first)
     store = first.start_store("--host", f"127.0.0.1:{proxy.port},127.0.0.1:{second.broker.port}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection over which nothing comes any more is given up, though nobody has closed it."""
+"""The store closes a connection that is silent beyond the keepalive, even if no peer has closed it."""
 
 import contextlib
 import socket
@@ -66,7 +66,7 @@ def test_a_broker_that_is_stuck_is_passed_over_for_the_next(make_site, stuck):
 
 
 def test_an_idle_connection_is_kept(make_site):
-    """For longer than the broker waits for those who keep silent."""
+    """For longer than the broker waits for silent clients."""
     site = make_site()
     store = site.start_store(*KEEPALIVE)
     client = site.connect(kind=WireClient)

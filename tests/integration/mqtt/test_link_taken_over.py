@@ -22,7 +22,7 @@ def test_a_broker_that_says_so(fake_broker, store_of):
 
 
 def test_mosquitto_that_says_nothing(make_site, store_of):
-    """2.0 closes the connection without a word; the plugin knows."""
+    """mosquitto 2.0 closes the connection without a reason; the plugin reports the takeover."""
     site = make_site()
     first = site.start_store()
     second = store_of(site.broker.port).launch()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's connection to the broker under TLS: who trusts whom, and what is said where somebody does not."""
+"""The store's connection to the broker under TLS: trust in both directions, and the log without it."""
 
 import re
 import socket
@@ -90,7 +90,7 @@ def test_a_name_is_tried_at_its_addresses_of_either_kind(tls_site, certificates)
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
 
 
-# What is wrong is said once, and tried again
+# Errors are logged once, and the connection is tried again
 
 
 def wait_for_attempts(site, n_attempts=3):

@@ -66,7 +66,7 @@ class Guarded:
         wait_until(lambda: line in self.page("metrics"), line)
 
     def spy(self):
-        """What it reads somebody could read who reads the store's session."""
+        """Its messages are those that a reader of the store's session sees."""
         spy = self.connect("statestored", "spy")
         assert spy.subscribe(INVOKE) == 1
         return spy
@@ -290,7 +290,7 @@ def test_a_retained_will_and_one_with_a_delay_are_not_executed(guarded, delay):
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
 
 
-# Who may connect and publish
+# Connections and publishing
 
 
 def test_an_anonymous_client_cannot_connect_where_the_broker_refuses_it(guarded):

@@ -134,11 +134,11 @@ def test_an_idle_store_notifies_of_an_expiry_and_never_early(client, key):
         assert deleted.time >= sent + px / 1000 - GRANULARITY, "early"
 
 
-# A lock, as the published lock clients do it: whoever does not get it waits for its DELETE, and never asks
+# A lock, as the published lock clients use it: a client that does not get it waits for its DELETE, and never polls
 
 
 class Turn:
-    """Who has the lock, as those who have it see it."""
+    """The holders of the lock, as the clients see them."""
 
     def __init__(self):
         self.holder = None

@@ -68,7 +68,7 @@ def test_it_ends_that_of_a_client_that_has_gone_and_nobody_elses(shared, key):
 
 
 def test_it_ends_nothing_that_has_been_registered_anew(shared, key):
-    """The notification that nobody got was an earlier registration's."""
+    """The notification without a subscriber belonged to an earlier registration."""
     holder = shared.connect(kind=WireClient)
     holder.register(key)
     with shared.broker.paused():

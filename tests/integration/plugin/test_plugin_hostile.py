@@ -83,7 +83,7 @@ def attack(site, client_id, n_packets, seed):
 
 @pytest.mark.parametrize("client_id", ["stranger", "statestored"])
 def test_hostile_packets(watched_with, client_id):
-    """Also from somebody who took statestored's name, where the broker does not authenticate."""
+    """Also from a client with the store's client id, at a broker that does not authenticate."""
     site = watched_with()
     attack(site, client_id, 400, seed=client_id)
 
@@ -130,7 +130,7 @@ def test_clients_that_leave_while_they_are_notified(watched_with):
         leave_while_notified(site, peer, client, peer.number_of(client))
 
 
-# Once in so many times that the plugin, and nobody else, asks for memory there is none. It may load first.
+# One in this many allocations of the plugin fails, once it is loaded.
 SHORT_OF_MEMORY = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin vouches for the sender of each request, and nobody else can."""
+"""The plugin adds the sender's identity to each request, and no client can forge it."""
 
 import dataclasses
 import struct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored is told of the ends of those connections that it holds, and of nothing else."""
+"""The plugin reports the end of tracked connections, and of no others."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: a policy through the broker, with the plugin and without."""
+"""A policy through the broker, with the plugin and without."""
 
 import re
 import signal
