@@ -98,7 +98,7 @@ def told_of(events):
     return len(refusals) + sum(int(event.get("withheld", 0)) for event in refusals)
 
 
-def test_a_flood_is_withheld_and_counted_though_nothing_comes_after_it(site, events):
+def test_messages_of_a_flood_are_suppressed_and_counted_without_a_later_message(site, events):
     client = site.connect()
     answers = [client.send("NOSUCH", n) for n in range(3000)]
     for answer in answers:
@@ -107,7 +107,7 @@ def test_a_flood_is_withheld_and_counted_though_nothing_comes_after_it(site, eve
     wait_until(lambda: told_of(events) == 3000, "the number of suppressed messages is logged")
 
 
-def test_what_is_withheld_at_the_end_is_said(site, events):
+def test_suppressed_messages_are_counted_in_the_log_at_exit(site, events):
     client = site.connect()
     for answer in [client.send("NOSUCH", n) for n in range(100)]:
         answer.result()

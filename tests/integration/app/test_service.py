@@ -81,7 +81,7 @@ def test_a_reload_has_a_beginning_and_an_end(site, make_manager, tmp_path, line,
     store.wait_for_log(said)
 
 
-def test_nobody_is_told_where_nobody_asked(site):
+def test_without_notify_socket_nothing_is_notified(site):
     site.start_store(environment={"NOTIFY_SOCKET": "", "WATCHDOG_USEC": "1000"})
     assert site.connect().request("SET", "key", "value").payload == b"+OK\r\n"
 

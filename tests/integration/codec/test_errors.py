@@ -177,7 +177,7 @@ ORDER = {
 
 
 @pytest.mark.parametrize("request_, properties, payload", ORDER.values(), ids=ORDER.keys())
-def test_of_two_errors_the_first_in_order_is_told(client, key, request_, properties, payload):
+def test_the_reply_is_the_first_error_in_order(client, key, request_, properties, payload):
     client.request("SET", key, "kept", ft="5:0:n")
     if not isinstance(request_, bytes):
         request_ = resp.request(*(key if word is KEY else word for word in request_))

@@ -60,7 +60,7 @@ def test_every_value_that_is_accepted_is_notified_and_read(site, key):
     assert length > MAX - 2 * len(key) - 900
 
 
-def test_it_does_not_depend_on_who_watches(site):
+def test_the_limit_of_values_does_not_depend_on_watchers(site):
     writer, watcher = connect(site), connect(site)
     length = largest_value(writer, "key")
     watcher.subscribe_to_notifications()

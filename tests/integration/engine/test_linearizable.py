@@ -180,7 +180,7 @@ def test_a_broker_that_is_killed_and_started(site, recorders, tmp_path):
     assert not (violation := find_violation(end(running))), violation
 
 
-def test_a_store_that_forgets_is_found(site, recorders):
+def test_the_checker_finds_a_store_that_forgets(site, recorders):
     """Without a data directory whatever was acknowledged is gone: would we see it?"""
     running = recorders(4)
     wait_for_progress(running)

@@ -94,12 +94,12 @@ UNEXPLAINED = {
 
 
 @pytest.mark.parametrize("history", EXPLAINED.values(), ids=EXPLAINED)
-def test_what_a_store_may_answer_is_accepted(history):
+def test_the_checker_accepts_linearizable_histories(history):
     assert find_violation(history) is None
 
 
 @pytest.mark.parametrize("history", UNEXPLAINED.values(), ids=UNEXPLAINED)
-def test_what_no_store_may_answer_is_found(history):
+def test_the_checker_finds_histories_that_are_not_linearizable(history):
     assert find_violation(history)
 
 

@@ -191,12 +191,12 @@ def test_a_thief_of_the_stores_session_learns_no_key_and_forges_nobody(unguarded
     assert b"forged" not in {message.correlation for message in operator.messages()}
 
 
-def test_a_store_whose_client_id_nothing_guards_says_so(unguarded):
+def test_a_store_whose_client_id_is_not_guarded_logs_a_warning(unguarded):
     unguarded.start_store()
     unguarded.site.store.wait_for_log("client id .* is not guarded")
 
 
-def test_a_store_whose_client_id_is_guarded_says_nothing(guarded):
+def test_a_store_whose_client_id_is_guarded_logs_no_warning(guarded):
     guarded.start_store()
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
     assert "not guarded" not in guarded.site.store.log()

@@ -95,7 +95,7 @@ def test_hostile_packets(watched_with, client_id):
     assert len(client.messages()) == 1
 
 
-def test_clients_that_come_and_go_in_every_way_while_the_broker_reloads(watched_with):
+def test_clients_connect_and_disconnect_in_every_way_while_the_broker_reloads(watched_with):
     site = watched_with()
     peer = site.served(session_expiry=1000)
     rng = random.Random(1)

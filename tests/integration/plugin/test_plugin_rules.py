@@ -239,13 +239,13 @@ def test_rules_hold_after_a_reload_that_another_plugin_keeps_to_itself(site_with
         site.broker.reload()
 
 
-def test_without_other_plugins_nothing_is_said_of_them(site):
+def test_without_other_plugins_none_is_logged(site):
     assert is_open(site.connect(), "any/topic")
     assert "other plugins are loaded" not in site.broker.log()
 
 
 @pytest.mark.parametrize("undecided, allowed", [("allow", True), ("deny", False)])
-def test_what_nobody_decides_is_the_operator_s_choice(site_with, undecided, allowed):
+def test_without_a_decision_the_brokers_default_applies(site_with, undecided, allowed):
     site = site_with(f"plugin_opt_undecided {undecided}")
 
     assert is_open(site.connect(), "any/topic") == allowed
