@@ -58,7 +58,7 @@ def one_that_does_not_even_accept():
 
 
 @pytest.mark.parametrize("stuck", [one_that_says_nothing, one_that_does_not_even_accept], ids=lambda way: way.__name__)
-def test_a_broker_that_is_stuck_is_passed_over_for_the_next(make_site, stuck):
+def test_a_broker_that_does_not_respond_is_skipped(make_site, stuck):
     site = make_site()
     with stuck() as port:
         store = site.launch_store("--host", f"127.0.0.1:{port},127.0.0.1:{site.broker.port}", *KEEPALIVE)

@@ -87,7 +87,7 @@ class LargeReader:
                 n_answers -= 1
 
 
-def test_memory_is_bounded_when_a_gigabyte_is_asked_for_at_once_and_the_broker_is_slow(make_site):
+def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_site):
     """What waits for the broker is bounded: of a thousand megabytes of answers a fraction is there at any time."""
     site = make_site()
     store = site.start_store()
@@ -106,7 +106,7 @@ def test_memory_is_bounded_when_a_gigabyte_is_asked_for_at_once_and_the_broker_i
     assert site.connect(kind=WireClient).ask("GET", "other") == b"$-1\r\n"
 
 
-def test_memory_is_bounded_when_the_network_takes_no_answers_and_brings_ever_more_requests(make_site, proxy_of):
+def test_memory_is_bounded_when_requests_arrive_and_no_reply_can_be_sent(make_site, proxy_of):
     """It stops reading; what comes waits at the broker."""
     site = make_site()
     proxy = proxy_of(site)

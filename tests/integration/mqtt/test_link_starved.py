@@ -5,7 +5,7 @@ from support.process import preload
 from support.wire_client import WireClient
 
 
-def test_a_message_that_there_is_no_memory_for_is_dropped_and_said(site):
+def test_a_message_without_memory_is_dropped_and_logged(site):
     site.start_store(environment=preload("starve_shim"))
     client = site.connect(kind=WireClient)
 
