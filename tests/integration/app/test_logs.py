@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store says on stderr: one event a line, that can be parsed whatever clients send, and without what they store."""
+"""The log on stderr: one event a line, parseable for any input of clients, without keys and values."""
 
 import json
 import re
@@ -91,7 +91,7 @@ def test_neither_keys_nor_values_are_printed(site, events):
 
 
 def told_of(events):
-    """How many events the lines about refusals stand for."""
+    """The number of events that the lines about refusals count."""
     refusals = [event for event in events() if event["msg"] == "request refused"]
     assert len(refusals) < 1000
     assert all(event["reason"] == "unknown command" for event in refusals)

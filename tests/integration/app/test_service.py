@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What statestored tells the service manager that started it, and when it lets its watchdog go hungry."""
+"""Notifications to the service manager, and when the watchdog notifications stop."""
 
 import signal
 
@@ -11,7 +11,7 @@ from support.service_manager import ServiceManager
 # The store looks four times as often.
 WATCHDOG_S = 0.4
 
-# For seeing that nothing comes.
+# Time to check that no notification arrives.
 SEVERAL_LOOKS_S = 3 * WATCHDOG_S
 
 
@@ -142,7 +142,7 @@ def test_the_watchdog_is_not_fed_while_the_process_is_stopped(site, watching):
 
 
 def test_the_watchdog_is_fed_while_the_broker_is_away(site, watching):
-    """Another start of ours would not bring it back, and would lose what is in memory alone."""
+    """A restart of the store would not bring the broker back, and would lose keys in memory."""
     store = site.start_store(environment=watching.environment())
     client = site.connect()
     assert client.request("SET", "key", "value").payload == b"+OK\r\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How statestored takes leave of its broker."""
+"""The disconnect of statestored from its broker."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from support.process import STATESTORED, Process, preload, wait_until
 
 
 def test_the_connection_stays_open_until_the_broker_has_closed_it(fake_broker, store_of):
-    """A connection that we closed with something of the broker's unread would be reset, and our last answers lost."""
+    """Closing the connection with unread bytes would reset it, and the last replies would be lost."""
     store = store_of(fake_broker.port).launch()
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED)

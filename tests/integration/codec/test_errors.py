@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error, and which one is given where two hold (PROTOCOL.md "Errors")."""
+"""Every error, and the order in which errors are checked (PROTOCOL.md "Errors")."""
 
 import pytest
 

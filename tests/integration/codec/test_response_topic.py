@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where answers may be sent (PROTOCOL.md "Requests")."""
+"""Permitted response topics (PROTOCOL.md "Requests")."""
 
 import queue
 

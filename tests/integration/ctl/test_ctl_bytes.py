@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes through statestorectl byte for byte, and how a person is shown it."""
+"""statestorectl passes bytes unchanged, and escapes them on a terminal."""
 
 import base64
 import json
@@ -98,7 +98,7 @@ def test_json_of_writes_has_their_result(ctl, key):
 
 
 def on_a_terminal(ctl, *arguments):
-    """What a person sees: stdout and stderr together."""
+    """The terminal's output: stdout and stderr together."""
     master, terminal = os.openpty()
     with open(master, "rb", buffering=0) as screen:
         with open(terminal, "wb", buffering=0) as stdout:

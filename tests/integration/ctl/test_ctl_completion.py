@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shells propose behind statestorectl."""
+"""Completions of the shells for statestorectl."""
 
 import re
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What statestorectl sends, and what it makes of an answer that is none, or does not come."""
+"""The requests of statestorectl, and its errors for malformed and missing replies."""
 
 import socket
 import threading
@@ -110,7 +110,7 @@ def test_a_broker_that_requires_credentials_is_named(tmp_path):
     assert "--password-file" in ended.stderr.decode()
 
 
-# Stores that are not as they should be
+# Stores with malformed replies
 
 
 class FakeStore:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl doctor, at a mosquitto that is misconfigured in each way: it finds that, and nothing else."""
+"""statestorectl doctor at mosquitto with each wrong setting: it reports exactly that setting."""
 
 import json
 import subprocess

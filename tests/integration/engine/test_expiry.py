@@ -30,7 +30,7 @@ def wait_for_delete(client):
 
 
 def test_an_idle_store_deletes_expired_keys_by_itself_and_never_early(client, key):
-    """The benchmark measures how late it is."""
+    """The benchmark measures the delay."""
     for n in range(9):
         client.watch(f"{key}-{n}")
         earliest = set_and_time(client, f"{key}-{n}", 60 + 13 * n)
@@ -98,7 +98,7 @@ def test_a_key_does_not_exist_after_its_deadline_even_before_its_timer_runs(site
     store = site.start_store()
     client = site.connect()
 
-    # With many answers on their way the store reads many requests in one go, in which no timer has a turn.
+    # With many requests in flight the store reads many at once, and no timer runs meanwhile.
     with store.paused():
         pending = [client.send("GET", "something else") for _ in range(3000)]
         for n in range(len(GONE)):
@@ -131,7 +131,7 @@ def test_every_form_of_px_sets_the_expiry(client, key, options):
 
 
 def outlives(client, key, milliseconds):
-    """Whether the key is there after another one's time has come, which was set later and for longer."""
+    """Whether the key exists after the deadline of another key, which was set later with a longer expiry."""
     marker = key + "-marker"
     client.watch(marker)
     client.request("SET", marker, "value", "PX", milliseconds)

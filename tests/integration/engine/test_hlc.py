@@ -97,7 +97,7 @@ def test_the_counter_stays_within_31_bits(alone, counter):
 
 
 def test_the_first_version_of_a_millisecond_has_counter_0(alone):
-    """As two of a published client's tokens must have, which are asked for a while apart."""
+    """Published clients need increasing tokens from requests at different times."""
     versions = []
     for n in range(50):
         versions.append(alone.request("SET", "key", n, ts=ahead(0)).ts)

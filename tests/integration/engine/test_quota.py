@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quota: what does not fit is refused, what is stored stays (PROTOCOL.md "Errors", row 14)."""
+"""The quota: requests beyond it are refused, stored keys stay (PROTOCOL.md "Errors", row 14)."""
 
 import pytest
 

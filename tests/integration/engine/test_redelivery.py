@@ -10,7 +10,7 @@ from support.process import PATIENCE
 
 
 class Request:
-    """One request, sent as often as one likes."""
+    """One request that can be sent several times."""
 
     def __init__(self, client, *words, **properties):
         self.client = client

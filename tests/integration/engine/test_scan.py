@@ -127,7 +127,7 @@ def test_a_token_that_the_store_did_not_issue_is_a_syntax_error(client, token):
 
 
 def test_a_token_ends_with_the_process(site, tmp_path):
-    """Whatever was stored: its secret is drawn at every start."""
+    """Also with a data directory: each start draws a new secret."""
     site.start_store("--data-dir", tmp_path / "data")
     client = site.connect()
     store_all(client, {b"key-%d" % n for n in range(4000)})

@@ -209,7 +209,7 @@ def test_when_the_second_broker_dies_the_first_is_served_again(make_site):
 
 
 def test_a_broker_that_closes_the_connection_is_served_again_at_once(make_site, proxy_of):
-    """It is the first to be tried, for there our session is."""
+    """It is tried first, because it has the store's session."""
     first, second = make_site(), make_site()
     proxy = proxy_of(first)
     store = first.start_store("--host", f"127.0.0.1:{proxy.port},127.0.0.1:{second.broker.port}")

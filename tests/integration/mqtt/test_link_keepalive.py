@@ -51,7 +51,7 @@ def one_that_says_nothing():
 
 @contextlib.contextmanager
 def one_that_does_not_even_accept():
-    """The second who waits at a full backlog is never answered."""
+    """The second connection at a full backlog is never accepted."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, socket.socket() as first:
         first.connect(listener.getsockname())
         yield listener.getsockname()[1]

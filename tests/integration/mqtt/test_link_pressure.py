@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker or a network that is slow, silent or stuck: memory is bounded, nothing is lost, and it is noticed."""
+"""A broker or network that is slow, silent or stuck: memory is bounded, no message is lost, and the store detects it."""
 
 import re
 import struct
@@ -88,7 +88,7 @@ class LargeReader:
 
 
 def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_site):
-    """What waits for the broker is bounded: of a thousand megabytes of answers a fraction is there at any time."""
+    """Unsent replies are bounded: of a gigabyte of replies only a fraction is in memory at any time."""
     site = make_site()
     store = site.start_store()
     site.connect(kind=WireClient).ask("SET", "key", b"x" * (5 * MIB))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the broker sends is read as it comes, many packets or a part of one at a time."""
+"""Packets from the broker arrive in any pieces: many in one read, or a part of one."""
 
 from support.fake_broker import CONNACK_ACCEPTED, DISCONNECT, PUBACK, SUBSCRIBE, publish_packet, suback_packet
 

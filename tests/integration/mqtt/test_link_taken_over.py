@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two stores of one client id throw each other out at the broker, without end: each says so."""
+"""Two stores with the same client id disconnect each other repeatedly: each logs it."""
 
 import pytest
 

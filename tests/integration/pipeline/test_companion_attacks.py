@@ -87,7 +87,7 @@ def guarded(make_site, tmp_path):
 
 @pytest.fixture
 def unguarded(make_site, tmp_path):
-    """Another plugin authenticates, before ours is asked."""
+    """Another plugin authenticates before the companion plugin is asked."""
     other = tmp_path / "accepts.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", other, "-"],
                    input=ONE_THAT_ACCEPTS_EVERYBODY.encode(), check=True)
@@ -96,7 +96,7 @@ def unguarded(make_site, tmp_path):
 
 
 def will_properties(message):
-    """Of a will that repeats this message."""
+    """The options of a will that repeats this message."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = message.user
     properties.ResponseTopic = message.response_topic
@@ -126,7 +126,7 @@ def identity_of_the_operator(proof):
 
 
 def delete_admin(operator):
-    """Without a timestamp, and with a short Correlation Data: nothing but its sequence tells a copy."""
+    """Without a timestamp and with short Correlation Data: only its sequence number identifies a copy."""
     operator.publish(INVOKE, resp.request("DEL", "settings/admin"), ResponseTopic=operator.response_topic,
                      CorrelationData=b"1")
     return operator.answer_to(b"1").payload
@@ -158,7 +158,7 @@ def test_a_client_id_that_only_begins_like_the_stores_is_free(guarded):
 
 
 def stolen_messages(guarded):
-    """A store is cut off before it has acknowledged what the plugin tells it, and alice is there first."""
+    """The store's connection breaks before it has acknowledged the plugin's messages, and alice takes its session first."""
     victim = Peer(guarded.site.broker.port, "statestored", clean_start=False, session_expiry=3600,
                   username="statestored", password=USERS["statestored"])
     assert victim.subscribe(INVOKE) == 1

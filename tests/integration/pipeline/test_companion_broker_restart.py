@@ -10,7 +10,7 @@ NOT_REGISTERED = b":0\r\n"
 
 @pytest.fixture(params=["forgets", "remembers"])
 def site(request, make_site, tmp_path):
-    """Whose broker's sessions end with it, or are there again if it was stopped in order."""
+    """Its broker loses sessions at a restart, or restores them after an orderly stop."""
     persistence = ["persistence true", f"persistence_location {tmp_path}/"] if request.param == "remembers" else []
     return make_site(*persistence)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store only loses its connection to the broker: it keeps what it has, and learns what it missed."""
+"""The store loses only its connection to the broker: registrations stay, and missed disconnects are reported."""
 
 import pytest
 
@@ -162,7 +162,7 @@ def test_a_connection_loss_with_more_than_receive_maximum_outstanding_loses_noth
 
     n_changes = 0
     for _ in range(3):
-        proxies[0].hold()  # from now on nothing that the store sends arrives
+        proxies[0].hold()  # from now on the broker receives nothing from the store
         changes = [writer.begin("SET", "key", n_changes + n) for n in range(100)]
         n_changes += len(changes)
         writer.ping()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store with a data directory ends and is started again: registrations stay with those of their holders who did."""
+"""A store with a data directory restarts: clients that stayed connected keep their registrations."""
 
 import sqlite3
 
@@ -106,7 +106,7 @@ def test_a_committed_registration_without_reply_is_answered_after_the_restart(ma
     client, writer = wire_clients(site, 2)
     client.register(*["before"] * n_before)
 
-    proxy.hold()  # what the store says arrives nowhere any more
+    proxy.hold()  # from now on the broker receives nothing from the store
     registration = client.begin("KEYNOTIFY", "key")
     wait_until(lambda: n_registrations(data) == n_before + 1, "it is safe")
     store.kill()

@@ -122,7 +122,7 @@ def test_changes_of_many_keys_are_notified_in_the_order_of_their_effect(client, 
 
 
 def test_an_idle_store_notifies_of_an_expiry_and_never_early(client, key):
-    """The benchmark measures how late it is."""
+    """The benchmark measures the delay."""
     for n in range(9):
         client.watch(f"{key}-{n}")
         px = 40 + 13 * n

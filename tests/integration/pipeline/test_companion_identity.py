@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With the plugin a client is who the broker knows that it is, whatever it says."""
+"""With the plugin the identity of a client is the one that the broker verified, not the one that the request claims."""
 
 import pytest
 from paho.mqtt.packettypes import PacketTypes
@@ -87,7 +87,7 @@ def test_notifications_have_the_notify_topic_of_the_verified_client(client, vict
 @pytest.mark.parametrize("words", [["KEYNOTIFY", "{key}", "STOP"], ["KEYNOTIFY", "{key}-2"], ["SET", "{key}", "x"]],
                          ids=" ".join)
 def test_a_will_that_the_plugin_does_not_see_is_not_executed(proven_shared, client, victim, key, words):
-    """The broker publishes it in the name of a client that is no more."""
+    """The broker publishes it for a client that has disconnected."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = [("__ts", str(client.clock.now())), ("__srcId", victim.id),
                                *forged_identity(victim)["user"]]
@@ -103,7 +103,7 @@ def test_a_will_that_the_plugin_does_not_see_is_not_executed(proven_shared, clie
     assert b"of the will" not in {message.correlation for message in victim.messages()}
 
 
-# Where an answer may not go
+# Forbidden response topics
 
 FORBIDDEN = [INVOKE, f"clients/{SERVICE}", notify_topic("victim", "key"), f"{NOTIFY_PREFIX}x", f"clients/{SERVICE}x",
              "clients/+/answers", "#", "$SYS/x", "$CONTROL/statestore/v1/hello"]
@@ -144,7 +144,7 @@ def test_a_request_without_a_response_topic_is_dropped_without_disconnect(client
     assert client.ask("GET", key) == b"$-1\r\n"
 
 
-# Who sees requests
+# Reading requests
 
 
 @pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/+/invoke", "+/+/+/+/+",

@@ -28,7 +28,7 @@ def end(request):
 
 
 def start(site, data, *options):
-    """The site's store with these options, whatever it had before."""
+    """Start the site's store with these options, in place of its former ones."""
     if not site.store:
         return site.start_store("--data-dir", data, *options)
     site.store.flags = ("--data-dir", data, *options)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store without a data directory ends and another one is started, which has none of the registrations that the first
-one gave: so their holders are disconnected, and register anew."""
+"""A store without a data directory restarts without registrations: the plugin disconnects registered clients, so that they
+register again."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What statestored publishes for a client goes to this client, once, subscribed or not, while it is there."""
+"""A notification reaches its client once, subscribed or not, while the client is connected."""
 
 import queue
 

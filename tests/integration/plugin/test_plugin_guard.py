@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statestored's topics are its own."""
+"""Only the store and the plugin can use the store's topics."""
 
 import pytest
 
@@ -171,7 +171,7 @@ def test_a_client_that_a_reload_disconnects_is_reported(site_with, tmp_path):
 
 @pytest.fixture
 def bridged(site_with):
-    """A broker with the plugin, and one without whose messages all come over."""
+    """A broker with the plugin, and a broker without it that forwards all its messages over a bridge."""
     remote = site_with(plugin=False)
     return site_with("connection remote", f"address 127.0.0.1:{remote.broker.port}", "topic # in 1",
                      f"topic # in 1 {SYS} far-sys/", f"topic # in 1 {CONTROL} far-control/"), remote

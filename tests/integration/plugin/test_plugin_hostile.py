@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever clients send, the broker lives, and its memory is in order: valgrind watches all of this."""
+"""The broker survives hostile packets without memory errors; it runs under valgrind."""
 
 import random
 import struct
@@ -62,7 +62,7 @@ def hostile_publishes(rng):
 
 
 def attack(site, client_id, n_packets, seed):
-    """Sends on, connecting again whenever the broker has had enough. Returns when it has seen all of it."""
+    """Send everything, and reconnect whenever the broker disconnects. Return when the broker has read all."""
     rng = random.Random(seed)
     publishes = hostile_publishes(rng)
     client = site.connect(client_id)
