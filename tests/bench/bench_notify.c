@@ -27,7 +27,7 @@
 struct options {
         uint64_t port, n_watchers, n_rounds;
         bool is_fan_out;
-        bool is_direct; /* the broker's plugin delivers: nobody subscribes */
+        bool is_direct; /* the plugin delivers: watchers do not subscribe */
 };
 
 struct notify {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cores a program may use.
 
-The server that is asked, a broker or Redis, has one for itself; who asks and who answers share the others. Where the
-scheduler places three busy programs on two cores, one turn may do twice as much as the next, whoever answers.
+The server under load, a broker or Redis, has one core for itself. Clients and responder share the others. If the
+scheduler placed three busy programs on two cores, one turn could do twice as much as the next.
 """
 
 import contextlib

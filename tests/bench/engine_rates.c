@@ -26,7 +26,7 @@ static const struct kind {
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 struct allocated {
-        uint64_t n_all, n_most; /* by all, and by the one that took most */
+        uint64_t n_all, n_most; /* by all requests, and the maximum for one request */
 };
 
 static struct allocated run(struct bare_store *store, struct key_sequence *keys, bool is_set) {

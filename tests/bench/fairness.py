@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that behave well beside one that floods, against the same flood to a topic that nobody reads."""
+"""Latency beside a flooding client, compared with the same flood to a topic without subscribers."""
 
 import subprocess
 
@@ -18,7 +18,7 @@ UNREAD_TOPIC = "nobody/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/nothing"
 
 
 def p99_beside_flood(directory, name, kind, *flags, milliseconds):
-    """Each on a broker and a store of its own: what waits in one flood would be served beside the next."""
+    """Each flood has its own broker and store: requests that wait in one would be served during the next."""
     subject = Subject(name, directory)
     try:
         tools.fill(subject)

@@ -9,7 +9,7 @@ from figures import Series
 from subjects import Subject
 from support.client import Client
 
-# How many are told, and how often within one measurement.
+# Number of watchers, and rounds of one measurement.
 WATCHERS = [(1, 200), (100, 40), (1000, 8)]
 
 # Of the keys whose expiry is measured, one after the other.

@@ -7,8 +7,8 @@
 #include "protocol/message.h"
 
 /*
- * One connection to a broker on 127.0.0.1, for those who have thousands: no thread, no timer, no copy of what is
- * outstanding. Whatever goes wrong ends the program.
+ * One of thousands of connections to a broker on 127.0.0.1: no thread, no timer, no copy of outstanding messages. Any
+ * error ends the program.
  */
 struct peer {
         int fd;

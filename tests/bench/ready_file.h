@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Tells who has started us that we answer, as statestored's --ready-file does. NULL: nobody wants to know. */
+/* Create the file when the responder answers requests, as statestored's --ready-file. NULL: no file. */
 void ready_file_write(const char *name);

@@ -15,7 +15,7 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 
 class ConfiguredBroker(Broker):
-    """A mosquitto with the configuration that users are told to take over."""
+    """A mosquitto with the recommended configuration, conf/mosquitto.conf."""
 
     def __init__(self, directory, plugin):
         super().__init__(directory)

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# How much of engine, policy and codec the fuzz targets reach, and how much they and the unit tests do, which starve them of memory
-# too: lines, file by file. The targets run over the inputs that are kept, over some that are made up, and over those that
-# fuzzing has found interesting on this machine (build/fuzz/corpus), without libFuzzer.
+# Line coverage of engine, policy and codec, file by file: by the fuzz targets alone, and by these and the unit tests, which
+# also let allocations fail. The targets run without libFuzzer over the seeds, over generated inputs, and over the corpus
+# that fuzzing has collected on this machine (build/fuzz/corpus).
 #
 #   sh tests/fuzz/coverage.sh
 #

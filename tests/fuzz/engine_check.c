@@ -75,7 +75,7 @@ static void check_notification_written(const struct key_change *change) {
         encoder_deinit(&encoder);
 }
 
-/* 2. Who is told of what */
+/* 2. Notifications */
 
 static bool is_topic_of(const struct registration *registration, struct slice client, struct slice key) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
@@ -187,7 +187,7 @@ const struct reply *both_ask(struct engine_and_model *both, const struct request
         return reply;
 }
 
-/* 4. Events that answer nobody */
+/* 4. Events without a reply */
 
 void both_tick(struct engine_and_model *both, struct now now) {
         struct event event = { .type = EVENT_TICK };

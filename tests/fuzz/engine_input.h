@@ -8,7 +8,7 @@
 
 #define N_KEYS    8
 #define N_VALUES  6
-#define N_CLIENTS 4 /* the last one is nobody */
+#define N_CLIENTS 4 /* the last client has no id */
 
 extern const struct slice engine_values[N_VALUES];
 extern const struct slice engine_clients[N_CLIENTS];

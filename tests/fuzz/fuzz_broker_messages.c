@@ -81,7 +81,8 @@ static void check_identity(struct slice input) {
                 message.user_properties[message.n_user_properties++] =
                         (struct user_property){ slice_from_string(names[name]), line };
         }
-        ASSERT(identity_check(&positions, &message, true) == IDENTITY_UNVERIFIED); /* nobody guesses a MAC */
+        ASSERT(identity_check(&positions, &message, true) ==
+               IDENTITY_UNVERIFIED); /* no input has a valid MAC */
 
         is_readable =
                 companion_proof_read(message_property(&message, COMPANION_PROPERTY_MAC), &request) == 0;

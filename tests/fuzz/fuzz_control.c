@@ -184,7 +184,7 @@ static void step(struct world *world, struct slice *input) {
                 work(world);
 }
 
-/* After a reset nobody waits, and it serves as ever. */
+/* After a reset no client waits, and requests are served. */
 static void finish(struct world *world) {
         static const struct slice reset = { (const uint8_t *)"*1\r\n$5\r\nreset\r\n", 15 };
         uint64_t n_sent;
@@ -224,7 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 .run = 42,
         };
 
-        log_set_level(LOG_ERROR); /* what is refused is said, and nothing else is asked here */
+        log_set_level(LOG_ERROR); /* refused requests are logged as warnings */
         ASSERT(storage_memory_new(&storage) == 0);
         ASSERT(pipeline_new(&world.pipeline, &config, &transport, &callbacks, storage, world.real) == 0);
         ASSERT(control_new(&world.control, world.pipeline) == 0);

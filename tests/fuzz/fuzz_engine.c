@@ -207,7 +207,7 @@ static void commit(struct world *world) {
         compare_disk(world);
 }
 
-/* All is as it was, but for the clock and for those who have left. */
+/* A failed commit restores everything but the clock and the disconnects. */
 static void fail(struct world *world) {
         struct storage_batch batch = batch_of(world);
         struct effects *effects = &world->both.effects;

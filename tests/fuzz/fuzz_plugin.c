@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The plugin's callbacks, which every client of the broker reaches, in a broker that does what the input says. Property
- * lists are libmosquitto's. Whatever clients send: only the store's user is heard, requests bear the identity of their
- * sender and nobody's else, and the plugin publishes on its own topics alone.
+ * The plugin's callbacks, in a broker that the input controls. Property lists are those of libmosquitto. For any messages
+ * of clients: the plugin obeys only the store's user, a request has the identity of its sender, and the plugin publishes
+ * only on its own topics.
  */
 
 #include <stdarg.h>

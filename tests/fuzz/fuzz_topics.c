@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Topics: base16, whom a notify topic names, what may be answered to, and patterns with {client}. */
+/* Topics: base16, the client of a notify topic, permitted response topics, and patterns with {client}. */
 
 #include <errno.h>
 

@@ -115,7 +115,7 @@ def policy(file, *questions, allows_unverified=0):
 
 
 def question(how, client, user, key):
-    """how: 1 to write, 4 of somebody unverified, 8 with 9 steps at most."""
+    """how, as bits: 1 to write, 4 from an unverified client, 8 with at most 9 steps."""
     return bytes([how] + [9] * (how >> 3 & 1)) + b"".join(bytes([11, len(name)]) + name for name in (client, user)) + text(key)
 
 

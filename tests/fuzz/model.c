@@ -40,7 +40,7 @@ static bool is_minute_ahead(struct hlc hlc, struct now now) {
         return hlc.wall_ms > now.wall_ms && hlc.wall_ms - now.wall_ms > 60000;
 }
 
-/* 2. Keys that come and go, and who is told */
+/* 2. Keys and notifications */
 
 static void tell(const struct model *model, struct slice key, struct slice value, struct version version,
                  struct model_effects *effects) {
@@ -232,9 +232,11 @@ static void execute(struct model *model, const struct request *request, struct n
                 do_delete(model, request, effects);
 }
 
-/* 4. Requests that come twice: PROTOCOL.md "Repeated requests" */
+/* 4. Repeated requests: PROTOCOL.md "Repeated requests" */
 
-/* A registration hangs on a connection, or on nobody having left where those have no numbers; STOP on neither. */
+/*
+ * Identifies the connection that a registration belongs to. Without connection numbers: the number of disconnects so far.
+ */
 static uint64_t where(const struct model *model, const struct request *request) {
         return request->connection ? model->unlisted_at : model->n_disconnects;
 }

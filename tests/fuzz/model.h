@@ -37,8 +37,7 @@ struct model_answer {
 
 struct model {
         const struct engine_config *config;
-        struct model
-                *saved; /* what a failed commit goes back to: who has left has left there too; NULL: none */
+        struct model *saved; /* the state before the batch, with its disconnects; NULL: no batch */
         struct version clock;
         uint64_t n_disconnects;
         uint64_t
@@ -49,9 +48,9 @@ struct model {
         struct model_answer answers[MODEL_ANSWERS_MAX];
 };
 
-/* A key that has changed, and who is to be told. */
+/* A key that has changed, and the clients to notify. */
 struct model_change {
-        struct slice key, value; /* value absent: the key has gone */
+        struct slice key, value; /* value absent: deleted */
         struct version version;
         size_t n_watchers;
         struct slice watchers[MODEL_REGISTRATIONS_MAX];
@@ -63,7 +62,7 @@ struct model_effects {
         bool has_version;
         struct version version;
         struct slice value; /* OUTCOME_VALUE */
-        size_t n_changes;   /* of keys that somebody watches */
+        size_t n_changes;   /* of watched keys */
         struct model_change changes[MODEL_KEYS_MAX + 1];
         size_t n_track_changes;
         struct track_change track_changes[1];
@@ -87,7 +86,7 @@ struct model_key *model_find(struct model *model, struct slice key);
 uint64_t model_n_bytes(const struct model *model);
 int64_t model_next_expiry(const struct model *model);
 
-/* Between model.c and model_watch.c. False where there is no room for so much more, though all that is due has gone. */
+/* Shared by model.c and model_watch.c. model_make_room(): false if the quota is exceeded without the expired keys. */
 void model_answer(struct model_effects *effects, enum outcome outcome, const struct version *version);
 bool model_make_room(struct model *model, uint64_t n_more_keys, uint64_t n_more_bytes, struct now now,
                      struct model_effects *effects);

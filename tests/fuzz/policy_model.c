@@ -95,7 +95,7 @@ static size_t item_end(struct slice text, size_t at) {
         return end + 1;
 }
 
-/* The characters that a line of keys stands for. False: it cannot be used. *ret_is_somebody: as whom it stands for. */
+/* Expand the variables of a line. Returns false if it is invalid. *ret_is_somebody: whether every variable has a value. */
 static bool expand(const struct model_line *line, const struct request_origin *asker,
                    struct characters *ret_expanded, bool *ret_is_somebody) {
         struct slice text = line->value;

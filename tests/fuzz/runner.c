@@ -41,7 +41,7 @@ static int run_file(const char *directory, const char *name) {
 
         length = fread(input, 1, sizeof(input), file);
         fclose(file);
-        fprintf(stderr, "%s\n", path); /* the last one is the one that failed */
+        fprintf(stderr, "%s\n", path); /* so the last line names the input that failed */
         run((struct slice){ input, length });
         return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker between the clients and the pipeline, with the companion plugin or without. What it has given to the pipeline
- * and was not acknowledged it gives again over the next connection; so does the pipeline's side with what it published.
+ * The broker between the clients and the pipeline, with or without the plugin. On the next connection both sides send
+ * unacknowledged messages again.
  */
 
 #include <inttypes.h>
@@ -64,7 +64,7 @@ static void trace(const struct world *world, const char *direction, const struct
 
         if (!check_is_traced)
                 return;
-        /* a box has a random nonce: it would differ from run to run */
+        /* Do not print the box: its nonce is random and differs between runs. */
         if (!slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                 snprintf(line, sizeof(line), "%.*s", (int)message->payload.length,
                          (const char *)message->payload.data);
@@ -162,7 +162,7 @@ static void acknowledge(struct world *world) {
         }
 }
 
-/* Of what one wake-up reads. */
+/* What one wake-up reads at most. */
 static void end_batch(struct world *world) {
         if (pipeline_has_work(world->pipeline))
                 pipeline_flush(world->pipeline, world_store_now(world));
@@ -178,7 +178,7 @@ static void read_acknowledgements(struct world *world, struct timeline_event *ha
         end_batch(world);
 }
 
-/* The pipeline reads some of what waits for it; what it read before it has acknowledged. */
+/* The pipeline reads some of the waiting messages. It has acknowledged those that it read before. */
 static void wake(struct world *world, struct timeline_event *happening) {
         struct sim_broker *broker = &world->broker;
 
@@ -189,7 +189,7 @@ static void wake(struct world *world, struct timeline_event *happening) {
         drop_waiting(broker, broker->n_unsure);
         broker->n_unsure = 0;
         deliver(world, 1 + random_below(&world->random, 6));
-        acknowledge(world); /* they come in the same stream */
+        acknowledge(world); /* acknowledgements come in the same stream */
         end_batch(world);
         plan_wake(world);
 }
@@ -297,11 +297,11 @@ void broker_connect_store(struct world *world) {
         broker->link++;
         broker->wakes = false;
         broker->n_unsure = 0;
-        for (size_t i = 0; i < broker->n_outgoing; i++) { /* once more, before all that is new */
+        for (size_t i = 0; i < broker->n_outgoing; i++) { /* unacknowledged messages, before new ones */
                 broker->outgoing[i].is_acknowledged = false;
                 plan_arrival(world, broker->outgoing[i].id);
         }
-        deliver(world, broker->n_waiting); /* what waited comes before what we subscribe to */
+        deliver(world, broker->n_waiting); /* before the retained messages of the subscription */
         if (broker->has_plugin)
                 pipeline_receive(world->pipeline, &banner, world_store_now(world));
         pipeline_connected(world->pipeline, broker->session_present, world_store_now(world));
@@ -310,7 +310,7 @@ void broker_connect_store(struct world *world) {
         plan_wake(world);
 }
 
-/* Without its process what the pipeline had still to send is lost. */
+/* Messages that the pipeline had not sent are dropped with its process. */
 void broker_drop_store(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
@@ -338,7 +338,7 @@ void broker_restart(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
         broker_drop_store(world);
-        for (size_t i = 0; i < world->n_clients; i++) { /* and nobody is told */
+        for (size_t i = 0; i < world->n_clients; i++) { /* without a DISCONNECTED */
                 world->clients[i].connection = 0;
                 world->clients[i].is_tracked = false;
         }
@@ -352,8 +352,8 @@ void broker_restart(struct world *world) {
 }
 
 /*
- * A client that has read the store's session publishes a request by a will: as it was, which is a copy, and with another
- * Correlation Data, which is a forgery. Neither is executed: nobody asked for the answer of a forgery.
+ * A client that has read the store's session publishes a request by a will: unchanged (a copy) and with other
+ * Correlation Data (a forgery). The pipeline must execute neither. Truth has no request for the reply of a forgery.
  */
 static void broker_attack(struct world *world, const struct message *message) {
         struct message forgery = *message;
@@ -366,7 +366,7 @@ static void broker_attack(struct world *world, const struct message *message) {
         broker_tell(world, &forgery);
 }
 
-/* As the plugin does: each time that a client sends it, with another sequence. */
+/* As the plugin does: each PUBLISH of a client gets its own sequence number. */
 static void vouch_and_tell(struct world *world, const struct message *message, size_t client) {
         struct sim_broker *broker = &world->broker;
         struct message vouched = *message;

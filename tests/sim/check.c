@@ -34,7 +34,7 @@ void check_failed(const char *promise, const char *condition, const char *file, 
         _exit(1);
 }
 
-/* Somebody's ASSERT: what failed has been said. */
+/* An ASSERT failed and has printed its message. */
 static void on_abort(int number) {
         char text[64];
         int length = snprintf(text, sizeof(text), "sim: seed %" PRIu64 ": aborted\n", seed_of_run);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Clients that ask, wait, and ask again until they are answered, as the published ones do: at most a few requests at a
- * time, each with a timestamp of their own clock. That clock is right or some seconds ahead.
+ * Clients that send a request, wait, and send it again until they have the reply, as the published clients do. Each has
+ * a few requests at a time, with timestamps of its own clock, which is exact or some seconds ahead.
  */
 
 #include <inttypes.h>
@@ -17,13 +17,13 @@
 
 #define PENDING_MAX 3
 
-/* Of a scan: all the keys that are asked for, and none of those beside them. */
+/* SCAN pattern: matches the keys of the test, and none of the additional ones. */
 #define PATTERN "[kl]*"
 
-/* How far a client's clock is ahead at most. With the wall clock of the pipeline behind, that stays below a minute. */
+/* Limit for a client's clock. Added to the error of the pipeline's wall clock, it stays below a minute. */
 #define AHEAD_MAX_MS 20000
 
-/* 1. What is asked */
+/* 1. Requests */
 
 static const char *current_value(struct world *world, size_t key) {
         size_t current = world->truth.current[key];
@@ -31,7 +31,7 @@ static const char *current_value(struct world *world, size_t key) {
         return current == NONE ? "v0" : world->truth.changes[current].asked->value;
 }
 
-/* Two of them at once, and nobody could tell which one counts. */
+/* Two such requests must not be in flight together: their order would be unknown. */
 static bool is_other_pending(const struct world *world, const struct asked *asked) {
         for (size_t i = 0; i < asked->id; i++) {
                 const struct asked *other = world->truth.asked[i];
@@ -53,7 +53,7 @@ static void choose_set(struct world *world, struct asked *asked) {
                 asked->px_ms = px_ms[random_below(&world->random, 5)];
 }
 
-/* Its own last token, or one from before, or one that is newer than all. */
+/* The client's latest token, an older one, or one that is newer than all. */
 static void choose_token(struct world *world, struct asked *asked) {
         struct version token = world->clients[asked->client].token;
 
@@ -138,7 +138,7 @@ static void add_hlc(struct message *message, const char *name, struct hlc hlc, s
         add(message, name, buf_slice(text));
 }
 
-/* One more copy, over the connection that the client has now. */
+/* Send another copy over the client's present connection. */
 static void send(struct world *world, struct asked *asked) {
         CLEANUP(buf_deinit) struct buf payload = { 0 }, timestamp = { 0 }, fence = { 0 };
         uint64_t connection = world->clients[asked->client].connection;
@@ -147,7 +147,7 @@ static void send(struct world *world, struct asked *asked) {
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE), .qos = 1 };
 
         append_words(asked, &payload);
-        /* the answer to a KEYNOTIFY without a timestamp is not remembered if its correlation data is short */
+        /* the reply to a KEYNOTIFY without a timestamp is not remembered if its Correlation Data is short */
         snprintf(correlation, sizeof(correlation), "%0*zu",
                  asked->verb == VERB_KEYNOTIFY && !asked->timestamp.node.data ? 1 : 20, asked->id);
         snprintf(answers, sizeof(answers), "answers/%s", name);
@@ -168,7 +168,7 @@ static void send(struct world *world, struct asked *asked) {
         world->tally->n_copies++;
 }
 
-/* On its way to the broker; lost if the connection ends before it is there. */
+/* The message is in transit to the broker; it is dropped if the connection ends before. */
 static void arrive(struct world *world, struct timeline_event *happening) {
         struct asked *asked = world->truth.asked[happening->number];
 
@@ -201,7 +201,7 @@ static void ask(struct world *world, struct asked *asked) {
         world_plan(world, world->now.mono_ns, try, asked->id);
 }
 
-/* 3. Living */
+/* 3. Connections and time */
 
 static void act(struct world *world, struct timeline_event *happening) {
         size_t client = happening->number;
@@ -233,7 +233,7 @@ void client_disconnect(struct world *world, size_t client) {
                 broker_client_disconnected(world, client);
 }
 
-/* Asks for the next page of a scan. */
+/* Request the next page of a scan. */
 static void turn_page(struct world *world, struct asked *asked, struct slice payload) {
         struct truth_page page = truth_read_page(payload);
         struct asked *next;

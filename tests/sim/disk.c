@@ -30,7 +30,7 @@ static struct disk_entry *find(const struct disk *disk, struct slice key) {
         return NULL;
 }
 
-/* Whether what is kept is what the row says that was there. */
+/* Whether the stored entry is the one that the row replaces. */
 static bool is_expected(const struct disk_entry *stored, const struct row *row) {
         const struct entry *before = row->entry.before;
 
@@ -78,7 +78,7 @@ static void store_registration(struct disk *disk, const struct row *row) {
         struct registration *registration = row->registration.registration;
         struct disk_registration *stored = find_registration(disk, registration);
 
-        if (stored && stored->is_over) { /* whatever happened to it since, it is not there */
+        if (stored && stored->is_over) { /* it has ended meanwhile */
                 drop_registration(disk, stored);
                 stored = NULL;
                 if (!row->registration.is_added)
@@ -173,7 +173,7 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
         for (size_t i = 0; i < disk->n_entries && r == 0; i++)
                 r = load_entry(sink, &disk->entries[i]);
         for (size_t i = 0; i < disk->n_registrations && r == 0; i++) {
-                disk->registrations[i].is_over = false; /* it is back, until its client leaves once more */
+                disk->registrations[i].is_over = false; /* registered again until its client disconnects */
                 r = load_registration(sink, disk->registrations[i].registration);
         }
         for (size_t i = 0; i < disk->n_slots && r == 0; i++) {

@@ -4,10 +4,10 @@
 #include "storage/storage.h"
 
 /*
- * A storage that keeps its rows in arrays and outlives whoever uses it: what is there after a restart. Deadlines stay
- * on the monotonic clock, for the machine is not started anew.
+ * A storage in arrays that outlives the pipeline, as a disk does. Deadlines stay on the monotonic clock, because the
+ * machine is not restarted.
  *
- * It takes no row on trust: one that changes what is not there ends the program.
+ * Every row is checked: a row that changes an entry that is not stored ends the program.
  */
 struct disk_entry {
         struct entry *entry; /* a reference */
@@ -16,7 +16,7 @@ struct disk_entry {
 
 struct disk_registration {
         struct registration *registration; /* a reference */
-        bool is_over;                      /* it has ended, but the disk could not be told */
+        bool is_over;                      /* it has ended, but the commit of its end failed */
 };
 
 struct disk_answer {
@@ -42,14 +42,11 @@ struct disk {
 void disk_init(struct disk *disk, uint64_t seed);
 void disk_deinit(struct disk *disk);
 
-/* Keeps the batch whole. */
+/* Store the whole batch. */
 void disk_commit(struct disk *disk, const struct storage_batch *batch);
 
-/* Keeps nothing of it; but what ended with its connection has ended. */
+/* Store nothing. Registrations whose connection ended have ended. */
 void disk_refuse(struct disk *disk, const struct storage_batch *batch);
 
-/*
- * Ends the program where the engine holds anything else than the disk. n_persistent: how many of its keys are to be
- * kept.
- */
+/* End the program if engine and disk differ. n_persistent: the number of the engine's keys that must be stored. */
 void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent, struct now now);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * In the place of common/base/log.c: a simulated daemon whose disk fails has much to say that nobody reads.
- */
+/* Replaces common/base/log.c and discards messages: a simulated disk fails often. */
 
 #include "base/log.h"
 

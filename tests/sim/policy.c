@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who may do what, which changes while requests are under way; and what was in force when. */
+/* Access rules that change while requests are in flight, and the history of them. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "sim/check.h"
 #include "sim/world.h"
 
-/* 1. What was in force */
+/* 1. History */
 
 static struct truth_policy *last_policy(struct truth *truth) {
         return &truth->policies[truth->n_policies - 1];
@@ -60,7 +60,8 @@ static struct policy *compile(const struct truth_policy *granted) {
 }
 
 void policy_hand_over(struct world *world) {
-        if (world->truth.n_policies > 1 && !IS_PLANTED(PLANTED_OLD_POLICY)) /* it begins without any */
+        if (world->truth.n_policies > 1 &&
+            !IS_PLANTED(PLANTED_OLD_POLICY)) /* the first run of the pipeline has no policy */
                 pipeline_set_policy(world->pipeline, compile(last_policy(&world->truth)),
                                     world_store_now(world));
         policy_observe(world);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who gets what the pipeline publishes, and what the broker says of its clients: with the plugin, or without. */
+/* Routes messages of the pipeline to clients, and reports disconnects: with the plugin or without. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void welcome(struct world *world, const struct message *hello) {
         ASSERT(!buf_failed(&text) && text.length + COMPANION_BOX_EXTRA <= sizeof(box));
         companion_box_seal(buf_slice(&text), hello->payload.data, box);
         message.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
-        if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* where it is sealed anew, for another hello */
+        if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* the plain text, to seal it again for another HELLO */
                 message.response_topic = buf_slice(&text);
         broker_tell(world, &message);
         buf_deinit(&text);
@@ -77,7 +77,7 @@ static void take_up_run(struct sim_broker *broker, struct slice hello) {
         broker->last_sequence = sequence;
 }
 
-/* It is back at once, over another connection. */
+/* The client reconnects at once. */
 static void kick(struct world *world, const struct sim_client *client) {
         size_t i = (size_t)(client - world->clients);
 
@@ -111,7 +111,7 @@ static void control(struct world *world, const struct message *message) {
         }
 }
 
-/* To the client that has this connection, unless it was handed over before. */
+/* Deliver to the client of this connection, unless it was delivered before. */
 static bool hand_over(struct world *world, const struct message *message) {
         struct sim_broker *broker = &world->broker;
         struct slice number, rest;
@@ -130,7 +130,7 @@ static bool hand_over(struct world *world, const struct message *message) {
         return client;
 }
 
-/* To the client that is named behind "answers/". */
+/* Deliver to the client that the topic names after "answers/". */
 static bool answer(struct world *world, const struct message *message) {
         struct slice name;
 
@@ -151,7 +151,7 @@ static bool answer(struct world *world, const struct message *message) {
         return false;
 }
 
-/* What a notification says was checked as it left: see broker_publish(). */
+/* broker_publish() has checked the content of the notification. */
 bool broker_route(struct world *world, const struct message *message) {
         if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER)))
                 return hand_over(world, message);

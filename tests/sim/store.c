@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The pipeline as a process: started from its disk, killed at any time; and the disk, which is slow and fails. */
+/* The pipeline as a process, started from its disk and killed at any time, and the disk, which is slow and fails. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void take(struct world *world, const struct storage_batch *batch) {
         truth_commit(&world->truth, batch, world->committed_from);
 }
 
-/* All of it but one key. */
+/* Store all of the batch but one key. */
 static void take_less(struct world *world, const struct storage_batch *batch) {
         struct storage_batch less = *batch;
 
@@ -52,7 +52,7 @@ static void take_less(struct world *world, const struct storage_batch *batch) {
         truth_commit(&world->truth, batch, world->committed_from);
 }
 
-/* In their order: it must be the same in every run of a seed. */
+/* Take the rows in order: every run of a seed must do the same. */
 static void trace_row(const struct row *row) {
         struct slice key;
 
@@ -71,7 +71,7 @@ static void trace_row(const struct row *row) {
         }
 }
 
-/* The disk does what it says afterwards. */
+/* The disk stores or refuses the batch as its result will say. */
 static void apply(struct world *world, const struct storage_batch *batch, int result) {
         bool is_stored = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
 
@@ -149,7 +149,7 @@ static void desynchronized(void *userdata) {
         world->is_desynchronized = true;
 }
 
-/* What the next start will miss. */
+/* Plant what the next start will lack. */
 static void forget(struct disk *disk) {
         if (IS_PLANTED(PLANTED_LOST_CLOCK))
                 disk->header.clock = (struct version){ 0 };
@@ -170,7 +170,7 @@ static void forget(struct disk *disk) {
         }
 }
 
-/* They are on no disk, for nothing changes them. */
+/* These keys are not on the disk: no request changes them. */
 static void put_beside(struct world *world) {
         char key[40];
 
@@ -182,7 +182,7 @@ static void put_beside(struct world *world) {
         }
 }
 
-/* Work is as long as a slice or nothing: requests wait now and then. */
+/* Executing takes a whole time slice or no time, so that requests sometimes wait. */
 static int64_t clock_ns(void *userdata) {
         struct world *world = userdata;
 
@@ -225,7 +225,7 @@ static int64_t no_deadline(void *userdata) {
         return INT64_MAX;
 }
 
-/* The pipeline tells what it executes, and does all as without hooks. */
+/* The hooks observe the requests that the pipeline executes, and change nothing. */
 static void observe_turns(struct world *world) {
         turns_restart(&world->turns);
         world->hooks = (struct hooks){ .request = observe_request,
@@ -269,10 +269,10 @@ void store_check_counters(const struct world *world) {
         for (enum verb verb = 0; verb <= N_VERBS; verb++)
                 for (enum outcome i = 0; i < N_OUTCOMES; i++)
                         CHECK(outcome_is_possible(verb, i) || counters_n_outcomes(counters, verb, i) == 0,
-                              "what becomes of a request is what can become of one with this verb");
+                              "the outcome of a request is possible for its verb");
 }
 
-/* A commit that is under way may still come to its end, or not. */
+/* A commit in flight may still be stored, or not. */
 void store_kill(struct world *world) {
         if (world->batch && !world->is_disk_stuck && random_chance(&world->random, 50))
                 take(world, world->batch);

@@ -74,7 +74,7 @@ struct asked *truth_find(const struct truth *truth, struct slice correlation) {
         return truth->asked[id];
 }
 
-/* 1. What the disk takes */
+/* 1. Commits */
 
 static void expect_notifications(struct truth *truth, size_t change) {
         size_t key = truth->changes[change].key;
@@ -120,15 +120,15 @@ static void check_set(const struct truth *truth, const struct row *row, const st
         if (holder && asked->condition != SET_ALWAYS)
                 CHECK(asked->condition == SET_IF_ABSENT_OR_EQUAL &&
                               strcmp(holder->value, asked->expected) == 0,
-                      "a condition is met");
+                      "a request whose condition is not met changes nothing");
         check_token(asked, holder);
 
         if (asked->has_px)
                 CHECK(row->entry.after_deadline_ns >= asked->sent_ns + asked->px_ms * 1000000 &&
                               row->entry.after_deadline_ns <= now.mono_ns + asked->px_ms * 1000000,
-                      "a deadline is as far as was asked for");
+                      "a deadline is the one that was requested");
         else
-                CHECK(row->entry.after_deadline_ns == STORE_NEVER, "no deadline where none was asked for");
+                CHECK(row->entry.after_deadline_ns == STORE_NEVER, "without PX there is no deadline");
 }
 
 static void commit_entry(struct truth *truth, const struct row *row, struct now now) {
@@ -153,7 +153,7 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
         } else {
                 CHECK(current != NONE &&
                               version_compare(truth->changes[current].version, change.version) == 0,
-                      "what goes is what was there");
+                      "a deletion removes the stored value");
                 change.asked = truth->changes[current].asked;
                 change.is_expiry = truth->changes[current].deadline_ns <= now.mono_ns;
                 CHECK(row->entry.before_deadline_ns == truth->changes[current].deadline_ns,
@@ -196,9 +196,9 @@ void truth_restart(struct truth *truth, const struct disk *disk) {
                 set_registered(truth, disk->registrations[i].registration, true);
 }
 
-/* 2. What leaves the pipeline: see truth_answer.c for answers */
+/* 2. Notifications; replies are in truth_answer.c */
 
-/* Whom a notification is for, and of what. */
+/* The content of a notification. */
 struct notified_change {
         size_t client, key;
         struct hlc hlc;
@@ -243,10 +243,10 @@ void truth_notify(struct truth *truth, struct slice topic, const struct message 
                 CHECK(truth_was_granted(truth, told.client, VERB_GET, true,
                                         truth->changes[pending->change].at_ns,
                                         truth->changes[pending->change].at_ns),
-                      "nobody is told of what it may not read");
+                      "no client is notified of a key that it may not read");
                 return;
         }
-        CHECK(false, "nobody is told of a change before it is safe, twice, or without having asked");
+        CHECK(false, "a notification follows its commit, once, and only to registered clients");
 }
 
 void truth_receive(struct truth *truth, struct slice topic, const struct message *notification) {
@@ -258,14 +258,14 @@ void truth_receive(struct truth *truth, struct slice topic, const struct message
                 if (pending->client != told.client || pending->key != told.key ||
                     !is_of(&told, &truth->changes[pending->change]))
                         continue;
-                CHECK(!pending->is_received, "nobody gets a notification twice");
+                CHECK(!pending->is_received, "no client gets a notification twice");
                 pending->is_received = true;
                 return;
         }
-        CHECK(false, "nobody gets what has not left");
+        CHECK(false, "clients get only notifications that the pipeline published");
 }
 
-/* Deletions that nobody was told of must be somebody's who was never answered. */
+/* Each deletion without a reply needs a request to delete that has no reply. */
 static void check_deletions(const struct truth *truth, size_t key) {
         size_t n_unclaimed = 0, n_in_doubt = 0;
 
@@ -286,7 +286,7 @@ static void check_deletions(const struct truth *truth, size_t key) {
 
 void truth_check_notified(const struct truth *truth) {
         for (size_t i = 0; i < truth->n_pending_notifications; i++)
-                CHECK(truth->pending_notifications[i].is_over, "who asked to be told is told");
+                CHECK(truth->pending_notifications[i].is_over, "every registered client is notified");
 }
 
 void truth_end(const struct truth *truth) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What may be answered to a request, by what had happened when it was sent and what has happened since. */
+/* The replies that are possible for a request, by the changes before it was sent and since. */
 
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static bool is_later(struct version a, struct version b) {
         return version_compare(a, b) > 0;
 }
 
-/* The last change of the key before the request was sent, NONE where there was none. */
+/* The last change of the key before the request was sent, or NONE. */
 static size_t last_before(const struct truth *truth, const struct asked *asked, size_t key) {
         for (size_t i = asked->n_changes_before; i-- > 0;)
                 if (truth->changes[i].key == key)
@@ -25,7 +25,7 @@ static size_t last_before(const struct truth *truth, const struct asked *asked, 
         return NONE;
 }
 
-/* The change that gave the key this version, NONE where there is none. */
+/* The change that gave the key this version, or NONE. */
 static size_t find_set(const struct truth *truth, size_t key, struct version version) {
         for (size_t i = 0; i < truth->n_changes; i++)
                 if (truth->changes[i].key == key && truth->changes[i].is_set &&
@@ -42,18 +42,18 @@ static size_t find_deletion(const struct truth *truth, size_t key, struct versio
         return NONE;
 }
 
-/* A value that was seen: it must be there, and be no older than what was there when the request was sent. */
+/* Check a value in a reply: it was stored, and is not older than the value when the request was sent. */
 static const struct truth_change *check_seen(const struct truth *truth, const struct asked *asked) {
         size_t seen = find_set(truth, asked->key, asked->version),
                before = last_before(truth, asked, asked->key);
 
-        CHECK(seen != NONE, "nothing that is seen has left before its commit");
-        CHECK(before == NONE || seen >= before, "no write that was acknowledged is lost");
-        CHECK(truth->changes[seen].deadline_ns > asked->delivered_ns, "no expired key is seen");
+        CHECK(seen != NONE, "a reply shows only values that are committed");
+        CHECK(before == NONE || seen >= before, "no acknowledged write is lost");
+        CHECK(truth->changes[seen].deadline_ns > asked->delivered_ns, "no expired key is visible");
         return &truth->changes[seen];
 }
 
-/* Whether the key was not there at some time since the request was sent. */
+/* Whether the key did not exist at some time since the request was sent. */
 static bool was_absent(const struct truth *truth, const struct asked *asked, size_t key, int64_t now_ns) {
         size_t before = last_before(truth, asked, key);
 
@@ -66,7 +66,7 @@ static bool was_absent(const struct truth *truth, const struct asked *asked, siz
         return false;
 }
 
-/* Whether it was, by when the pipeline had the request. */
+/* Whether the key existed when the pipeline had received the request. */
 static bool was_present(const struct truth *truth, const struct asked *asked, size_t key) {
         size_t before = last_before(truth, asked, key);
 
@@ -85,19 +85,20 @@ static void check_done(const struct truth *truth, const struct asked *asked) {
                 return;
         set = find_set(truth, asked->key, asked->version);
         CHECK(set != NONE && truth->changes[set].asked == asked,
-              "a write is answered after its commit, with the version that it was given");
+              "the reply to a write follows its commit and has its version");
 }
 
 static void check_deleted(const struct truth *truth, struct asked *asked) {
         size_t deletion = find_deletion(truth, asked->key, asked->version);
         struct truth_change *change;
 
-        CHECK(deletion != NONE, "a deletion is answered after its commit");
+        CHECK(deletion != NONE, "the reply to a deletion follows its commit");
         change = &truth->changes[deletion];
         CHECK(!change->deleted_by || change->deleted_by == asked, "a value is deleted by one request");
         CHECK(asked->deleted == NONE || asked->deleted == deletion, "a deletion is executed once");
         if (asked->verb == VERB_VDEL)
-                CHECK(strcmp(change->asked->value, asked->expected) == 0, "a condition is met");
+                CHECK(strcmp(change->asked->value, asked->expected) == 0,
+                      "a request whose condition is not met changes nothing");
         if (change->asked->has_fence)
                 CHECK(asked->has_fence && hlc_compare(asked->fence, change->asked->fence) >= 0,
                       "no stale token is accepted");
@@ -105,7 +106,7 @@ static void check_deleted(const struct truth *truth, struct asked *asked) {
         asked->deleted = deletion;
 }
 
-/* A token was found missing or too old: one must have been there. */
+/* The reply says that the token is missing or too old: the key must have had a newer one. */
 static void check_fenced(const struct truth *truth, const struct asked *asked) {
         size_t before = last_before(truth, asked, asked->key);
 
@@ -116,7 +117,7 @@ static void check_fenced(const struct truth *truth, const struct asked *asked) {
                     (!asked->has_fence || hlc_compare(asked->fence, change->asked->fence) < 0))
                         return;
         }
-        CHECK(false, "only who has an older token than the key's is refused for it");
+        CHECK(false, "a request is refused for its token only if the key has a newer one");
 }
 
 struct truth_page truth_read_page(struct slice payload) {
@@ -132,10 +133,10 @@ struct truth_page truth_read_page(struct slice payload) {
         }
         if (outer.number == 2) {
                 CHECK(resp3_read(&payload, &item) == 0 && item.text.length == SCAN_TOKEN_LENGTH,
-                      "a page but the last one ends with a token");
+                      "every page but the last one ends with a token");
                 page.token = item.text;
         }
-        CHECK(payload.length == 0, "nothing comes after a page");
+        CHECK(payload.length == 0, "a page has no trailing bytes");
         return page;
 }
 
@@ -148,10 +149,10 @@ static void check_page(const struct truth *truth, const struct asked *asked, int
         for (size_t key = 0; key < N_KEYS; key++) {
                 CHECK(page.n_listed[key] + asked->is_listed[key] <= 1, "a scan lists no key twice");
                 CHECK(page.n_listed[key] == 0 || was_present(truth, asked, key),
-                      "a scan lists what is there, and nothing that has expired");
+                      "a scan lists only keys that exist");
                 CHECK(page.token.data || page.n_listed[key] > 0 || asked->is_listed[key] ||
                               may_read_nothing || was_absent(truth, first, key, now_ns),
-                      "a scan lists each key that is there throughout");
+                      "a scan lists each key that exists throughout");
         }
 }
 
@@ -159,16 +160,16 @@ static void check_error(const struct truth *truth, struct asked *asked, int64_t 
         if (strstr(asked->answer, "not authorized")) {
                 CHECK(truth_was_granted(truth, asked->client, asked->verb, false, asked->sent_ns, now_ns) ||
                               (truth->n_policies > 1 && truth->may_be_unknown),
-                      "what is granted is not refused");
+                      "a request that the policy grants is not refused");
                 asked->is_failed = true;
         } else if (strstr(asked->answer, "disk") || strstr(asked->answer, "storage")) {
-                CHECK(truth->may_fail, "no commit fails that was taken");
+                CHECK(truth->may_fail, "no commit fails while the disk works");
                 asked->is_failed = true;
         } else if (strstr(asked->answer, "fencing token is required") ||
                    strstr(asked->answer, "lower version")) {
                 check_fenced(truth, asked);
         } else if (strstr(asked->answer, "client id")) {
-                CHECK(asked->verb == VERB_KEYNOTIFY && truth->may_be_unknown, "who asks is known");
+                CHECK(asked->verb == VERB_KEYNOTIFY && truth->may_be_unknown, "the sender is known");
         } else {
                 CHECK(strstr(asked->answer, "far in the future") && truth->is_stepped, "no request fails");
         }
@@ -181,26 +182,26 @@ static void check_answer(const struct truth *truth, struct asked *asked, bool ha
 
         CHECK(text[0] == '-' ||
                       truth_was_granted(truth, asked->client, asked->verb, true, asked->sent_ns, now_ns),
-              "only what is granted is done");
+              "no request is executed that the policy does not grant");
         if (strncmp(text, "-ERR", 4) == 0) {
                 CHECK(!has_version, "an error has no version");
                 check_error(truth, asked, now_ns);
         } else if (strcmp(text, "+OK\r\n") == 0) {
-                CHECK(has_version, "what was done has a version");
+                CHECK(has_version, "the reply to a write has a version");
                 check_done(truth, asked);
         } else if (strcmp(text, ":1\r\n") == 0) {
-                CHECK(has_version, "what was deleted had a version");
+                CHECK(has_version, "the reply to a deletion has a version");
                 check_deleted(truth, asked);
         } else if (strcmp(text, ":-1\r\n") == 0) {
-                CHECK(has_version, "what is in the way has a version");
+                CHECK(has_version, "the reply to a condition that is not met has a version");
                 seen = check_seen(truth, asked);
                 CHECK(asked->condition == SET_IF_ABSENT || strcmp(seen->asked->value, asked->expected) != 0,
-                      "only a condition that is not met is refused");
+                      "a condition that is met is not refused");
         } else if (strcmp(text, ":0\r\n") == 0 || strcmp(text, "$-1\r\n") == 0) {
-                CHECK(!has_version, "what is not there has no version");
+                CHECK(!has_version, "the reply for a missing key has no version");
                 if (asked->verb != VERB_KEYNOTIFY)
                         CHECK(was_absent(truth, asked, asked->key, now_ns),
-                              "no write that was acknowledged is lost, and no key expires early");
+                              "no acknowledged write is lost, and no key expires early");
         } else if (asked->verb == VERB_SCAN) {
                 CHECK(!has_version, "a page has no version");
                 check_page(truth, asked, now_ns);
@@ -213,14 +214,14 @@ static void check_answer(const struct truth *truth, struct asked *asked, bool ha
         }
 }
 
-/* Every copy of a write gets the first one's answer, unless that was that it could not be stored. */
+/* Every copy of a write gets the first reply, unless that reply was a failed commit. */
 static void check_same(const struct asked *before, const struct asked *asked) {
         bool is_bound = asked->verb == VERB_SET || asked->verb == VERB_DEL || asked->verb == VERB_VDEL;
 
         if (before->is_answered && !before->is_failed && !asked->is_failed && is_bound)
                 CHECK(strcmp(before->answer, asked->answer) == 0 &&
                               is_version(before->version, asked->version),
-                      "copies of a request get one answer");
+                      "copies of a request get the same reply");
 }
 
 void truth_answer(struct truth *truth, const struct message *answer, struct now now) {
@@ -232,8 +233,8 @@ void truth_answer(struct truth *truth, const struct message *answer, struct now 
         ASSERT(answer->payload.length < sizeof(asked->answer));
         if (timestamp.data)
                 ASSERT(hlc_parse(timestamp, &hlc) == 0);
-        CHECK(asked->delivered_ns <= now.mono_ns, "only what was asked is answered");
-        CHECK(!answer->has_expiry || answer->expiry_s > 0, "nothing is answered that is over");
+        CHECK(asked->delivered_ns <= now.mono_ns, "every reply belongs to a request");
+        CHECK(!answer->has_expiry || answer->expiry_s > 0, "no reply is published after its expiry");
 
         snprintf(asked->answer, sizeof(asked->answer), "%.*s", (int)answer->payload.length,
                  (const char *)answer->payload.data);
@@ -243,7 +244,7 @@ void truth_answer(struct truth *truth, const struct message *answer, struct now 
         check_answer(truth, asked, timestamp.data, now.mono_ns);
         check_same(&before, asked);
         if (before.is_answered && !before.is_failed && asked->is_failed)
-                *asked = before; /* a copy that came in a batch that failed says nothing of the first one */
+                *asked = before; /* a copy in a failed batch proves nothing about the first request */
         if (is_later(asked->version, truth->last_disconnected))
                 truth->last_disconnected = asked->version;
 }

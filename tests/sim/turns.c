@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* In which order the pipeline executes what it was given: each client's own, and none for long before another's. */
+/* The order of execution: requests of one client in order, clients round-robin. */
 
 #include "sim/turns.h"
 
@@ -73,7 +73,7 @@ void turns_take(struct turns *turns, const struct asked *asked) {
         struct turns_queue *queue = &turns->waiting[asked->client];
         size_t i = find_entry(queue, asked->id);
 
-        CHECK(i < queue->n_entries, "requests of one client are executed in the order in which they came");
+        CHECK(i < queue->n_entries, "requests of one client are executed in the order of their arrival");
         remove_up_to(queue, i);
         for (i = 0; i < queue->n_entries; i++) /* it may have been another copy that was executed */
                 queue->entries[i].may_be_dropped |= queue->entries[i].id == asked->id;
@@ -81,5 +81,5 @@ void turns_take(struct turns *turns, const struct asked *asked) {
         for (size_t other = 0; other < N_CLIENTS; other++)
                 if (other != asked->client && waits_for_certain(&turns->waiting[other]))
                         CHECK(++turns->n_served[other][asked->client] <= 1 + turns->n_disconnects[other],
-                              "no client has two turns while another one waits for its turn");
+                              "no client gets two turns while another client waits");
 }

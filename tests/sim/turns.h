@@ -20,7 +20,7 @@ struct turns_queue {
 struct turns {
         struct turns_queue waiting[N_CLIENTS];
 
-        /* [a][b]: requests of b executed since a began to wait, or had its last turn. */
+        /* [a][b]: requests of b executed since a began to wait, or had its last one. */
         size_t n_served[N_CLIENTS][N_CLIENTS];
 
         /* Disconnects of the client that wait between its requests: each takes one of its turns. */
@@ -29,13 +29,13 @@ struct turns {
 
 void turns_deinit(struct turns *turns);
 
-/* The pipeline was killed: what it was given is lost. */
+/* The pipeline was killed: its waiting requests are lost. */
 void turns_restart(struct turns *turns);
 
-/* The pipeline is told that the client has disconnected. */
+/* The pipeline received a DISCONNECTED of this client. */
 void turns_add_disconnect(struct turns *turns, size_t client);
 
-/* The pipeline is given a request; it drops the one that was added last; it executes one. */
+/* The pipeline received a request, dropped the one added last, or executed one. */
 void turns_add(struct turns *turns, const struct asked *asked, bool may_be_dropped);
 void turns_drop_last(struct turns *turns, const struct asked *asked);
 void turns_take(struct turns *turns, const struct asked *asked);

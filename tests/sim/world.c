@@ -12,13 +12,13 @@
 #include "pipeline/internal.h"
 #include "sim/check.h"
 
-/* What a run may take when nothing goes wrong any more. */
+/* Limit for the end of a run, after the last fault. */
 #define CALM_NS (60 * 1000 * NS_PER_MS)
 
 /* Enough for three pages of a scan. */
 #define N_BESIDE_MAX (SCAN_PAGE_KEYS_MAX * 5 / 2)
 
-/* How often the pipeline may say that something is due, at one time, before that is taken for a loop without end. */
+/* Ticks at one time above which the pipeline is considered to loop forever. */
 #define N_TICKS_MAX 1000
 
 int64_t world_soon(struct world *world, int64_t at_most_ms) {
@@ -50,7 +50,7 @@ static void set_now(struct world *world, int64_t mono_ns) {
                 world->now.wall_ms = 0;
 }
 
-/* 1. What goes wrong */
+/* 1. Faults */
 
 static void start_store(struct world *world, struct timeline_event *happening) {
         (void)happening;
@@ -67,7 +67,7 @@ static void kill_store(struct world *world, struct timeline_event *happening) {
 
 static void drop_again(struct world *world, struct timeline_event *happening);
 
-/* A connection that breaks soon leaves unsaid what was to be said first. */
+/* A connection that breaks early drops the first messages of the store. */
 static void connect_store(struct world *world, struct timeline_event *happening) {
         (void)happening;
         broker_connect_store(world);
@@ -172,7 +172,7 @@ static void go_wrong(struct world *world, struct timeline_event *happening) {
 static int64_t pipeline_deadline(const struct world *world) {
         int64_t deadline_ns = world->pipeline ? pipeline_next_deadline(world->pipeline) : INT64_MAX;
 
-        /* as the pipeline's clock says it */
+        /* on the pipeline's clock */
         return deadline_ns == INT64_MAX
                        ? deadline_ns
                        : deadline_ns - (world_store_now(world).mono_ns - world->now.mono_ns);
@@ -182,13 +182,13 @@ static void tick(struct world *world, int64_t deadline_ns, int *n_ticks) {
         int64_t at_ns = deadline_ns > world->now.mono_ns ? deadline_ns : world->now.mono_ns;
 
         *n_ticks = at_ns == world->now.mono_ns ? *n_ticks + 1 : 0;
-        CHECK(*n_ticks < N_TICKS_MAX, "time is not asked for without end");
+        CHECK(*n_ticks < N_TICKS_MAX, "the pipeline does not loop");
         set_now(world, at_ns);
         pipeline_tick(world->pipeline, world_store_now(world));
         pipeline_end_wakeup(world->pipeline);
 }
 
-/* All that happens until then, and what the pipeline wants to do of itself. */
+/* Run all events and all ticks of the pipeline until then. */
 static void run_until(struct world *world, int64_t until_ns) {
         int n_ticks = 0;
 
@@ -237,7 +237,7 @@ static void choose_faults(struct world *world) {
 
         for (size_t i = 0; i < sizeof(world->faults) / sizeof(bool); i++)
                 faults[i] = random_chance(&world->random, 35);
-        if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* seldom enough */
+        if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* needs a rare event */
                 world->faults.link_drops = world->broker.has_plugin = true;
         world->truth.may_fail = world->faults.is_disk_failing || world->faults.is_disk_doubtful;
 }
@@ -299,7 +299,7 @@ static void heal(struct world *world) {
                 client_return(world, i);
 }
 
-/* Whoever was told that it is registered is, and nobody is whose connection is no more. */
+/* Every client with a reply to KEYNOTIFY is registered, and no registration outlives its connection. */
 static void check_registrations(struct world *world) {
         const struct watch *watch = &world->pipeline->engine->watch;
         struct watch_cursor cursor = { 0 };
@@ -313,7 +313,7 @@ static void check_registrations(struct world *world) {
                             !world->faults.is_disk_failing) {
                                 world->tally->n_registered++;
                                 CHECK(watch_find(watch, slice_from_string(truth_client(i)), truth_key(key)),
-                                      "who was told that it is registered is");
+                                      "a client that has the reply to KEYNOTIFY is registered");
                         }
 
         while ((registration = watch_each(watch, &cursor))) {
@@ -326,10 +326,10 @@ static void check_registrations(struct world *world) {
 }
 
 static void check_calm(struct world *world) {
-        CHECK(is_all_settled(world), "every request is answered in the end");
-        CHECK(world->pipeline && pipeline_is_idle(world->pipeline), "the daemon is idle in the end");
+        CHECK(is_all_settled(world), "every request gets a reply in the end");
+        CHECK(world->pipeline && pipeline_is_idle(world->pipeline), "the pipeline is idle in the end");
         CHECK(pipeline_next_deadline(world->pipeline) > world_store_now(world).mono_ns,
-              "what is due is done");
+              "no deadline is missed");
         store_compare_now(world);
         store_check_counters(world);
 }
@@ -354,7 +354,7 @@ void world_run(uint64_t seed, struct tally *tally) {
         check_registrations(&world);
         truth_check_notified(&world.truth);
 
-        /* and once more of what is stored */
+        /* again from the stored state */
         kill_store(&world, NULL);
         client_ask_last(&world);
         run_until_settled(&world);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thousand client ids, some hundred of them connected at a time, that ask, watch, and leave in every way there is.
+"""A thousand client ids, some hundred connected at a time, that send requests, watch keys and disconnect in every way.
 
-One thread: what arrives unasked is read between the requests, so that nothing waits for long.
+One thread: notifications are read between requests, so that no connection waits for long.
 """
 
 import contextlib

@@ -41,13 +41,13 @@ class Minute:
     p99_ms: float
 
 
-# Name, how much more than in the first minute after the warm-up is still as it was, whether it begins anew with
-# each start of the broker.
+# Name, limit for the value at the end by the value in the first minute after the warm-up, whether the comparison starts
+# again with each start of the broker.
 JUDGED = [
     ("store_bytes", lambda first: first * 1.05 + 512 * KIB, False),
     ("broker_bytes", lambda first: first * 1.05 + 512 * KIB, True),
     ("store_descriptors", lambda first: first, False),
-    ("broker_descriptors", lambda first: first + 5, True),  # of those who are just leaving
+    ("broker_descriptors", lambda first: first + 5, True),  # of clients that are disconnecting
     ("p50_ms", lambda first: 2 * first + 1, False),
     ("p99_ms", lambda first: 3 * first + 10, False),
 ]

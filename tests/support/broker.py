@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mosquitto of its own for whoever asks, on a port that the kernel picked."""
+"""A mosquitto on a port that the kernel chose."""
 
 import signal
 import socket
@@ -70,7 +70,7 @@ class Broker(Process):
         return super().stop(number)
 
     def start_again(self):
-        """On the same port. Somebody's outgoing connection may hold it for a moment."""
+        """On the same port. An outgoing connection of another program can use the port for a moment."""
         wait_until(self._start_on_port, f"mosquitto is back on port {self.port}")
 
     def _start_on_port(self):

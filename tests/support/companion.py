@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cryptography of common/protocol/companion.h, written anew: MACs by hashlib, boxes by libsodium."""
+"""A second implementation of the cryptography of common/protocol/companion.h: MACs by hashlib, boxes by libsodium."""
 
 import ctypes
 import ctypes.util

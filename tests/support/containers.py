@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers, as far as ours need one to be: Linux's namespaces, the image's root, its user, and a network of their own.
+"""Minimal containers: Linux namespaces, the image's root and user, and a separate network.
 
-What docker/compose.yaml says of a service is what it gets; what stands there that nobody here knows is an error.
+A service gets what docker/compose.yaml states. A key of that file that this module does not know is an error.
 """
 
 import os

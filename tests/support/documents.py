@@ -11,6 +11,7 @@ An HTML comment on the line before a block says how a test treats it. Readers of
     <!-- test: input TEXT -->      is typed on stdin
     <!-- test: now is N -->        the clock's wall time in the example, in milliseconds
     <!-- test: document dialect -->  the store speaks the document dialect
+    <!-- test: maximum packet size N -->  the broker accepts no packet above N bytes
 """
 
 import re

@@ -12,17 +12,17 @@ from support.process import PATIENCE, STATESTORED, paused, wait_until
 
 
 def preload_of_doubles():
-    """Their broker was built without sanitizers, so it has to be told of those that its plugin needs."""
+    """Variables that load the sanitizers of the plugin into a broker that was built without them."""
     runtime = runtime_of_sanitizers()
     return {"LD_PRELOAD": ":".join(runtime)} if runtime else {}
 
 
-# For one whose broker ends by itself: mosquitto does not free all that it has.
+# For a double whose broker ends by itself: mosquitto does not free all its memory.
 WITHOUT_LEAKS = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
 
 
 def is_gone(pid):
-    """Whether it has ended, though perhaps nobody has asked how."""
+    """Whether the process has ended, also if no parent has waited for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -30,7 +30,7 @@ def is_gone(pid):
 
 
 class Double:
-    """Lives until stop(), and no longer than the test run: its stdin is ours. What it logs is in its directory."""
+    """Runs until stop(), and ends with the test run, because it watches its stdin. Its log is in its directory."""
 
     def __init__(self, directory, *flags, port=0, environment=None, wrapper=(), program=STATESTORED,
                  **more):
@@ -51,14 +51,14 @@ class Double:
         return self.log_path.read_text(errors="replace")
 
     def first_line(self):
-        """Waits for it; empty where it ended without one."""
+        """Waits for the line; empty if the double ended without one."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.child.stdout, selectors.EVENT_READ)
             assert selector.select(PATIENCE), f"nothing was printed\n{self.log()}"
         return self.child.stdout.readline().decode()
 
     def start(self):
-        """Returns when it serves."""
+        """Returns when the double serves requests."""
         line = self.first_line()
         assert line.startswith("mqtt://127.0.0.1:"), f"{line!r}\n{self.log()}"
         self.url = line.rstrip("\n")
@@ -75,7 +75,7 @@ class Double:
             self.clients.pop().close()
 
     def paused(self):
-        """It alone: its broker goes on."""
+        """Stops the store; its broker continues."""
         return paused(self.child)
 
     def wait(self):

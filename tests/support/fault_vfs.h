@@ -6,8 +6,7 @@
 #include <stdint.h>
 
 /*
- * What is below SQLite, made to fail at will: a VFS over the real one, which becomes the one that everybody uses.
- * Syncs are counted, not done.
+ * A VFS of SQLite that fails on request. It wraps the real VFS and becomes the default. Syncs are counted, not executed.
  */
 
 enum fault_call {

@@ -54,7 +54,7 @@ class Violation(NamedTuple):
 # The store
 
 class State(NamedTuple):
-    """A key. Its version is None as long as nobody was told of it: who set the value was never answered."""
+    """A key. Its version is None until a reply shows it, because the SET of the value got no reply."""
     value: Optional[bytes] = None
     version: Optional[Hlc] = None
     token: Optional[Hlc] = None

@@ -184,7 +184,7 @@ class Site:
 def leave_while_notified(site, peer, client, connection):
     """The broker reads a notification, and the client's DISCONNECT before it has sent it on."""
     client.ping()
-    peer.ping()  # whom it has heard last it may hear first
+    peer.ping()  # the broker may read the most recent sender first
     site.broker.pause()
     peer.send(peer.encode_delivery(client.id, "key", b"payload", connection))
     client.send(packet(DISCONNECT << 4, b"\x00\x05\x11" + struct.pack("!I", 1000)))

@@ -12,14 +12,14 @@ CUT, RESET, SWALLOW, HOLD, MEND, END = b"c", b"r", b"s", b"h", b"m", b"e"
 
 
 class End:
-    """One of the two ends of a connection. What is to be sent to it waits in `pending`, and no more is taken from the
-    other one until that has gone."""
+    """One of the two ends of a connection. Unsent bytes for this end are in `pending`; the other end is not read until
+    they are sent."""
 
     def __init__(self, sock, is_near):
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
-        self.is_near = is_near  # of those who connected to us
+        self.is_near = is_near  # the side that connected to the proxy
         self.other = None
         self.pending = b""
         self.is_swallowed = self.is_held = False
@@ -75,7 +75,7 @@ class Proxy:
         self._order(SWALLOW)
 
     def hold(self):
-        """What those who are connected send is not taken from them, until mend(); what is sent to them is."""
+        """Stop reading from clients until mend(); continue to send to them."""
         self._order(HOLD)
 
     def mend(self):

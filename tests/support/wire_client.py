@@ -53,7 +53,7 @@ class WireClient(Connection):
         self.disconnect()
 
     def is_undisturbed(self):
-        """Whether its connection is still the one that it was."""
+        """Whether the connection still works."""
         return self.ask("GET", "whatever") == b"$-1\r\n"
 
     # Notifications

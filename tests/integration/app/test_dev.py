@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --dev: on a port that nobody else has, and gone without a trace."""
+"""statestored --dev: its port is free, and it leaves nothing behind."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def is_free(port):
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_it_says_where_it_serves_and_serves_there(double_of, tmp_path):
+def test_dev_prints_the_url_that_it_serves(double_of, tmp_path):
     ready = tmp_path / "ready"
     double = double_of("--ready-file", ready).start()
 
@@ -107,7 +107,7 @@ WAYS = {"stdin": end_by_stdin, "SIGTERM": end_by(signal.SIGTERM, 0), "SIGINT": e
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_however_it_ends_its_broker_ends_and_nothing_is_left(double_of, tmp_path, way):
+def test_the_broker_ends_with_the_double_and_no_file_is_left(double_of, tmp_path, way):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     double = double_of(environment={"TMPDIR": str(temporary)}).start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store says on stderr: one event a line, that can be parsed whatever clients send, and without what they store."""
+"""The log on stderr: one event a line, parseable for any input of clients, without keys and values."""
 
 import json
 import re
@@ -91,23 +91,23 @@ def test_neither_keys_nor_values_are_printed(site, events):
 
 
 def told_of(events):
-    """How many events the lines about refusals stand for."""
+    """The number of events that the lines about refusals count."""
     refusals = [event for event in events() if event["msg"] == "request refused"]
     assert len(refusals) < 1000
     assert all(event["reason"] == "unknown command" for event in refusals)
     return len(refusals) + sum(int(event.get("withheld", 0)) for event in refusals)
 
 
-def test_a_flood_is_withheld_and_counted_though_nothing_comes_after_it(site, events):
+def test_messages_of_a_flood_are_suppressed_and_counted_without_a_later_message(site, events):
     client = site.connect()
     answers = [client.send("NOSUCH", n) for n in range(3000)]
     for answer in answers:
         answer.result(PATIENCE)
 
-    wait_until(lambda: told_of(events) == 3000, "what was withheld is said")
+    wait_until(lambda: told_of(events) == 3000, "the number of suppressed messages is logged")
 
 
-def test_what_is_withheld_at_the_end_is_said(site, events):
+def test_suppressed_messages_are_counted_in_the_log_at_exit(site, events):
     client = site.connect()
     for answer in [client.send("NOSUCH", n) for n in range(100)]:
         answer.result()

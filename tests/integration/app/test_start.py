@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How statestored starts: what it retries, what it gives up on, when it says that it is ready."""
+"""The start of statestored: retries, fatal errors, and the ready file."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How statestored takes leave of its broker."""
+"""The disconnect of statestored from its broker."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from support.process import STATESTORED, Process, preload, wait_until
 
 
 def test_the_connection_stays_open_until_the_broker_has_closed_it(fake_broker, store_of):
-    """A connection that we closed with something of the broker's unread would be reset, and our last answers lost."""
+    """Closing the connection with unread bytes would reset it, and the last replies would be lost."""
     store = store_of(fake_broker.port).launch()
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED)
@@ -35,7 +35,7 @@ def test_the_connection_stays_open_until_the_broker_has_closed_it(fake_broker, s
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_process_1_ends_while_it_still_loads_what_is_stored(tmp_path, number):
-    """As in a container: nobody else would end it, for the kernel keeps from it what it does not handle."""
+    """As in a container: the kernel does not deliver signals to process 1 that it does not handle."""
     stall = tmp_path / "stall"
     stall.touch()
     loading = Process("statestored", tmp_path / "statestored.log")

@@ -63,7 +63,7 @@ def test_the_text_of_a_version(client, key, dialect):
 
 
 @both
-def test_all_else_is_alike(client, key, dialect):
+def test_all_other_replies_are_equal_in_both_dialects(client, key, dialect):
     answers = [client.request(*words) for words in (
         ["SET", key, "value", "NX"],
         ["GET", key],

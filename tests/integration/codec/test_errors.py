@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error, and which one is given where two hold (PROTOCOL.md "Errors")."""
+"""Every error, and the order in which errors are checked (PROTOCOL.md "Errors")."""
 
 import pytest
 
@@ -142,7 +142,7 @@ def test_a_request_with_a_bad_clock_reading_gets_its_error_and_changes_nothing(c
     assert now.ts == version
 
 
-# Each request does two things wrong, or more; the first in the protocol's order is told. KEY is a fenced key.
+# Each request has two or more errors; the reply is the first in the protocol's order. KEY is a fenced key.
 KEY = "the key"
 ORDER = {
     "1 before 2": (b"*1\r\n$3\r\nFOO\r\nx", {}, SYNTAX),
@@ -177,7 +177,7 @@ ORDER = {
 
 
 @pytest.mark.parametrize("request_, properties, payload", ORDER.values(), ids=ORDER.keys())
-def test_of_two_errors_the_first_in_order_is_told(client, key, request_, properties, payload):
+def test_the_reply_is_the_first_error_in_order(client, key, request_, properties, payload):
     client.request("SET", key, "kept", ft="5:0:n")
     if not isinstance(request_, bytes):
         request_ = resp.request(*(key if word is KEY else word for word in request_))

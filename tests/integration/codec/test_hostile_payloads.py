@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Payloads that mean harm are each answered with an error, and the store lives on."""
+"""Hostile payloads each get an error, and the store keeps serving."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker with a maximum packet size: what could not be sent is refused, and nobody waits for it."""
+"""A broker with a maximum packet size: the store refuses values and replies that could not be sent."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_every_value_that_is_accepted_is_notified_and_read(site, key):
     assert length > MAX - 2 * len(key) - 900
 
 
-def test_it_does_not_depend_on_who_watches(site):
+def test_the_limit_of_values_does_not_depend_on_watchers(site):
     writer, watcher = connect(site), connect(site)
     length = largest_value(writer, "key")
     watcher.subscribe_to_notifications()

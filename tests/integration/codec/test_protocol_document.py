@@ -18,6 +18,8 @@ DOCUMENT = "common/protocol/PROTOCOL.md"
 CLIENT, RESPONSE_TOPIC, CORRELATION = "client1", "clients/client1/answers", b"0123456789abcdef"
 ALWAYS = {"__stat": "200", "__protVer": "1.0", "__srcId": "StateStore"}
 
+PACKET_SIZE = "maximum packet size"
+
 EXCHANGES = [block for block in blocks_of(DOCUMENT) if block.language == "exchange"]
 
 
@@ -44,8 +46,8 @@ def double_of(tmp_path_factory):
 def connect():
     connections = []
 
-    def connect(double):
-        connection = Connection(double.port, CLIENT)
+    def connect(port):
+        connection = Connection(port, CLIENT)
         connections.append(connection)
         connection.subscribe(RESPONSE_TOPIC)
         return connection
@@ -123,16 +125,27 @@ class Exchange:
             assert self.versions.is_same(value, user[name]), f"{self.block}: {name} is {user[name]}"
 
 
-@pytest.mark.parametrize("block", EXCHANGES, ids=str)
-def test_an_example_is_what_the_store_does(double_of, connect, block):
-    double = double_of("document" if block.argument("document dialect") is not None else "sdk")
-    exchange = Exchange(connect(double), block)
+def play(connection, block):
+    exchange = Exchange(connection, block)
     for word, payload, properties in steps_of(block):
         getattr(exchange, word)(payload, properties)
     assert exchange.connection.messages() == [], "the document lacks a message"
 
+
+@pytest.mark.parametrize("block", [block for block in EXCHANGES if not block.argument(PACKET_SIZE)], ids=str)
+def test_an_example_is_what_the_store_does(double_of, connect, block):
+    double = double_of("document" if block.argument("document dialect") is not None else "sdk")
+    play(connect(double.port), block)
+
     double.connect("steering", Control).do("reset")
     double.close_clients()
+
+
+@pytest.mark.parametrize("block", [block for block in EXCHANGES if block.argument(PACKET_SIZE)], ids=str)
+def test_an_example_at_a_broker_with_a_packet_size_is_what_the_store_does(make_site, connect, block):
+    site = make_site(f"max_packet_size {block.argument(PACKET_SIZE)}")
+    site.start_store()
+    play(connect(site.broker.port), block)
 
 
 def packet_of(block):
@@ -141,7 +154,7 @@ def packet_of(block):
 
 def test_the_packets_are_those_on_the_wire(double_of, connect):
     request, reply = (packet_of(block) for block in blocks_of(DOCUMENT) if block.language == "packet")
-    connection = connect(double_of("sdk"))
+    connection = connect(double_of("sdk").port)
     connection.send(request)
 
     received = b""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every answer bears (PROTOCOL.md "Replies")."""
+"""The properties of every reply (PROTOCOL.md "Replies")."""
 
 import uuid
 

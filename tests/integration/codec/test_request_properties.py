@@ -41,7 +41,7 @@ def test_a_request_without_correlation_data_is_refused_and_not_executed(client, 
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
-def test_the_envelope_is_looked_at_before_the_payload(client):
+def test_properties_are_checked_before_the_payload(client):
     assert client.request("FOO", qos=0).status == "400"
     assert client.request("FOO", protocol="2.0").status == "505"
 
@@ -76,7 +76,7 @@ def test_other_properties_are_ignored(client, key):
     {"ContentType": "application/json", "PayloadFormatIndicator": 1},
     {"ContentType": ""},
 ], ids=str)
-def test_what_a_request_says_of_its_payload_is_ignored(client, key, properties):
+def test_content_type_and_format_of_a_request_are_ignored(client, key, properties):
     value = b"\xff is no UTF-8"
     assert client.request("SET", key, value, **properties).payload == b"+OK\r\n"
 
@@ -109,7 +109,7 @@ def test_of_a_property_that_comes_again_the_first_one_counts_and_none_hides_anot
         b"-ERR malformed timestamp\r\n"
 
 
-# Who asks: notifications go to the client that the request names.
+# The client id: notifications go to the client that the request names.
 
 def notified_topic(watcher, changer, key, **who):
     """Where a notification of the key goes after a KEYNOTIFY that was sent so."""
@@ -120,7 +120,7 @@ def notified_topic(watcher, changer, key, **who):
     return watcher.notification().topic
 
 
-def test_the_source_id_says_who_asks(shared, client, key):
+def test_the_source_id_is_the_client_id(shared, client, key):
     assert notified_topic(client, shared.connect(), key, source="someone") == notify_topic("someone", key)
 
 
@@ -134,7 +134,7 @@ def test_the_source_id_comes_before_the_response_topic(shared, client, key):
 
 
 @pytest.mark.parametrize("level", ["plain", "636C69656E74", "with space", "é"])
-def test_without_a_source_id_the_response_topic_says_who_asks(shared, client, key, level):
+def test_without_a_source_id_the_response_topic_has_the_client_id(shared, client, key, level):
     topic = f"clients/{level}/services/statestore/answers"
     client.subscribe(topic)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where answers may be sent (PROTOCOL.md "Requests")."""
+"""Permitted response topics (PROTOCOL.md "Requests")."""
 
 import queue
 
@@ -73,7 +73,7 @@ def test_each_kind_is_logged(site):
     "with space/é/日本/𝄞",
     "l/" + "o" * 60000,
 ], ids=lambda topic: topic[:40])
-def test_answers_go_wherever_else_the_client_says(client, key, topic):
+def test_every_other_response_topic_is_accepted(client, key, topic):
     client.subscribe(topic)
 
     answer = client.request("GET", key, response_topic=topic)

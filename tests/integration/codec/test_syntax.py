@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is a request and what is not (PROTOCOL.md "Request syntax")."""
+"""The syntax of requests (PROTOCOL.md "Request syntax")."""
 
 import pytest
 

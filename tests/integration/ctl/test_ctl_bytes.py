@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes through statestorectl byte for byte, and how a person is shown it."""
+"""statestorectl passes bytes unchanged, and escapes them on a terminal."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ def test_a_key_may_be_any_bytes(ctl, client, tmp_path):
     ctl.ok("del", "--key-file", "-", stdin=key)
 
 
-def test_words_behind_two_dashes_are_no_options(ctl, key):
+def test_arguments_after_two_dashes_are_no_options(ctl, key):
     ctl.ok("set", "--", f"--{key}", "--nx")
 
     assert ctl.ok("get", "--", f"--{key}") == b"--nx"
@@ -78,7 +78,7 @@ def test_json_with_hex_shows_hex_digits(ctl, client, key):
     assert shown["value_hex"] == b"value".hex().upper()
 
 
-def test_json_of_changes_says_whether_there_was_one(ctl, key):
+def test_json_of_writes_has_their_result(ctl, key):
     done = ctl.json("set", key, "value")
     assert done == {"key": key, "set": True, "version": done["version"]}
 
@@ -98,7 +98,7 @@ def test_json_of_changes_says_whether_there_was_one(ctl, key):
 
 
 def on_a_terminal(ctl, *arguments):
-    """What a person sees: stdout and stderr together."""
+    """The terminal's output: stdout and stderr together."""
     master, terminal = os.openpty()
     with open(master, "rb", buffering=0) as screen:
         with open(terminal, "wb", buffering=0) as stdout:
@@ -123,7 +123,7 @@ def test_on_a_terminal_the_version_follows_the_value_on_a_line_of_its_own(ctl, c
     assert seen == value.removesuffix("\n") + f"\nversion {version}\n"
 
 
-def test_a_value_cannot_play_with_the_terminal(ctl, client, key):
+def test_a_value_cannot_control_the_terminal(ctl, client, key):
     client.request("SET", key, ESCAPE_SEQUENCE)
 
     _, seen = on_a_terminal(ctl, "get", key)
@@ -136,7 +136,7 @@ def test_a_value_cannot_play_with_the_terminal(ctl, client, key):
 # An output that cannot be written
 
 
-def test_a_full_disk_is_told(ctl, key):
+def test_a_full_disk_is_an_error(ctl, key):
     ctl.ok("set", key, "value")
 
     with open("/dev/full", "wb") as full:
@@ -146,7 +146,7 @@ def test_a_full_disk_is_told(ctl, key):
     assert "cannot write" in ended.stderr.decode()
 
 
-def test_who_stops_reading_ends_it_quietly(ctl, key):
+def test_a_closed_pipe_ends_the_command_without_an_error_text(ctl, key):
     ctl.ok("set", key, "value")
     reader, writer = os.pipe()
     os.close(reader)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shells propose behind statestorectl."""
+"""Completions of the shells for statestorectl."""
 
 import re
 import subprocess
@@ -41,7 +41,7 @@ COMMANDS = re.findall(r"^  ([a-z]+)", re.search(r"^Commands;.*?\n\n", help_of(),
 
 
 def options_of(command):
-    """With those that every command has."""
+    """Including the options of every command."""
     text = help_of(command)
     own = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text.partition("\nOptions:")[2], re.MULTILINE)
     common = re.search(r"^Options of every command, .*:\n((?:  --.*\n)+)", text, re.MULTILINE)[1].split()

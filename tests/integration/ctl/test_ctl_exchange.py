@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What statestorectl sends, and what it makes of an answer that is none, or does not come."""
+"""The requests of statestorectl, and its errors for malformed and missing replies."""
 
 import socket
 import threading
@@ -38,7 +38,7 @@ def test_a_request_is_what_the_published_clients_send(site):
     assert (len(wall), counter, node) == (15, "00000", "me")
 
 
-def test_a_request_says_nothing_that_was_not_asked_for(site):
+def test_a_request_has_no_unrequested_options(site):
     spy = site.connect()
     spy.subscribe(INVOKE)
     site.start_store()
@@ -52,7 +52,7 @@ def test_a_request_says_nothing_that_was_not_asked_for(site):
     assert sent.prop("__srcId").startswith("statestorectl-")
 
 
-# Nobody there
+# No broker
 
 
 def test_no_broker(key):
@@ -76,7 +76,7 @@ def test_no_store(site, arguments):
     assert ended.stderr.count(b"\n") == 1
 
 
-def test_ping_finds_the_store_at_whichever_broker_it_is(make_site, site):
+def test_ping_finds_the_store_at_any_of_the_brokers(make_site, site):
     elsewhere = make_site(plugin=False)
     site.start_store()
     hosts = f"127.0.0.1:1,127.0.0.1:{elsewhere.broker.port},127.0.0.1:{site.broker.port}"
@@ -91,7 +91,7 @@ def test_ping_finds_the_store_at_whichever_broker_it_is(make_site, site):
     assert ended.stderr.count(b"\n") == 1
 
 
-def test_a_server_that_says_nothing():
+def test_a_silent_server_is_a_timeout():
     with socket.create_server(("127.0.0.1", 0)) as server:
         ended = Ctl(server.getsockname()[1]).run("ping", "--timeout", "50ms")
 
@@ -99,7 +99,7 @@ def test_a_server_that_says_nothing():
     assert "does not answer within 50ms" in ended.stderr.decode()
 
 
-def test_a_broker_that_wants_to_know_who_we_are(tmp_path):
+def test_a_broker_that_requires_credentials_is_named(tmp_path):
     broker = Broker(tmp_path, anonymous=False).start()
     try:
         ended = Ctl(broker.port).run("ping")
@@ -110,7 +110,7 @@ def test_a_broker_that_wants_to_know_who_we_are(tmp_path):
     assert "--password-file" in ended.stderr.decode()
 
 
-# Stores that are not as they should be
+# Stores with malformed replies
 
 
 class FakeStore:
@@ -164,7 +164,7 @@ def ask_fake(site, payload, user, *arguments):
     (["scan"], b"*2\r\n*0\r\n$0\r\n\r\n"),
     (["watch", "key"], b":0\r\n"),
 ])
-def test_an_answer_that_is_none_is_an_error(site, arguments, payload):
+def test_a_malformed_reply_is_an_error(site, arguments, payload):
     ended = ask_fake(site, payload, [("__stat", "200")], *arguments)
 
     assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
@@ -179,7 +179,7 @@ def test_a_status_that_is_not_200_is_an_error(site):
     assert "status 505: not supported (__protVer: 1.0)" in ended.stderr.decode()
 
 
-def test_an_error_cannot_play_with_the_terminal(site):
+def test_an_error_cannot_control_the_terminal(site):
     ended = ask_fake(site, b"-ERR " + ESCAPE_SEQUENCE + b"\r\n", [("__stat", "200")], "get", "key")
 
     assert ended.stderr == b"-ERR \\x1B[31mred\n"

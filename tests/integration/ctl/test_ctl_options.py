@@ -47,7 +47,7 @@ def field(text):
     (["--host", "127.0.0.1:1,127.0.0.1:{port}"], {}),
     ([], {"HOST": "127.0.0.1:1,127.0.0.1", "PORT": "{port}"}),
 ])
-def test_flags_beat_the_environment_and_it_beats_the_defaults(arguments, variables):
+def test_flags_override_variables_and_these_override_defaults(arguments, variables):
     assert first_packet([*arguments, "ping"], variables)[:1] == b"\x10"
 
 
@@ -66,14 +66,14 @@ def test_flags_beat_the_environment_and_it_beats_the_defaults(arguments, variabl
     (["--tls", "off"], {"BROKER_PORT": "{port}", "BROKER_TLS": "on"}, None),
     ([], {"BROKER_PORT": "{port}", "BROKER_USER": "alice", "BROKER_PASSWORD_FILE": "/nowhere"}, None),
 ])
-def test_the_stores_broker_is_ours_where_nothing_else_is_said(tmp_path, arguments, variables, text):
+def test_the_default_broker_is_the_one_of_the_stores_configuration(tmp_path, arguments, variables, text):
     packet = first_packet_with(tmp_path, arguments, variables, text)
 
     assert packet[:1] == b"\x10"
-    assert b"alice" not in packet, "as whom the store comes is the store's alone"
+    assert b"alice" not in packet, "the store's credentials are not used by statestorectl"
 
 
-def test_the_stores_broker_speaks_tls_with_us_too(tmp_path):
+def test_tls_options_of_the_stores_configuration_apply(tmp_path):
     packet = first_packet_with(tmp_path, [], {"BROKER_PORT": "{port}", "CONFIG": "{file}"}, "[broker]\ntls = on\n")
 
     assert packet[:1] == b"\x16"
@@ -199,14 +199,14 @@ def test_a_wrong_variable_is_named(variable, value):
     assert f"STATESTORE_{variable}" in ended.stderr.decode()
 
 
-def test_a_configuration_of_the_stores_that_cannot_be_read_is_named():
+def test_an_unreadable_configuration_of_the_store_is_named():
     ended = Ctl(1).run("ping", variables={"CONFIG": "/nonexistent"})
 
     assert (ended.returncode, ended.stdout) == (USAGE, b"")
     assert b"/nonexistent" in ended.stderr
 
 
-def test_a_url_that_is_wrong_is_not_repeated_for_it_may_hold_a_password():
+def test_a_wrong_url_is_not_printed_because_it_may_hold_a_password():
     assert b"secret" not in Ctl(1).run("ping", "-u", "mqtt://me:secret@:1").stderr
 
 

@@ -49,7 +49,7 @@ def row(report, label):
     return next(line.split() for line in report.splitlines() if line.strip().startswith(label))
 
 
-def test_stat_prints_what_is_and_what_has_been(site, url):
+def test_stat_prints_gauges_and_counters(site, url):
     ended = ctl("stat", "--url", url)
 
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -94,14 +94,14 @@ def test_the_stores_configuration_says_where_its_pages_are(url, tmp_path, argume
     assert row(ended.stdout, "requests")[1] == "4"
 
 
-def test_a_configuration_of_the_stores_that_cannot_be_read_is_named():
+def test_an_unreadable_configuration_of_the_store_is_named():
     ended = ctl("stat", "--config", "/nonexistent")
 
     assert (ended.returncode, ended.stdout) == (USAGE, "")
     assert "/nonexistent" in ended.stderr
 
 
-def test_stat_says_what_to_do_where_nobody_listens():
+def test_stat_names_the_remedy_when_no_server_listens():
     ended = ctl("stat", "--url", "http://127.0.0.1:1")
 
     assert ended.returncode == 3 and ended.stdout == ""
@@ -109,7 +109,7 @@ def test_stat_says_what_to_do_where_nobody_listens():
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_proxy_of_the_environment_is_not_asked(url):
+def test_proxy_variables_are_ignored(url):
     ended = ctl("stat", "--url", url, env={"http_proxy": "http://127.0.0.1:1", "STATESTORE_URL": "mqtt://elsewhere"})
 
     assert ended.returncode == 0, ended.stderr
@@ -117,7 +117,7 @@ def test_a_proxy_of_the_environment_is_not_asked(url):
 
 @pytest.mark.parametrize("arguments", [("stat", "--url", "mqtt://127.0.0.1"), ("get", "a", "--url", "http://127.0.0.1"),
                                        ("stat", "more"), ("top", "--interval", "1ms"), ("stat", "--interval", "1s")])
-def test_what_does_not_go_together_is_said(arguments):
+def test_incompatible_options_are_named(arguments):
     ended = ctl(*arguments)
 
     assert ended.returncode == 2 and ended.stderr.count("\n") == 1
@@ -152,14 +152,14 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_whatever_answers_there_is_told_from_a_store(stranger):
+def test_a_server_that_is_no_store_is_detected(stranger):
     ended = ctl("stat", "--url", f"http://127.0.0.1:{serve_once(STRANGERS[stranger])}")
 
     assert ended.returncode == 3 and ended.stdout == ""
     assert ended.stderr.startswith("statestorectl: http://127.0.0.1:") and ended.stderr.count("\n") == 1
 
 
-def test_top_prints_tables_where_there_is_no_terminal(site, url):
+def test_top_prints_tables_without_a_terminal(site, url):
     child = subprocess.Popen([CTL, "top", "--interval", "200ms", "--url", url], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     lines = iter(child.stdout.readline, "")
@@ -173,7 +173,7 @@ def test_top_prints_tables_where_there_is_no_terminal(site, url):
     assert child.wait(PATIENCE) == 0
 
 
-def test_top_goes_on_though_its_input_is_empty_from_the_start(url):
+def test_top_continues_with_empty_stdin(url):
     child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, text=True)
     for _ in range(3):
@@ -215,7 +215,7 @@ def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
         while shown.count(CLEAR) < 3:
             shown += os.read(ours, 65536)
         os.write(ours, key)
-        with contextlib.suppress(OSError):  # nobody has the other end any more
+        with contextlib.suppress(OSError):  # the other end is closed
             while os.read(ours, 65536):
                 pass
         assert child.wait(PATIENCE) == 0
@@ -228,7 +228,7 @@ def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
     assert all(len(screen) < ROWS and max(map(len, screen)) <= COLUMNS for screen in screens)
 
 
-def test_top_ends_when_nobody_reads_it(url):
+def test_top_ends_when_its_output_is_closed(url):
     child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE)
     child.stdout.readline()

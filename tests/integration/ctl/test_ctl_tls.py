@@ -38,7 +38,7 @@ def ctl(site, *words, **environment):
                           env={**os.environ, **environment}, capture_output=True, text=True, timeout=PATIENCE)
 
 
-def test_it_asks_through_a_broker_that_it_trusts(site, good):
+def test_a_command_works_over_trusted_tls(site, good):
     trust = "--tls-ca-file", good.certificate
 
     assert ctl(site, *trust, "ping").returncode == 0
@@ -47,12 +47,12 @@ def test_it_asks_through_a_broker_that_it_trusts(site, good):
     assert ctl(site, *trust, "get", "key").stdout == large
 
 
-def test_the_systems_authorities_are_trusted_where_none_are_named(site, good):
+def test_the_systems_authorities_are_trusted_by_default(site, good):
     assert ctl(site, "--tls", "on", "ping", SSL_CERT_FILE=str(good.certificate)).returncode == 0
     assert ctl(site, "ping", SSL_CERT_FILE=str(good.certificate), STATESTORE_TLS="on").returncode == 0
 
 
-def test_a_broker_that_it_does_not_trust_is_not_asked(site, tmp_path):
+def test_no_request_is_sent_to_an_untrusted_broker(site, tmp_path):
     result = ctl(site, "--tls-ca-file", Authority(tmp_path, "bad").certificate, "ping")
 
     assert result.returncode == 3
@@ -76,7 +76,7 @@ def test_a_refused_connection_is_an_error_before_the_timeout():
 
 
 @pytest.mark.parametrize("site", [("require_certificate true",)], indirect=True)
-def test_the_broker_sees_who_it_is_by_its_certificate(site, good):
+def test_the_broker_identifies_the_client_by_its_certificate(site, good):
     ours = good.issue("ctl")
     trust = "--tls-ca-file", good.certificate
 
@@ -93,7 +93,7 @@ def test_the_broker_sees_who_it_is_by_its_certificate(site, good):
     (("--tls", "on", "--tls-certificate", "/nowhere/a.crt", "--tls-key", "/dev/null"), "cannot read /nowhere/a.crt: "),
     (("--tls", "on", "--tls-certificate", "/dev/null", "--tls-key", "/nowhere/a.key"), "cannot read /nowhere/a.key: "),
 ])
-def test_what_cannot_be_used_is_said(words, said):
+def test_unusable_tls_files_are_named(words, said):
     result = subprocess.run([CTL, *words, "ping"], capture_output=True, text=True, timeout=PATIENCE)
 
     assert result.returncode == 2

@@ -53,7 +53,7 @@ def directory(site, tmp_path):
     return path
 
 
-def test_what_a_directory_holds_is_exported_whole(directory):
+def test_an_export_of_a_directory_is_complete(directory):
     exported = {line.get("key", "bytes"): line for line in lines(ctl("export", "--data-dir", directory))}
 
     assert exported["text"]["value"] == "välue\n"
@@ -78,7 +78,7 @@ def test_an_export_imported_into_another_directory_is_the_same(directory, tmp_pa
     assert ctl("check", tmp_path / "other").returncode == 0
 
 
-def test_an_import_replaces_what_is_there(directory):
+def test_an_import_replaces_existing_keys(directory):
     line = b'{"key":"text","value":"new"}\n'
 
     assert ctl("import", "-", "--data-dir", directory, stdin=line).returncode == 0
@@ -104,7 +104,7 @@ def test_a_deadline_that_no_clock_reaches_is_none(tmp_path):
     ],
 )
 @pytest.mark.parametrize("when", [lambda: reading(HOUR), lambda: f"{2**63 - 1}:0:StateStore"], ids=["soon", "last"])
-def test_what_would_put_the_clock_far_ahead_is_refused(tmp_path, member, fault, when):
+def test_an_import_far_ahead_of_the_clock_is_refused(tmp_path, member, fault, when):
     first, second = {"key": "first", "value": "1"}, {"key": "second", "value": "2", member: when()}
     directory = tmp_path / "data"
 
@@ -182,7 +182,7 @@ def test_keys_go_from_one_store_to_another_through_the_broker(site):
     assert client.request("GET", "a/2").payload == b"$3\r\ntwo\r\n"
 
 
-def test_what_has_expired_is_left_out_and_what_has_not_keeps_its_deadline(site):
+def test_an_export_omits_expired_keys_and_keeps_other_deadlines(site):
     site.start_store()
     client = site.connect()
     text = b'{"key":"gone","value":"1","deadline":1}\n\n{"key":"stays","value":"2","deadline":9999999999999}\n'
@@ -220,7 +220,7 @@ def test_a_token_is_imported_with_its_key(site):
         ('{"key":"k","key":"l","value":"v"}', "the line is not JSON"),
     ],
 )
-def test_a_line_that_is_wrong_ends_the_import_and_is_named(tmp_path, line, fault):
+def test_a_wrong_line_ends_the_import_and_is_named(tmp_path, line, fault):
     file = tmp_path / "lines"
     file.write_text('{"key":"first","value":"1"}\n' + line + "\n")
 
@@ -230,7 +230,7 @@ def test_a_line_that_is_wrong_ends_the_import_and_is_named(tmp_path, line, fault
     assert f"{file}:2: {fault}; 1 keys were imported before it" in result.stderr.decode()
 
 
-def test_a_store_that_runs_keeps_its_directory_to_itself(site, tmp_path):
+def test_the_directory_of_a_running_store_is_locked(site, tmp_path):
     site.start_store("--data-dir", str(tmp_path / "data"))
 
     for arguments in ["export", "--data-dir"], ["import", "/dev/null", "--data-dir"], ["check"]:
@@ -257,7 +257,7 @@ def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path)
     assert (answer.payload, answer.ts) == (b"$6\r\nbefore\r\n", version)
 
 
-def test_nothing_is_exported_from_where_nothing_is_and_nothing_is_left_there(tmp_path):
+def test_an_export_of_a_missing_directory_fails_and_creates_nothing(tmp_path):
     (tmp_path / "empty").mkdir()
 
     for name in "empty", "mistyped":
@@ -268,7 +268,7 @@ def test_nothing_is_exported_from_where_nothing_is_and_nothing_is_left_there(tmp
 
 
 @pytest.mark.parametrize("name", ["CONFIG", "PASSWORD_FILE", "TLS_CA_FILE"])
-def test_what_leads_to_a_broker_is_nothing_to_a_data_directory(directory, tmp_path, name):
+def test_broker_options_are_refused_with_a_data_directory(directory, tmp_path, name):
     elsewhere = {f"STATESTORE_{name}": str(tmp_path / "not-to-be-read")}
     (tmp_path / "lines").write_bytes(jsonl({"key": "k", "value": "v"}))
 

@@ -7,7 +7,7 @@ from support.ctl import NOT_MET, STORE_ERROR
 from support.process import wait_until
 
 
-def test_a_value_that_was_set_is_got_and_nothing_else_is_printed(ctl, key):
+def test_get_prints_exactly_the_value(ctl, key):
     ctl.ok("set", key, "hello world")
 
     assert ctl.ok("get", key) == b"hello world"
@@ -28,7 +28,7 @@ def test_verbose_get_prints_the_version_on_stderr(ctl, client, key):
     assert ended.stderr.decode() == f"version {version}\n"
 
 
-def test_what_is_not_there_is_not_found(ctl, key):
+def test_a_missing_key_is_not_found(ctl, key):
     for arguments in ["get", key], ["del", key], ["vdel", key, "value"]:
         ended = ctl.run(*arguments)
         assert (ended.returncode, ended.stdout) == (NOT_MET, b"")
@@ -70,7 +70,7 @@ def test_nx_sets_once(ctl, key):
     assert ctl.ok("get", key) == b"first"
 
 
-def test_nex_without_a_value_sets_again_what_is_there(ctl, key):
+def test_nex_without_a_value_sets_an_equal_value_again(ctl, key):
     ctl.ok("set", key, "me", "--nex")
     ctl.ok("set", key, "me", "--nex", "--px", "10m")
     ctl.ok("set", "--nex", key, "me")
@@ -78,7 +78,7 @@ def test_nex_without_a_value_sets_again_what_is_there(ctl, key):
     assert ctl.run("set", key, "you", "--nex").returncode == NOT_MET
 
 
-def test_nex_with_a_value_sets_what_has_that_value(ctl, key):
+def test_nex_with_a_value_sets_a_key_that_has_that_value(ctl, key):
     ctl.ok("set", key, "old")
 
     assert ctl.run("set", key, "new", "--nex", "other").returncode == NOT_MET
@@ -107,7 +107,7 @@ def test_fence_is_checked_by_each_command_that_changes(ctl, key):
     ctl.ok("del", key, "--fence", token)
 
 
-def test_the_stores_error_is_printed_as_it_came(ctl):
+def test_the_stores_error_is_printed_unchanged(ctl):
     ended = ctl.run("get", "")
 
     assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
@@ -145,7 +145,7 @@ def test_scan_shows_a_key_with_control_characters_on_one_line(ctl, client, key):
 # ping
 
 
-def test_ping_says_who_answered_and_how_fast(ctl):
+def test_ping_prints_the_node_id_and_the_round_trip_time(ctl):
     words = ctl.ok("ping").decode().split()
     assert words[:4] == ["pong", "from", "StateStore", "in"]
     assert float(words[4]) > 0

@@ -152,7 +152,7 @@ def test_watch_registers_again_with_a_store_that_was_restarted(site, own, watch)
     assert watching.event()[::3] == [b"SET", b"value"]
 
 
-def test_watch_ends_when_nobody_reads_any_more(ctl, key, watch):
+def test_watch_ends_when_its_output_is_closed(ctl, key, watch):
     reader, writer = os.pipe()
     watching = watch(ctl, key, stdout=writer)
     os.close(writer)
@@ -162,7 +162,7 @@ def test_watch_ends_when_nobody_reads_any_more(ctl, key, watch):
     assert watching.child.wait(PATIENCE) == DONE
 
 
-def test_watch_tells_the_stores_error(ctl):
+def test_watch_prints_the_stores_error(ctl):
     ended = ctl.run("watch", "")
 
     assert ended.returncode == STORE_ERROR

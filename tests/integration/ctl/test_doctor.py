@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl doctor, at a mosquitto that is misconfigured in each way: it finds that, and nothing else."""
+"""statestorectl doctor at mosquitto with each wrong setting: it reports exactly that setting."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ def doctor(site, *arguments):
 
 
 def findings(site, *arguments):
-    """By check: its severity and all that is said; the exit status, checked against the final line."""
+    """Severity and text by check, and the exit status, which is compared with the final line."""
     result = doctor(site, *arguments)
     assert result.stderr == ""
     *lines, last = result.stdout.splitlines()
@@ -45,7 +45,7 @@ def wrong(found):
     return {check: severity for check, (severity, _) in found.items() if severity != "ok"}
 
 
-def test_nothing_is_found_where_all_is_well_and_nothing_is_left(make_site):
+def test_doctor_passes_on_a_good_broker_and_leaves_nothing_behind(make_site):
     site = make_site()
     site.start_store()
     found = findings(site)
@@ -73,7 +73,7 @@ def test_each_finding_is_an_object_in_json(make_site):
     (["max_packet_size 100000"], {"packet size": "warn", "size": "warn"}, "max_packet_size"),
     (["message_size_limit 100000"], {"size": "warn"}, "message_size_limit"),
 ])
-def test_what_the_configuration_does_is_measured(make_site, lines, expected, change):
+def test_doctor_detects_each_wrong_setting(make_site, lines, expected, change):
     site = make_site(*lines)
     site.start_store()
     found = findings(site)
@@ -95,7 +95,7 @@ def test_no_plugin(site):
 
 
 @pytest.mark.parametrize("text, severity", [("not authorized", "warn"), ("no quorum", "fail")])
-def test_a_store_that_refuses_what_is_asked_for_the_doctors_own_key(make_site, text, severity):
+def test_a_policy_that_denies_the_doctors_key_is_reported(make_site, text, severity):
     site = make_site()
     site.start_store("--control")
     site.connect("control", Control).do("fault", "error", text, "verb", "KEYNOTIFY", "key", "statestorectl/doctor/*")
@@ -186,7 +186,7 @@ NO_PLUGIN = {"plugin": "warn"}
     ([INVOKE, OWN], ["topic read statestore/#", "topic write clients/+/statestorectl/#"], {"notifications": "fail"},
      "nothing came"),
 ])
-def test_access_rules_that_keep_something_back(guarded, rules, store, expected, said):
+def test_access_rules_that_suppress_messages_are_reported(guarded, rules, store, expected, said):
     site = guarded(*rules, **({"store": store} if store else {}))
     found = findings(site, "--timeout", "3s")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl replay where the broker's plugin says who asks: each recorded client is one again."""
+"""statestorectl replay at a broker with the plugin: each recorded client is a client of its own again."""
 
 import json
 
@@ -29,7 +29,7 @@ def recorded(tmp_path, recording):
 
 @pytest.fixture
 def replay(tmp_path, recording):
-    """Replays at a double that begins anew."""
+    """Replays at a new double."""
     double = Double(tmp_path, "--control")
     try:
         yield lambda *arguments: Ctl(double.start().port).run("replay", recording, "--timeout", "20s", *arguments)
@@ -38,7 +38,7 @@ def replay(tmp_path, recording):
         double.close()
 
 
-def test_who_asked_is_told_apart_again(recorded, replay):
+def test_replay_keeps_recorded_clients_apart(recorded, replay):
     clients = [recorded.connect(f"client-{n}") for n in range(3)]
     for words in ("KEYNOTIFY", "key"), ("KEYNOTIFY", "key", "STOP"):
         assert [client.request(*words).payload for client in clients] == [OK] * 3
@@ -50,7 +50,7 @@ def test_who_asked_is_told_apart_again(recorded, replay):
     assert (ended.returncode, ended.stderr) == (DONE, b"")
 
 
-def test_a_client_that_was_disconnected_comes_back(recorded, replay):
+def test_replay_reconnects_a_disconnected_client(recorded, replay):
     client, control = recorded.connect("client"), recorded.connect("control", Control)
     control.do("fault", "disconnect", "verb", "SET", "count", "1")
     client.send("SET", "key", "value")
@@ -64,7 +64,7 @@ def test_a_client_that_was_disconnected_comes_back(recorded, replay):
     assert (ended.returncode, ended.stderr) == (DONE, b"")
 
 
-def test_of_so_many_clients_the_last_are_one(recording, replay):
+def test_replay_shares_one_connection_beyond_the_maximum(recording, replay):
     lines = []
     for n in range(103):
         who = {"time": 1, "qos": 1, "correlation_data": str(n), "properties": []}

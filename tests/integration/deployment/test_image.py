@@ -182,6 +182,6 @@ def test_the_double_is_a_broker_and_a_store_on_a_root_that_cannot_be_written(mak
     assert ctl(double, "set", "key", "value", host="127.0.0.1").returncode == 0
     assert ctl(double, "test", "reset", host="127.0.0.1").returncode == 0
     assert ctl(double, "get", "key", host="127.0.0.1").returncode == 1
-    # whoever comes from outside of a container comes to another address than its loopback's
+    # connections from outside of a container do not use its loopback address
     assert " 00000000:075B " in Path(f"/proc/{double.pid()}/net/tcp").read_text()
     assert double.stop(signal.SIGTERM) == 0

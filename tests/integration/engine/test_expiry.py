@@ -30,7 +30,7 @@ def wait_for_delete(client):
 
 
 def test_an_idle_store_deletes_expired_keys_by_itself_and_never_early(client, key):
-    """The benchmark measures how late it is."""
+    """The benchmark measures the delay."""
     for n in range(9):
         client.watch(f"{key}-{n}")
         earliest = set_and_time(client, f"{key}-{n}", 60 + 13 * n)
@@ -51,7 +51,7 @@ def test_of_many_keys_that_expire_together_all_are_deleted_and_none_early(client
     assert min(deleted[topic] - sent[topic] for topic in sent) >= 0.3 - GRANULARITY
 
 
-def test_a_key_does_not_go_with_one_whose_time_comes_a_little_before(client, key):
+def test_a_key_does_not_expire_with_a_key_of_a_slightly_earlier_deadline(client, key):
     client.watch(f"{key}-first", f"{key}-second")
     set_and_time(client, f"{key}-first", 100)
     earliest = set_and_time(client, f"{key}-second", 108)
@@ -63,7 +63,7 @@ def test_a_key_does_not_go_with_one_whose_time_comes_a_little_before(client, key
     assert second.time >= earliest - GRANULARITY
 
 
-def test_a_key_is_there_before_its_time_and_gone_after_it(client, key):
+def test_a_key_exists_before_its_deadline_and_not_after_it(client, key):
     earliest = set_and_time(client, key, 150)
 
     def expired():
@@ -85,7 +85,7 @@ GONE = [
 
 
 @pytest.mark.parametrize("words, payload", GONE)
-def test_an_expired_fenced_key_is_gone_for_every_command(client, key, words, payload):
+def test_an_expired_fenced_key_does_not_exist_for_any_command(client, key, words, payload):
     client.watch(key)
     client.request("SET", key, "value", "PX", "1", ft="5:0:n")
     wait_for_delete(client)
@@ -94,11 +94,11 @@ def test_an_expired_fenced_key_is_gone_for_every_command(client, key, words, pay
     assert client.request(verb, key, *arguments).payload == payload
 
 
-def test_a_key_is_gone_when_its_time_has_come_whether_its_timer_ran_or_not(site):
+def test_a_key_does_not_exist_after_its_deadline_even_before_its_timer_runs(site):
     store = site.start_store()
     client = site.connect()
 
-    # With many answers on their way the store reads many requests in one go, in which no timer has a turn.
+    # With many requests in flight the store reads many at once, and no timer runs meanwhile.
     with store.paused():
         pending = [client.send("GET", "something else") for _ in range(3000)]
         for n in range(len(GONE)):
@@ -131,7 +131,7 @@ def test_every_form_of_px_sets_the_expiry(client, key, options):
 
 
 def outlives(client, key, milliseconds):
-    """Whether the key is there after another one's time has come, which was set later and for longer."""
+    """Whether the key exists after the deadline of another key, which was set later with a longer expiry."""
     marker = key + "-marker"
     client.watch(marker)
     client.request("SET", marker, "value", "PX", milliseconds)
@@ -179,7 +179,7 @@ def test_a_set_that_is_not_done_keeps_the_expiry(client, key, condition):
     wait_for_delete(client)
 
 
-def test_a_deleted_key_that_is_set_anew_does_not_expire_with_the_old_time(client, key):
+def test_a_deleted_key_that_is_set_again_does_not_have_the_old_deadline(client, key):
     client.request("SET", key, "value", "PX", 60)
     client.request("DEL", key)
     client.request("SET", key, "value")
@@ -187,7 +187,7 @@ def test_a_deleted_key_that_is_set_anew_does_not_expire_with_the_old_time(client
     assert outlives(client, key, 80)
 
 
-def test_a_time_past_the_range_is_never(client, key):
+def test_a_deadline_beyond_the_range_means_never(client, key):
     client.request("SET", key, "value", "PX", 2**63 - 1)
 
     assert outlives(client, key, 20)

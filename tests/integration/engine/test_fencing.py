@@ -78,7 +78,7 @@ def test_an_unfenced_key_is_deleted_with_or_without_a_token(client, key):
 
 
 @pytest.mark.parametrize("removal", [["DEL"], ["VDEL", "value"]])
-def test_the_token_goes_with_its_key(client, fenced, removal):
+def test_a_token_ends_when_its_key_is_deleted(client, fenced, removal):
     verb, *arguments = removal
     client.request(verb, fenced, *arguments, ft="1696374425001:0:A")
 
@@ -86,7 +86,7 @@ def test_the_token_goes_with_its_key(client, fenced, removal):
     assert client.request("DEL", fenced).payload == b":1\r\n"
 
 
-def test_the_token_goes_when_its_key_expires(client, key):
+def test_a_token_ends_when_its_key_expires(client, key):
     client.watch(key)
     client.request("SET", key, "value", "PX", "30", ft=TOKEN)
     assert client.notification().payload.endswith(b"VALUE\r\n$5\r\nvalue\r\n")

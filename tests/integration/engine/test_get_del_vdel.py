@@ -57,7 +57,7 @@ def test_vdel_matches_an_empty_value(client, key):
 ])
 @pytest.mark.parametrize("ft", [None, "1:0:token"])
 @pytest.mark.parametrize("deleted_before", [False, True])
-def test_a_key_that_is_not_there_is_no_error_and_has_no_version(client, key, words, payload, ft, deleted_before):
+def test_a_missing_key_is_no_error_and_has_no_version(client, key, words, payload, ft, deleted_before):
     if deleted_before:
         client.request("SET", key, "value")
         client.request("DEL", key)

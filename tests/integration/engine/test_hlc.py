@@ -59,19 +59,19 @@ CLOCK_READING = [
 
 @pytest.mark.parametrize("name", ["ts", "ft"])
 @pytest.mark.parametrize("text", NOT_A_CLOCK_READING)
-def test_what_is_not_a_clock_reading_is_refused(client, key, name, text):
+def test_a_malformed_timestamp_is_refused(client, key, name, text):
     assert client.request("SET", key, "value", **{name: text}).payload == b"-ERR malformed timestamp\r\n"
 
 
 @pytest.mark.parametrize("name", ["ts", "ft"])
 @pytest.mark.parametrize("text", CLOCK_READING)
-def test_clock_readings_are_taken_padded_or_not(client, key, name, text):
+def test_timestamps_are_accepted_padded_or_not(client, key, name, text):
     assert client.request("SET", key, "value", **{name: text}).payload == OK
 
 
 @pytest.fixture
 def alone(site):
-    """A client whose store nobody else speaks to."""
+    """A client that is alone at its store."""
     site.start_store()
     return site.connect()
 
@@ -81,7 +81,7 @@ def ahead(milliseconds, counter=0):
 
 
 @pytest.mark.parametrize("counter", [0, 7, 99999, 2**31 - 3])
-def test_a_request_ahead_of_our_clock_is_followed_by_one(alone, counter):
+def test_a_version_follows_a_timestamp_ahead_of_the_store_by_one(alone, counter):
     ts = ahead(30_000, counter)
 
     assert alone.request("SET", "key", "value", ts=ts).ts == Hlc(ts.wall_ms, counter + 1, "StateStore")
@@ -96,8 +96,8 @@ def test_the_counter_stays_within_31_bits(alone, counter):
     assert version == Hlc(ts.wall_ms + 1, 0, "StateStore")
 
 
-def test_the_first_of_a_millisecond_has_the_counter_0_however_fast_it_came(alone):
-    """As two of a published client's tokens must have, which are asked for a while apart."""
+def test_the_first_version_of_a_millisecond_has_counter_0(alone):
+    """Published clients need increasing tokens from requests at different times."""
     versions = []
     for n in range(50):
         versions.append(alone.request("SET", "key", n, ts=ahead(0)).ts)
@@ -135,7 +135,7 @@ def test_a_refused_timestamp_does_not_move_the_clock(alone):
     assert alone.request("SET", "key", "value").ts < ahead(10_000)
 
 
-def test_a_version_that_we_gave_is_a_token_that_we_take(alone):
+def test_a_version_of_the_store_is_accepted_as_token(alone):
     version = alone.request("SET", "lock", "me", ts=ahead(59_000, 2**64 - 1)).ts
 
     assert alone.request("SET", "key", "value", ft=version).payload == OK

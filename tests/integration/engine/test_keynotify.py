@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is notified of what (PROTOCOL.md "Notifications")."""
+"""Notifications (PROTOCOL.md "Notifications")."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_a_set_is_notified_with_its_value_and_version(client, key):
 
 
 @pytest.mark.parametrize("removal", [["DEL"], ["VDEL", "value"]])
-def test_a_deletion_is_notified_with_the_version_that_went(client, key, removal):
+def test_a_deletion_is_notified_with_the_deleted_version(client, key, removal):
     version = client.request("SET", key, "value").prop("__ts")
     client.watch(key)
 
@@ -74,7 +74,7 @@ def test_a_deletion_is_notified_with_the_version_that_went(client, key, removal)
     assert_notification_properties(notification)
 
 
-def test_an_expiry_is_notified_with_the_version_that_went(client, key):
+def test_an_expiry_is_notified_with_the_expired_version(client, key):
     client.watch(key)
     version = client.request("SET", key, "value", "PX", "1").prop("__ts")
     assert client.notification().prop("__ts") == version
@@ -206,7 +206,7 @@ def test_stop_ends_the_registration_once(client, key):
     assert_notified_of_nothing_more(client, key)
 
 
-def test_stop_ends_nobody_elses_registration(shared, client, key):
+def test_stop_ends_no_other_clients_registration(shared, client, key):
     client.watch(key)
     other = shared.connect()
 

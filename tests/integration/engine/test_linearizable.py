@@ -46,7 +46,7 @@ def read_outcome(kind, answer):
 
 
 class Recorder(threading.Thread):
-    """One client, one request at a time, from a seed of its own."""
+    """A client with its own seed that sends one request at a time."""
 
     def __init__(self, client, seed):
         super().__init__(daemon=True)
@@ -97,7 +97,7 @@ class Recorder(threading.Thread):
         return operation
 
     def _ask(self, words, token):
-        """The same request until it is answered."""
+        """Repeat the same request until its reply arrives."""
         identity = {"ts": self.client.clock.now(), "correlation": uuid.uuid4().bytes, "ft": token}
         first = self.client.send(*words, **identity)
         for _ in range(PATIENCE):
@@ -149,7 +149,7 @@ def recorders(site):
 
 
 def end(recorders):
-    """The history of all, and what is there in the end."""
+    """The history of all clients, and the final state."""
     wait_for_progress(recorders)
     for recorder in recorders:
         recorder.stop()
@@ -180,8 +180,8 @@ def test_a_broker_that_is_killed_and_started(site, recorders, tmp_path):
     assert not (violation := find_violation(end(running))), violation
 
 
-def test_a_store_that_forgets_is_found(site, recorders):
-    """Without a data directory whatever was acknowledged is gone: would we see it?"""
+def test_the_checker_finds_a_store_that_forgets(site, recorders):
+    """Without a data directory acknowledged writes are lost: the checker must find it."""
     running = recorders(4)
     wait_for_progress(running)
     witness = Recorder(site.connect(), 0)

@@ -13,7 +13,7 @@ COUNTER = "counter"
 
 
 def wait_for_release(client, version):
-    """Until the lock of that version, or a later one, is gone. Never asks: waits for the notification."""
+    """Wait for the notification that the lock of this or a later version was deleted. Never poll."""
     while True:
         notification = client.notification()
         if notification.payload.endswith(b"DELETE\r\n") and notification.ts >= version:

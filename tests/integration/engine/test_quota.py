@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quota: what does not fit is refused, what is stored stays (PROTOCOL.md "Errors", row 14)."""
+"""The quota: requests beyond it are refused, stored keys stay (PROTOCOL.md "Errors", row 14)."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_a_refused_set_is_not_notified(full_of_keys):
     assert resp.read(full_of_keys.notification().payload)[-1] == b"marker"
 
 
-def test_conditions_and_tokens_are_looked_at_before_the_quota(full_of_keys):
+def test_conditions_and_tokens_are_checked_before_the_quota(full_of_keys):
     full_of_keys.request("SET", "key-0", "value", ft="5:0:n")
 
     assert full_of_keys.request("SET", "key-1", "value", "NX").payload == b":-1\r\n"
@@ -93,7 +93,7 @@ def test_too_many_bytes_are_refused_and_all_that_is_stored_is_readable(full_of_b
     assert client.request("GET", f"key-{n_stored}").payload == b"$-1\r\n"
 
 
-def test_a_store_full_of_bytes_takes_what_does_not_grow_it(full_of_bytes):
+def test_a_full_store_accepts_writes_that_do_not_grow_it(full_of_bytes):
     client, _ = full_of_bytes
 
     assert client.request("SET", "key-0", VALUE.upper()).payload == OK

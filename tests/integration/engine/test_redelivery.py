@@ -10,7 +10,7 @@ from support.process import PATIENCE
 
 
 class Request:
-    """One request, sent as often as one likes."""
+    """One request that can be sent several times."""
 
     def __init__(self, client, *words, **properties):
         self.client = client
@@ -71,7 +71,7 @@ def test_a_redelivered_deletion_gets_its_first_answer_and_spares_a_new_key(clien
     assert client.request("GET", key).payload == b"$5\r\nvalue\r\n"
 
 
-def test_a_redelivered_set_with_a_token_does_not_take_the_fence_back(client, key):
+def test_a_redelivered_set_does_not_restore_an_older_token(client, key):
     request = Request(client, "SET", key, "first", ft="5:0:n")
     first = request.send()
     client.request("SET", key, "second", ft="6:0:n")
@@ -79,7 +79,7 @@ def test_a_redelivered_set_with_a_token_does_not_take_the_fence_back(client, key
     assert_same(request.send(), first)
 
 
-def test_a_redelivered_set_that_was_not_done_stays_so(client, key):
+def test_a_redelivered_set_whose_condition_was_not_met_stays_not_met(client, key):
     client.request("SET", key, "held")
     request = Request(client, "SET", key, "value", "NX")
     first = request.send()
@@ -110,7 +110,7 @@ def test_copies_that_arrive_together_get_one_answer(client, key):
 
 
 @pytest.mark.parametrize("length", [16, 17, 64])
-def test_without_a_timestamp_a_long_correlation_tells_a_repetition(client, key, length):
+def test_without_a_timestamp_equal_long_correlation_data_means_repeated(client, key, length):
     client.request("SET", key, "value")
     request = Request(client, "DEL", key, ts=None, correlation=uuid.uuid4().bytes * 4)
     request.properties["correlation"] = request.properties["correlation"][:length]
@@ -121,7 +121,7 @@ def test_without_a_timestamp_a_long_correlation_tells_a_repetition(client, key, 
 
 
 @pytest.mark.parametrize("length", [1, 4, 15])
-def test_without_a_timestamp_a_short_correlation_does_not(client, key, length):
+def test_without_a_timestamp_equal_short_correlation_data_does_not(client, key, length):
     client.request("SET", key, "value")
     request = Request(client, "DEL", key, ts=None, correlation=b"x" * length)
 
@@ -176,7 +176,7 @@ def test_another_payload_is_another_request(client, key):
     assert request.send().payload == b":-1\r\n"
 
 
-def test_the_copys_own_expiry_is_carried(client, key):
+def test_the_reply_to_a_copy_has_the_expiry_of_the_copy(client, key):
     request = Request(client, "SET", key, "value", "NX", expiry=100)
     request.send()
 
@@ -186,7 +186,7 @@ def test_the_copys_own_expiry_is_carried(client, key):
     assert 40 <= copy.expiry <= 50
 
 
-def test_a_redelivered_get_reads_anew_or_gets_its_first_answer(client, key):
+def test_a_redelivered_get_is_read_again_or_gets_its_first_reply(client, key):
     client.request("SET", key, "old")
     request = Request(client, "GET", key)
     request.send()

@@ -20,7 +20,7 @@ def test_a_scan_of_nothing_is_one_empty_page(site):
     assert site.connect().request("SCAN", "*").payload == b"*1\r\n*0\r\n"
 
 
-def test_a_single_page_is_spelled_like_this(site):
+def test_a_single_page_has_exactly_these_bytes(site):
     site.start_store()
     client = site.connect()
     client.request("SET", "key", "value")
@@ -106,7 +106,7 @@ def test_keys_that_are_not_utf_8_are_never_listed(client, key, tail):
 
 
 @pytest.mark.parametrize("tail", [b"\0", b"\r\n", b" ", b"/", b"\x7f", "𝄞".encode()], ids=repr)
-def test_all_other_keys_are(client, key, tail):
+def test_all_utf_8_keys_are_listed(client, key, tail):
     store_all(client, [key.encode() + tail])
 
     assert scan(client, f"{key}?*") == [key.encode() + tail]
@@ -122,12 +122,12 @@ def test_all_other_keys_are(client, key, tail):
     b"\0" * 8,
     b"A" * 1000,
 ], ids=lambda token: repr(token[:9]))
-def test_a_token_that_we_did_not_make_is_a_syntax_error(client, token):
+def test_a_token_that_the_store_did_not_issue_is_a_syntax_error(client, token):
     assert client.request("SCAN", "*", token).payload == SYNTAX
 
 
 def test_a_token_ends_with_the_process(site, tmp_path):
-    """Whatever was stored: its secret is drawn at every start."""
+    """Also with a data directory: each start draws a new secret."""
     site.start_store("--data-dir", tmp_path / "data")
     client = site.connect()
     store_all(client, {b"key-%d" % n for n in range(4000)})

@@ -51,7 +51,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("held, options, done", CONDITIONS)
-def test_set_is_done_where_its_condition_holds_and_changes_nothing_elsewhere(client, key, held, options, done):
+def test_set_takes_effect_only_if_its_condition_is_met(client, key, held, options, done):
     before = client.request("SET", key, held) if held is not None else None
 
     answer = client.request("SET", key, "new", *options)

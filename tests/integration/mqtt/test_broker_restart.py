@@ -44,7 +44,7 @@ def test_all_requests_are_answered_after_the_broker_was_restarted_under_load(sit
         assert [resp.read(answer.payload) for answer in values] == [b"%d" % number for number in load.answers]
 
 
-def test_what_was_stored_outlives_several_restarts_of_the_broker(site):
+def test_stored_keys_survive_several_restarts_of_the_broker(site):
     site.start_store()
     client = site.connect()
     version = client.request("SET", "key", "value").ts
@@ -70,7 +70,7 @@ def test_a_key_expires_on_time_while_the_broker_is_away(site):
     assert client.request("GET", "key").payload == b"$-1\r\n"
 
 
-def test_registrations_end_with_the_connections_that_they_hang_on(site):
+def test_registrations_end_with_their_connections(site):
     site.start_store()
     client = site.connect()
     client.watch("key")
@@ -90,7 +90,7 @@ def test_a_store_whose_broker_is_away_ends_with_0_when_asked_to(site):
     assert store.stop() == 0
 
 
-def test_a_broker_that_refuses_us_later_is_tried_again(site):
+def test_a_broker_that_refuses_a_reconnect_is_tried_again(site):
     store = site.start_store()
     site.broker.kill()
     site.broker.anonymous = False

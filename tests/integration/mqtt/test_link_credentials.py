@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User name, password and access rules: what the broker wants of the store, and what is said where it gets less."""
+"""User name, password and access rules: what the broker requires of the store, and what the store logs without them."""
 
 import subprocess
 from pathlib import Path
@@ -84,12 +84,12 @@ def test_a_wrong_password_ends_the_start_with_one_line(site, accounts, text):
     assert text not in store.log()
 
 
-def test_no_password_at_all_does_so_too(site):
+def test_a_missing_password_ends_the_start_with_one_line(site):
     assert_ends_with_one_line(site.launch_store(), f"127.0.0.1:{site.broker.port}", "--password-file")
 
 
-def test_the_right_password_of_somebody_else_does_not_make_it_the_store(site, accounts):
-    """The plugin lets nobody but its user read requests."""
+def test_the_credentials_of_another_user_end_the_start(site, accounts):
+    """The plugin lets only the store's user read requests."""
     accounts.give("anything")
 
     store = site.launch_store("--user", "someone", "--password-file", accounts.store_file, "--client-id", "other")
@@ -112,7 +112,7 @@ def test_a_client_id_that_is_not_the_plugins_ends_the_start(make_site):
                               "refuses the subscription to the invoke topic")
 
 
-def test_a_password_file_that_is_not_there_yet_is_waited_for(site, accounts):
+def test_a_missing_password_file_is_waited_for(site, accounts):
     accounts.store_file.unlink()
     store = site.launch_store(*accounts.flags())
     store.wait_for_log("password file: No such file")
@@ -138,7 +138,7 @@ def test_a_password_that_was_changed_while_the_broker_restarted_is_read_again(si
     assert someone(site).ask("GET", "key") == b"$5\r\nvalue\r\n"
 
 
-def test_a_password_that_is_wrong_later_is_said_once_and_tried_until_it_is_right(site, accounts):
+def test_a_wrong_password_at_a_reconnect_is_logged_once_and_tried_again(site, accounts):
     store = site.start_store(*accounts.flags())
     site.broker.stop()
     accounts.set("another", someone="anything")
@@ -200,7 +200,7 @@ def site_with_rules(make_site, accounts, tmp_path):
 @pytest.mark.parametrize("plugin, rules", [(True, OF_THE_STORE), (True, LEAST_OF_THE_STORE_WITH_PLUGIN),
                                            (False, OF_THE_STORE), (False, LEAST_OF_THE_STORE_WITHOUT_PLUGIN)],
                          ids=["plugin", "plugin-least", "plain", "plain-least"])
-def test_these_rules_are_enough(site_with_rules, accounts, plugin, rules):
+def test_the_documented_rules_are_sufficient(site_with_rules, accounts, plugin, rules):
     site = site_with_rules(rules, plugin)
     store = site.start_store(*accounts.flags())
     holder, writer = someone(site), someone(site)
@@ -214,7 +214,7 @@ def test_these_rules_are_enough(site_with_rules, accounts, plugin, rules):
     store.wait_for_log("presence exact" if plugin else "presence guessed")
 
 
-def test_others_may_do_no_more_than_their_rules_say(site_with_rules, accounts):
+def test_clients_may_do_only_what_their_rules_grant(site_with_rules, accounts):
     site = site_with_rules(OF_THE_STORE)
     site.start_store(*accounts.flags())
     client, other = someone(site), someone(site)

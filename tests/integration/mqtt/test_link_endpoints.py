@@ -56,7 +56,7 @@ def test_a_unix_socket_whose_broker_restarts(make_site, tmp_path):
     assert_served(site)
 
 
-def test_a_unix_socket_that_is_not_there_yet_is_waited_for(make_site, tmp_path):
+def test_a_missing_unix_socket_is_waited_for(make_site, tmp_path):
     path = tmp_path / "mosquitto"
     site = make_site(listeners=[f"listener 0 {path}"])
     site.broker.stop()
@@ -126,17 +126,17 @@ def hosts(*sites):
     return "--host", ",".join(f"127.0.0.1:{site.broker.port}" for site in sites)
 
 
-def test_those_that_are_not_there_are_passed_over(make_site, tmp_path):
+def test_unreachable_brokers_are_skipped(make_site, tmp_path):
     site = make_site()
-    nobody = f"127.0.0.1:{free_port()},no-such-name.invalid,{tmp_path}/none"
+    absent = f"127.0.0.1:{free_port()},no-such-name.invalid,{tmp_path}/none"
 
-    store = site.start_store("--host", f"{nobody},127.0.0.1:{site.broker.port}")
+    store = site.start_store("--host", f"{absent},127.0.0.1:{site.broker.port}")
 
     store.wait_for_log(f"ready: serving 127.0.0.1:{site.broker.port} ")
     assert_served(site)
 
 
-def test_when_the_first_dies_the_second_is_served_with_what_is_stored(make_site):
+def test_when_the_first_broker_dies_the_store_serves_the_second(make_site):
     first, second = make_site(), make_site()
     store = first.start_store(*hosts(first, second))
     version = first.connect().request("SET", "key", "value").ts
@@ -149,7 +149,7 @@ def test_when_the_first_dies_the_second_is_served_with_what_is_stored(make_site)
     assert (answer.payload, answer.ts) == (b"$5\r\nvalue\r\n", version)
 
 
-def test_a_registration_at_the_first_is_none_at_the_second(make_site):
+def test_a_registration_at_the_first_broker_does_not_count_at_the_second(make_site):
     first, second = make_site(), make_site()
     store = first.start_store(*hosts(first, second))
     first.connect("client").watch("key")
@@ -164,8 +164,8 @@ def test_a_registration_at_the_first_is_none_at_the_second(make_site):
     assert client.notification().payload.endswith(b"\r\nvalue\r\n")
 
 
-def test_who_registered_at_the_first_is_disconnected_when_it_is_served_again_and_nobody_else(make_site, proxy_of):
-    """While the second was served what was registered at the first came to an end, and nobody there could be told."""
+def test_only_clients_registered_at_the_first_broker_are_disconnected_when_it_is_served_again(make_site, proxy_of):
+    """Registrations at the first broker ended while the second was served, without a way to notify their clients."""
     first, second = make_site(), make_site()
     proxy = proxy_of(first)
     store = first.start_store("--host", f"127.0.0.1:{proxy.port},127.0.0.1:{second.broker.port}")
@@ -187,7 +187,7 @@ def test_who_registered_at_the_first_is_disconnected_when_it_is_served_again_and
         assert client.ask("GET", "key") == b"$5\r\nvalue\r\n"
 
 
-def test_when_the_second_dies_too_the_first_is_served_again(make_site):
+def test_when_the_second_broker_dies_the_first_is_served_again(make_site):
     first, second = make_site(), make_site()
     store = first.start_store(*hosts(first, second))
     for dies, lives in ((first, second), (second, first)):
@@ -200,8 +200,8 @@ def test_when_the_second_dies_too_the_first_is_served_again(make_site):
     assert_served(first)
 
 
-def test_one_that_only_closes_the_connection_is_served_again_at_once(make_site, proxy_of):
-    """It is the first to be tried, for there our session is."""
+def test_a_broker_that_closes_the_connection_is_served_again_at_once(make_site, proxy_of):
+    """It is tried first, because it has the store's session."""
     first, second = make_site(), make_site()
     proxy = proxy_of(first)
     store = first.start_store("--host", f"127.0.0.1:{proxy.port},127.0.0.1:{second.broker.port}")
@@ -213,7 +213,7 @@ def test_one_that_only_closes_the_connection_is_served_again_at_once(make_site, 
     assert f"serving 127.0.0.1:{second.broker.port}" not in store.log()
 
 
-def test_one_that_refuses_us_later_is_passed_over_for_the_other(make_site):
+def test_a_broker_that_refuses_a_reconnect_is_skipped(make_site):
     first, second = make_site(), make_site()
     store = first.start_store(*hosts(first, second))
     seen = len(store.log())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection over which nothing comes any more is given up, though nobody has closed it."""
+"""The store closes a connection that is silent beyond the keepalive, even if no peer has closed it."""
 
 import contextlib
 import socket
@@ -51,14 +51,14 @@ def one_that_says_nothing():
 
 @contextlib.contextmanager
 def one_that_does_not_even_accept():
-    """The second who waits at a full backlog is never answered."""
+    """The second connection at a full backlog is never accepted."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, socket.socket() as first:
         first.connect(listener.getsockname())
         yield listener.getsockname()[1]
 
 
 @pytest.mark.parametrize("stuck", [one_that_says_nothing, one_that_does_not_even_accept], ids=lambda way: way.__name__)
-def test_a_broker_that_is_stuck_is_passed_over_for_the_next(make_site, stuck):
+def test_a_broker_that_does_not_respond_is_skipped(make_site, stuck):
     site = make_site()
     with stuck() as port:
         store = site.launch_store("--host", f"127.0.0.1:{port},127.0.0.1:{site.broker.port}", *KEEPALIVE)
@@ -66,7 +66,7 @@ def test_a_broker_that_is_stuck_is_passed_over_for_the_next(make_site, stuck):
 
 
 def test_an_idle_connection_is_kept(make_site):
-    """For longer than the broker waits for those who keep silent."""
+    """For longer than the broker waits for silent clients."""
     site = make_site()
     store = site.start_store(*KEEPALIVE)
     client = site.connect(kind=WireClient)

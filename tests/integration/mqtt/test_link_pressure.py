@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker or a network that is slow, silent or stuck: memory is bounded, nothing is lost, and it is noticed."""
+"""A broker or network that is slow, silent or stuck: memory is bounded, no message is lost, and the store detects it."""
 
 import re
 import struct
@@ -87,8 +87,8 @@ class LargeReader:
                 n_answers -= 1
 
 
-def test_memory_is_bounded_when_a_gigabyte_is_asked_for_at_once_and_the_broker_is_slow(make_site):
-    """What waits for the broker is bounded: of a thousand megabytes of answers a fraction is there at any time."""
+def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_site):
+    """Unsent replies are bounded: of a gigabyte of replies only a fraction is in memory at any time."""
     site = make_site()
     store = site.start_store()
     site.connect(kind=WireClient).ask("SET", "key", b"x" * (5 * MIB))
@@ -106,7 +106,7 @@ def test_memory_is_bounded_when_a_gigabyte_is_asked_for_at_once_and_the_broker_i
     assert site.connect(kind=WireClient).ask("GET", "other") == b"$-1\r\n"
 
 
-def test_memory_is_bounded_when_the_network_takes_no_answers_and_brings_ever_more_requests(make_site, proxy_of):
+def test_memory_is_bounded_when_requests_arrive_and_no_reply_can_be_sent(make_site, proxy_of):
     """It stops reading; what comes waits at the broker."""
     site = make_site()
     proxy = proxy_of(site)

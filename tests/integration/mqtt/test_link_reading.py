@@ -16,7 +16,7 @@ def take_up(fake_broker):
     fake_broker.receive_until(PUBACK)
 
 
-def test_many_packets_that_come_at_once_and_nothing_after_them(fake_broker, store_of):
+def test_many_packets_in_one_read_are_all_served(fake_broker, store_of):
     store_of(fake_broker.port).launch()
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED + b"".join(publish_packet(n) for n in range(1, N_MANY + 1)))
@@ -28,7 +28,7 @@ def test_many_packets_that_come_at_once_and_nothing_after_them(fake_broker, stor
         assert int.from_bytes(body[:2], "big") == n
 
 
-def test_packets_behind_the_one_for_which_we_leave_do_not_keep_us_from_saying_so(fake_broker, store_of):
+def test_packets_after_a_refused_subscription_do_not_prevent_the_disconnect(fake_broker, store_of):
     store_of(fake_broker.port).launch()
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED)
@@ -40,7 +40,7 @@ def test_packets_behind_the_one_for_which_we_leave_do_not_keep_us_from_saying_so
     fake_broker.receive_until(DISCONNECT)
 
 
-def test_what_came_behind_a_disconnect_is_not_the_next_connections(fake_broker, store_of):
+def test_bytes_after_a_disconnect_do_not_belong_to_the_next_connection(fake_broker, store_of):
     store_of(fake_broker.port).launch()
 
     for _ in range(3):
@@ -48,7 +48,7 @@ def test_what_came_behind_a_disconnect_is_not_the_next_connections(fake_broker, 
         fake_broker.send(DISCONNECT_SERVER_BUSY + BEGIN_OF_A_PUBLISH)
 
 
-def test_a_packet_that_comes_byte_by_byte(fake_broker, store_of):
+def test_a_packet_that_arrives_byte_by_byte_is_read(fake_broker, store_of):
     store_of(fake_broker.port).launch()
     fake_broker.accept()
     for byte in CONNACK_ACCEPTED:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A message that arrives when there is no memory for it is dropped, which is said and counted, and the next one is served."""
+"""A message without memory for it is dropped, logged and counted; the next one is served."""
 
 from support.process import preload
 from support.wire_client import WireClient
 
 
-def test_a_message_that_there_is_no_memory_for_is_dropped_and_said(site):
+def test_a_message_without_memory_is_dropped_and_logged(site):
     site.start_store(environment=preload("starve_shim"))
     client = site.connect(kind=WireClient)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two stores of one client id throw each other out at the broker, without end: each says so."""
+"""Two stores with the same client id disconnect each other repeatedly: each logs it."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from support.fake_broker import CONNACK_ACCEPTED, SUBSCRIBE
 DISCONNECT_SESSION_TAKEN_OVER = bytes.fromhex("e0 02 8e 00")
 
 
-def test_a_broker_that_says_so(fake_broker, store_of):
+def test_a_takeover_with_reason_code_is_logged(fake_broker, store_of):
     store = store_of(fake_broker.port).launch()
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED)
@@ -21,8 +21,8 @@ def test_a_broker_that_says_so(fake_broker, store_of):
                        "two statestored throw each other out")
 
 
-def test_mosquitto_that_says_nothing(make_site, store_of):
-    """2.0 closes the connection without a word; the plugin knows."""
+def test_a_takeover_without_reason_code_is_logged(make_site, store_of):
+    """mosquitto 2.0 closes the connection without a reason; the plugin reports the takeover."""
     site = make_site()
     first = site.start_store()
     second = store_of(site.broker.port).launch()
@@ -35,7 +35,7 @@ def test_mosquitto_that_says_nothing(make_site, store_of):
 
 
 @pytest.mark.parametrize("flags", [(), ("--data-dir",)], ids=["in memory", "with a data directory"])
-def test_a_store_in_the_place_of_one_that_has_ended_is_none_of_them(make_site, tmp_path, flags):
+def test_a_restarted_store_is_no_takeover(make_site, tmp_path, flags):
     site = make_site()
     store = site.start_store(*flags, *([tmp_path / "data"] if flags else []))
 
@@ -46,7 +46,7 @@ def test_a_store_in_the_place_of_one_that_has_ended_is_none_of_them(make_site, t
     assert "another statestored" not in store.log()
 
 
-def test_a_store_that_lost_its_connection_is_none_of_them(make_site, proxy_of):
+def test_a_reconnect_is_no_takeover(make_site, proxy_of):
     site = make_site()
     proxy = proxy_of(site)
     store = site.start_store("--port", proxy.port)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's connection to the broker under TLS: who trusts whom, and what is said where somebody does not."""
+"""The store's connection to the broker under TLS: trust in both directions, and the log without it."""
 
 import re
 import socket
@@ -48,7 +48,7 @@ def tls_site(make_site, certificates):
     return make
 
 
-def test_requests_are_served_over_a_connection_that_both_trust(tls_site, trust):
+def test_requests_are_served_over_tls_with_mutual_trust(tls_site, trust):
     site = tls_site()
     store = site.start_store(*trust)
     client = site.connect()
@@ -62,7 +62,7 @@ def test_requests_are_served_over_a_connection_that_both_trust(tls_site, trust):
     store.wait_for_log(rf"ready: serving {HOST}:{site.broker.port} ")
 
 
-def test_the_broker_sees_who_we_are_by_our_certificate(tls_site, certificates, trust):
+def test_the_broker_identifies_the_store_by_its_certificate(tls_site, certificates, trust):
     """Its name is our user name there, and only this user may be the store."""
     site = tls_site(certificates.server, "require_certificate true", "use_identity_as_username true",
                     options=["plugin_opt_statestored_username statestored"])
@@ -127,7 +127,7 @@ def test_a_name_is_tried_at_its_addresses_of_either_kind(tls_site, certificates)
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
 
 
-# What is wrong is said once, and tried again
+# Errors are logged once, and the connection is tried again
 
 
 def wait_for_attempts(site, n_attempts=3):
@@ -144,7 +144,7 @@ def assert_said_once(site, *patterns):
 
 
 @pytest.mark.parametrize("wrong", ["expired", "elsewhere"])
-def test_a_wrong_certificate_of_the_broker(tls_site, certificates, trust, wrong):
+def test_a_wrong_certificate_of_the_broker_is_refused(tls_site, certificates, trust, wrong):
     site = tls_site(getattr(certificates, wrong))
 
     site.launch_store(*trust)
@@ -206,7 +206,7 @@ def test_a_broker_that_gets_a_right_certificate_is_served(tls_site, certificates
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
 
 
-def test_an_authority_that_is_put_right_in_its_file_is_trusted(tls_site, certificates, tmp_path):
+def test_a_corrected_authority_file_is_read_again(tls_site, certificates, tmp_path):
     ca_file = tmp_path / "ca.crt"
     ca_file.write_bytes(certificates.bad.certificate.read_bytes())
     site = tls_site()
@@ -222,7 +222,7 @@ def test_an_authority_that_is_put_right_in_its_file_is_trusted(tls_site, certifi
                                    ["--tls", "on", "--tls-certificate", "{none}", "--tls-key", "{key}"],
                                    ["--tls", "on", "--tls-certificate", "{certificate}", "--tls-key", "{none}"]],
                          ids=lambda flags: flags[-2])
-def test_a_file_that_is_not_there_ends_the_start(site, certificates, tmp_path, flags):
+def test_a_missing_file_ends_the_start(site, certificates, tmp_path, flags):
     names = {"none": tmp_path / "none", "key": certificates.client.key,
              "certificate": certificates.client.certificate}
 
@@ -262,7 +262,7 @@ class TlsListener:
 
 
 @pytest.mark.parametrize("flags, protocol", [([], None), (["--tls-alpn", "mqtt"], "mqtt")], ids=["none", "mqtt"])
-def test_the_host_s_name_and_the_protocol_are_asked_for(site, certificates, flags, protocol):
+def test_the_handshake_has_server_name_and_alpn(site, certificates, flags, protocol):
     listener = TlsListener(certificates.server, ["x-other", "mqtt"])
     try:
         store = site.launch_store("--host", "localhost", "--port", listener.port, "--tls-ca-file",

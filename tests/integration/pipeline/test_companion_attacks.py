@@ -68,7 +68,7 @@ class Guarded:
         wait_until(lambda: line in self.page("metrics"), line)
 
     def spy(self):
-        """What it reads somebody could read who reads the store's session."""
+        """Its messages are those that a reader of the store's session sees."""
         spy = self.connect("statestored", "spy")
         assert spy.subscribe(INVOKE) == 1
         return spy
@@ -89,7 +89,7 @@ def guarded(make_site, tmp_path):
 
 @pytest.fixture
 def unguarded(make_site, tmp_path):
-    """Another plugin authenticates, before ours is asked."""
+    """Another plugin authenticates before the companion plugin is asked."""
     other = tmp_path / "accepts.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", other, "-"],
                    input=ONE_THAT_ACCEPTS_EVERYBODY.encode(), check=True)
@@ -98,7 +98,7 @@ def unguarded(make_site, tmp_path):
 
 
 def will_properties(message):
-    """Of a will that repeats this message."""
+    """The options of a will that repeats this message."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = message.user
     properties.ResponseTopic = message.response_topic
@@ -128,7 +128,7 @@ def identity_of_the_operator(proof):
 
 
 def delete_admin(operator):
-    """Without a timestamp, and with a short Correlation Data: nothing but its sequence tells a copy."""
+    """Without a timestamp and with short Correlation Data: only its sequence number identifies a copy."""
     operator.publish(INVOKE, resp.request("DEL", "settings/admin"), ResponseTopic=operator.response_topic,
                      CorrelationData=b"1")
     return operator.answer_to(b"1").payload
@@ -160,7 +160,7 @@ def test_a_client_id_that_only_begins_like_the_stores_is_free(guarded):
 
 
 def stolen_messages(guarded):
-    """A store is cut off before it has acknowledged what the plugin tells it, and alice is there first."""
+    """The store's connection breaks before it has acknowledged the plugin's messages, and alice takes its session first."""
     victim = Peer(guarded.site.broker.port, "statestored", clean_start=False, session_expiry=3600,
                   username="statestored", password=USERS["statestored"])
     assert victim.subscribe(INVOKE) == 1
@@ -264,7 +264,7 @@ def test_two_stores_with_client_ids_of_their_own_do_not_serve_at_once(unguarded)
         second.stop()
 
 
-def test_a_store_whose_client_id_is_guarded_says_nothing(guarded):
+def test_a_store_whose_client_id_is_guarded_logs_no_warning(guarded):
     guarded.start_store()
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
     assert "not guarded" not in guarded.site.store.log()
@@ -358,7 +358,7 @@ def test_a_retained_will_and_one_with_a_delay_are_not_executed(guarded, delay):
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
 
 
-# Who may connect and publish
+# Connections and publishing
 
 
 def test_an_anonymous_client_cannot_connect_where_the_broker_refuses_it(guarded):

@@ -10,7 +10,7 @@ NOT_REGISTERED = b":0\r\n"
 
 @pytest.fixture(params=["forgets", "remembers"])
 def site(request, make_site, tmp_path):
-    """Whose broker's sessions end with it, or are there again if it was stopped in order."""
+    """Its broker loses sessions at a restart, or restores them after an orderly stop."""
     persistence = ["persistence true", f"persistence_location {tmp_path}/"] if request.param == "remembers" else []
     return make_site(*persistence)
 
@@ -49,7 +49,7 @@ def test_registrations_end(site, restart_broker):
         assert again.changes() == []
 
 
-def test_they_are_room_for_others(site, restart_broker):
+def test_ended_registrations_free_their_quota(site, restart_broker):
     site.start_store("--max-registrations", 3)
     site.connect(kind=WireClient).register("one", "two", "three")
 
@@ -58,7 +58,7 @@ def test_they_are_room_for_others(site, restart_broker):
     site.connect(kind=WireClient).register("four", "five", "six")
 
 
-def test_clients_that_register_anew_are_notified_once(site, restart_broker):
+def test_clients_that_register_again_are_notified_once(site, restart_broker):
     site.start_store()
     client = site.connect(None, WireClient, session_expiry=1000)
     client.register("key")
@@ -71,7 +71,7 @@ def test_clients_that_register_anew_are_notified_once(site, restart_broker):
         assert client.changes() == [was_set(n)]
 
 
-def test_with_a_data_directory_they_end_too(site, restart_broker, tmp_path):
+def test_registrations_end_with_a_data_directory_too(site, restart_broker, tmp_path):
     store = site.start_store("--data-dir", tmp_path / "data")
     client = site.connect(kind=WireClient)
     client.register("key")
@@ -88,7 +88,7 @@ def test_with_a_data_directory_they_end_too(site, restart_broker, tmp_path):
     assert again.changes() == []
 
 
-def test_while_the_store_sees_nothing_of_it_too(site, tmp_path):
+def test_registrations_end_if_the_broker_restarts_while_the_store_is_paused(site, tmp_path):
     store = site.start_store("--data-dir", tmp_path / "data")
     client = site.connect(kind=WireClient)
     client.register("key")
@@ -102,8 +102,8 @@ def test_while_the_store_sees_nothing_of_it_too(site, tmp_path):
     assert again.stop("key") == NOT_REGISTERED
 
 
-def test_a_request_of_the_former_run_registers_nobody(make_site, tmp_path):
-    """The broker kept it for the store, over its own restart, with the identity properties of a connection that has ended."""
+def test_a_request_of_the_former_broker_run_registers_no_client(make_site, tmp_path):
+    """The broker stored it across its restart, with the identity properties of a connection that has ended."""
     site = make_site("persistence true", f"persistence_location {tmp_path}/")
     store = site.start_store()
     client = site.connect(kind=WireClient)
@@ -124,7 +124,7 @@ def test_a_request_of_the_former_run_registers_nobody(make_site, tmp_path):
     assert again.stop("other") == NOT_REGISTERED
 
 
-def test_all_of_it_under_load(make_site):
+def test_clients_register_again_after_a_broker_restart_under_load(make_site):
     site = make_site()
     store = site.start_store()
     clients = [site.connect() for _ in range(4)]

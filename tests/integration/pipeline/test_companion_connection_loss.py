@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store only loses its connection to the broker: it keeps what it has, and learns what it missed."""
+"""The store loses only its connection to the broker: registrations stay, and missed disconnects are reported."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def clients(site):
     return lambda n_clients: [site.connect(kind=WireClient) for _ in range(n_clients)]
 
 
-def test_those_who_are_still_there_keep_their_registrations_and_nobody_is_disconnected(clients, away):
+def test_connected_clients_keep_their_registrations_when_the_store_reconnects(clients, away):
     holder, of_many, silent = clients(3)
     keys = [f"key-{n}" for n in range(100)]
     holder.register("key-0")
@@ -66,7 +66,7 @@ def test_those_who_are_still_there_keep_their_registrations_and_nobody_is_discon
     assert all(of_many.stop(key) == b"+OK\r\n" for key in keys)
 
 
-def test_those_who_left_meanwhile_have_none_however_they_left(site, clients, away):
+def test_clients_that_disconnected_meanwhile_have_no_registrations(site, clients, away):
     stays, *leave = clients(1 + len(leaving.QUICK_WAYS))
     for client in (stays, *leave):
         client.register("key", "other")
@@ -83,7 +83,7 @@ def test_those_who_left_meanwhile_have_none_however_they_left(site, clients, awa
     assert stays.changes() == [was_set("value")]
 
 
-def test_what_those_had_who_left_meanwhile_is_room_for_others(clients, away):
+def test_registrations_that_ended_meanwhile_free_their_quota(clients, away):
     holders = clients(3)
     for holder in holders:
         holder.register(*(f"key-{n}" for n in range(MAX_REGISTRATIONS // 3)))
@@ -97,7 +97,7 @@ def test_what_those_had_who_left_meanwhile_is_room_for_others(clients, away):
     other.register(*(f"key-{n}" for n in range(MAX_REGISTRATIONS)))
 
 
-def test_requests_that_came_meanwhile_are_served_in_order(clients, away):
+def test_requests_that_arrived_meanwhile_are_served_in_order(clients, away):
     registers, stops = clients(2)
     stops.register("key")
 
@@ -113,7 +113,7 @@ def test_requests_that_came_meanwhile_are_served_in_order(clients, away):
     assert registers.changes()[-1] == was_set("2")
 
 
-def test_who_registered_meanwhile_and_left_again_has_none(site, clients, away):
+def test_a_client_that_registered_and_disconnected_meanwhile_has_no_registration(site, clients, away):
     client, = clients(1)
 
     with away():
@@ -125,7 +125,7 @@ def test_who_registered_meanwhile_and_left_again_has_none(site, clients, away):
     assert again.changes() == []
 
 
-def test_a_key_that_expires_meanwhile_is_notified_when_it_is_back(clients, away):
+def test_a_key_that_expires_meanwhile_is_notified_after_the_reconnect(clients, away):
     client, = clients(1)
     client.register("key")
     client.ask("SET", "key", "value", "PX", "1")
@@ -136,7 +136,7 @@ def test_a_key_that_expires_meanwhile_is_notified_when_it_is_back(clients, away)
     assert client.changes() == [was_set("value"), DELETED]
 
 
-def test_the_connection_is_lost_again_and_again_under_load(site, away):
+def test_repeated_connection_losses_under_load_lose_nothing(site, away):
     watcher, writer = site.connect(), site.connect()
     watcher.watch("key")
 
@@ -154,7 +154,7 @@ def test_the_connection_is_lost_again_and_again_under_load(site, away):
     assert told[:-1] == sorted(versions)
 
 
-def test_the_connection_is_lost_with_more_on_the_way_than_may_be_unacknowledged(clients, away, proxies):
+def test_a_connection_loss_with_more_than_receive_maximum_outstanding_loses_nothing(clients, away, proxies):
     """What the library keeps back behind its window follows in order: none of it passes for what was sent before."""
     writer, *watchers = clients(30)
     for watcher in watchers:
@@ -162,7 +162,7 @@ def test_the_connection_is_lost_with_more_on_the_way_than_may_be_unacknowledged(
 
     n_changes = 0
     for _ in range(3):
-        proxies[0].hold()  # from now on nothing that the store sends arrives
+        proxies[0].hold()  # from now on the broker receives nothing from the store
         changes = [writer.begin("SET", "key", n_changes + n) for n in range(100)]
         n_changes += len(changes)
         writer.ping()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store with a data directory ends and is started again: registrations stay with those of their holders who did."""
+"""A store with a data directory restarts: clients that stayed connected keep their registrations."""
 
 import sqlite3
 
@@ -27,7 +27,7 @@ def data(tmp_path):
     return tmp_path / "data"
 
 
-def test_those_who_stayed_are_notified_and_those_who_left_are_forgotten(make_site, data, end):
+def test_after_a_restart_connected_clients_are_notified_and_disconnected_ones_are_not_registered(make_site, data, end):
     site = make_site()
     store = site.start_store("--data-dir", data)
     stays, silent, *leave = wire_clients(site, 2 + len(leaving.QUICK_WAYS))
@@ -48,7 +48,7 @@ def test_those_who_stayed_are_notified_and_those_who_left_are_forgotten(make_sit
     assert silent.is_undisturbed()
 
 
-def test_what_those_had_who_left_is_room_for_others(make_site, data, end):
+def test_registrations_of_disconnected_clients_free_their_quota_after_a_restart(make_site, data, end):
     site = make_site()
     store = site.start_store("--data-dir", data, "--max-registrations", 3)
     leaves, other = wire_clients(site, 2)
@@ -61,7 +61,7 @@ def test_what_those_had_who_left_is_room_for_others(make_site, data, end):
     other.register("one", "two", "three")
 
 
-def test_a_registration_outlives_several_stores(make_site, data, end):
+def test_a_registration_survives_several_restarts_of_the_store(make_site, data, end):
     site = make_site()
     store = site.start_store("--data-dir", data)
     client, = wire_clients(site, 1)
@@ -76,7 +76,7 @@ def test_a_registration_outlives_several_stores(make_site, data, end):
     assert client.stop("key") == b"+OK\r\n"
 
 
-def test_who_stopped_and_registered_again_is_held_once_more(make_site, data):
+def test_a_client_that_stopped_and_registered_again_is_tracked_again(make_site, data):
     site = make_site()
     store = site.start_store("--data-dir", data)
     client, = wire_clients(site, 1)
@@ -97,7 +97,7 @@ def n_registrations(data):
 
 
 @pytest.mark.parametrize("n_before", [0, 1], ids=["its first", "its second"])
-def test_a_registration_that_is_safe_and_was_never_answered_is_answered_by_the_next_store(make_site, data, proxy_of,
+def test_a_committed_registration_without_reply_is_answered_after_the_restart(make_site, data, proxy_of,
                                                                                           n_before):
     """The plugin never heard of it, and does not list it: the answer that was remembered must not be given again."""
     site = make_site()
@@ -106,7 +106,7 @@ def test_a_registration_that_is_safe_and_was_never_answered_is_answered_by_the_n
     client, writer = wire_clients(site, 2)
     client.register(*["before"] * n_before)
 
-    proxy.hold()  # what the store says arrives nowhere any more
+    proxy.hold()  # from now on the broker receives nothing from the store
     registration = client.begin("KEYNOTIFY", "key")
     wait_until(lambda: n_registrations(data) == n_before + 1, "it is safe")
     store.kill()
@@ -122,7 +122,7 @@ def test_a_registration_that_is_safe_and_was_never_answered_is_answered_by_the_n
     assert site.connect(client.id, WireClient).stop("key") == NOT_REGISTERED
 
 
-def test_a_data_directory_that_was_lost_has_the_holders_disconnected(make_site, data, tmp_path):
+def test_a_lost_data_directory_disconnects_registered_clients(make_site, data, tmp_path):
     site = make_site()
     store = site.start_store("--data-dir", data)
     holder, other = wire_clients(site, 2)

@@ -40,7 +40,7 @@ def writer(proven_shared):
     return proven_shared.connect()
 
 
-def test_it_is_notified_of_every_kind_of_change_once(client, writer, key):
+def test_a_watcher_is_notified_of_every_kind_of_change_once(client, writer, key):
     client.watch(key, key + "-marker")
 
     versions = [writer.request("SET", key, "1").ts, writer.request("DEL", key).ts,
@@ -56,7 +56,7 @@ def test_it_is_notified_of_every_kind_of_change_once(client, writer, key):
     assert next_change(client) == was_set("marker")
 
 
-def test_it_is_the_same_message_as_without_the_plugin(client, writer, key):
+def test_a_notification_is_the_same_with_and_without_the_plugin(client, writer, key):
     client.watch(key)
     version = writer.request("SET", key, b"\0\xff\r\n").prop("__ts")
 
@@ -72,7 +72,7 @@ def test_it_is_the_same_message_as_without_the_plugin(client, writer, key):
 
 @pytest.mark.parametrize("filters", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"],
                                      ["$share/group/{topic}"]], ids=" ".join)
-def test_who_subscribed_in_whatever_way_gets_it_once(proven_shared, writer, key, filters):
+def test_a_client_that_subscribed_gets_each_notification_once(proven_shared, writer, key, filters):
     client = proven_shared.connect(kind=published.GoClient)
     for each in filters:
         client.subscribe(each.format(topic=notify_topic(client.id, key)))
@@ -85,7 +85,7 @@ def test_who_subscribed_in_whatever_way_gets_it_once(proven_shared, writer, key,
     assert [next_change(client) for _ in range(6)] == [was_set(n) for n in range(5)] + [was_set("marker")]
 
 
-def test_after_stop_it_gets_nothing_more(client, writer, key):
+def test_after_stop_no_notification_arrives(client, writer, key):
     client.watch(key, key + "-marker")
     writer.request("SET", key, "before")
     assert client.request("KEYNOTIFY", key, "STOP").payload == b"+OK\r\n"
@@ -96,7 +96,7 @@ def test_after_stop_it_gets_nothing_more(client, writer, key):
     assert [next_change(client) for _ in range(2)] == [was_set("before"), was_set("marker")]
 
 
-def test_changes_under_load_come_to_each_watcher_in_order(proven_shared, key):
+def test_changes_under_load_are_notified_to_each_watcher_in_order(proven_shared, key):
     watchers = [proven_shared.connect(kind=kind) for kind in published.ALL * 2]
     for watcher in watchers:
         watcher.watch(key)
@@ -109,7 +109,7 @@ def test_changes_under_load_come_to_each_watcher_in_order(proven_shared, key):
         assert [watcher.notification().ts for _ in range(600)] == versions
 
 
-def test_changes_of_many_keys_come_in_the_order_in_which_they_took_effect(client, writer, key):
+def test_changes_of_many_keys_are_notified_in_the_order_of_their_effect(client, writer, key):
     keys = [f"{key}-{n}" for n in range(50)]
     client.watch(*keys)
     order = [random.Random(1).choice(keys) for _ in range(500)]
@@ -122,7 +122,7 @@ def test_changes_of_many_keys_come_in_the_order_in_which_they_took_effect(client
 
 
 def test_an_idle_store_notifies_of_an_expiry_and_never_early(client, key):
-    """The benchmark measures how late it is."""
+    """The benchmark measures the delay."""
     for n in range(9):
         client.watch(f"{key}-{n}")
         px = 40 + 13 * n
@@ -134,11 +134,11 @@ def test_an_idle_store_notifies_of_an_expiry_and_never_early(client, key):
         assert deleted.time >= sent + px / 1000 - GRANULARITY, "early"
 
 
-# A lock, as the published lock clients do it: whoever does not get it waits for its DELETE, and never asks
+# A lock, as the published lock clients use it: a client that does not get it waits for its DELETE, and never polls
 
 
 class Turn:
-    """Who has the lock, as those who have it see it."""
+    """The holders of the lock, as the clients see them."""
 
     def __init__(self):
         self.holder = None
@@ -181,7 +181,7 @@ def test_eight_clients_that_never_subscribed_hand_a_lock_over(proven_shared, key
     assert sorted(turn.taken) == sorted(client.id for client in clients for _ in range(10))
 
 
-def test_a_lock_whose_owner_is_gone_is_handed_over_when_it_expires(proven_shared, key, kind):
+def test_a_lock_of_a_disconnected_owner_is_handed_over_when_it_expires(proven_shared, key, kind):
     owner, successor = proven_shared.connect(kind=kind), proven_shared.connect(kind=kind)
     owner.request("SET", key, owner.id, "NX", "PX", "100")
     owner.close()

@@ -20,7 +20,7 @@ def holder_that_will(shared, leave, **more):
 
 
 @pytest.mark.parametrize("leave", leaving.WAYS, ids=leaving.name)
-def test_nothing_is_left_of_a_client_that_has_gone(proven_shared, writer, key, leave):
+def test_a_disconnected_client_leaves_no_registration(proven_shared, writer, key, leave):
     holders = [holder_that_will(proven_shared, leave, session_expiry=expiry) for expiry in (0, 1000)]
     for holder in holders:
         holder.subscribe_to_notifications()
@@ -42,7 +42,7 @@ def leave(request):
     return request.param
 
 
-def test_all_of_its_registrations_end_and_nobody_elses(proven_shared, writer, key, leave):
+def test_a_disconnect_ends_the_registrations_of_that_client_only(proven_shared, writer, key, leave):
     keys = [f"{key}-{n}" for n in range(5)]
     other = proven_shared.connect(kind=WireClient)
     other.register(*keys)
@@ -57,7 +57,7 @@ def test_all_of_its_registrations_end_and_nobody_elses(proven_shared, writer, ke
     assert other.changes() == [was_set("value")] * 5
 
 
-def test_what_it_leaves_is_room_for_others(make_site):
+def test_a_disconnect_frees_the_quota_of_registrations(make_site):
     """So the store itself has dropped them, and sends nothing that the broker would have to."""
     site = make_site()
     site.start_store("--max-registrations", 3)
@@ -68,7 +68,7 @@ def test_what_it_leaves_is_room_for_others(make_site):
         way(site, holder)
 
 
-def test_a_client_that_comes_back_and_registers_anew_is_notified_once(proven_shared, writer, key, leave):
+def test_a_client_that_reconnects_and_registers_again_is_notified_once(proven_shared, writer, key, leave):
     holder = proven_shared.connect(kind=WireClient)
     holder.subscribe_to_notifications()
     holder.register(key)
@@ -81,7 +81,7 @@ def test_a_client_that_comes_back_and_registers_anew_is_notified_once(proven_sha
     assert again.changes() == [was_set("value")]
 
 
-def test_a_client_that_comes_back_before_the_store_heard_that_it_left_has_no_registrations(proven_shared, key, leave,
+def test_a_client_that_reconnects_before_disconnected_arrives_has_no_registrations(proven_shared, key, leave,
                                                                                            writer):
     holder = proven_shared.connect(kind=WireClient)
     holder.register(key)
@@ -96,7 +96,7 @@ def test_a_client_that_comes_back_before_the_store_heard_that_it_left_has_no_reg
     assert again.changes() == []
 
 
-def test_a_client_that_has_gone_when_its_request_is_read_registers_nothing(proven_shared, writer, key):
+def test_keynotify_of_a_disconnected_client_registers_nothing(proven_shared, writer, key):
     with proven_shared.store.paused():
         holder = proven_shared.connect(kind=WireClient)
         holder.begin_and_disconnect("KEYNOTIFY", key)
@@ -109,7 +109,7 @@ def test_a_client_that_has_gone_when_its_request_is_read_registers_nothing(prove
     assert again.changes() == []
 
 
-def test_a_client_that_has_gone_when_its_request_is_read_does_not_end_what_its_next_connection_registered(
+def test_a_late_keynotify_of_an_ended_connection_keeps_the_registrations_of_the_next_one(
         proven_shared, writer, key):
     with proven_shared.store.paused():
         holder = proven_shared.connect(kind=WireClient)
@@ -124,7 +124,7 @@ def test_a_client_that_has_gone_when_its_request_is_read_does_not_end_what_its_n
     assert again.changes() == [was_set("value")]
 
 
-def test_hundreds_that_leave_at_once_leave_nothing(proven_shared, writer, key):
+def test_hundreds_of_simultaneous_disconnects_leave_no_registration(proven_shared, writer, key):
     holders = [proven_shared.connect(kind=WireClient) for _ in range(200)]
     for holder in holders:
         holder.begin("KEYNOTIFY", key)

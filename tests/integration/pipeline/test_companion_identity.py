@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With the plugin a client is who the broker knows that it is, whatever it says."""
+"""With the plugin the identity of a client is the one that the broker verified, not the one that the request claims."""
 
 import pytest
 from paho.mqtt.packettypes import PacketTypes
@@ -66,7 +66,7 @@ def test_it_cannot_register_another(client, victim, key, pretend):
     assert client.stop(key + "-2") == OK
 
 
-def test_answers_that_it_has_sent_to_another_do_not_make_it_the_other(client, victim, key):
+def test_a_foreign_response_topic_does_not_change_the_identity(client, victim, key):
     answer_topic = victim.response_topic
 
     client.begin("KEYNOTIFY", key, "STOP", source=victim.id, response_topic=answer_topic)
@@ -75,7 +75,7 @@ def test_answers_that_it_has_sent_to_another_do_not_make_it_the_other(client, vi
     assert victim.changes() == [was_set("value")]
 
 
-def test_its_notifications_come_to_its_own_topic(client, victim, key):
+def test_notifications_have_the_notify_topic_of_the_verified_client(client, victim, key):
     client.register(key)
 
     client.ask("SET", key, "value", source=victim.id)
@@ -86,8 +86,8 @@ def test_its_notifications_come_to_its_own_topic(client, victim, key):
 
 @pytest.mark.parametrize("words", [["KEYNOTIFY", "{key}", "STOP"], ["KEYNOTIFY", "{key}-2"], ["SET", "{key}", "x"]],
                          ids=" ".join)
-def test_a_will_which_no_plugin_sees_is_not_executed(proven_shared, client, victim, key, words):
-    """The broker publishes it in the name of a client that is no more."""
+def test_a_will_that_the_plugin_does_not_see_is_not_executed(proven_shared, client, victim, key, words):
+    """The broker publishes it for a client that has disconnected."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = [("__ts", str(client.clock.now())), ("__srcId", victim.id),
                                *forged_identity(victim)["user"]]
@@ -103,14 +103,14 @@ def test_a_will_which_no_plugin_sees_is_not_executed(proven_shared, client, vict
     assert b"of the will" not in {message.correlation for message in victim.messages()}
 
 
-# Where an answer may not go
+# Forbidden response topics
 
 FORBIDDEN = [INVOKE, f"clients/{SERVICE}", notify_topic("victim", "key"), f"{NOTIFY_PREFIX}x", f"clients/{SERVICE}x",
              "clients/+/answers", "#", "$SYS/x", "$CONTROL/statestore/v1/hello"]
 
 
 @pytest.mark.parametrize("topic", FORBIDDEN)
-def test_who_asks_for_an_answer_where_none_may_go_is_disconnected_and_its_neighbours_are_not(proven_shared, client, key,
+def test_a_forbidden_response_topic_disconnects_only_its_sender(proven_shared, client, key,
                                                                                              topic):
     offender = proven_shared.connect(kind=WireClient)
     offender.register(key)
@@ -127,7 +127,7 @@ def test_who_asks_for_an_answer_where_none_may_go_is_disconnected_and_its_neighb
     assert again.stop(key) == NOT_REGISTERED
 
 
-def test_what_it_asked_for_before_that_is_answered_after_it_has_come_back(proven_shared, key):
+def test_requests_before_a_forbidden_response_topic_are_answered_after_the_reconnect(proven_shared, key):
     offender = proven_shared.connect(None, WireClient, session_expiry=1000)
     with proven_shared.store.paused():
         answered = offender.begin("SET", key, "value")
@@ -138,13 +138,13 @@ def test_what_it_asked_for_before_that_is_answered_after_it_has_come_back(proven
     assert again.answer_to(answered).payload == OK
 
 
-def test_a_request_without_a_response_topic_is_only_passed_over(client, key):
+def test_a_request_without_a_response_topic_is_dropped_without_disconnect(client, key):
     client.publish(INVOKE, b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", CorrelationData=b"1")
 
     assert client.ask("GET", key) == b"$-1\r\n"
 
 
-# Who sees requests
+# Reading requests
 
 
 @pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/+/invoke", "+/+/+/+/+",

@@ -28,7 +28,7 @@ def end(request):
 
 
 def start(site, data, *options):
-    """The site's store with these options, whatever it had before."""
+    """Start the site's store with these options, in place of its former ones."""
     if not site.store:
         return site.start_store("--data-dir", data, *options)
     site.store.flags = ("--data-dir", data, *options)
@@ -47,7 +47,7 @@ def write_lines(path, key):
 
 
 @pytest.mark.parametrize("policy", [NONE, CUSTOM], ids=["none", "custom"])
-def test_a_lost_lock_has_its_watcher_disconnected(make_site, data, end, policy):
+def test_a_restart_that_loses_a_key_disconnects_its_watcher(make_site, data, end, policy):
     site = make_site()
     store = start(site, data, *policy)
     waiter = watcher_of(site, "lock")
@@ -61,7 +61,7 @@ def test_a_lost_lock_has_its_watcher_disconnected(make_site, data, end, policy):
     assert other.ask("GET", "lock") == b"$-1\r\n"
 
 
-def test_watchers_of_keys_that_are_always_stored_stay(make_site, data, end):
+def test_watchers_of_stored_keys_stay_connected(make_site, data, end):
     site = make_site()
     store = start(site, data, *CUSTOM)
     client = watcher_of(site, "stored/lock")
@@ -132,7 +132,7 @@ def test_a_store_that_ends_before_it_has_disconnected_a_client_leaves_it_to_the_
     assert client.wait_until_closed() == KICKED
 
 
-def test_keys_that_were_imported_into_the_directory_have_their_watchers_disconnected(make_site, data, tmp_path):
+def test_an_import_into_the_directory_disconnects_watchers_of_those_keys(make_site, data, tmp_path):
     site = make_site()
     store = start(site, data)
     client = watcher_of(site, "key")
@@ -144,7 +144,7 @@ def test_keys_that_were_imported_into_the_directory_have_their_watchers_disconne
     assert client.wait_until_closed() == KICKED
 
 
-def test_keys_that_were_seeded_have_their_watchers_disconnected(make_site, data, tmp_path):
+def test_seeding_disconnects_watchers_of_those_keys(make_site, data, tmp_path):
     site = make_site()
     store = start(site, data)
     client = watcher_of(site, "key")
@@ -155,7 +155,7 @@ def test_keys_that_were_seeded_have_their_watchers_disconnected(make_site, data,
     assert client.wait_until_closed() == KICKED
 
 
-def test_an_older_copy_of_the_database_has_all_watchers_disconnected(make_site, data, tmp_path):
+def test_an_older_copy_of_the_database_disconnects_all_watchers(make_site, data, tmp_path):
     site = make_site()
     store = start(site, data)
     client = watcher_of(site, "key")

@@ -31,7 +31,7 @@ def tell_that_it_left(site, client_id):
     broker.publish(PRESENCE.format(client=client_id), b"gone")
 
 
-def test_it_says_what_it_can_know(make_site):
+def test_the_store_logs_the_abilities_of_a_plain_broker(make_site):
     store = make_site(plugin=False).start_store()
 
     store.wait_for_log("ready: .*identity claimed, delivery by subscription, presence guessed")
@@ -43,7 +43,7 @@ def change_twice(client, key):
     client.ask("GET", key)
 
 
-def test_an_acknowledgement_that_nobody_got_a_notification_ends_its_registration(shared, key):
+def test_a_notification_without_subscribers_ends_its_registration(shared, key):
     holder = shared.connect(kind=WireClient)
     holder.register(key)
     writer = shared.connect(kind=WireClient)
@@ -53,7 +53,7 @@ def test_an_acknowledgement_that_nobody_got_a_notification_ends_its_registration
     assert holder.stop(key) == NOT_REGISTERED
 
 
-def test_it_ends_that_of_a_client_that_has_gone_and_nobody_elses(shared, key):
+def test_a_notification_without_subscribers_ends_only_the_registration_of_that_client(shared, key):
     holder, other = subscribed_holder(shared, key), subscribed_holder(shared, key)
     writer = shared.connect(kind=WireClient)
     leaving.by_cut(shared, holder)
@@ -67,8 +67,8 @@ def test_it_ends_that_of_a_client_that_has_gone_and_nobody_elses(shared, key):
     assert again.changes() == []
 
 
-def test_it_ends_nothing_that_has_been_registered_anew(shared, key):
-    """The notification that nobody got was an earlier registration's."""
+def test_a_notification_without_subscribers_keeps_a_newer_registration(shared, key):
+    """The notification without a subscriber belonged to an earlier registration."""
     holder = shared.connect(kind=WireClient)
     holder.register(key)
     with shared.broker.paused():
@@ -85,7 +85,7 @@ def test_it_ends_nothing_that_has_been_registered_anew(shared, key):
     assert was_set("another") in holder.changes()
 
 
-def test_identity_properties_are_a_forgery_where_no_plugin_makes_them(shared, key):
+def test_identity_properties_are_ignored_without_the_plugin(shared, key):
     client, victim = shared.connect(kind=WireClient), subscribed_holder(shared, key)
     client.subscribe_to_notifications()
     forged = [("statestore-mac", "1:1:" + "0" * 32), ("statestore-client-id", victim.id)]
@@ -98,7 +98,7 @@ def test_identity_properties_are_a_forgery_where_no_plugin_makes_them(shared, ke
     assert victim.changes() == [was_set("value")]
 
 
-def test_whoever_asks_for_an_answer_where_none_may_go_is_not_disconnected(shared, key):
+def test_a_forbidden_response_topic_does_not_disconnect_without_the_plugin(shared, key):
     client = shared.connect(kind=WireClient)
 
     client.begin("SET", key, "value", response_topic=notify_topic(client.id, key))
@@ -106,7 +106,7 @@ def test_whoever_asks_for_an_answer_where_none_may_go_is_not_disconnected(shared
     assert client.ask("GET", key) == b"$-1\r\n"
 
 
-def test_who_left_is_what_the_presence_topic_says(with_presence):
+def test_a_message_on_the_presence_topic_ends_registrations(with_presence):
     gone, other = (subscribed_holder(with_presence, "one", "two") for _ in range(2))
     writer = with_presence.connect(kind=WireClient)
 
@@ -122,7 +122,7 @@ def test_who_left_is_what_the_presence_topic_says(with_presence):
 @pytest.mark.parametrize("topic", ["presence/{client}/connected", "presence/x/{client}/disconnected",
                                    "presence/{client}/disconnected/x", "presence/{hex}/disconnected",
                                    "presence//disconnected"])
-def test_what_only_resembles_the_presence_topic_says_nothing(with_presence, topic):
+def test_a_topic_that_resembles_the_presence_topic_ends_nothing(with_presence, topic):
     holder = subscribed_holder(with_presence, "key")
 
     holder.publish(topic.format(client=holder.id, hex=base16(holder.id)), b"gone")
@@ -142,7 +142,7 @@ def test_a_presence_topic_of_emqx_is_understood(make_site):
     assert holder.stop("key") == NOT_REGISTERED
 
 
-def test_what_a_presence_topic_says_means_nothing_where_the_plugin_knows_better(make_site):
+def test_the_presence_topic_is_ignored_with_the_plugin(make_site):
     site = make_site()
     site.start_store("--presence-topic", PRESENCE)
     holder = site.connect(kind=WireClient)
@@ -153,7 +153,7 @@ def test_what_a_presence_topic_says_means_nothing_where_the_plugin_knows_better(
     assert holder.stop("key") == b"+OK\r\n"
 
 
-def test_a_store_that_starts_without_its_registrations_disconnects_nobody(make_site):
+def test_a_store_that_starts_without_registrations_disconnects_no_client_without_the_plugin(make_site):
     site = make_site(plugin=False)
     store = site.start_store()
     holder = subscribed_holder(site, "key")
@@ -164,7 +164,7 @@ def test_a_store_that_starts_without_its_registrations_disconnects_nobody(make_s
     assert holder.stop("key") == NOT_REGISTERED
 
 
-def test_registrations_outlive_the_loss_of_our_connection_where_the_broker_kept_our_session(make_site, proxy_of):
+def test_registrations_survive_a_connection_loss_if_the_broker_kept_the_session(make_site, proxy_of):
     site = make_site(plugin=False)
     proxy = proxy_of(site)
     store = site.start_store("--port", proxy.port)

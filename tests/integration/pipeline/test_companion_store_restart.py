@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store without a data directory ends and another one is started, which has none of the registrations that the first
-one gave: so their holders are disconnected, and register anew."""
+"""A store without a data directory restarts without registrations: the plugin disconnects registered clients, so that they
+register again."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def end(request):
     return lambda store: getattr(store, request.param)()
 
 
-def test_a_store_in_memory_has_the_holders_disconnected_and_nobody_else(make_site, end):
+def test_a_restart_of_a_store_in_memory_disconnects_only_registered_clients(make_site, end):
     site = make_site()
     store = site.start_store()
     holder, of_two, stopped, asked, silent = wire_clients(site, 5)
@@ -38,7 +38,7 @@ def test_a_store_in_memory_has_the_holders_disconnected_and_nobody_else(make_sit
     assert all(client.is_undisturbed() for client in (stopped, asked, silent))
 
 
-def test_who_is_disconnected_registers_anew_and_is_notified(make_site, end):
+def test_a_disconnected_client_registers_again_and_is_notified(make_site, end):
     site = make_site()
     store = site.start_store()
     writer, holder = wire_clients(site, 2)
@@ -54,7 +54,7 @@ def test_who_is_disconnected_registers_anew_and_is_notified(make_site, end):
         assert holder.changes() == [was_set(n)]
 
 
-def test_a_request_to_register_that_waited_for_the_store_is_the_new_ones(make_site, end):
+def test_a_keynotify_that_waited_for_the_store_registers_at_the_new_store(make_site, end):
     site = make_site()
     store = site.start_store()
     client, = wire_clients(site, 1)
@@ -69,7 +69,7 @@ def test_a_request_to_register_that_waited_for_the_store_is_the_new_ones(make_si
     assert client.changes() == [was_set("value")]
 
 
-def test_who_left_while_it_was_away_is_forgotten(make_site, end):
+def test_a_client_that_disconnected_while_the_store_was_away_has_no_registration(make_site, end):
     site = make_site()
     store = site.start_store()
     for way in leaving.QUICK_WAYS:

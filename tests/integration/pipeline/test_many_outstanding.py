@@ -58,7 +58,7 @@ def sockets_of(pid):
 
 
 def test_nagles_algorithm_is_off(site):
-    """It would delay each answer that follows another one by 40 ms."""
+    """Nagle's algorithm would delay each reply that follows another one by 40 ms."""
     store = site.start_store()
 
     connection, = sockets_of(store.child.pid)

@@ -46,7 +46,7 @@ def test_a_store_that_is_asked_to_end_under_load_loses_no_request(site, number):
     assert_all_are_answered(loads)
 
 
-def test_a_store_that_was_killed_under_load_serves_what_came_meanwhile(site):
+def test_a_store_killed_under_load_serves_the_waiting_requests(site):
     store = site.start_store()
     loads = start_loads(site)
 
@@ -75,7 +75,7 @@ def test_an_idle_store_ends_with_0(site, number):
     assert site.start_store().stop(number) == 0
 
 
-def test_a_request_that_somebody_has_retained_is_executed_when_it_came_and_never_again(site):
+def test_a_retained_request_is_executed_once_when_it_arrives(site):
     store = site.start_store()
     client = site.connect(kind=WireClient)
     assert client.ask("SET", "key", "value", retain=True) == b"+OK\r\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What statestored publishes for a client goes to this client, once, subscribed or not, while it is there."""
+"""A notification reaches its client once, subscribed or not, while the client is connected."""
 
 import queue
 
@@ -20,7 +20,7 @@ def client(site, peer):
     return client
 
 
-def test_a_client_that_never_subscribed_gets_it_once(peer, client):
+def test_a_client_that_never_subscribed_gets_a_notification_once(peer, client):
     peer.deliver(client.id, "key", b"payload", connection=client.number)
 
     notification, = client.messages()
@@ -30,7 +30,7 @@ def test_a_client_that_never_subscribed_gets_it_once(peer, client):
 
 @pytest.mark.parametrize("subscriptions", [["{topic}"], [NOTIFY_PREFIX + "#"], ["#"], ["{topic}", "clients/#", "#"],
                                            ["$share/group/{topic}"]])
-def test_a_client_that_subscribed_gets_it_once_too(peer, client, subscriptions):
+def test_a_client_that_subscribed_gets_a_notification_once(peer, client, subscriptions):
     for subscription in subscriptions:
         client.subscribe(subscription.format(topic=notify_topic(client.id, "key")))
 
@@ -39,7 +39,7 @@ def test_a_client_that_subscribed_gets_it_once_too(peer, client, subscriptions):
     assert len(client.messages()) == 1
 
 
-def test_others_who_subscribed_get_nothing(site, peer, client):
+def test_other_subscribers_get_no_notification(site, peer, client):
     other = site.connect()
     for subscription in ("#", NOTIFY_PREFIX + "#", notify_topic(client.id, "key")):
         other.subscribe(subscription)
@@ -91,7 +91,7 @@ def test_another_client_s_number_is_not_enough(site, peer, client):
 
 @pytest.mark.parametrize("subscribed", [False, True])
 @pytest.mark.parametrize("leave", ["disconnect", "cut"])
-def test_nothing_is_queued_for_a_client_that_is_gone(site, peer, client, leave, subscribed):
+def test_no_notification_is_queued_for_a_disconnected_client(site, peer, client, leave, subscribed):
     if subscribed:
         client.subscribe(NOTIFY_PREFIX + "#")
     client.disconnect(session_expiry=1000) if leave == "disconnect" else client.cut()
@@ -105,7 +105,7 @@ def test_nothing_is_queued_for_a_client_that_is_gone(site, peer, client, leave, 
     assert again.messages() == []
 
 
-def test_nothing_is_queued_for_a_client_that_leaves_in_the_same_moment(site, peer, client):
+def test_no_notification_is_queued_for_a_client_that_disconnects_at_the_same_time(site, peer, client):
     for _ in range(20):
         leave_while_notified(site, peer, client, client.number)
 
@@ -156,7 +156,7 @@ def test_a_client_of_an_older_protocol_version_is_served_as_well(site, peer, cli
 @pytest.mark.parametrize("topic", [None, "other", NOTIFY_PREFIX, NOTIFY_PREFIX + "636C/command", NOTIFY_PREFIX + "/x",
                                    NOTIFY_PREFIX + "6", NOTIFY_PREFIX + "6g/command/notify/6B",
                                    NOTIFY_PREFIX + "00/command/notify/6B", "clients/636C/x", INVOKE])
-def test_what_names_no_client_is_passed_over(peer, client, topic):
+def test_a_delivery_whose_topic_names_no_client_is_ignored(peer, client, topic):
     peer.publish(CONTROL + "deliver", b"x", ResponseTopic=topic, CorrelationData=peer.numbered(client.number))
 
     assert client.messages() == []
@@ -165,7 +165,7 @@ def test_what_names_no_client_is_passed_over(peer, client, topic):
 
 @pytest.mark.parametrize("numbers", [None, "", "{number}", "x", "x:9", "-1:9", "0:9", "18446744073709551616:9",
                                      "{number}:", "{number}:x", "{number}:9:9", "{number}:18446744073709551616"])
-def test_what_is_no_pair_of_numbers_delivers_nothing(peer, client, numbers):
+def test_malformed_correlation_data_delivers_nothing(peer, client, numbers):
     correlation = None if numbers is None else numbers.format(number=client.number).encode()
     peer.publish(CONTROL + "deliver", b"x", ResponseTopic=notify_topic(client.id, "key"), CorrelationData=correlation)
 
@@ -183,7 +183,7 @@ def again(site, peer):
     return returned
 
 
-def test_what_is_sent_again_after_a_break_is_not_delivered_again(site, peer, client):
+def test_a_resent_delivery_is_not_delivered_again(site, peer, client):
     deliveries = [peer.encode_delivery(client.id, "key", b"%d" % n, client.number) for n in range(3)]
     for delivery in deliveries[:2]:
         peer.send(delivery)
@@ -198,7 +198,7 @@ def test_what_is_sent_again_after_a_break_is_not_delivered_again(site, peer, cli
     assert [message.payload for message in client.messages()] == [b"0", b"1", b"2", b"3"]
 
 
-def test_a_hello_that_is_sent_again_does_not_bring_back_what_came_behind_it(site, peer, client):
+def test_a_resent_hello_does_not_repeat_deliveries(site, peer, client):
     peer.sequence += 1
     hello = peer.encode_publish(CONTROL + "hello", b"instance-1", CorrelationData=b"%d:%d" % (peer.run, peer.sequence))
     delivery = peer.encode_delivery(client.id, "key", b"payload", client.number)
@@ -212,7 +212,7 @@ def test_a_hello_that_is_sent_again_does_not_bring_back_what_came_behind_it(site
     assert len(client.messages()) == 1
 
 
-def test_another_run_counts_anew(site, peer, client):
+def test_sequence_numbers_start_again_with_each_run(site, peer, client):
     for _ in range(10):
         peer.deliver(client.id, "key", connection=client.number)
     peer.cut()
@@ -224,7 +224,7 @@ def test_another_run_counts_anew(site, peer, client):
     assert len(client.messages()) == 11
 
 
-def test_each_client_gets_its_own_whoever_was_served_before(site, peer, client):
+def test_each_client_gets_its_own_notifications_in_any_order(site, peer, client):
     other = site.connect()
     other.number = peer.number_of(other)
     for _ in range(3):
@@ -253,7 +253,7 @@ def test_a_notification_to_a_client_that_reads_nothing_does_not_stop_others(site
     assert len(client.messages()) == 200
 
 
-def test_a_client_that_is_closed_while_it_is_owed_something_leaves_no_trace(site, peer, client):
+def test_a_client_closed_with_pending_notifications_leaves_nothing_behind(site, peer, client):
     peer.deliver(client.id, "key", b"x" * 1000000, connection=client.number)
     client.cut()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statestored's topics are its own."""
+"""Only the store and the plugin can use the store's topics."""
 
 import pytest
 
@@ -105,7 +105,7 @@ def test_statestored_may_publish_notifications_the_plain_way(site, peer):
     assert client.message().payload == b"x"
 
 
-def test_requests_that_came_while_statestored_s_session_slept_wait_for_it(site):
+def test_requests_wait_in_the_session_of_a_disconnected_store(site):
     peer = site.served(session_expiry=1000)
     peer.disconnect(session_expiry=1000)
     client = site.connect()
@@ -151,7 +151,7 @@ def test_where_both_are_given_both_decide(site_with, tmp_path):
             site.peer("the-store", **stranger)
 
 
-def test_a_client_that_a_reload_forbids_is_told_as_left(site_with, tmp_path):
+def test_a_client_that_a_reload_disconnects_is_reported(site_with, tmp_path):
     site = site_with("plugin_opt_statestored_username store", "allow_anonymous true",
                      f"password_file {passwords(tmp_path, store='secret')}")
     peer = site.served(username="store", password="secret")
@@ -171,7 +171,7 @@ def test_a_client_that_a_reload_forbids_is_told_as_left(site_with, tmp_path):
 
 @pytest.fixture
 def bridged(site_with):
-    """A broker with the plugin, and one without whose messages all come over."""
+    """A broker with the plugin, and a broker without it that forwards all its messages over a bridge."""
     remote = site_with(plugin=False)
     return site_with("connection remote", f"address 127.0.0.1:{remote.broker.port}", "topic # in 1",
                      f"topic # in 1 {SYS} far-sys/", f"topic # in 1 {CONTROL} far-control/"), remote
@@ -223,7 +223,7 @@ def test_what_a_bridge_asks_for_bears_the_bridge_s_name(bridged):
 # Starting
 
 
-def test_it_says_at_load_what_it_guards_and_for_whom(site_with):
+def test_the_plugin_logs_its_settings_at_load(site_with):
     site = site_with("plugin_opt_statestored_username store")
 
     lines = [line for line in site.broker.log().splitlines() if "statestore: " in line]

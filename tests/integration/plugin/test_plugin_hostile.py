@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever clients send, the broker lives, and its memory is in order: valgrind watches all of this."""
+"""The broker survives hostile packets without memory errors; it runs under valgrind."""
 
 import random
 import struct
@@ -62,7 +62,7 @@ def hostile_publishes(rng):
 
 
 def attack(site, client_id, n_packets, seed):
-    """Sends on, connecting again whenever the broker has had enough. Returns when it has seen all of it."""
+    """Send everything, and reconnect whenever the broker disconnects. Return when the broker has read all."""
     rng = random.Random(seed)
     publishes = hostile_publishes(rng)
     client = site.connect(client_id)
@@ -83,7 +83,7 @@ def attack(site, client_id, n_packets, seed):
 
 @pytest.mark.parametrize("client_id", ["stranger", "statestored"])
 def test_hostile_packets(watched_with, client_id):
-    """Also from somebody who took statestored's name, where the broker does not authenticate."""
+    """Also from a client with the store's client id, at a broker that does not authenticate."""
     site = watched_with()
     attack(site, client_id, 400, seed=client_id)
 
@@ -95,7 +95,7 @@ def test_hostile_packets(watched_with, client_id):
     assert len(client.messages()) == 1
 
 
-def test_clients_that_come_and_go_in_every_way_while_the_broker_reloads(watched_with):
+def test_clients_connect_and_disconnect_in_every_way_while_the_broker_reloads(watched_with):
     site = watched_with()
     peer = site.served(session_expiry=1000)
     rng = random.Random(1)
@@ -130,7 +130,7 @@ def test_clients_that_leave_while_they_are_notified(watched_with):
         leave_while_notified(site, peer, client, peer.number_of(client))
 
 
-# Once in so many times that the plugin, and nobody else, asks for memory there is none. It may load first.
+# One in this many allocations of the plugin fails, once it is loaded.
 SHORT_OF_MEMORY = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

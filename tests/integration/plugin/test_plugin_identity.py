@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin vouches for the sender of each request, and nobody else can."""
+"""The plugin adds the sender's identity to each request, and no client can forge it."""
 
 import dataclasses
 import struct
@@ -258,7 +258,7 @@ def test_a_forbidden_response_topic_disconnects_its_sender_and_nobody_else(site,
     assert peer.messages() == [], "the request was not seen"
 
 
-def test_a_missing_response_topic_is_statestoreds_business(site, peer):
+def test_a_request_without_a_response_topic_reaches_the_store(site, peer):
     client = site.connect()
 
     client.publish(INVOKE, b"no answer wanted")

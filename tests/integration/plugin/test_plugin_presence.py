@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored is told of the ends of those connections that it holds, and of nothing else."""
+"""The plugin reports the end of tracked connections, and of no others."""
 
 import pytest
 
@@ -52,7 +52,7 @@ WAYS_TO_LEAVE = [leave_by_disconnect, leave_by_disconnect_keeping_the_session, l
     pytest.param(leave, expiry, id=f"{leave.__name__}-session-{'stays' if expiry else 'ends'}")
     for leave in WAYS_TO_LEAVE for expiry in (0, 1000)
     if expiry or leave is not leave_by_takeover_that_resumes_the_session])
-def test_the_end_of_a_held_connection_is_told_once_and_of_no_other(site, peer, leave, session_expiry):
+def test_the_end_of_a_tracked_connection_is_reported_once(site, peer, leave, session_expiry):
     keepalive = 3 if leave is leave_by_keepalive else 0
     held = site.connect("held", session_expiry=session_expiry, keepalive=keepalive)
     other = site.connect("other", session_expiry=session_expiry, keepalive=keepalive)
@@ -70,7 +70,7 @@ def test_the_end_of_a_held_connection_is_told_once_and_of_no_other(site, peer, l
     assert peer.hello() == set()
 
 
-def test_a_released_connection_ends_untold(site, peer):
+def test_the_end_of_an_untracked_connection_is_not_reported(site, peer):
     client = site.connect()
     number = peer.number_of(client)
     peer.track(number)
@@ -82,7 +82,7 @@ def test_a_released_connection_ends_untold(site, peer):
     assert peer.told("disconnected") == []
 
 
-def test_to_hold_a_connection_that_has_ended_is_answered_at_once(site, peer):
+def test_tracking_an_ended_connection_is_answered_with_disconnected(site, peer):
     client = site.connect()
     number = peer.number_of(client)
     client.disconnect()
@@ -97,7 +97,7 @@ def test_to_hold_a_connection_that_has_ended_is_answered_at_once(site, peer):
 @pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"\0", b"9" * 100000],
                          ids=["empty", "x", "negative", "too large", "blank", "NUL", "huge"])
 @pytest.mark.parametrize("what", ["hold", "release", "kick"])
-def test_what_is_no_number_is_passed_over(site, peer, what, nonsense):
+def test_a_payload_that_is_no_number_is_ignored(site, peer, what, nonsense):
     peer.publish(CONTROL + what, nonsense)
 
     peer.ping()
@@ -105,7 +105,7 @@ def test_what_is_no_number_is_passed_over(site, peer, what, nonsense):
     assert peer.hello() == set()
 
 
-def test_a_connection_is_ended_with_its_client_s_will_and_no_other(site, peer):
+def test_kick_ends_one_connection_and_publishes_its_will(site, peer):
     victim, other = site.connect(will=("wills", b"gone")), site.connect()
     number = peer.number_of(victim)
     peer.number_of(other)
@@ -118,7 +118,7 @@ def test_a_connection_is_ended_with_its_client_s_will_and_no_other(site, peer):
     other.ping()
 
 
-def test_a_connection_that_has_ended_is_no_other_s(site, peer):
+def test_kick_of_an_ended_connection_ends_no_other(site, peer):
     victim = site.connect()
     number = peer.number_of(victim)
     again = site.connect(victim.id)
@@ -129,13 +129,13 @@ def test_a_connection_that_has_ended_is_no_other_s(site, peer):
     again.ping()
 
 
-def test_who_says_it_is_not_ended(site, peer):
+def test_kick_does_not_end_the_stores_own_connection(site, peer):
     peer.publish(CONTROL + "kick", peer.number_of(peer).encode())
 
     peer.ping()
 
 
-def test_welcome_lists_who_is_held_and_alive(site, peer):
+def test_welcome_lists_tracked_connections_that_are_alive(site, peer):
     held = [site.connect() for _ in range(5)]
     numbers = [peer.number_of(client) for client in held]
     for number in numbers:
@@ -148,7 +148,7 @@ def test_welcome_lists_who_is_held_and_alive(site, peer):
     assert peer.hello() == set(numbers[2:])
 
 
-def test_who_left_while_statestored_was_away_is_missing_from_welcome(site, peer):
+def test_welcome_omits_connections_that_ended_while_the_store_was_away(site, peer):
     stays, leaves = site.connect(), site.connect()
     numbers = [peer.number_of(stays), peer.number_of(leaves)]
     for number in numbers:
@@ -162,7 +162,7 @@ def test_who_left_while_statestored_was_away_is_missing_from_welcome(site, peer)
     assert peer.mac_key == mac_key, "the broker's run is the same"
 
 
-def test_an_instance_that_lost_its_registrations_has_their_holders_disconnected_and_nobody_else(site, peer):
+def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site, peer):
     held, heldtoo, other, silent = (site.connect() for _ in range(4))
     for client in (held, heldtoo):
         peer.track(peer.number_of(client))
@@ -180,7 +180,7 @@ def test_an_instance_that_lost_its_registrations_has_their_holders_disconnected_
     assert peer.hello("instance-2") == set()
 
 
-def test_the_wills_of_those_who_are_disconnected_are_published(site, peer):
+def test_wills_of_disconnected_clients_are_published(site, peer):
     client = site.connect(will=("wills", b"a will"))
     listener = site.connect()
     listener.subscribe("wills")
@@ -191,7 +191,7 @@ def test_the_wills_of_those_who_are_disconnected_are_published(site, peer):
     assert listener.message().payload == b"a will"
 
 
-def test_connections_that_are_held_by_the_new_instance_are_told_again(site, peer):
+def test_connections_tracked_by_the_new_instance_are_reported(site, peer):
     client = site.connect()
     peer.hello("instance-2")
     number = peer.number_of(client)
@@ -210,7 +210,7 @@ def test_statestored_is_not_disconnected_by_its_own_hello(site, peer):
 
 
 @pytest.mark.parametrize("instance", ["", "x" * 31, "x" * 32, "x" * 97], ids=["empty", "no key", "empty behind the key", "too long"])
-def test_a_hello_that_names_no_instance_is_passed_over(site, peer, instance):
+def test_a_hello_without_instance_is_ignored(site, peer, instance):
     client = site.connect()
     number = peer.number_of(client)
     peer.track(number)
@@ -222,7 +222,7 @@ def test_a_hello_that_names_no_instance_is_passed_over(site, peer, instance):
 
 
 @pytest.mark.parametrize("correlation", [None, b"", b"1", b"1:", b":1", b"x:1", b"1:2:3", b"18446744073709551616:1"])
-def test_a_hello_that_bears_no_run_and_sequence_is_passed_over(site, peer, correlation):
+def test_a_hello_without_run_and_sequence_is_ignored(site, peer, correlation):
     client = site.connect()
     number = peer.number_of(client)
     peer.track(number)
@@ -241,7 +241,7 @@ def test_each_hello_has_its_own_welcome(peer):
         b"5:1", b"5:1", b"5:7", b"5:3"]
 
 
-def test_a_run_that_comes_back_after_another_is_told_of_the_takeover(site, peer):
+def test_a_run_that_returns_after_another_gets_takeover(site, peer):
     rival = site.peer()  # of the same client id: the broker throws the first one out
     rival.hello()
     assert rival.told("takeover") == []
@@ -254,7 +254,7 @@ def test_a_run_that_comes_back_after_another_is_told_of_the_takeover(site, peer)
     assert back.told("takeover") == []
 
 
-def test_a_longest_instance_is_told_from_others_by_its_last_byte(site, peer):
+def test_instances_are_compared_up_to_the_maximum_length(site, peer):
     client = site.connect()
     peer.hello("x" * 64)
     peer.track(peer.number_of(client))
@@ -264,7 +264,7 @@ def test_a_longest_instance_is_told_from_others_by_its_last_byte(site, peer):
     client.wait_until_closed()
 
 
-def test_nothing_is_heeded_before_hello(site):
+def test_messages_before_hello_are_ignored(site):
     peer = site.peer()
 
     peer.track("12345")
@@ -272,7 +272,7 @@ def test_nothing_is_heeded_before_hello(site):
     assert peer.messages() == []
 
 
-def test_another_client_of_statestoreds_name_is_heeded_after_it_said_hello(site_with, tmp_path):
+def test_another_client_of_the_stores_user_is_accepted_after_its_hello(site_with, tmp_path):
     site = site_with("plugin_opt_statestored_username store", "allow_anonymous true",
                      f"password_file {passwords(tmp_path, store='secret')}")
     first = site.served("first", username="store", password="secret")
@@ -291,7 +291,7 @@ def test_another_client_of_statestoreds_name_is_heeded_after_it_said_hello(site_
     assert first.messages() == []
 
 
-def test_what_the_plugin_says_reaches_nobody_else(site, peer):
+def test_messages_of_the_plugin_reach_only_the_store(site, peer):
     listener = site.connect()
     assert listener.subscribe("$SYS/#") == 1
     assert listener.subscribe("#") == 1
@@ -310,7 +310,7 @@ def test_what_the_plugin_says_reaches_nobody_else(site, peer):
     assert not {topic for topic in topics if "statestore" in topic} - {SYS + "plugin"}
 
 
-def test_everybody_can_see_that_the_plugin_is_there(site):
+def test_every_client_can_read_the_banner(site):
     client = site.connect()
     client.subscribe(SYS + "plugin")
 
@@ -318,7 +318,7 @@ def test_everybody_can_see_that_the_plugin_is_there(site):
     assert (message.topic, message.payload, message.retain) == (SYS + "plugin", VERSION, True)
 
 
-def test_nobody_can_say_so_in_its_place(site):
+def test_no_client_can_publish_the_banner(site):
     client = site.connect()
     client.subscribe(SYS + "#")
     client.message()

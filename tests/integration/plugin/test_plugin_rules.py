@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator and other plugins decide holds beside the plugin, and where nobody decides all stays open."""
+"""Access rules of the operator and of other plugins hold beside the plugin; without rules the broker stays open."""
 
 import json
 import subprocess
@@ -116,7 +116,7 @@ def test_rules_come_and_go_with_reloads(site_with, rules):
 
 
 def test_rules_that_a_reload_brings_hold_for_the_wills_that_it_causes(site_with, rules, tmp_path):
-    """It disconnects clients that are no longer allowed before anybody else has asked for anything."""
+    """mosquitto disconnects clients that are no longer allowed before any other client publishes."""
     site = site_with("allow_anonymous true", f"password_file {passwords(tmp_path, someone='x')}", f"acl_file {rules}")
     rules.write_text("topic readwrite #\nuser someone\ntopic readwrite #\n")
     site.broker.reload()
@@ -197,7 +197,7 @@ int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
 
 
 def dynamic_security(directory, allowed):
-    """The one that comes with mosquitto, with nothing but a default."""
+    """mosquitto's dynamic security plugin, with only a default."""
     path = directory / "security.json"
     kinds = ("publishClientSend", "publishClientReceive", "subscribe", "unsubscribe")
     path.write_text(json.dumps({"defaultACLAccess": {kind: allowed for kind in kinds}}))
@@ -239,13 +239,13 @@ def test_rules_hold_after_a_reload_that_another_plugin_keeps_to_itself(site_with
         site.broker.reload()
 
 
-def test_without_other_plugins_nothing_is_said_of_them(site):
+def test_without_other_plugins_none_is_logged(site):
     assert is_open(site.connect(), "any/topic")
     assert "other plugins are loaded" not in site.broker.log()
 
 
 @pytest.mark.parametrize("undecided, allowed", [("allow", True), ("deny", False)])
-def test_what_nobody_decides_is_the_operator_s_choice(site_with, undecided, allowed):
+def test_without_a_decision_the_brokers_default_applies(site_with, undecided, allowed):
     site = site_with(f"plugin_opt_undecided {undecided}")
 
     assert is_open(site.connect(), "any/topic") == allowed

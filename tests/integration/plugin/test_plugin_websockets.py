@@ -56,7 +56,7 @@ def connect_ws(site_with):
 
 
 @pytest.mark.parametrize("leave", ["disconnect", "cut", "takeover"])
-def test_the_end_of_a_websocket_connection_is_told(connect_ws, leave):
+def test_the_end_of_a_websocket_connection_is_reported(connect_ws, leave):
     peer, client = connect_ws.site.served(), connect_ws("client")
     number = peer.number_of(client)
     peer.track(number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: a policy through the broker, with the plugin and without."""
+"""A policy through the broker, with the plugin and without."""
 
 import re
 import signal
@@ -73,7 +73,7 @@ def test_what_no_rule_grants_is_denied(proven):
     assert client.ask("SET", "own/c2/a", 1, source="c2") == DENIED
 
 
-def test_a_user_is_whom_the_broker_knows(proven):
+def test_a_user_name_is_the_one_at_the_broker(proven):
     gateway = proven.connect("g", kind=WireClient, username="gateway")
     other = proven.connect("gateway", kind=WireClient)
 
@@ -105,7 +105,7 @@ def test_scan_shows_what_may_be_read(proven):
     assert b"secret" in gateway.ask("SCAN", "*")
 
 
-def test_whom_nobody_vouches_for_is_granted_nothing(site, policy):
+def test_an_unverified_client_is_granted_nothing(site, policy):
     store = site.start_store("--policy", policy)
     client = site.connect("c1")
 
@@ -114,7 +114,7 @@ def test_whom_nobody_vouches_for_is_granted_nothing(site, policy):
     assert "the policy denies all requests" in store.log()
 
 
-def test_a_reload_that_locks_everybody_out_says_so(site, policy, tmp_path):
+def test_a_reload_that_grants_nothing_to_any_client_logs_a_warning(site, policy, tmp_path):
     configuration = tmp_path / "statestored.conf"
     configuration.write_text("")
     store = site.start_store("--config", configuration)
@@ -125,7 +125,7 @@ def test_a_reload_that_locks_everybody_out_says_so(site, policy, tmp_path):
     store.wait_for_log("the policy denies all requests")
 
 
-def test_a_reload_that_lets_everybody_in_says_so(site, policy, tmp_path):
+def test_a_reload_that_removes_the_policy_is_logged(site, policy, tmp_path):
     configuration = tmp_path / "statestored.conf"
     configuration.write_text(f"[policy]\nfile = {policy}\n")
     store = site.start_store("--config", configuration)
@@ -139,7 +139,7 @@ def test_a_reload_that_lets_everybody_in_says_so(site, policy, tmp_path):
     assert client.request("GET", "settings/a").payload == NO_VALUE
 
 
-def test_unless_the_operator_says_otherwise(site, policy):
+def test_allow_unverified_grants_access_by_the_claimed_id(site, policy):
     site.start_store("--policy", policy, "--allow-unverified", "on")
     client = site.connect("c1")
 
@@ -172,7 +172,7 @@ def test_a_policy_that_is_wrong_changes_nothing(proven, policy):
     policy.write_text(RULES)
 
 
-def test_check_config_says_all_that_is_wrong(tmp_path):
+def test_check_config_reports_every_error(tmp_path):
     policy = tmp_path / "policy.conf"
     policy.write_text("[a]\naccess = red\nany = yes\nstring = {id}\n")
 
@@ -192,7 +192,7 @@ def test_check_config_says_all_that_is_wrong(tmp_path):
     (["c1", "", "SET", "own/c2/a"], 1, "denied: no rule of {policy} grants write"),
     (["c1", "gateway", "SET", "own/c2/a"], 0, "granted: {policy}:15, rule [gateway]"),
 ])
-def test_explain_says_which_rule_decides(policy, question, code, said):
+def test_explain_names_the_rule_that_decides(policy, question, code, said):
     ended = subprocess.run([STATESTORED, "--policy", policy, "--explain", *question], capture_output=True, text=True,
                            check=False)
 
@@ -206,7 +206,7 @@ def test_explain_says_which_rule_decides(policy, question, code, said):
     ("", "", [5, 20]),
     ("c1", "gateway", [5, 10, 15, 20]),
 ])
-def test_explain_says_what_lets_scan_list_keys(policy, client, user, lines):
+def test_explain_names_the_rules_for_scan(policy, client, user, lines):
     ended = subprocess.run([STATESTORED, "--policy", policy, "--explain", client, user, "SCAN", "*"], capture_output=True,
                            text=True, check=False)
 
@@ -216,7 +216,7 @@ def test_explain_says_what_lets_scan_list_keys(policy, client, user, lines):
     assert ended.returncode == 0
 
 
-def test_explain_denies_scan_to_whom_nothing_is_granted(tmp_path):
+def test_explain_denies_scan_without_a_rule(tmp_path):
     policy = tmp_path / "policy.conf"
     policy.write_text("[write]\naccess = write\nany = yes\npattern = *\n[read]\naccess = read\nuser = u\npattern = *\n")
 
@@ -227,7 +227,7 @@ def test_explain_denies_scan_to_whom_nothing_is_granted(tmp_path):
     assert ended.returncode == 1
 
 
-def test_who_was_registered_by_its_users_right_is_so_over_a_restart(make_site, policy, tmp_path):
+def test_a_registration_granted_to_a_user_survives_a_restart(make_site, policy, tmp_path):
     site = make_site()
     store = site.start_store("--policy", policy, "--data-dir", tmp_path / "data")
     gateway = site.connect("g", kind=WireClient, username="gateway")
@@ -240,7 +240,7 @@ def test_who_was_registered_by_its_users_right_is_so_over_a_restart(make_site, p
     assert gateway.changes() == [was_set("1")]
 
 
-def test_what_a_test_asks_of_its_double_needs_no_rule(make_site, policy):
+def test_control_requests_need_no_rule(make_site, policy):
     site = make_site()
     site.start_store("--policy", policy, "--control")
     client = site.connect("c1", kind=WireClient)
@@ -255,7 +255,7 @@ def test_what_a_test_asks_of_its_double_needs_no_rule(make_site, policy):
     assert client.ask("GET", "other") == DENIED
 
 
-def test_what_the_operator_seeds_needs_no_rule(make_site, policy, tmp_path):
+def test_seeding_needs_no_rule(make_site, policy, tmp_path):
     seed = tmp_path / "seed.json"
     seed.write_text('{"key":"settings/a","value":"seeded"}\n{"key":"secret","value":"seeded"}\n')
     site = make_site()

@@ -6,8 +6,8 @@
 /* Reads what a test makes the code print. Ends with the test's process, so nothing is put back on a failure. */
 
 struct capture {
-        int fd;    /* the one that is captured */
-        int saved; /* where it led */
+        int fd;    /* the captured descriptor */
+        int saved; /* a duplicate of the original */
         int file;
 };
 

@@ -3,7 +3,7 @@
 
 #include "pipeline/pipeline.h"
 
-/* What is around a pipeline where it does not matter: there is room, every commit is done at once, and nobody looks on. */
+/* Callbacks for a pipeline whose surroundings do not matter: there is always room, and every commit is done at once. */
 
 static inline bool idle_has_room(void *userdata) {
         (void)userdata;

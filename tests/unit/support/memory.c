@@ -13,8 +13,8 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *pointer, size_t size);
 
 static bool is_active;
-static uint64_t n_remaining;          /* allocations that succeed yet */
-static uint64_t n_failures_remaining; /* and those that fail after them */
+static uint64_t n_remaining;          /* allocations before the first failure */
+static uint64_t n_failures_remaining; /* failures after that */
 static uint64_t n_failed;
 
 void memory_starve(uint64_t n, uint64_t n_failures) {

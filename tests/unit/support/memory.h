@@ -5,8 +5,7 @@
 #include <stdint.h>
 
 /*
- * Takes the place of malloc(), calloc() and realloc() in a program linked with --wrap of each, and fails
- * when it is told to.
+ * Replaces malloc(), calloc() and realloc() in a program linked with --wrap for each, and fails on request.
  */
 
 /* From the n-th allocation on (the first is 1) fails as many as n_failures says; the others succeed. */
