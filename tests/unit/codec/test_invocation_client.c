@@ -36,7 +36,7 @@ static const struct {
           0 },
         { "no client", PAYLOAD_GET, false, false, NO_NAME, S("answers"), NO_NAME, 0 },
         { "no plugin now", PAYLOAD_GET, false, true, S("c"), S("answers"), S("c"), 0 },
-        { "not verified", PAYLOAD_GET, true, false, S("c"), S("answers"), NOBODY, 0 },
+        { "not verified", PAYLOAD_GET, true, false, S("c"), S("answers"), NO_NAME, 0 },
         { "by the plugin", PAYLOAD_GET, true, true, S("c"), S("clients/d/x"), S("true"), 7 },
         { "a KEYNOTIFY", PAYLOAD_KEYNOTIFY, true, true, S("c"), S("answers"), S("true"), 7 },
 };
