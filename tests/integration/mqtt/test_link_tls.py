@@ -103,7 +103,7 @@ def test_another_user_cannot_take_over_the_store_where_certificates_name_the_use
 
     assert not had_session
     assert client.request("GET", "k").payload == b"$1\r\n1\r\n"
-    assert re.search(r'ready: serving .* as "statestored-[0-9a-f]{32}"', store.log())
+    assert re.search(r'ready: serving .* as \\"statestored-[0-9a-f]{32}\\"', store.log())
     assert "no connection to the broker" not in store.log()
     assert "not guarded" not in store.log()
 

@@ -195,7 +195,7 @@ def test_a_thief_of_the_stores_session_learns_no_key_and_forges_nobody(unguarded
 
 def client_ids(store):
     """Those under which the store has served, in order."""
-    return re.findall(r'ready: serving .* as "([^"]*)"', store.log())
+    return re.findall(r'ready: serving .* as \\"([^"\\]*)', store.log())
 
 
 def test_a_store_whose_client_id_nothing_guards_takes_another_one(unguarded):
@@ -240,7 +240,7 @@ def test_the_client_id_that_it_takes_is_kept_with_its_data(unguarded, tmp_path, 
 @pytest.mark.parametrize("client_id", ["chosen", "statestored-2"])
 def test_a_client_id_that_the_operator_chose_is_kept_with_a_warning(unguarded, client_id):
     unguarded.start_store("--client-id", client_id)
-    unguarded.site.store.wait_for_log(f'client id "{client_id}" is not guarded')
+    unguarded.site.store.wait_for_log(rf'client id \\"{client_id}\\" is not guarded')
     assert unguarded.connect("operator").ask("SET", "settings/admin", 1) == b"+OK\r\n"
     assert client_ids(unguarded.site.store) == [client_id]
 
@@ -248,7 +248,7 @@ def test_a_client_id_that_the_operator_chose_is_kept_with_a_warning(unguarded, c
 def test_a_store_that_the_plugin_knows_by_its_client_id_keeps_it(make_site, tmp_path):
     site = make_site()
     site.start_store()
-    site.store.wait_for_log('client id "statestored" is not guarded')
+    site.store.wait_for_log(r'client id \\"statestored\\" is not guarded')
     assert client_ids(site.store) == ["statestored"]
 
 
