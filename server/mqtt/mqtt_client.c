@@ -228,19 +228,18 @@ static void socket_ready(uv_poll_t *poll, int status, int events) {
         struct mqtt_client *client = poll->data;
         const struct mqtt_client_callbacks *callbacks = &client->config.callbacks;
         bool reads = status < 0 || events & UV_READABLE || is_shaking_hands(client);
-        int r = MOSQ_ERR_SUCCESS;
+        int r;
 
         client->is_awake = true;
         client->has_woken = true;
         client->is_socket_open = client->is_socket_open || mqtt_client_is_reached(client);
         if (status < 0)
                 client->watched = 0; /* libuv has stopped it */
-        if (!client->is_socket_open)
-                lose_unconnected(client);
-        else
-                r = transfer(client, reads);
+        r = transfer(client, reads);
         if (r != MOSQ_ERR_SUCCESS) /* usually on_disconnect() has reported it already */
                 lose(client, MQTT_LOST_CONNECTION, r, mosquitto_strerror(r));
+        else if (!client->is_socket_open)
+                lose_unconnected(client);
         if (callbacks->batch_written)
                 callbacks->batch_written(client->config.userdata, reads);
         client->is_awake = false;
