@@ -178,7 +178,7 @@ def test_statestorectl_says_all_of_it(double, control, client, tmp_path):
     assert ctl("seed", str(tmp_path / "missing"))[0] == 2
     assert ctl("clock", "advance", "1h")[:2] == (0, "OK\n")
     assert ctl("clock", "skew", "client-1", "-90s")[:2] == (0, "OK\n")
-    assert "behind advance" in ctl("clock", "advance", "-1s")[2]
+    assert "after advance" in ctl("clock", "advance", "-1s")[2]
     assert ctl("fault", "error", "boom", "key", "x", "count", "1")[:2] == (0, "1\n")
     assert client.request("GET", "x").payload == b"-ERR boom\r\n"
     assert json.loads(ctl("fault", "list")[1])["strikes"] == 1

@@ -327,7 +327,7 @@ def test_a_symbolic_link_is_not_followed(site, recording, tmp_path, is_there):
         target.touch(mode=0o600)
     recording.symlink_to(target)
 
-    assert f"cannot start: --record {recording}: it is a symbolic link" in refusal_to_record(site, recording)
+    assert f"cannot start: --record {recording}: the file is a symbolic link" in refusal_to_record(site, recording)
     assert target.exists() == is_there
 
 
