@@ -272,8 +272,8 @@ static const struct metric metrics[] = {
           "Largest difference between the timestamp of a request and the clock of the store since the "
           "start.",
           SAMPLES(append_skew) },
-        { "statestore_clock_ahead_seconds", "gauge",
-          "Lead of the issued versions over the local clock.", SECONDS(clock_ahead) },
+        { "statestore_clock_ahead_seconds", "gauge", "Lead of the issued versions over the local clock.",
+          SECONDS(clock_ahead) },
 
         { "statestore_serving", "gauge", "1 if requests are served, else 0.", NUMBER(serving) },
         { "statestore_broker_connected", "gauge", "1 if the store is connected to the broker, else 0.",

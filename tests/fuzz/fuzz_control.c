@@ -208,9 +208,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         struct storage *storage;
-        struct transport transport = {
-                .publish = publish, .has_room = idle_has_room, .run_worker = idle_run_worker, .userdata = &world
-        };
+        struct transport transport = { .publish = publish,
+                                       .has_room = idle_has_room,
+                                       .run_worker = idle_run_worker,
+                                       .userdata = &world };
         struct pipeline_callbacks callbacks = { .serving = idle_serving,
                                                 .desynchronized = desynchronized,
                                                 .userdata = &world };
