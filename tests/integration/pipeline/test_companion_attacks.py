@@ -257,7 +257,8 @@ def test_two_stores_with_client_ids_of_their_own_do_not_serve_at_once(unguarded)
     first = unguarded.site.store
     directory = unguarded.directory / "second"
     directory.mkdir()
-    second = Store(directory, unguarded.site.broker.port, first.flags).start()
+    flags = *first.flags, "--http-listen", f"127.0.0.1:{free_port()}"
+    second = Store(directory, unguarded.site.broker.port, flags).start()
     try:
         wait_until(lambda: "another statestored" in first.log() + second.log(), "one says so")
     finally:
