@@ -118,7 +118,7 @@ class Peer(Connection):
         sequence, guard, *numbers, end = text[companion.KEY_SIZE:].decode().split("\n")
         assert end == ""
         self.last_request = int(sequence)
-        self.is_guarded = {"guarded": True, "unguarded": False}[guard]
+        self.is_guarded = {"guarded": True, "unguarded": False, "fixed": False}[guard]
         return set(numbers)
 
     def serve(self):
