@@ -7,7 +7,7 @@
 /* Checks per watchdog timeout: a hang is detected at the second check. */
 #define CHECKS_PER_TIMEOUT 4
 
-static void look(uv_timer_t *timer) {
+static void check_progress(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         if (progress_look(&server->progress, server->pipeline)) {
@@ -17,9 +17,9 @@ static void look(uv_timer_t *timer) {
         }
 
         if (!server->is_hang_logged)
-                log_error("%s: the watchdog is not fed until something is done again",
+                log_error("%s; watchdog notifications are suspended",
                           pipeline_is_commit_stalled(server->pipeline, server_now(server))
-                                  ? "what is to be stored has not been for too long"
+                                  ? "commit is stalled"
                                   : "requests wait and none is executed");
         server->is_hang_logged = true;
 }
@@ -32,5 +32,5 @@ void server_start_watchdog(struct server *server) {
         uv_timer_init(&server->loop, &server->watchdog_timer);
         server->watchdog_timer.data = server;
         if (timeout_ms > 0)
-                uv_timer_start(&server->watchdog_timer, look, 0, interval_ms);
+                uv_timer_start(&server->watchdog_timer, check_progress, 0, interval_ms);
 }

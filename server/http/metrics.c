@@ -269,7 +269,7 @@ static const struct metric metrics[] = {
           "Limit of statestore_waiting_bytes, shared by all clients.", NUMBER(max_waiting_bytes) },
 
         { "statestore_clock_skew_max_seconds", "gauge",
-          "Largest difference between the timestamp of a request and the clock of the store since the "
+          "Largest difference between the timestamp of a request and the local clock since the "
           "start.",
           SAMPLES(append_skew) },
         { "statestore_clock_ahead_seconds", "gauge", "Lead of the issued versions over the local clock.",

@@ -102,7 +102,7 @@ def test_another_user_cannot_connect_with_the_client_id_of_the_store(site, accou
 
     store = site.launch_store("--user", "someone", "--password-file", accounts.store_file)
 
-    assert_ends_with_one_line(store, "refuses us: not authorized")
+    assert_ends_with_one_line(store, "refused the connection: not authorized")
 
 
 def test_a_client_id_that_is_not_the_plugins_ends_the_start(make_site):
