@@ -22,26 +22,26 @@ static int compare(const void *a, const void *b) {
 static bool reference(struct slice text, struct buf *numbers) {
         struct slice line;
         uint64_t number;
+        size_t n_lines = 0;
 
         if (text.length < COMPANION_MAC_KEY_SIZE || text.data[text.length - 1] != '\n')
                 return false;
         text.data += COMPANION_MAC_KEY_SIZE;
         text.length -= COMPANION_MAC_KEY_SIZE;
-        for (size_t i = 0; text.length > 0; i++) {
+        for (; text.length > 0; n_lines++) {
                 line = slice_split(text, '\n', &text);
-                if (i == 1 && !slice_equal(line, SLICE_LITERAL(COMPANION_GUARDED)) &&
-                    !slice_equal(line, SLICE_LITERAL(COMPANION_UNGUARDED)))
+                if (n_lines == 1 && !slice_equal(line, SLICE_LITERAL(COMPANION_GUARDED)) &&
+                    !slice_equal(line, SLICE_LITERAL(COMPANION_UNGUARDED)) &&
+                    !slice_equal(line, SLICE_LITERAL(COMPANION_FIXED)))
                         return false;
-                if (i != 1 && parse_uint64(line, &number) < 0)
+                if (n_lines != 1 && parse_uint64(line, &number) < 0)
                         return false;
-                if (i > 1)
+                if (n_lines > 1)
                         buf_append(numbers, &number, sizeof(number));
-                if (i == 0 && text.length == 0)
-                        return false;
         }
         if (numbers->length > 0)
                 qsort(numbers->data, numbers->length / sizeof(number), sizeof(number), compare);
-        return text.data;
+        return n_lines >= 2;
 }
 
 static void read_welcome(struct slice text) {
