@@ -7,9 +7,12 @@
 #include "app/explain.h"
 #include "app/server.h"
 #include "base/allocator.h"
-#include "config/reading.h"
+#include "config/config.h"
 
-/* A file that took one of their numbers would get what is written there. */
+/*
+ * Open /dev/null for each closed standard descriptor. Otherwise a file could get its number, and log lines
+ * would be written to that file.
+ */
 static void occupy_standard_files(void) {
         int fd;
 
@@ -26,7 +29,7 @@ int main(int n_arguments, char **arguments) {
 
         allocator_init();
         occupy_standard_files();
-        switch (config_read(n_arguments, arguments, &config)) {
+        switch (config_read(n_arguments, arguments, false, &config)) {
         case CONFIG_RUN:
                 if (config.explain) {
                         exit_code = explain(&config);
@@ -36,8 +39,8 @@ int main(int n_arguments, char **arguments) {
                 break;
         case CONFIG_DONE:
                 break;
-        case CONFIG_WRONG:
-                exit_code = EXIT_WRONG;
+        case CONFIG_INVALID:
+                exit_code = EXIT_INVALID_CONFIG;
                 break;
         }
 

@@ -52,7 +52,9 @@ sed -e "s|^listener 1883 |listener $port |" \
 # By default mosquitto drops root, and then might not be able to read the plugin.
 [ "$(id -u)" != 0 ] || echo 'user root' >>"$directory/mosquitto.conf"
 mosquitto=$(PATH=$PATH:/usr/sbin command -v mosquitto)
-"$mosquitto" -c "$directory/mosquitto.conf" >"$directory/mosquitto.log" 2>&1 &
+log=$directory/mosquitto.log
+: >"$log" # exists before the broker runs, because wait_for reads it at once
+"$mosquitto" -c "$directory/mosquitto.conf" >"$log" 2>&1 &
 broker=$!
 
 # wait_for COMMAND...: wait until the command succeeds. Fails if the process $waiting ends first.
@@ -64,13 +66,13 @@ wait_for() {
 }
 
 waiting=$broker
-if ! wait_for grep -q 'mosquitto version .* running' "$directory/mosquitto.log"; then
-        if grep -q 'Address already in use' "$directory/mosquitto.log"; then
+if ! wait_for grep -q 'mosquitto version .* running' "$log"; then
+        if grep -q 'Address already in use' "$log"; then
                 echo "run.sh: port $port is in use. Choose another one: PORT=11883 sh server/run.sh" >&2
                 echo "run.sh: or, if it is the system's own mosquitto: systemctl stop mosquitto" >&2
         else
                 echo "run.sh: mosquitto ended:" >&2
-                cat "$directory/mosquitto.log" >&2
+                cat "$log" >&2
         fi
         exit 1
 fi
@@ -85,7 +87,8 @@ at=
 [ "$port" = 1883 ] || at=" --port $port"
 cat <<TEXT
 
-The state store is at mqtt://127.0.0.1:$port. In another terminal, here:
+The state store is at mqtt://127.0.0.1:$port. Every program on this machine can use it without a password: the warning
+above follows from this. In another terminal, here:
 
   export PATH=\$PWD/$build/server:\$PATH
   statestorectl$at set greeting hello

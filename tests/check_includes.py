@@ -6,11 +6,12 @@ usage: check_includes.py [--rooms] ROOT
 
 A room is a folder. Read every #include of ROOT and check that
 
-- each include of ours names a file by its place below common/ or server/, in the same room or in one that ROOMS lists;
-- each library's header is one that ROOMS lists for the room, or of libc;
-- no room includes the internal header of another one (internal.h, *_internal.h);
-- rooms form at most 10 layers, and no file includes itself through others: neither header through header, nor module
-  through module, where a module is a .c file and the .h file of its name, and an internal header belongs to none.
+- each #include "..." names a file by its path below common/ or server/, in the same room or in one that ROOMS lists;
+- each #include <...> names a header of libc, or of a library that ROOMS lists for the room;
+- no #include names a macro;
+- a room has at most one internal header (internal.h, *_internal.h), which no other room includes;
+- rooms form at most 10 layers;
+- there is no cycle of rooms, of modules or of headers. A module is X.c with X.h; an internal header belongs to none.
 
 Print each violation and exit with 1 if there is any. --rooms prints the rooms by layer, too.
 """
@@ -25,12 +26,11 @@ BROKER = {"mosquitto_plugin.h", "mosquitto_broker.h"}
 TABLES = {"uthash.h", "utlist.h"}
 HASHES = {"xxhash.h", "sodium.h"}
 SQLITE = {"sqlite3.h"}
-INI = {"ini.h"}
 HTTP = {"microhttpd.h"}
 JSON = {"jansson.h"}
 CURL = {"curl/curl.h"}
 SYSTEMD = {"systemd/sd-daemon.h"}
-LIBRARIES = EVENT_LOOP | MQTT | BROKER | TABLES | HASHES | SQLITE | INI | HTTP | JSON | CURL | SYSTEMD
+LIBRARIES = EVENT_LOOP | MQTT | BROKER | TABLES | HASHES | SQLITE | HTTP | JSON | CURL | SYSTEMD
 
 LIBC = {
     "assert.h", "ctype.h", "dirent.h", "dlfcn.h", "endian.h", "errno.h", "fcntl.h", "grp.h", "inttypes.h", "limits.h", "link.h",
@@ -41,8 +41,10 @@ LIBC = {
     "sys/wait.h", "termios.h",
 }
 
-# room: the rooms, and the libraries, whose headers it may include beside its own. A room includes only rooms above its row.
+# Rooms without input or output, and base.
 PURE = {"base", "protocol", "policy", "engine", "codec"}
+
+# room: the rooms, and the libraries, whose headers it may include beside its own. A room includes only rooms above its row.
 ROOMS = {
     "base": (set(), set()),
     "protocol": ({"base"}, HASHES),
@@ -51,16 +53,16 @@ ROOMS = {
     "codec": ({"base", "protocol", "policy", "engine"}, set()),
     "storage": (PURE - {"codec"}, HASHES),
     "storage/sqlite": (PURE - {"codec"} | {"storage"}, SQLITE | HASHES),
-    "storage/etcd": (PURE - {"codec"} | {"storage"}, CURL | JSON),
     "records": ({"base", "protocol"}, JSON),
     "pipeline": (PURE | {"storage", "records"}, TABLES | HASHES),
-    "config": (PURE, INI),
+    "config": (PURE, set()),
     "control": (PURE | {"records", "pipeline"}, set()),
     "http": (PURE | {"storage", "pipeline"}, HTTP | EVENT_LOOP),
     "mqtt": ({"base", "protocol"}, EVENT_LOOP | MQTT),
     "plugin": ({"base", "protocol"}, MQTT | BROKER | TABLES | HASHES),
     "app": (PURE | {"storage", "records", "pipeline", "config", "control", "http", "mqtt"}, EVENT_LOOP | MQTT | SYSTEMD),
     "ctl": ({"base", "protocol", "engine", "storage", "storage/sqlite", "records", "config", "mqtt"}, MQTT | CURL),
+    "man": ({"base", "config", "ctl"}, set()),
     "": ({"base", "config", "app"}, set()),  # server/main.c
 }
 MAX_LAYERS = 10
@@ -81,7 +83,7 @@ def module_of(file):
 
 
 def wrong_include(file, files, ours, theirs, computed):
-    """What is wrong with this include of this file, or None."""
+    """Return the violation of this include, or None."""
     room = room_of(file)
     if room not in ROOMS:
         return f"no rule for the room {room}"
@@ -105,7 +107,7 @@ def wrong_include(file, files, ours, theirs, computed):
 
 
 def cycles_in(graph):
-    """Cycles as lists, none where there is none. graph: node to the nodes that it depends on."""
+    """Return all cycles as lists. graph: node to the nodes that it depends on."""
     done, path, cycles = set(), [], []
 
     def visit(node):
@@ -125,7 +127,7 @@ def cycles_in(graph):
 
 
 def layers_of(graph):
-    """node to its layer, from 1. The graph has no cycle."""
+    """Return the layer of each node, from 1. The graph has no cycle."""
     layers = {}
 
     def layer(node):
@@ -139,7 +141,7 @@ def layers_of(graph):
 
 
 def graph_of(includes, group):
-    """The dependencies between groups of files: group names the group of a file, None for a file to leave out."""
+    """Return the dependencies between groups of files. group(file): the file's group, or None to leave the file out."""
     graph = {}
     for file, names in includes.items():
         if group(file) is not None:
@@ -152,7 +154,7 @@ def graph_of(includes, group):
 
 
 def check(root):
-    """The violations in ROOT, and the rooms' layers."""
+    """Return the violations in ROOT, and the layers of the rooms."""
     files = {}
     for top in ("common", "server"):
         for path in (root / top).rglob("*.[ch]"):

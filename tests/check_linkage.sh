@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Reads which libraries the unit tests load: the test framework, the hash and the C library, and, where it is
-# tested, what reads JSON, or stores the database; nothing else. So what they test needs no
-# event loop and no MQTT library. statestorectl loads no HTTP server and no service manager. Exits with 1 where one loads
-# another.
+# Checks the libraries that the unit test programs load: Criterion, libsodium, the C library, and the JSON or database
+# library if it is tested. So the tested code needs no event loop and no MQTT library. statestorectl loads no HTTP server
+# and no library of a service manager. Exits with 1 if a program loads another library.
 #
 # usage: check_linkage.sh PROGRAM...
 
@@ -29,7 +28,7 @@ for program in "$@"; do
         for library in $needed; do
                 case ${program##*/}/$library in
                 test_storage*/libsqlite3.so.*) continue ;;
-                test_record*/libjansson.so.* | test_seed*/libjansson.so.*) continue ;;
+                test_key_record*/libjansson.so.* | test_record*/libjansson.so.* | test_seed*/libjansson.so.*) continue ;;
                 test_control/libjansson.so.* | test_starved_control/libjansson.so.*) continue ;;
                 esac
                 case $library in

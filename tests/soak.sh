@@ -1,15 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Clients come and go for as long as is said, at a constant rate, and the broker is restarted. Each minute: the memory,
-# descriptors and latencies of the store and the broker; at the end whether they stayed as they were after the first
-# minutes. Exit 1 where they did not.
+# Clients connect and disconnect at a constant rate, and the broker is restarted. Prints memory, descriptors and latencies of
+# store and broker each minute. Exits with 1 if they have grown since the first minutes.
 #
-#   sh tests/soak.sh [MINUTES]    60 unless said otherwise, 6 at least
-#   sh tests/soak.sh --quick      under one: whether it works
-#   sh tests/soak.sh --durable    with a data directory; either of the others may stand beside it
+#   sh tests/soak.sh [MINUTES]    default 60, minimum 6
+#   sh tests/soak.sh --quick      under a minute, to check that it works
+#   sh tests/soak.sh --durable    with a data directory; can be combined with either of the others
 #
-# On Debian 12 it first installs what is missing; that wants root, or sudo.
+# On Debian 12 it first installs missing packages, which requires root or sudo.
 
 set -eu
 

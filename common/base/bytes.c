@@ -2,10 +2,16 @@
 
 #include "base/bytes.h"
 
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/assert.h"
+
+#define FILE_CHUNK 65536
 
 struct slice slice_from_string(const char *text) {
         return (struct slice){ (const uint8_t *)text, text ? strlen(text) : 0 };
@@ -51,15 +57,17 @@ struct slice slice_split(struct slice text, char separator, struct slice *ret_re
         return (struct slice){ text.data, head };
 }
 
-/* Length of the UTF-8 sequence at data; 0 if it is invalid. */
+struct slice slice_skip(struct slice text, size_t n) {
+        return (struct slice){ text.data + n, text.length - n };
+}
+
+/* Length of the UTF-8 sequence of several bytes at data; 0 if it is invalid. */
 static size_t utf8_sequence(const uint8_t *data, size_t available) {
         uint8_t lead = data[0];
         uint8_t low = 0x80,
                 high = 0xBF; /* range of the second byte; excludes overlong forms and surrogates */
         size_t length;
 
-        if (lead < 0x80)
-                return 1;
         if (lead < 0xC2 || lead > 0xF4)
                 return 0;
 
@@ -84,28 +92,23 @@ static size_t utf8_sequence(const uint8_t *data, size_t available) {
         return length;
 }
 
-/* Return 8 if the next 8 bytes are ASCII, otherwise 0. Fast path: most text is ASCII. */
-static size_t ascii_word(const uint8_t *data, size_t available) {
-        uint64_t word;
-
-        if (available < sizeof(word))
-                return 0;
-
-        memcpy(&word, data, sizeof(word));
-        return word & UINT64_C(0x8080808080808080) ? 0 : sizeof(word);
-}
-
+/* Most text is ASCII, so look at 8 bytes at a time. */
 bool slice_is_utf8(struct slice text) {
-        size_t at = 0;
+        size_t length;
 
-        while (at < text.length) {
-                size_t length = ascii_word(text.data + at, text.length - at);
+        for (size_t at = 0; at < text.length; at += length) {
+                uint64_t word = UINT64_MAX;
 
-                if (length == 0)
+                if (text.length - at >= sizeof(word))
+                        memcpy(&word, text.data + at, sizeof(word));
+                if (!(word & UINT64_C(0x8080808080808080)))
+                        length = sizeof(word);
+                else if (text.data[at] < 0x80)
+                        length = 1;
+                else
                         length = utf8_sequence(text.data + at, text.length - at);
                 if (length == 0)
                         return false;
-                at += length;
         }
         return true;
 }
@@ -163,10 +166,69 @@ size_t format_uint64(char *text, uint64_t value, size_t width) {
         return n_zeros + n_digits;
 }
 
+/* This many digits never overflow. */
+#define DIGITS_IN_RANGE (UINT64_DIGITS_MAX - 1)
+
+int parse_uint64(struct slice text, uint64_t *ret_value) {
+        bool is_out_of_range = false;
+        uint64_t value = 0;
+
+        if (text.length == 0)
+                return -EINVAL;
+
+        for (size_t i = 0; i < text.length; i++) {
+                unsigned digit = (unsigned)text.data[i] - '0';
+
+                if (digit > 9)
+                        return -EINVAL;
+                if (i < DIGITS_IN_RANGE)
+                        value = value * 10 + digit;
+                else
+                        is_out_of_range |= __builtin_mul_overflow(value, 10, &value) ||
+                                           __builtin_add_overflow(value, digit, &value);
+        }
+        if (is_out_of_range)
+                return -ERANGE;
+
+        *ret_value = value;
+        return 0;
+}
+
 void buf_append_uint(struct buf *buf, uint64_t value) {
         char digits[UINT64_DIGITS_MAX];
 
         buf_append(buf, digits, format_uint64(digits, value, 1));
+}
+
+void buf_append_format(struct buf *buf, const char *format, ...) {
+        va_list arguments;
+        char *text;
+        int length;
+
+        va_start(arguments, format);
+        length = vasprintf(&text, format, arguments);
+        va_end(arguments);
+        if (length < 0) {
+                buf->failed = true;
+                return;
+        }
+        buf_append(buf, text, (size_t)length);
+        free(text);
+}
+
+int buf_append_file(struct buf *buf, int fd, size_t length_max) {
+        size_t end_max = length_max < SIZE_MAX - buf->length ? buf->length + length_max : SIZE_MAX;
+        char chunk[FILE_CHUNK];
+        ssize_t n;
+
+        while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+                if ((size_t)n > end_max - buf->length)
+                        return -EFBIG;
+                buf_append(buf, chunk, (size_t)n);
+                if (buf->failed)
+                        return -ENOMEM;
+        }
+        return n < 0 ? -errno : 0;
 }
 
 bool buf_failed(const struct buf *buf) {
@@ -175,4 +237,12 @@ bool buf_failed(const struct buf *buf) {
 
 struct slice buf_slice(const struct buf *buf) {
         return (struct slice){ buf->data, buf->length };
+}
+
+const char *buf_text(struct buf *buf) {
+        buf_append(buf, "", 1);
+        if (buf->failed)
+                return NULL;
+        buf->length--;
+        return (const char *)buf->data;
 }

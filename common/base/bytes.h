@@ -32,6 +32,9 @@ int slice_compare(struct slice a, struct slice b);
 /* Return the part before the first separator. *ret_rest is the part after it, or absent if there is no separator. */
 struct slice slice_split(struct slice text, char separator, struct slice *ret_rest);
 
+/* Return text without its first n bytes. n is at most text.length. */
+struct slice slice_skip(struct slice text, size_t n);
+
 /* Return whether text is UTF-8 (RFC 3629). Overlong forms, surrogates, code points above U+10FFFF and truncated sequences
  * are not. */
 bool slice_is_utf8(struct slice text);
@@ -59,11 +62,18 @@ void buf_append(struct buf *buf, const void *data, size_t length);
 void buf_append_slice(struct buf *buf, struct slice slice);
 void buf_append_string(struct buf *buf, const char *text);
 void buf_append_uint(struct buf *buf, uint64_t value);
+__attribute__((format(printf, 2, 3))) void buf_append_format(struct buf *buf, const char *format, ...);
+
+/* Append the rest of a file. Returns 0, -EFBIG for more than length_max bytes, -ENOMEM, or the -errno of read(). */
+int buf_append_file(struct buf *buf, int fd, size_t length_max);
 
 bool buf_failed(const struct buf *buf);
 
 /* The buffer's content. Valid until the buffer is changed. */
 struct slice buf_slice(const struct buf *buf);
+
+/* As buf_slice(), NUL-terminated. The NUL is not part of the content. NULL if an allocation has failed. */
+const char *buf_text(struct buf *buf);
 
 /* Decimal digits of UINT64_MAX; also the maximum width of format_uint64(). */
 #define UINT64_DIGITS_MAX 20
@@ -73,3 +83,9 @@ struct slice buf_slice(const struct buf *buf);
  * written. text must have room for UINT64_DIGITS_MAX bytes.
  */
 size_t format_uint64(char *text, uint64_t value, size_t width);
+
+/*
+ * Parse decimal digits, independent of the locale. Signs and blanks are errors; leading zeros are allowed. Returns 0, -EINVAL
+ * for a syntax error, or -ERANGE above UINT64_MAX. *ret_value is set on success only.
+ */
+int parse_uint64(struct slice text, uint64_t *ret_value);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/parse.h"
 
 static int parse_port(struct slice text, uint16_t *ret_port) {
         uint64_t port;
@@ -31,15 +30,13 @@ static int split_port(struct slice text, struct slice *ret_host, uint16_t *ret_p
         struct slice host, port;
 
         if (text.length > 0 && text.data[0] == '[') {
-                host = slice_split((struct slice){ text.data + 1, text.length - 1 }, ']', &port);
+                host = slice_split(slice_skip(text, 1), ']', &port);
                 if (!port.data)
                         return -EINVAL;
                 *ret_host = host;
                 if (port.length == 0)
                         return 0;
-                return port.data[0] == ':'
-                               ? parse_port((struct slice){ port.data + 1, port.length - 1 }, ret_port)
-                               : -EINVAL;
+                return port.data[0] == ':' ? parse_port(slice_skip(port, 1), ret_port) : -EINVAL;
         }
         if (count(text, ':') > 1) { /* a bare IPv6 address */
                 *ret_host = text;
@@ -52,7 +49,7 @@ static int split_port(struct slice text, struct slice *ret_host, uint16_t *ret_p
 
 static struct slice without_blanks(struct slice text) {
         while (text.length > 0 && text.data[0] == ' ')
-                text = (struct slice){ text.data + 1, text.length - 1 };
+                text = slice_skip(text, 1);
         while (text.length > 0 && text.data[text.length - 1] == ' ')
                 text.length--;
         return text;

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 
-/* The address of a broker's listener. */
+/* The address of a listener: a broker's, or the store's HTTP server's. */
 struct endpoint {
         char *host;    /* a host name, an IP address, or the path of a Unix socket; owned */
         uint16_t port; /* 0: host is the path of a Unix socket */
@@ -19,8 +19,9 @@ struct endpoint {
  *     ADDRESS, [ADDRESS]:PORT        an IPv6 address
  *     /PATH                          a Unix socket
  *
- * default_port applies to endpoints without a port. Returns 0, -EINVAL or -ENOMEM. On success there is at least one
- * endpoint, and the caller frees *ret_endpoints with endpoints_free().
+ * Blanks around an endpoint are ignored. A host or path has at most 255 bytes. default_port applies to endpoints without a
+ * port. Returns 0, -EINVAL for a syntax error, or -ENOMEM. On success there is at least one endpoint, and the caller frees
+ * *ret_endpoints with endpoints_free().
  */
 int endpoints_parse(struct slice text, uint16_t default_port, struct endpoint **ret_endpoints,
                     size_t *ret_n_endpoints);
@@ -31,7 +32,7 @@ int endpoints_check(struct slice text);
 /* Accepts NULL. */
 void endpoints_free(struct endpoint *endpoints, size_t n_endpoints);
 
-/* HOST:PORT, [ADDRESS]:PORT or the path, for log messages. NUL-terminated; a longer path is truncated. */
+/* HOST:PORT, [ADDRESS]:PORT or the path, for log messages. NUL-terminated. Every endpoint of endpoints_parse() fits. */
 struct endpoint_text {
         char text[280];
 };

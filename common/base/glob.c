@@ -8,8 +8,8 @@
 #include "base/glob.h"
 
 /*
- * Take one character. Its number is its bytes, most significant first: this preserves the order of code points. A byte that
- * does not begin a UTF-8 sequence is a character of its own.
+ * Take one character and return its bytes as one integer, the first byte most significant. These integers sort as the code
+ * points do. In text that is not UTF-8, a stray continuation byte is a character of its own.
  */
 static uint32_t take_character(struct slice *text) {
         uint32_t character = text->data[0];
@@ -65,10 +65,11 @@ size_t glob_class_length(struct slice pattern) {
 /* A position in a pattern. */
 struct glob_position {
         const struct glob_part *part, *end;
-        struct slice rest; /* rest of this part; after skip_ended(), empty means the end of the pattern */
+        struct slice
+                rest; /* rest of this part; after skip_finished_parts(), empty means the end of the pattern */
 };
 
-static void skip_ended(struct glob_position *position) {
+static void skip_finished_parts(struct glob_position *position) {
         while (position->rest.length == 0 && position->part + 1 < position->end)
                 position->rest = (++position->part)->text;
 }
@@ -110,10 +111,10 @@ bool glob_match_parts(const struct glob_part *parts, size_t n_parts, struct slic
                         return false;
                 (*budget)--;
 
-                skip_ended(&position);
+                skip_finished_parts(&position);
                 if (is_star(&position)) {
                         take_character(&position.rest);
-                        skip_ended(&position);
+                        skip_finished_parts(&position);
                         if (position.rest.length == 0)
                                 return true;
                         after_star = position;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/assert.h"
 
 void heap_init(struct heap *heap, uint32_t *(*position)(void *item)) {
@@ -17,25 +18,12 @@ void heap_deinit(struct heap *heap) {
 }
 
 int heap_reserve(struct heap *heap, uint32_t n_more) {
-        uint32_t capacity = heap->capacity ? heap->capacity : 16;
-        struct heap_node *nodes;
-
         if (heap->capacity - heap->n_nodes >= n_more)
                 return 0;
-
-        while (capacity - heap->n_nodes < n_more) {
-                if (capacity > HEAP_NONE / 2)
-                        return -ENOMEM;
-                capacity *= 2;
-        }
-
-        nodes = realloc(heap->nodes, capacity * sizeof(*nodes));
-        if (!nodes)
+        if (n_more > HEAP_NONE - 1 - heap->n_nodes)
                 return -ENOMEM;
-
-        heap->nodes = nodes;
-        heap->capacity = capacity;
-        return 0;
+        return array_reserve((void **)&heap->nodes, &heap->capacity, (size_t)heap->n_nodes + n_more,
+                             sizeof(*heap->nodes));
 }
 
 static void place(struct heap *heap, uint32_t at, struct heap_node node) {
@@ -43,7 +31,7 @@ static void place(struct heap *heap, uint32_t at, struct heap_node node) {
         *heap->position(node.item) = at;
 }
 
-/* Move the hole at `at` towards the root to its place for node, and store node there. */
+/* Store node at `at` or, if it has an earlier deadline than its parents, nearer to the root; move these parents down. */
 static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
         while (at > 0) {
                 uint32_t parent = (at - 1) / 2;
@@ -56,7 +44,7 @@ static void sift_up(struct heap *heap, uint32_t at, struct heap_node node) {
         place(heap, at, node);
 }
 
-/* Move the hole at `at` towards the leaves to its place for node, and store node there. */
+/* Store node at `at` or, if it has a later deadline than its children, nearer to the leaves; move these children up. */
 static void sift_down(struct heap *heap, uint32_t at, struct heap_node node) {
         for (;;) {
                 uint64_t child = 2 * (uint64_t)at + 1;
@@ -111,8 +99,4 @@ int64_t heap_deadline(const struct heap *heap, void *item) {
 
         ASSERT(at < heap->n_nodes && heap->nodes[at].item == item);
         return heap->nodes[at].deadline;
-}
-
-uint64_t heap_bytes(const struct heap *heap) {
-        return (uint64_t)heap->capacity * sizeof(*heap->nodes);
 }

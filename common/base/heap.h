@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 /*
- * A binary min-heap of items, ordered by deadline. The heap's array holds the deadlines, so that sifting reads no item; it
- * only writes the item's new position.
+ * A binary min-heap of items, ordered by deadline. The deadlines are in the heap's array, so the heap reads no item. The heap
+ * writes to an item only the item's new position.
  *
  * Items are borrowed: remove an item before freeing it. Not thread-safe.
  */
@@ -21,7 +22,7 @@ struct heap_node {
 struct heap {
         struct heap_node *nodes;
         uint32_t n_nodes;
-        uint32_t capacity;
+        size_t capacity;
         uint32_t *(*position)(void *item); /* returns the address of the item's position */
 };
 
@@ -48,6 +49,3 @@ int64_t heap_first_deadline(const struct heap *heap);
 
 /* The deadline of an item that is in the heap. */
 int64_t heap_deadline(const struct heap *heap, void *item);
-
-/* Size of the heap's array in bytes. */
-uint64_t heap_bytes(const struct heap *heap);

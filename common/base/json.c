@@ -7,21 +7,26 @@
 #include "base/base16.h"
 #include "base/base64.h"
 
-/* The escape sequence for a byte in a string; NULL if the byte needs none. text is scratch space. */
-static const char *escape(uint8_t byte, char *text, size_t size) {
-        switch (byte) {
-        case '"':
-                return "\\\"";
-        case '\\':
-                return "\\\\";
-        case '\n':
-                return "\\n";
-        default:
-                if (byte >= 0x20 && byte != 0x7F)
-                        return NULL;
-                snprintf(text, size, "\\u%04x", byte);
-                return text;
+/*
+ * Write the escape sequence of the first character of text to escaped. Returns the number of bytes of this character; 0 if it
+ * needs no escape. JSON does not require the escapes of U+007F to U+009F, but some terminals execute these characters.
+ */
+static size_t escape(struct slice text, char escaped[sizeof("\\u0000")]) {
+        uint8_t byte = text.data[0];
+
+        if (byte == '"' || byte == '\\') {
+                snprintf(escaped, sizeof("\\u0000"), "\\%c", byte);
+        } else if (byte == '\n') {
+                snprintf(escaped, sizeof("\\u0000"), "\\n");
+        } else if (byte < 0x20 || byte == 0x7F) {
+                snprintf(escaped, sizeof("\\u0000"), "\\u%04x", byte);
+        } else if (byte == 0xC2 && text.length > 1 && text.data[1] >= 0x80 && text.data[1] < 0xA0) {
+                snprintf(escaped, sizeof("\\u0000"), "\\u%04x", text.data[1]);
+                return 2;
+        } else {
+                return 0;
         }
+        return 1;
 }
 
 void json_append_string(struct buf *line, struct slice text) {
@@ -29,13 +34,14 @@ void json_append_string(struct buf *line, struct slice text) {
 
         buf_append_string(line, "\"");
         for (size_t i = 0; i < text.length; i++) {
-                char space[sizeof("\\u0000")];
-                const char *escaped = escape(text.data[i], space, sizeof(space));
+                char escaped[sizeof("\\u0000")];
+                size_t n = escape((struct slice){ text.data + i, text.length - i }, escaped);
 
-                if (!escaped)
+                if (n == 0)
                         continue;
                 buf_append(line, text.data + n_written, i - n_written);
                 buf_append_string(line, escaped);
+                i += n - 1;
                 n_written = i + 1;
         }
         buf_append(line, text.data + n_written, text.length - n_written);
@@ -59,13 +65,18 @@ static void add_name(struct buf *line, const char *name, const char *suffix) {
         buf_append_string(line, "\":");
 }
 
+void json_add_name(struct buf *line, const char *name) {
+        add_name(line, name, "");
+}
+
 void json_add_bytes(struct buf *line, const char *name, struct slice bytes, bool hex) {
         if (!bytes.data) {
-                json_add_raw(line, name, "null");
+                json_add_name(line, name);
+                buf_append_string(line, "null");
                 return;
         }
         if (!hex && slice_is_utf8(bytes)) {
-                add_name(line, name, "");
+                json_add_name(line, name);
                 json_append_string(line, bytes);
                 return;
         }
@@ -80,15 +91,11 @@ void json_add_bytes(struct buf *line, const char *name, struct slice bytes, bool
 }
 
 void json_add_bool(struct buf *line, const char *name, bool value) {
-        json_add_raw(line, name, value ? "true" : "false");
-}
-
-void json_add_raw(struct buf *line, const char *name, const char *value) {
-        add_name(line, name, "");
-        buf_append_string(line, value);
+        json_add_name(line, name);
+        buf_append_string(line, value ? "true" : "false");
 }
 
 void json_add_uint(struct buf *line, const char *name, uint64_t value) {
-        add_name(line, name, "");
+        json_add_name(line, name);
         buf_append_uint(line, value);
 }

@@ -11,11 +11,11 @@
  *     json_end(&line);
  */
 void json_begin(struct buf *line);
-void json_end(struct buf *line); /* appends a newline, too */
+void json_end(struct buf *line); /* also appends a newline */
 
 /*
- * Add bytes as "name" with a string if they are UTF-8, otherwise as "name_base64" (RFC 4648). If hex is true, add them as
- * "name_hex" instead. Absent bytes are added as "name":null.
+ * Add bytes: as "name_hex" if hex is true, else as the string "name" if they are UTF-8, else as "name_base64" (RFC 4648).
+ * Absent bytes are added as "name":null.
  */
 void json_add_bytes(struct buf *line, const char *name, struct slice bytes, bool hex);
 
@@ -23,8 +23,8 @@ void json_add_bool(struct buf *line, const char *name, bool value);
 
 void json_add_uint(struct buf *line, const char *name, uint64_t value);
 
-/* Add a value that is already JSON. */
-void json_add_raw(struct buf *line, const char *name, const char *value);
+/* Add a name. The caller appends its value, which is JSON, to the buffer. */
+void json_add_name(struct buf *line, const char *name);
 
 /* Append text as a quoted JSON string. text must be UTF-8. */
 void json_append_string(struct buf *line, struct slice text);

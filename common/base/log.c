@@ -62,7 +62,7 @@ int log_format_from_string(const char *name, enum log_format *ret_format) {
 }
 
 /* Compare device and inode: a child process inherits JOURNAL_STREAM, but its stderr may be a different file. */
-void log_find_journal(void) {
+void log_detect_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
         char expected[64];
         struct stat status;
@@ -128,24 +128,22 @@ void log_event(enum log_level level, const char *format, ...) {
         print(&line, 0);
 }
 
-/* Length of the character at data if it is printable; 0 if its first byte must be escaped. */
-static size_t plain_length(const uint8_t *data, bool utf8) {
-        uint8_t lead = data[0];
+/* Length of the next character if it needs no escape; 0 if its first byte must be escaped. */
+static size_t plain_length(struct slice text, bool is_utf8) {
+        uint8_t lead = text.data[0];
 
-        if (lead < 0x80)
-                return lead >= 0x20 && lead != 0x7F && lead != '"' && lead != '\\';
-        if (!utf8 || lead < 0xC2 || (lead == 0xC2 && data[1] < 0xA0)) /* U+0080 to U+009F are controls too */
+        if (lead == '"' || lead == '\\' || (lead >= 0x80 && !is_utf8))
                 return 0;
-        return lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+        return log_printable_length(text);
 }
 
 struct log_text log_text(struct slice bytes) {
         struct log_text printable;
-        bool utf8 = slice_is_utf8(bytes);
+        bool is_utf8 = slice_is_utf8(bytes);
         size_t at = 0;
 
         for (size_t i = 0; i < bytes.length;) {
-                size_t plain = plain_length(bytes.data + i, utf8);
+                size_t plain = plain_length(slice_skip(bytes, i), is_utf8);
 
                 if (at + (plain ? plain : strlen("\\xNN")) + sizeof("...") > sizeof(printable.text)) {
                         memcpy(printable.text + at, "...", 3);
@@ -168,15 +166,15 @@ struct log_text log_text(struct slice bytes) {
  * Events suppressed since the last printed line of each limit. Keeps the rendered line of the first one, for
  * log_report_suppressed(). `limit` is only compared, never read: the limit may have been freed.
  */
-#define N_SUPPRESSED_MAX 64 /* more than the process has limits */
+#define N_SUPPRESSED_MAX 64 /* more than the number of limits in the process */
 struct suppressed_limit {
         const struct log_limit *limit; /* NULL: free */
         struct log_line line;
         uint64_t n_more; /* suppressed events after the first */
 };
 static struct suppressed_limit suppressed[N_SUPPRESSED_MAX];
-static _Atomic size_t n_suppressed_limits; /* read at each wake-up without the lock */
-static pthread_mutex_t suppressed_lock = PTHREAD_MUTEX_INITIALIZER; /* the commit thread logs, too */
+static _Atomic size_t n_suppressed_limits; /* read without the lock by log_is_anything_suppressed() */
+static pthread_mutex_t suppressed_lock = PTHREAD_MUTEX_INITIALIZER; /* the commit thread also logs */
 
 /* Return the entry of the limit, or a free entry if limit is NULL. Returns NULL if there is none. */
 static struct suppressed_limit *find_suppressed(const struct log_limit *limit) {

@@ -8,8 +8,8 @@
 
 /*
  * The log: one line on stderr for each event, as key=value or JSON. Logging never fails and allocates no memory. A line
- * longer than LOG_LINE_MAX is truncated and can still be parsed. Control characters are escaped, so that an event is always
- * one line. Put untrusted text into a field or through LOG_TEXT: both limit its length.
+ * longer than LOG_LINE_MAX is truncated and can still be parsed. Characters that a terminal does not show as themselves are
+ * escaped, so that an event is always one line. Put untrusted text into a field or through LOG_TEXT: both limit its length.
  *
  * The functions are marked cold, so that the compiler moves the code that calls them out of the hot path.
  */
@@ -18,7 +18,7 @@ enum log_level {
         LOG_ERROR,   /* an operation failed */
         LOG_WARNING, /* the operator should investigate */
         LOG_INFO,    /* changes of state */
-        LOG_DEBUG,   /* each message */
+        LOG_DEBUG,   /* details, such as the output of the private broker */
 };
 
 /* Drop events that are less severe than this level. Default: LOG_INFO. */
@@ -42,7 +42,7 @@ int log_format_from_string(const char *name, enum log_format *ret_format);
  * Detect from JOURNAL_STREAM whether stderr is connected to the systemd journal. If so, lines begin with a priority such as
  * <6> and have no time field, because the journal adds the time. Call once at start.
  */
-void log_find_journal(void);
+void log_detect_journal(void);
 
 __attribute__((cold, format(printf, 2, 3))) void log_event(enum log_level level, const char *format, ...);
 
@@ -51,14 +51,17 @@ __attribute__((cold, format(printf, 2, 3))) void log_event(enum log_level level,
 #define log_info(...)    log_event(LOG_INFO, __VA_ARGS__)
 #define log_debug(...)   log_event(LOG_DEBUG, __VA_ARGS__)
 
-/* A printable copy of untrusted bytes. Control characters, quotes and invalid UTF-8 become \xNN; a long text is truncated.
+/*
+ * A printable copy of untrusted bytes. The bytes of quotes, of backslashes and of characters that a terminal does not show as
+ * themselves become \xNN. If the bytes are not UTF-8, each byte above 0x7F becomes \xNN. A long text is truncated.
  */
 #define LOG_TEXT_MAX 128
 struct log_text {
         char text[LOG_TEXT_MAX];
 };
 struct log_text log_text(struct slice bytes);
-#define LOG_TEXT(slice) log_text(slice).text
+#define LOG_TEXT(slice)  log_text(slice).text
+#define LOG_STRING(text) LOG_TEXT(slice_from_string(text)) /* NUL-terminated */
 
 /* A value of an event beside its message, such as the client, the key or a size. */
 struct log_field {
@@ -72,8 +75,8 @@ struct log_field {
 
 /*
  * Rate-limited logging, for events that clients can cause at will. Each limit prints at most LOG_LIMIT_BURST lines per
- * second. Its next printed line has a field withheld=N, the number of suppressed events. Initialize a limit with zeros. Only
- * one thread may use a limit at a time.
+ * second, and suppresses further events. Its next line has a field withheld=N, the number of suppressed events that no line
+ * has reported. Initialize a limit with zeros. Only one thread may use a limit at a time.
  */
 #define LOG_LIMIT_BURST 10
 struct log_limit {
@@ -87,9 +90,11 @@ __attribute__((cold, format(printf, 3, 4))) void log_limited(struct log_limit *l
 __attribute__((cold)) void log_limited_fields(struct log_limit *limit, enum log_level level,
                                               const char *message, const struct log_field *fields);
 
-/*
- * Print one line for each limit with suppressed events: the first suppressed event, and withheld=N, the number of further
- * ones. Call it periodically: a later event that would report them may never happen.
- */
+/* Return whether any limit has suppressed events that no printed line reports yet. */
 bool log_is_anything_suppressed(void);
+
+/*
+ * For each limit with suppressed events, print the first of these events. A field withheld=N has the number of the others.
+ * Call it periodically: without a later event of the limit, no other line reports them.
+ */
 void log_report_suppressed(void);

@@ -30,33 +30,77 @@ static size_t character_length(struct slice text) {
         return length <= text.length && slice_is_utf8((struct slice){ text.data, length }) ? length : 0;
 }
 
-/* Write the next character, escaped for a quoted string. Returns the number of bytes of text consumed. */
+/* The code point of a UTF-8 sequence of this length. */
+static uint32_t code_point(const uint8_t *data, size_t length) {
+        uint32_t code = length == 1 ? data[0] : data[0] & (0x7Fu >> length);
+
+        for (size_t i = 1; i < length; i++)
+                code = code << 6 | (data[i] & 0x3Fu);
+        return code;
+}
+
+/*
+ * The characters that a terminal or a viewer of logs does not show as themselves: they end a line, change the direction of
+ * the text around them, or are invisible. Without escapes a client could make a line look like another one.
+ */
+static const struct {
+        uint16_t first, last;
+} unprintable[] = {
+        { 0x0000, 0x001F }, /* C0 controls */
+        { 0x007F, 0x009F }, /* DEL, C1 controls */
+        { 0x00AD, 0x00AD }, /* soft hyphen */
+        { 0x061C, 0x061C }, /* direction */
+        { 0x180E, 0x180E }, /* vowel separator without width */
+        { 0x200B, 0x200F }, /* zero width, direction */
+        { 0x2028, 0x202E }, /* line and paragraph separators, direction */
+        { 0x2060, 0x206F }, /* zero width, direction */
+        { 0xFEFF, 0xFEFF }, /* byte order mark */
+};
+#define N_UNPRINTABLE (sizeof(unprintable) / sizeof(unprintable[0]))
+
+static bool is_printable(uint32_t code) {
+        for (size_t i = 0; i < N_UNPRINTABLE; i++)
+                if (code >= unprintable[i].first && code <= unprintable[i].last)
+                        return false;
+        return true;
+}
+
+size_t log_printable_length(struct slice text) {
+        size_t length = character_length(text);
+
+        return length > 0 && is_printable(code_point(text.data, length)) ? length : 0;
+}
+
+/*
+ * Write the next character, escaped as in a JSON string. JSON has no escape sequence for a byte that is not UTF-8: it becomes
+ * \\xNN, which JSON decodes to the text \xNN. Returns the number of bytes of text consumed.
+ */
 static size_t escape(struct slice text, char *escaped, size_t size) {
         size_t length = character_length(text);
         uint8_t lead = text.data[0];
+        uint32_t code;
 
         if (length == 0) {
                 snprintf(escaped, size, "\\\\x%02X", lead);
                 return 1;
         }
+        code = code_point(text.data, length);
         if (lead == '"' || lead == '\\')
                 snprintf(escaped, size, "\\%c", lead);
         else if (lead == '\n')
                 snprintf(escaped, size, "\\n");
-        else if (lead == 0xC2 && text.data[1] < 0xA0) /* U+0080 to U+009F are controls too */
-                snprintf(escaped, size, "\\u%04X", text.data[1]);
-        else if (lead < 0x20 || lead == 0x7F)
-                snprintf(escaped, size, "\\u%04X", lead);
+        else if (!is_printable(code))
+                snprintf(escaped, size, "\\u%04X", (unsigned)code);
         else
                 snprintf(escaped, size, "%.*s", (int)length, (const char *)text.data);
         return length;
 }
 
-/* Put text in quotes; truncate it so that the line is at most `end` bytes long. */
+/* Put text in quotes. Truncate it so that the line before the closing quote is at most `end` bytes long. */
 static void put_quoted(struct log_line *line, struct slice text, size_t end) {
         put(line, "\"", 1);
         while (text.length > 0) {
-                char escaped[sizeof("\\u0000") + 1];
+                char escaped[sizeof("\\u0000")];
                 size_t n = escape(text, escaped, sizeof(escaped));
 
                 if (line->length + strlen(escaped) + strlen(CUT) > end) {
@@ -64,7 +108,7 @@ static void put_quoted(struct log_line *line, struct slice text, size_t end) {
                         break;
                 }
                 put(line, escaped, strlen(escaped));
-                text = (struct slice){ text.data + n, text.length - n };
+                text = slice_skip(text, n);
         }
         put(line, "\"", 1);
 }

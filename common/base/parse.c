@@ -4,36 +4,8 @@
 
 #include <errno.h>
 
-/* This many digits never overflow. */
-#define DIGITS_IN_RANGE (UINT64_DIGITS_MAX - 1)
-
 static bool is_digit(uint8_t byte) {
         return byte >= '0' && byte <= '9';
-}
-
-int parse_uint64(struct slice text, uint64_t *ret_value) {
-        bool is_out_of_range = false;
-        uint64_t value = 0;
-
-        if (text.length == 0)
-                return -EINVAL;
-
-        for (size_t i = 0; i < text.length; i++) {
-                unsigned digit = (unsigned)text.data[i] - '0';
-
-                if (digit > 9)
-                        return -EINVAL;
-                if (i < DIGITS_IN_RANGE)
-                        value = value * 10 + digit;
-                else
-                        is_out_of_range |= __builtin_mul_overflow(value, 10, &value) ||
-                                           __builtin_add_overflow(value, digit, &value);
-        }
-        if (is_out_of_range)
-                return -ERANGE;
-
-        *ret_value = value;
-        return 0;
 }
 
 struct parse_unit {
@@ -50,7 +22,7 @@ static int parse_with_unit(struct slice text, const struct parse_unit *units, si
 
         while (digits.length > 0 && !is_digit(digits.data[digits.length - 1]))
                 digits.length--;
-        rest = (struct slice){ text.data + digits.length, text.length - digits.length };
+        rest = slice_skip(text, digits.length);
 
         for (size_t i = 0; i < n_units; i++)
                 if (slice_equal(rest, slice_from_string(units[i].name)))

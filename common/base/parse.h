@@ -6,14 +6,11 @@
 #include "base/bytes.h"
 
 /*
- * Parse numbers, independent of the locale. Signs and blanks are errors.
+ * Parse numbers with units, independent of the locale. Signs and blanks are errors. parse_uint64() is in base/bytes.h.
  *
  * Each function returns 0, -EINVAL for a syntax error, or -ERANGE if the value is too large. *ret_value is set on success
  * only.
  */
-
-/* Decimal digits; leading zeros are allowed. 0 to 2^64-1. */
-int parse_uint64(struct slice text, uint64_t *ret_value);
 
 /*
  * An integer and a unit: ms, s, m, h or d. The unit is required, because a bare number is ambiguous. The result is in

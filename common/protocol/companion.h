@@ -1,119 +1,187 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/parse.h"
+#include "base/bytes.h"
 #include "protocol/topics.h"
 
 /*
- * The companion protocol: what statestored (the store) and mosquitto_statestore.so (the plugin in the broker) say to
- * each other. Both are written against this file alone; its cryptography is in common/protocol/companion_mac.h.
+ * The companion protocol between statestored (the store) and mosquitto_statestore.so (the plugin in the broker). This header
+ * specifies the messages, common/protocol/companion_mac.h the cryptography, common/protocol/companion_frame.h the payload of
+ * DELIVER.
  *
- * All messages are MQTT 5 PUBLISH packets at QoS 1, and none but the banner is retained. Numbers are decimal text
- * without sign or padding, unless a message says otherwise.
+ * All messages are MQTT 5 PUBLISH packets at QoS 1. Only the banner is retained. Numbers are decimal text without sign or
+ * padding, unless the description of a message states another format.
  *
  * Terms
  *
- * A *connection* is one connection of one client, from CONNECT to its end, whatever ends it and whatever becomes of its
- * session. Its number is above 0 and below 2^63. The plugin gives it with the first request that comes over the
- * connection, and never gives it twice: numbers grow within one run of the broker, and each run begins at a random one.
+ * A *connection* is one network connection of one client, from CONNECT to the end of the network connection; the session may
+ * outlive it. Its number is above 0 and below 2^63. The plugin assigns the number at the first request over the connection,
+ * and uses each number once: the numbers grow while the broker runs, and start at a random number when the broker starts.
  *
- * A *tracked* connection has registrations (KEYNOTIFY) at the store. The plugin tells the store when it ends.
+ * A *tracked* connection has registrations (KEYNOTIFY) at the store. The plugin notifies the store when it ends.
  *
- * The *run* of a store is a random number below 2^64, drawn when its process starts. Within a run the *sequence* numbers
- * messages that must take effect once. Sequences grow from 1 on; hello and deliver share them.
+ * The *run* of a store is a random number below 2^64, drawn when its process starts.
  *
- * The *MAC key* is drawn by the plugin when the broker loads it. It proves to the store that the plugin has seen a
- * request. It leaves the plugin in welcome only, encrypted. The store keeps the last two MAC keys with its data, so
- * that requests which wait in its session can be verified after a restart of the broker, of the store, or of both.
+ * The *instance* of a store is the set of its registrations. The store draws a new instance id when it starts without the
+ * registrations of its former run, and keeps the instance id as long as it keeps the registrations.
  *
- * What the protocol defends against
+ * A *change* is a change of a key that has registrations. Its *sequence* is its number within the instance. Sequences start
+ * at 1 and grow, also when the store restarts and keeps its instance. There may be gaps.
  *
- * Every client has read this file, can publish any bytes that the broker's rules let it publish, can leave a will, and
- * can try to take over the store's MQTT session by connecting with the store's client id. mosquitto gives the session,
- * with all messages that wait in it, to the new connection, whatever its user name. A will, and a message that comes
- * through a listener without the plugin, reach the store without the plugin having seen them. Therefore:
+ * A store *with data* keeps its keys on disk (option --data-dir), so they outlive its process.
  *
- * - Messages of the store to the plugin are published under $CONTROL, which the broker hands to the plugin and to nobody
- *   else. The plugin ignores them unless they come from the store's own client (plugin_opt_statestored_username,
+ * The *MAC key* is drawn by the plugin when the broker loads it. It proves to the store that the plugin has processed a
+ * request. The plugin sends it only in WELCOME, encrypted. The store keeps the last two MAC keys with its data. With them it
+ * verifies requests that wait in its session while the broker, the store, or both restart.
+ *
+ * Threats
+ *
+ * Assume that every client knows this protocol. A client can publish any bytes where the broker's rules let it publish, and
+ * can have a will. It can also connect with the store's client id: mosquitto gives the store's session, with all messages that
+ * wait in it, to the new connection, even if the user name differs. Some messages reach the store although the plugin has not
+ * processed them: wills, and messages of clients of a listener without the plugin. Therefore:
+ *
+ * - Messages of the store to the plugin are published under $CONTROL. The broker passes them only to the plugin. The plugin
+ *   ignores them unless they come from the store's own client (plugin_opt_statestored_username,
  *   plugin_opt_statestored_client_id).
- * - Messages of the plugin to the store are published under $SYS, where no client can publish. Whoever reads them in
- *   the store's session learns connection numbers; welcome is encrypted under a key that only its hello has carried.
- * - Each request that the store trusts bears a MAC over the sender's identity and over all that has meaning in the
- *   request, and a sequence number that the store accepts once. A will, a forgery and a copy are not executed.
- * - Where the broker authenticates by user name and password, the plugin refuses a CONNECT with the store's client id by
- *   another user. Where the broker does not ask the plugin about a CONNECT, the store's client id ends in 128 random bits.
+ * - Messages of the plugin to the store are published under $SYS, where no client can publish. A client that takes over the
+ *   store's session reads connection numbers in them, but no MAC key: WELCOME is encrypted under a key from HELLO.
+ * - Each request that the store executes has a MAC over the identity of the sender and over the parts of the request that the
+ *   store uses, and a sequence number that the store accepts once. So the store executes no will, no forgery and, with the two
+ *   exceptions under "The identity properties", no copy.
+ * - If the broker authenticates by user name and password, the plugin refuses a CONNECT with the store's client id by another
+ *   user. COMPANION_WELCOME lists the cases in which the broker does not call the plugin at CONNECT. In these cases a store
+ *   with the default client id appends 128 random bits to it.
  *
  * Who can do what
  *
- * The broker authenticates by a password file, the plugin is loaded on every listener, plugin_opt_statestored_username
- * names the store's user, and only the store has that user's password. Each line names the test that shows it, in
- * tests/integration: (A) test_companion_attacks.py, (B) test_broker_side_identity.py, (G) test_plugin_guard.py,
- * (I) test_plugin_identity.py, (T) test_link_tls.py.
+ * Unless a line states another configuration: the broker authenticates by a password file, the plugin is loaded on every
+ * listener, plugin_opt_statestored_username names the store's user, and only the store has that user's password. Each line
+ * names the tests that show it, in tests/integration: (A) test_companion_attacks.py, (D) test_local_users.py,
+ * (E) test_companion_disconnect.py, (G) test_plugin_guard.py, (I) test_plugin_identity.py, (L) test_broker_limits.py,
+ * (N) test_pending_notifications.py, (O) test_doctor.py, (P) test_plugin_authentication.py, (Q) test_quota.py,
+ * (R) test_record.py, (S) test_plugin_slow_watchers.py, (T) test_link_tls.py, (V) test_companion_identity.py.
  *
  * An anonymous client
  * - cannot connect if the broker refuses anonymous clients
  *   (A) an_anonymous_client_cannot_connect_where_the_broker_refuses_it
  * - has no user name if the broker accepts it
- *   (A) an_anonymous_client_is_nobody_where_the_broker_accepts_it
+ *   (A) an_anonymous_client_has_no_user_name_and_cannot_forge_one
  *
  * An authenticated client
- * - sends requests as itself; it may choose any client id but the store's, so rules with {client} trust the broker to
- *   assign client ids
- *   (B) it_cannot_register_another, (I) client_ids_and_user_names_of_any_text_are_vouched_for
+ * - sends requests only under its own client id and user name. It may choose any client id but the store's. So a policy rule
+ *   with {client}, the sender's client id, protects keys only if the broker decides which user may use which client id
+ *   (V) a_forged_identity_cannot_register_another_client, (I) client_ids_and_user_names_can_be_any_text
  * - cannot send identity properties of its own
- *   (I) forged_identity_properties_are_taken_out_and_nothing_else_is, requests_of_another_qos_bear_no_identity
- * - cannot connect with the store's client id
- *   (A) no_other_user_connects_with_the_stores_client_id
- * - learns no key from the store's session, where it can take that over
- *   (A) a_thief_of_the_stores_session_learns_no_key_and_forges_nobody
- * - cannot guess the store's client id where the broker does not ask the plugin about a CONNECT
- *   (A) a_store_whose_client_id_nothing_guards_takes_another_one, (T)
- *   another_user_cannot_take_over_the_store_where_certificates_name_the_users
- * - cannot have a will, a changed request or a copy executed
- *   (A) a_will_is_not_executed, a_retained_will_and_one_with_a_delay_are_not_executed, a_changed_request_is_not_executed,
- *   a_copied_request_is_not_executed_again, a_copy_that_waits_for_a_store_with_data_is_not_executed_again
- * - cannot read requests, or another's notifications, by wildcard, shared subscription or the topic itself
- *   (B) nobody_else_sees_a_request_or_anothers_notification, nobody_else_may_ask_to
- * - reads the replies to another client, with the values in them, unless the broker's rules forbid it
- *   (A) the_replies_to_another_are_read_only_where_the_brokers_rules_allow_it
- * - cannot publish notifications, or what the plugin or the store says
- *   (G) a_stranger_cannot_publish_to, a_stranger_s_will_is_not_published_there_either
- * - cannot have a request logged in another's name
- *   (A) a_request_that_the_plugin_does_not_vouch_for_is_logged_in_nobodys_name
- * - cannot exhaust the store's memory with the properties of one PUBLISH: the plugin refuses more than 1024. It does not
- *   see those of a will: max_packet_size at the broker limits them
- *   (I) a_request_with_more_properties_than_memory_is_spent_on_is_refused
- * - can name any Response Topic that is not the store's own: the broker decides whether the store may publish there
- *   (A) an_answer_goes_where_the_store_may_publish_and_nowhere_else
- * - of MQTT 3 has no properties, and so no answer
- *   (A) a_client_of_mqtt_3_sends_nothing_that_could_be_answered
+ *   (I) only_forged_identity_properties_are_removed, requests_at_another_qos_get_no_identity
+ * - cannot connect with the store's client id, not even by enhanced authentication
+ *   (A) no_other_user_connects_with_the_stores_client_id, (P) enhanced_authentication_cannot_take_the_stores_client_id
+ * - cannot make the plugin report the store's client id as unprotected (COMPANION_UNGUARDED) although the plugin protects it
+ *   (P) a_connect_with_a_wrong_password_does_not_mark_the_store_as_unguarded
+ * - learns no MAC key if it takes over the store's session
+ *   (A) a_taken_over_session_of_the_store_reveals_no_key
+ * - cannot guess the store's client id if the broker does not call the plugin at CONNECT, nor read it in the broker's log
+ *   (A) a_store_with_an_unguarded_client_id_reconnects_with_a_random_one,
+ *   the_published_log_does_not_contain_the_random_client_id,
+ *   (T) another_user_cannot_take_over_the_store_where_certificates_name_the_users
+ * - cannot make the store execute a will or a changed request, nor a copied request, with the two exceptions under "The
+ *   identity properties"
+ *   (A) a_will_is_not_executed, retained_and_delayed_wills_are_not_executed, a_changed_request_is_not_executed,
+ *   a_copied_request_is_not_executed_again, a_copy_is_not_executed_after_a_restart_of_a_store_with_data
+ * - cannot receive requests, or notifications to another client, by any subscription: to the topic, by wildcard, or shared
+ *   (V) no_other_client_receives_requests_or_notifications, no_other_client_may_subscribe_to_requests
+ * - can read replies to other clients, and the values in them, unless the broker's rules forbid it. The rules in
+ *   conf/mosquitto-acl.conf forbid it
+ *   (A) access_rules_keep_replies_to_other_clients_secret,
+ *   (L) no_client_id_reads_the_replies_to_another, the_published_clients_work_with_the_rules
+ * - cannot publish notifications, or messages of this protocol
+ *   (G) other_clients_cannot_publish_to_internal_topics, wills_of_other_clients_to_internal_topics_are_not_published
+ * - cannot make the store log or record a request under the client id of another client
+ *   (A) a_refused_request_without_a_mac_is_logged_without_a_client_id,
+ *   (R) what_the_plugin_did_not_verify_is_not_recorded_in_the_name_of_another
+ * - cannot exhaust the store's memory with the properties of one PUBLISH: the plugin refuses more than 1024. The plugin does
+ *   not see the properties of a will: the broker's option max_packet_size limits these
+ *   (I) a_request_with_too_many_properties_is_refused,
+ *   (L) a_will_with_millions_of_properties_is_refused
+ * - cannot exhaust the broker's memory by not reading its replies, if the broker sets max_inflight_bytes and max_queued_bytes
+ *   (L) a_client_that_reads_no_replies_takes_no_more_than_the_two_limits
+ * - can make the broker's memory grow by not reading its notifications: mosquitto does not free the notifications that it
+ *   drops. If the broker publishes its log, the plugin disconnects the client: this ends the growth. The client can reconnect
+ *   and cause more growth, and can avoid being noticed (COMPANION_SLOW_WATCHER). So limit the memory of the broker's process
+ *   (S) a_slow_watcher_is_disconnected_and_can_register_again
+ * - cannot make the plugin disconnect another client by a forged line of the broker's log
+ *   (S) no_client_forges_a_line_of_the_log, (G) a_bridge_forwards_no_notifications_and_no_messages_of_the_plugin
+ * - cannot take all registrations under one client id. Under many client ids it can, and it also gets a larger share of the
+ *   service: the store serves one request of each client id in turn. Only the broker can limit the number of its client ids
+ *   (Q) one_client_cannot_take_all_registrations
+ * - can name the response topic of another client in its requests, but not the invoke topic, a notify topic or a topic that
+ *   begins with '$'. Of the other topics, the broker's rules decide where the store may publish replies. These replies fill
+ *   the other client's queue at the broker, so the plugin may disconnect that client as a slow watcher. The other client
+ *   accepts such a reply as the reply to its own request if the sender knows the Correlation Data of that request
+ *   (A) replies_are_published_only_where_the_broker_lets_the_store_publish,
+ *   a_reply_goes_to_another_client_if_a_request_asks_for_it
+ * - cannot make a starting store believe that the plugin is not loaded, by filling the store's session with messages
+ *   (L) a_backlog_does_not_hide_the_plugin_from_a_store_that_starts
+ * - cannot stop the store by filling this session so that the broker drops the plugin's messages
+ *   (N) an_acknowledgement_that_the_broker_drops_is_requested_again
+ * - cannot leave registrations in the store when it disconnects, by filling this session so that the broker drops DISCONNECTED.
+ *   mosquitto before 2.0.15 with per_listener_settings is an exception (COMPANION_DISCONNECTED)
+ *   (E) a_disconnect_that_the_broker_drops_is_reported_again
+ * - gets no reply over MQTT 3: its requests have no properties, and so no Response Topic
+ *   (A) a_request_over_mqtt_3_is_dropped
  *
  * A client that the broker's rules do not let publish requests
- * - has none executed, by PUBLISH or by will
- *   (A) rules_that_forbid_requests_hold_for_wills_too
+ * - cannot make the store execute a request, neither by PUBLISH nor by a will
+ *   (A) access_rules_that_deny_requests_apply_to_wills
  *
  * A bridge
- * - sends requests under its own name, and brings no notification and nothing that the plugin says
- *   (G) what_a_bridge_asks_for_bears_the_bridge_s_name, a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says
+ * - sends requests under its own client id and user name. The plugin drops the notifications and the messages of this
+ *   protocol that a bridge forwards
+ *   (G) requests_over_a_bridge_have_the_bridges_identity, a_bridge_forwards_no_notifications_and_no_messages_of_the_plugin
+ * - is disconnected if a client behind it names a forbidden response topic, but does not repeat this request. With
+ *   per_listener_settings in mosquitto before 2.0.15, the bridge repeats the request after each reconnect. Load the plugin in
+ *   the bridge's broker, too: there the plugin disconnects that client instead
+ *   (G) a_forbidden_response_topic_does_not_block_a_bridge
  *
  * A client of a listener without the plugin (per_listener_settings)
- * - has no request executed, and can read requests: the broker asks the plugins of the reader's listener
+ * - cannot make the store execute a request, but can read requests: mosquitto checks the access of a subscriber with the
+ *   plugins of the subscriber's own listener
  *   (A) a_request_through_a_listener_without_the_plugin_is_not_executed
  *
- * The operator of the broker reads and changes everything there, and is trusted. Another local user can read neither
- * the store's data nor its password file, which are for their owner alone. A reader of the disk has all values, and the
- * MAC keys: it can forge requests by wills until the broker is restarted. A reader of the HTTP port sees counters
- * - and no key, value, client id or secret
+ * The operator of the broker, who is trusted
+ * - decides which user is the store: that user reads all requests and can send any message of the store to the plugin
+ *   (G) with_authentication_the_user_name_identifies_the_store
+ * - learns from doctor whether another user can take the store's client id, and whether replies can be read
+ *   (O) a_client_id_that_another_user_can_take_is_reported, replies_that_another_client_id_may_read_are_reported
+ *
+ * Another local user
+ * - reads no file of the data directory, no recording and no backup
+ *   (D) another_local_user_reads_no_file_of_the_data_directory, another_local_user_reads_no_recording_and_no_backup,
+ *   (R) a_file_that_others_can_access_is_refused
+ * - learns no password from the process, its ready file or its log
+ *   (D) another_local_user_learns_no_password_from_the_process
+ *
+ * A reader of the disk
+ * - has all keys and values, but not the store's password
+ *   (D) the_disk_has_the_values_and_no_password
+ * - has the MAC keys, and so can forge requests by wills until the broker is restarted
+ *   (A) a_reader_of_the_disk_forges_requests_until_the_broker_is_restarted
+ *
+ * A reader of the HTTP port
+ * - sees counters, and no key, value, client id or secret
  *   (A) the_http_port_shows_no_secret
  *
- * Where the broker does not authenticate, any client can pose as any other, as the store too: it chooses its user name
- * and its client id. A random client id protects nothing there, so the store keeps the one that it has.
+ * Where the broker does not authenticate, any client can impersonate any other client and the store, because it chooses
+ * its user name and client id. A random client id does not protect the store there, so the store keeps its client id.
  */
 
-/* The version of this protocol, in the banner. A store that reads another version goes without the plugin. */
-#define COMPANION_VERSION "3"
+/* The version of this protocol, in the banner. A store that reads another version does not use the plugin. */
+#define COMPANION_VERSION "5"
 
-/* The store's client id, where the operator chooses none. */
+/* Size in bytes of the MAC key, and of the key in HELLO. */
+#define COMPANION_KEY_SIZE 32
+
+/* The store's client id if the operator configures none. */
 #define COMPANION_CLIENT_ID_DEFAULT "statestored"
 
 /* From the store to the plugin */
@@ -121,48 +189,80 @@
 #define COMPANION_CONTROL "$CONTROL/statestore/v1/"
 
 /*
- * The first message on each connection of the store to the broker. From then on the plugin speaks to, and listens to,
- * the client (by its id) that sent the last hello. Correlation Data: run ":" sequence.
+ * HELLO, the first message on each connection of the store. The plugin sends its messages only to the client id that sent
+ * the last HELLO, and accepts other messages only from this client id. Correlation Data: run ":" number, with a different
+ * number for each HELLO of the run.
  *
- * The plugin disconnects the client of an earlier hello that has another client id, so that one store serves at a time.
+ * Payload: the key that encrypts WELCOME, COMPANION_KEY_SIZE bytes, then the instance id, 1 to COMPANION_INSTANCE_MAX bytes.
+ * Each HELLO has another key (companion_hello_key()).
  *
- * Payload: COMPANION_HELLO_KEY_SIZE random bytes, then the instance id, 1 to COMPANION_INSTANCE_MAX bytes. The random
- * bytes are the key of the welcome that answers; each hello has other ones. The store makes a new instance id whenever
- * it starts without the registrations that it had given, and keeps it as long as it has them.
+ * If an earlier HELLO came from another client id, the plugin disconnects that client, so that at most one store serves.
  *
- * The plugin disconnects clients that were tracked under another instance id: their registrations are lost, and their
- * libraries register again. It answers with welcome. Where no answer comes in time (the plugin has no memory), send
- * hello again.
+ * If the instance id has changed, the plugin disconnects the tracked clients: their registrations are lost, and their client
+ * libraries register again when they reconnect. It also drops the notifications that it has not published, and resets the
+ * sequence of the last delivered change to 0.
+ *
+ * The plugin replies with WELCOME. If no WELCOME arrives in time, send HELLO again: the plugin may have been out of memory, or
+ * the queue of the store's session was full. A store that knows that the plugin is loaded executes no request before WELCOME.
  */
-#define COMPANION_HELLO          COMPANION_CONTROL "hello"
-#define COMPANION_HELLO_KEY_SIZE 32
-#define COMPANION_INSTANCE_MAX   64
+#define COMPANION_HELLO        COMPANION_CONTROL "hello"
+#define COMPANION_INSTANCE_MAX 64
 
 /*
- * Payload: the number of a connection that now has registrations; repeating it changes nothing. The store sends it
- * before it answers KEYNOTIFY: after a crash between the two, the next instance would not have this client disconnected
- * although the client believes that it is registered. The plugin answers with disconnected if the connection has ended.
+ * TRACK. Payload: the number of a connection that now has registrations. Repeating it has no effect. If the connection has
+ * ended, the plugin replies with DISCONNECTED.
+ *
+ * The store sends TRACK before it replies to KEYNOTIFY. Otherwise, after a crash between the two, the client would believe
+ * that it is registered, and the plugin would not disconnect it when the next instance starts.
  */
 #define COMPANION_TRACK COMPANION_CONTROL "track"
 
-/* Payload: the number of a connection that has no registrations any more. The plugin does not tell its end. */
+/*
+ * UNTRACK. Payload: the number of a connection that has no registrations any more. No DISCONNECTED follows its end.
+ *
+ * UNTRACK also acknowledges DISCONNECTED. The store sends it after it has executed DISCONNECTED, even if it had no
+ * registrations of the connection.
+ */
 #define COMPANION_UNTRACK COMPANION_CONTROL "untrack"
 
 /*
- * A notification. Response Topic: the notify topic, which names the client. Correlation Data: the number of the
- * connection ":" sequence. The plugin passes on payload, Payload Format Indicator, Content Type and user properties, but
- * not the Message Expiry Interval, which mosquitto 2.0 does not show to plugins.
+ * DELIVER, a notification of one change to many connections. Payload: a frame (common/protocol/companion_frame.h). Payload
+ * Format Indicator, Content Type and user properties are those of the notification. There is no Message Expiry Interval:
+ * mosquitto 2.0 does not pass it to plugins.
  *
- * The plugin publishes it to this client alone, at QoS 1, whether the client has subscribed or not, and once: an MQTT
- * library sends unacknowledged messages again when it reconnects, in the same order and before new ones, and the plugin
- * drops those whose sequence is not above the highest of this run. It also drops the notification if the client is not
- * connected, or over another connection. Notify topics below the store's prefix are all that the plugin publishes on.
+ * For each connection in the frame, the plugin publishes the notification to the client of this connection only, at QoS 1,
+ * with or without a subscription. The topic is the client's notify topic for the key (topic_append_notify()). The plugin skips
+ * a number that it has not assigned, and a connection that has ended.
+ *
+ * If the recipients of a change do not fit in one frame, it has several frames: same sequence, growing index, and a flag in
+ * the last one. Three limits apply to a frame: the broker's maximum packet size; the memory that the broker needs to queue
+ * one copy of the notification for each recipient; and the time for which the broker reads no other packet, because it writes
+ * these copies.
+ *
+ * If a flag of the frame requests it, the plugin acknowledges with DELIVERED. The PUBACK does not acknowledge a frame:
+ * mosquitto sends it even if no plugin is loaded. A store with data requests an acknowledgement for every frame, and after
+ * WELCOME repeats the changes that the plugin has not acknowledged.
+ *
+ * The plugin may receive a frame twice: when an MQTT library reconnects, it repeats all messages without a PUBACK, in the
+ * same order and before new ones. So the plugin remembers a position: the sequence of the last frame, and the number of
+ * recipients in this and all earlier frames of the change. It skips recipients up to this position, so no client gets a
+ * notification twice. The store sends frames in the order of their sequences, so the plugin also drops a frame with a lower
+ * sequence than the position.
+ *
+ * If the plugin has no memory for a frame, it drops the frame, and the broker closes the store's connection. When the store
+ * reconnects, its MQTT library first repeats the frames without a PUBACK, which may be later than the dropped frame. So the
+ * plugin drops each frame that requests an acknowledgement and arrives after a dropped frame, or before HELLO on the present
+ * connection. The store sends these frames again after WELCOME.
  */
 #define COMPANION_DELIVER COMPANION_CONTROL "deliver"
 
 /*
- * Payload: the number of a connection that the plugin is to end, with its client's will. The store disconnects the
- * connections that welcome lists and that have no registrations: those ended while another broker was served.
+ * KICK. Payload: the number of a connection. The plugin disconnects its client and the broker publishes the client's will. The
+ * store kicks two kinds of connections:
+ *
+ * - WELCOME lists the connection, but the store has no registrations of the connection. The reason is that the store has
+ *   served another broker after the connection registered.
+ * - A notification for the connection is too large for the broker.
  */
 #define COMPANION_KICK COMPANION_CONTROL "kick"
 
@@ -171,95 +271,146 @@
 #define COMPANION_SYS "$SYS/statestore/v1/"
 
 /*
- * The banner. Payload: COMPANION_VERSION. Retained, readable by every client: the plugin is loaded. It is the only topic
- * of the plugin to subscribe to. The others arrive without a subscription, and a subscription would also bring what a
- * bridge publishes there.
+ * The banner. Payload: COMPANION_VERSION. It is retained and readable by every client, and means that the plugin is loaded.
+ * Of the plugin's topics, the store subscribes only to this one and to COMPANION_PROBE. The plugin's other messages arrive
+ * without a subscription. With a subscription, the store would also receive messages that a bridge publishes to their topics.
  */
 #define COMPANION_BANNER COMPANION_SYS "plugin"
 
 /*
- * The answer to hello. Correlation Data: that of the hello. Payload: a box (companion_box_seal()) under the hello's key,
- * with this text:
- *
- *   the MAC key, COMPANION_MAC_KEY_SIZE bytes
- *   the sequence of the last request that the plugin gave a MAC "\n"
- *   COMPANION_GUARDED, COMPANION_UNGUARDED or COMPANION_FIXED "\n"
- *   the number of each tracked connection that is alive "\n", in any order
- *
- * COMPANION_GUARDED: the store's own CONNECT was checked by the plugin, so that a CONNECT with its client id by another
- * user would be refused on this listener. The other two words: it was not checked. The broker skips the plugin on listeners
- * with use_identity_as_username or use_subject_as_username, with enhanced authentication, and where another plugin has
- * accepted the CONNECT. COMPANION_UNGUARDED: the plugin recognizes the store by its user name. A store with the default
- * client id then ends its session, connects again as COMPANION_CLIENT_ID_DEFAULT "-" and 32 random hexadecimal digits, and
- * says hello again. It stores these digits with its data and uses them from the start from then on. COMPANION_FIXED: the
- * plugin's options name the store's client id, or no user, so the store keeps its client id.
- *
- * A new MAC key means that the broker was restarted and every connection ended.
- *
- * Only the answer to the last hello counts. Every request with this MAC key that arrives behind welcome has a sequence
- * above the one in welcome, because the broker keeps the order of QoS 1 messages; requests in front of welcome waited in
- * the store's session. A copy of an older request, published as a will, is therefore refused.
- *
- * A connection that is not listed has ended, or its track was lost with the process that was about to send it. That
- * process had not answered KEYNOTIFY then: the client asks again, and must not be given a remembered answer.
+ * The plugin refuses every subscription to this topic, and grants the store's subscription to the banner. So a store that
+ * subscribes to both learns from the SUBACKs whether the plugin is loaded. The banner itself may arrive too late: it waits
+ * behind the messages in the store's session.
  */
-#define COMPANION_WELCOME      COMPANION_SYS "welcome"
-#define COMPANION_MAC_KEY_SIZE 32
-#define COMPANION_GUARDED      "guarded"
-#define COMPANION_UNGUARDED    "unguarded"
-#define COMPANION_FIXED        "fixed"
+#define COMPANION_PROBE COMPANION_SYS "probe/" COMPANION_VERSION
 
 /*
- * Payload: the number of a tracked connection that has ended. It comes behind every request of that connection;
- * requests of the client's next connection may come before it.
+ * WELCOME, the reply to HELLO. Correlation Data: that of HELLO. Payload: a box (companion_box_seal()), encrypted under the key
+ * from HELLO, that contains this text:
+ *
+ *   the MAC key, COMPANION_KEY_SIZE bytes
+ *   the sequence number of the last request with a MAC "\n"
+ *   COMPANION_GUARDED, COMPANION_UNGUARDED or COMPANION_FIXED "\n"
+ *   the sequence of the last change that was delivered completely, 0 if none of this instance "\n"
+ *   the number of each tracked connection "\n", in any order
+ *
+ * COMPANION_GUARDED: the plugin has checked the store's own CONNECT. So on this listener it refuses a CONNECT with the store's
+ * client id by another user.
+ *
+ * COMPANION_UNGUARDED: the plugin has not checked the store's CONNECT, and identifies the store by its user name. A store with
+ * the default client id then ends its session, connects as COMPANION_CLIENT_ID_DEFAULT "-" and 32 random hexadecimal digits,
+ * and sends HELLO again. It stores these digits with its data and uses them at each later start.
+ *
+ * COMPANION_FIXED: the plugin has not checked the store's CONNECT, but the store must keep its client id, because the plugin's
+ * options contain the client id, or no user name. Without a user name in its options, the plugin checks no CONNECT.
+ *
+ * The broker does not call the plugin at the store's CONNECT in two cases: on a listener with use_identity_as_username or
+ * use_subject_as_username, or if another plugin has accepted the CONNECT before.
+ *
+ * A new MAC key means that the broker was restarted and every connection has ended.
+ *
+ * Only the reply to the last HELLO is valid. The broker keeps the order of QoS 1 messages. So a request that arrives after
+ * WELCOME, with a MAC under this key, has a higher sequence number than the one in WELCOME. If its number is not higher, it is
+ * a copy that was published as a will, and the store does not execute it. Requests that arrive before WELCOME waited in the
+ * store's session.
+ *
+ * If a connection is not listed, it has ended, or the store's process ended before it sent TRACK. In the second case the
+ * client has no reply to KEYNOTIFY and repeats the request. The store must execute it again instead of sending a remembered
+ * reply, because the plugin does not track the connection yet.
+ *
+ * Changes up to the sequence in WELCOME are delivered. The store numbers the next change above this sequence and above all
+ * sequences that it has used. The sequence in WELCOME is the higher one if the store was restored from an older copy of its
+ * data.
+ */
+#define COMPANION_WELCOME   COMPANION_SYS "welcome"
+#define COMPANION_GUARDED   "guarded"
+#define COMPANION_UNGUARDED "unguarded"
+#define COMPANION_FIXED     "fixed"
+
+/*
+ * DISCONNECTED. Payload: the number of a tracked connection that has ended. It arrives after all requests of this connection.
+ * Requests of the client's next connection may arrive before it.
+ *
+ * The broker drops DISCONNECTED if the queue of the store's session is full. So the plugin repeats it until UNTRACK
+ * acknowledges it, or until the next HELLO: WELCOME does not list the connection. The plugin repeats DISCONNECTED at most once
+ * a second, for the connections that ended first: for up to 100, or for one if no acknowledgement has arrived since the last
+ * repetition. It sends no repetition while the store is not connected. mosquitto before 2.0.15 with per_listener_settings
+ * sends no ticks to plugins, so there DISCONNECTED is not repeated.
  */
 #define COMPANION_DISCONNECTED COMPANION_SYS "disconnected"
 
 /*
- * No payload. Sent before welcome to a run that was here before and finds that another run has sent hello meanwhile: two
- * stores take over each other's session again and again.
+ * SLOW_WATCHER. Payload: a client id. The plugin disconnects the client: the broker has dropped a message for its tracked
+ * connection. DISCONNECTED follows. The plugin disconnects the client at a tick. mosquitto before 2.0.15 with
+ * per_listener_settings sends no ticks to plugins, so there the plugin disconnects no slow watcher.
+ *
+ * mosquitto does not report to plugins what it drops, but it logs the first drop of each connection (protocol/broker_log.h).
+ * The plugin reads the log when the broker asks it whether the store may read the line. So the store subscribes to
+ * BROKER_LOG_NOTICE, and gets none of the lines while the plugin is loaded. This requires log_dest topic in mosquitto.conf.
+ *
+ * The log does not tell which messages are dropped, and later drops of the connection are not logged. So the plugin also
+ * disconnects a client that has lost messages but no notification, and a client that registers after a drop. The plugin knows a
+ * connection from its first request on: it does not notice earlier drops. mosquitto 2.0 does not tell plugins that a client has
+ * connected. mosquitto 2.1 does, but the plugin does not use it.
+ */
+#define COMPANION_SLOW_WATCHER COMPANION_SYS "slow-watcher"
+
+/*
+ * DELIVERED. Payload: the sequence of the last change that was delivered completely; it also acknowledges all earlier changes.
+ * The plugin has published the notifications of all frames that arrived before. Sent only if a frame requests it; one
+ * DELIVERED can acknowledge several frames. The broker drops it if the queue of the store's session is full. So a store that
+ * waits for DELIVERED too long sends one more frame of the last change, without recipients and marked as the last frame. The
+ * plugin replies with DELIVERED.
+ */
+#define COMPANION_DELIVERED COMPANION_SYS "delivered"
+
+/*
+ * TAKEOVER. No payload. Sent before WELCOME if a run sends HELLO again after another run has sent HELLO: two stores take over
+ * each other's session repeatedly.
  */
 #define COMPANION_TAKEOVER COMPANION_SYS "takeover"
 
 /*
- * The identity properties: user properties that the plugin appends to a PUBLISH at QoS 1 to TOPIC_INVOKE. It removes all
- * user properties whose names begin with COMPANION_PROPERTY from every PUBLISH there, and the retain flag. A request at
- * QoS 0 or 2 gets no identity properties: the store refuses it.
+ * The identity properties: user properties that the plugin appends to a PUBLISH at QoS 1 to TOPIC_INVOKE. From every PUBLISH
+ * to TOPIC_INVOKE it removes the retain flag and all user properties whose names begin with COMPANION_PROPERTY. A request at
+ * QoS 0 or 2 gets no identity properties, so the store refuses it.
  *
- * The MAC (companion_proof()) covers the identity, the connection, a sequence number that grows with each request of the
- * plugin's run, Response Topic, Correlation Data, payload, and all other user properties in their order. It does not
- * cover the Message Expiry Interval, which plugins do not see, nor properties that the store ignores.
+ * The MAC (companion_proof()) covers the identity, the connection, a sequence number that grows with each request while the
+ * broker runs, Response Topic, Correlation Data, payload, and all other user properties in their order. It does not cover the
+ * Message Expiry Interval, which mosquitto does not pass to plugins, nor properties that the store does not read.
  *
- * The store executes no request at QoS 1 whose MAC is not right, or whose sequence it has accepted before, as long as it
- * serves a broker with the plugin. With each commit it stores the last sequence whose answer the broker has acknowledged:
- * requests behind it may be delivered again, because the broker may not have read their PUBACK. So two things remain.
- * A request that was copied out of the store's session in the moments before a crash, and is published as a will before
- * the store is back, goes the way of a redelivery: the remembered answers keep it from being executed twice. A store
- * without data has no sequence after a restart, and executes a copy that was published while the store was down.
+ * While the store serves a broker with the plugin, it executes no request at QoS 1 with an invalid MAC, or with a sequence
+ * number that it has accepted before. With each commit it stores the sequence number of the last request whose reply the
+ * broker has acknowledged. After a restart it accepts higher sequence numbers again, because the broker may redeliver these
+ * requests. Therefore the store accepts a copy, published as a will, in two cases:
+ *
+ * - A request was copied out of the store's session just before a crash, and the copy is published before the store has
+ *   restarted. The store treats it as a redelivery: because of the remembered replies it does not execute the request twice.
+ * - A store without data has no sequence number after a restart. It executes a copy that was published while it was down.
  */
 #define COMPANION_PROPERTY           "statestore-"
 #define COMPANION_PROPERTY_MAC       COMPANION_PROPERTY "mac" /* connection ":" sequence ":" MAC in hexadecimal */
 #define COMPANION_PROPERTY_CLIENT_ID COMPANION_PROPERTY "client-id"
-#define COMPANION_PROPERTY_USERNAME  COMPANION_PROPERTY "username" /* absent: the client gave none */
+#define COMPANION_PROPERTY_USERNAME  COMPANION_PROPERTY "username" /* absent if the client has no user name */
 
-/* How far the store has got with the requests of one MAC key: the last sequence that it accepted. */
-struct companion_position {
+/* A MAC key, and the last sequence number that the store accepted from requests with a MAC under this key. */
+struct companion_key_state {
         bool is_known; /* false: there is no such key */
-        uint8_t key[COMPANION_MAC_KEY_SIZE];
+        uint8_t key[COMPANION_KEY_SIZE];
         uint64_t sequence;
 };
 
-/* The MAC key of the last welcome, and the one before it. */
-struct companion_positions {
-        struct companion_position present, former;
+/* present: the MAC key of the last WELCOME. former: the MAC key before it. */
+struct companion_key_states {
+        struct companion_key_state present, former;
 };
 
-/* Two numbers with ":" between them, as Correlation Data bears them, and a NUL behind. */
+/* Two numbers with ":" between them, the format of Correlation Data and of COMPANION_PROPERTY_MAC; with a NUL. */
 struct companion_pair {
         char text[2 * UINT64_DIGITS_MAX + 2];
         size_t length;
 };
 struct companion_pair companion_pair(uint64_t first, uint64_t second);
 
-/* Returns 0, or -EINVAL. */
+/* Parse a pair. Returns 0 or -EINVAL. */
 int companion_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);

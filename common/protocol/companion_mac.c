@@ -5,11 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Labels separate the uses of a key, and the protocol versions of each use. */
-#define LABEL_REQUEST    UINT64_C(0x3374736575716572) /* "request3" */
-#define LABEL_PROPERTIES UINT64_C(0x3373706f72702020) /* "  props3" */
-#define LABEL_HELLO      UINT64_C(0x336f6c6c65682020) /* "  hello3" */
-
 /* The length that stands for an absent slice. */
 #define LENGTH_ABSENT UINT64_MAX
 
@@ -17,19 +12,15 @@ int companion_mac_init(void) {
         return sodium_init() < 0 ? -EIO : 0;
 }
 
-static uint8_t *put_number(uint8_t *at, uint64_t number) {
+/* Write 8 bytes, little endian. Returns the address behind them. */
+static uint8_t *write_number(uint8_t *at, uint64_t number) {
         for (size_t i = 0; i < sizeof(number); i++)
                 *at++ = (uint8_t)(number >> (8 * i));
         return at;
 }
 
-static uint8_t *put_length(uint8_t *at, struct slice slice) {
-        return put_number(at, slice.data ? slice.length : LENGTH_ABSENT);
-}
-
-static void add(crypto_generichash_state *state, struct slice slice) {
-        if (slice.length > 0)
-                crypto_generichash_update(state, slice.data, slice.length);
+static uint8_t *write_length(uint8_t *at, struct slice slice) {
+        return write_number(at, slice.data ? slice.length : LENGTH_ABSENT);
 }
 
 void companion_digest_init(struct companion_digest *digest) {
@@ -37,20 +28,18 @@ void companion_digest_init(struct companion_digest *digest) {
 }
 
 void companion_digest_add(struct companion_digest *digest, struct slice name, struct slice value) {
-        uint8_t lengths[2 * sizeof(uint64_t)], label[sizeof(uint64_t)];
+        uint8_t lengths[2 * sizeof(uint64_t)];
 
         if (slice_starts_with(name, SLICE_LITERAL(COMPANION_PROPERTY)))
                 return;
         if (!digest->has_any) {
                 crypto_generichash_init(&digest->state, NULL, 0, COMPANION_DIGEST_SIZE);
-                put_number(label, LABEL_PROPERTIES);
-                crypto_generichash_update(&digest->state, label, sizeof(label));
                 digest->has_any = true;
         }
-        put_number(put_number(lengths, name.length), value.length);
+        write_number(write_number(lengths, name.length), value.length);
         crypto_generichash_update(&digest->state, lengths, sizeof(lengths));
-        add(&digest->state, name);
-        add(&digest->state, value);
+        crypto_generichash_update(&digest->state, name.data, name.length);
+        crypto_generichash_update(&digest->state, value.data, value.length);
 }
 
 void companion_digest_finish(struct companion_digest *digest, uint8_t ret_digest[COMPANION_DIGEST_SIZE]) {
@@ -60,30 +49,43 @@ void companion_digest_finish(struct companion_digest *digest, uint8_t ret_digest
                 memset(ret_digest, 0, COMPANION_DIGEST_SIZE);
 }
 
-/* All lengths precede the parts, so that different requests give different MAC inputs. */
+/* As crypto_secretbox does: the first bytes of an XSalsa20 stream. */
+static void derive_onetime_key(const struct companion_request *request,
+                               const uint8_t key[COMPANION_KEY_SIZE],
+                               uint8_t ret_key[crypto_onetimeauth_KEYBYTES]) {
+        uint8_t nonce[crypto_stream_NONCEBYTES] = { 0 };
+
+        write_number(write_number(nonce, request->connection), request->sequence);
+        crypto_stream(ret_key, crypto_onetimeauth_KEYBYTES, nonce, key);
+}
+
+static void add(crypto_onetimeauth_state *state, struct slice slice) {
+        crypto_onetimeauth_update(state, slice.data, slice.length);
+}
+
+/* All lengths precede all parts, so that bytes cannot move from one part to the next without changing the MAC. */
 static void compute_mac(const struct companion_request *request, const uint8_t key[COMPANION_KEY_SIZE],
                         uint8_t ret_mac[COMPANION_MAC_SIZE]) {
-        uint8_t head[8 * sizeof(uint64_t) + COMPANION_DIGEST_SIZE], *at = head;
-        crypto_generichash_state state;
+        uint8_t onetime_key[crypto_onetimeauth_KEYBYTES];
+        uint8_t head[5 * sizeof(uint64_t) + COMPANION_DIGEST_SIZE], *at = head;
+        crypto_onetimeauth_state state;
 
-        at = put_number(at, LABEL_REQUEST);
-        at = put_number(at, request->connection);
-        at = put_number(at, request->sequence);
-        at = put_length(at, request->client_id);
-        at = put_length(at, request->username);
-        at = put_length(at, request->response_topic);
-        at = put_length(at, request->correlation_data);
-        at = put_number(at, request->payload.length);
+        at = write_length(at, request->client_id);
+        at = write_length(at, request->username);
+        at = write_length(at, request->response_topic);
+        at = write_length(at, request->correlation_data);
+        at = write_number(at, request->payload.length);
         memcpy(at, request->properties, COMPANION_DIGEST_SIZE);
 
-        crypto_generichash_init(&state, key, COMPANION_KEY_SIZE, COMPANION_MAC_SIZE);
-        crypto_generichash_update(&state, head, sizeof(head));
+        derive_onetime_key(request, key, onetime_key);
+        crypto_onetimeauth_init(&state, onetime_key);
+        add(&state, (struct slice){ head, sizeof(head) });
         add(&state, request->client_id);
         add(&state, request->username);
         add(&state, request->response_topic);
         add(&state, request->correlation_data);
         add(&state, request->payload);
-        crypto_generichash_final(&state, ret_mac, COMPANION_MAC_SIZE);
+        crypto_onetimeauth_final(&state, ret_mac);
 }
 
 struct companion_proof companion_proof(const struct companion_request *request,
@@ -112,33 +114,29 @@ int companion_proof_read(struct slice proof, struct companion_request *request) 
 
 bool companion_proof_is_valid(struct slice proof, const struct companion_request *request,
                               const uint8_t key[COMPANION_KEY_SIZE]) {
-        struct companion_proof right = companion_proof(request, key);
+        struct companion_proof expected = companion_proof(request, key);
 
-        return proof.length == right.length && sodium_memcmp(proof.data, right.text, right.length) == 0;
+        return proof.length == expected.length &&
+               sodium_memcmp(proof.data, expected.text, expected.length) == 0;
 }
 
 void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], struct slice correlation_data,
                          uint8_t ret_key[COMPANION_KEY_SIZE]) {
-        uint8_t label[sizeof(uint64_t)];
-        crypto_generichash_state state;
-
-        put_number(label, LABEL_HELLO);
-        crypto_generichash_init(&state, secret, COMPANION_KEY_SIZE, COMPANION_KEY_SIZE);
-        crypto_generichash_update(&state, label, sizeof(label));
-        add(&state, correlation_data);
-        crypto_generichash_final(&state, ret_key, COMPANION_KEY_SIZE);
+        crypto_generichash(ret_key, COMPANION_KEY_SIZE, correlation_data.data, correlation_data.length,
+                           secret, COMPANION_KEY_SIZE);
 }
 
-void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_box) {
-        randombytes_buf(ret_box, crypto_secretbox_NONCEBYTES);
-        crypto_secretbox_easy(ret_box + crypto_secretbox_NONCEBYTES, text.data, text.length, ret_box, key);
+void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE],
+                        const uint8_t nonce[COMPANION_NONCE_SIZE], uint8_t *ret_box) {
+        memcpy(ret_box, nonce, COMPANION_NONCE_SIZE);
+        crypto_secretbox_easy(ret_box + COMPANION_NONCE_SIZE, text.data, text.length, nonce, key);
 }
 
 int companion_box_open(struct slice box, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_text,
                        size_t *ret_length) {
         if (box.length < COMPANION_BOX_EXTRA ||
-            crypto_secretbox_open_easy(ret_text, box.data + crypto_secretbox_NONCEBYTES,
-                                       box.length - crypto_secretbox_NONCEBYTES, box.data, key) < 0)
+            crypto_secretbox_open_easy(ret_text, box.data + COMPANION_NONCE_SIZE,
+                                       box.length - COMPANION_NONCE_SIZE, box.data, key) < 0)
                 return -EBADMSG;
 
         *ret_length = box.length - COMPANION_BOX_EXTRA;

@@ -6,30 +6,43 @@
 #include "protocol/companion.h"
 
 /*
- * The cryptography of the companion protocol (common/protocol/companion.h), shared by the store and the plugin. The MAC is
- * keyed BLAKE2b. Authenticated encryption is XSalsa20-Poly1305 (crypto_secretbox). Both come from libsodium.
+ * The cryptography of the companion protocol (common/protocol/companion.h), shared by the store and the plugin, with the
+ * primitives of libsodium. Each key has one purpose.
  *
- * No function allocates or logs. Only companion_box_seal() draws random bytes, for its nonce.
+ * The MAC of a request is Poly1305 with a one-time key: the first bytes of the XSalsa20 stream whose key is the MAC key and
+ * whose nonce is the connection and the sequence. crypto_secretbox authenticates in the same way. A client that does not know
+ * the MAC key forges a MAC with a probability of at most about 2^-79 per attempt: an MQTT packet has at most 2^28 bytes.
+ *
+ * This holds only if no two different requests have a MAC under the same MAC key, connection and sequence: two such MACs
+ * reveal how to forge a third. The plugin therefore increments the sequence before each MAC, for all connections, and resets
+ * it only when it draws a new MAC key, at each start of the broker. HELLO and a reload change neither.
+ *
+ * Authenticated encryption is XSalsa20-Poly1305 (crypto_secretbox), the digest of user properties BLAKE2b.
+ *
+ * No function allocates, logs, or draws random bytes.
  */
 
-#define COMPANION_KEY_SIZE    32
-#define COMPANION_MAC_SIZE    16
+#define COMPANION_MAC_SIZE    crypto_onetimeauth_BYTES
 #define COMPANION_DIGEST_SIZE 32
 
-/* Bytes that companion_box_seal() adds to the text: nonce and authentication tag. */
-#define COMPANION_BOX_EXTRA (crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES)
+#define COMPANION_NONCE_SIZE crypto_secretbox_NONCEBYTES
 
-/* Initialize libsodium. Call before any other function of this header; repeated calls are harmless. Returns 0, or -EIO if the
- * system has no source of randomness. */
+/* Bytes that companion_box_seal() adds to the text: nonce and authentication tag. */
+#define COMPANION_BOX_EXTRA (COMPANION_NONCE_SIZE + crypto_secretbox_MACBYTES)
+
+/*
+ * Initialize libsodium. Call before any other function of this header; repeated calls are harmless. Returns 0, or -EIO if the
+ * system has no source of randomness.
+ */
 int companion_mac_init(void);
 
 /*
  * The digest of a request's user properties, in order. Properties whose names begin with COMPANION_PROPERTY are skipped.
- * Without any property, the digest is all zeros.
+ * If no other property was added, the digest is all zeros.
  */
 struct companion_digest {
         crypto_generichash_state state;
-        bool has_any;
+        bool has_any; /* a property was added */
 };
 
 void companion_digest_init(struct companion_digest *digest);
@@ -38,13 +51,16 @@ void companion_digest_finish(struct companion_digest *digest, uint8_t ret_digest
 
 /* The parts of a request that the MAC covers. An absent slice (data NULL) and an empty slice give different MACs. */
 struct companion_request {
-        struct slice client_id, username; /* username absent: none */
+        struct slice client_id, username; /* username is absent if the client has none */
         struct slice response_topic, correlation_data, payload;
-        const uint8_t *properties; /* COMPANION_DIGEST_SIZE bytes */
+        const uint8_t *properties; /* the digest, COMPANION_DIGEST_SIZE bytes */
         uint64_t connection, sequence;
 };
 
-/* The value of COMPANION_PROPERTY_MAC: connection ":" sequence ":" MAC in hexadecimal digits, and a NUL. */
+/*
+ * A proof is the value of COMPANION_PROPERTY_MAC: connection ":" sequence ":" MAC in hexadecimal digits, and a NUL.
+ * Call companion_proof() with a new pair of connection and sequence for each request.
+ */
 struct companion_proof {
         char text[2 * (UINT64_DIGITS_MAX + 1) + 2 * COMPANION_MAC_SIZE + 1];
         size_t length;
@@ -53,19 +69,26 @@ struct companion_proof companion_proof(const struct companion_request *request,
                                        const uint8_t key[COMPANION_KEY_SIZE]);
 
 /*
- * Parse connection and sequence of a proof into *request. Returns 0 or -EINVAL. Do not trust them before
- * companion_proof_is_valid() has returned true; it compares the MAC in constant time.
+ * Parse connection and sequence of a proof into *request. Returns 0 or -EINVAL. Do not trust the two numbers before
+ * companion_proof_is_valid() has returned true. That function compares the MAC in constant time.
  */
 int companion_proof_read(struct slice proof, struct companion_request *request);
 bool companion_proof_is_valid(struct slice proof, const struct companion_request *request,
                               const uint8_t key[COMPANION_KEY_SIZE]);
 
-/* Derive the key of a hello from the secret of the store's process and the hello's Correlation Data. */
+/*
+ * Derive the key in HELLO from HELLO's Correlation Data and a random secret that the store draws when its process starts. Each
+ * HELLO of the process has other Correlation Data, and so another key.
+ */
 void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], struct slice correlation_data,
                          uint8_t ret_key[COMPANION_KEY_SIZE]);
 
-/* Encrypt and authenticate text. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes. */
-void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE], uint8_t *ret_box);
+/*
+ * Encrypt and authenticate text. Use a new random nonce for each box: two boxes with the same key and nonce reveal their
+ * texts. ret_box must have room for text.length + COMPANION_BOX_EXTRA bytes.
+ */
+void companion_box_seal(struct slice text, const uint8_t key[COMPANION_KEY_SIZE],
+                        const uint8_t nonce[COMPANION_NONCE_SIZE], uint8_t *ret_box);
 
 /*
  * Verify and decrypt a box. ret_text must have room for box.length bytes; *ret_length is the length of the text. Returns 0,

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 
-#include "base/parse.h"
-
 bool hlc_node_is_valid(struct slice node) {
         return node.length > 0 && !memchr(node.data, ':', node.length) && slice_is_utf8(node);
 }
@@ -25,16 +23,20 @@ int hlc_parse(struct slice text, struct hlc *ret_hlc) {
         return 0;
 }
 
-void hlc_append(struct buf *buf, struct hlc hlc, enum hlc_style style) {
-        char head[2 * (UINT64_DIGITS_MAX + 1)];
+size_t hlc_format_numbers(char text[HLC_NUMBERS_MAX], struct hlc hlc, enum hlc_style style) {
         size_t length;
 
-        length = format_uint64(head, (uint64_t)hlc.wall_ms, style == HLC_PADDED ? 15 : 1);
-        head[length++] = ':';
-        length += format_uint64(head + length, hlc.counter, style == HLC_PADDED ? 5 : 1);
-        head[length++] = ':';
+        length = format_uint64(text, (uint64_t)hlc.wall_ms, style == HLC_PADDED ? 15 : 1);
+        text[length++] = ':';
+        length += format_uint64(text + length, hlc.counter, style == HLC_PADDED ? 5 : 1);
+        text[length++] = ':';
+        return length;
+}
 
-        buf_append(buf, head, length);
+void hlc_append(struct buf *buf, struct hlc hlc, enum hlc_style style) {
+        char numbers[HLC_NUMBERS_MAX];
+
+        buf_append(buf, numbers, hlc_format_numbers(numbers, hlc, style));
         buf_append_slice(buf, hlc.node);
 }
 

@@ -24,6 +24,10 @@ enum hlc_style {
  */
 int hlc_parse(struct slice text, struct hlc *ret_hlc);
 
+/* Format the timestamp without its node id, without a NUL. Returns the number of bytes written. */
+#define HLC_NUMBERS_MAX (2 * (UINT64_DIGITS_MAX + 1))
+size_t hlc_format_numbers(char text[HLC_NUMBERS_MAX], struct hlc hlc, enum hlc_style style);
+
 void hlc_append(struct buf *buf, struct hlc hlc, enum hlc_style style);
 
 /* Compare wall clock, then counter, then node id as unsigned bytes. Returns below 0, 0 or above 0. */

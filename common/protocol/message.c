@@ -5,17 +5,20 @@
 #include <stdlib.h>
 
 struct slice message_property(const struct message *message, const char *name) {
-        struct slice wanted = slice_from_string(name);
+        size_t length = strlen(name);
 
-        for (size_t i = 0; i < message->n_user_properties; i++)
-                if (slice_equal(message->user_properties[i].name, wanted))
-                        return message->user_properties[i].value;
+        for (size_t i = 0; i < message->n_user_properties; i++) {
+                const struct user_property *property = &message->user_properties[i];
+
+                if (property->name.length == length && memcmp(property->name.data, name, length) == 0)
+                        return property->value;
+        }
         return (struct slice){ 0 };
 }
 
 /* Copy text to *at and advance *at. An absent slice stays absent. Add a NUL, because MQTT libraries take C strings. */
-static struct slice move(uint8_t **at, struct slice text) {
-        struct slice moved = { *at, text.length };
+static struct slice copy_text(uint8_t **at, struct slice text) {
+        struct slice copied = { *at, text.length };
 
         if (!text.data)
                 return text;
@@ -24,7 +27,7 @@ static struct slice move(uint8_t **at, struct slice text) {
                 memcpy(*at, text.data, text.length);
         *at += text.length;
         *(*at)++ = '\0';
-        return moved;
+        return copied;
 }
 
 size_t message_size(const struct message *message) {
@@ -75,13 +78,13 @@ struct message *message_copy(const struct message *message) {
 
         at = (uint8_t *)(copy + 1);
         *copy = *message;
-        copy->topic = move(&at, message->topic);
-        copy->payload = move(&at, message->payload);
-        copy->response_topic = move(&at, message->response_topic);
-        copy->correlation_data = move(&at, message->correlation_data);
+        copy->topic = copy_text(&at, message->topic);
+        copy->payload = copy_text(&at, message->payload);
+        copy->response_topic = copy_text(&at, message->response_topic);
+        copy->correlation_data = copy_text(&at, message->correlation_data);
         for (size_t i = 0; i < message->n_user_properties; i++) {
-                copy->user_properties[i].name = move(&at, message->user_properties[i].name);
-                copy->user_properties[i].value = move(&at, message->user_properties[i].value);
+                copy->user_properties[i].name = copy_text(&at, message->user_properties[i].name);
+                copy->user_properties[i].value = copy_text(&at, message->user_properties[i].value);
         }
         return copy;
 }

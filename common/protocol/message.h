@@ -15,7 +15,7 @@ struct user_property {
         struct slice value;
 };
 
-/* Maximum number of user properties. The store sends fewer, and keeps only the received ones that it reads. */
+/* Maximum number of user properties in a struct message. Received properties that the store does not read are left out. */
 #define MESSAGE_USER_PROPERTIES_MAX 12
 
 #define MESSAGE_CONTENT_TYPE "application/octet-stream"
@@ -23,13 +23,13 @@ struct user_property {
 struct message {
         struct slice topic;
         struct slice payload;
-        struct slice response_topic; /* data NULL: absent, here and below */
-        struct slice correlation_data;
+        struct slice response_topic;   /* data NULL: absent */
+        struct slice correlation_data; /* data NULL: absent */
         uint8_t qos;
         bool has_expiry;
         uint32_t expiry_s; /* Message Expiry Interval: the remaining seconds */
-        bool is_verified; /* the plugin's MAC over the identity properties is valid: see common/protocol/companion.h */
-        uint8_t properties_digest[32]; /* of all received user properties: struct companion_digest */
+        bool is_verified; /* MAC and sequence number are valid (companion.h): the identity properties can be trusted */
+        uint8_t properties_digest[32]; /* of the received user properties (COMPANION_DIGEST_SIZE) */
         size_t n_user_properties;
         struct user_property user_properties[MESSAGE_USER_PROPERTIES_MAX];
 };
@@ -37,10 +37,10 @@ struct message {
 /* The value of the first user property with this name; absent if there is none. */
 struct slice message_property(const struct message *message, const char *name);
 
-/* The memory that a copy of the message takes, in bytes. */
+/* Size in bytes of a copy of the message, without the NULs that message_copy() adds. */
 size_t message_size(const struct message *message);
 
-/* The largest MQTT packet in bytes: a fixed header of 5 bytes and a remaining length of 4 bytes' maximum (MQTT 5, 2.1.4). */
+/* The largest MQTT packet in bytes: a fixed header of 5, and a Remaining Length of 268,435,455 (MQTT 5, 2.1.4). */
 #define MESSAGE_PACKET_MAX 268435460
 
 /* Longest encoding of a variable byte integer (MQTT 5, 1.5.5). */

@@ -2,13 +2,13 @@
 #pragma once
 
 /* The user properties of PROTOCOL.md "Requests" and "Replies". */
-#define PROPERTY_TIMESTAMP       "__ts"
-#define PROPERTY_FENCE           "__ft"
-#define PROPERTY_SOURCE_ID       "__srcId"
-#define PROPERTY_VERSION         "__protVer"
-#define PROPERTY_STATUS          "__stat"
-#define PROPERTY_STATUS_TEXT     "__stMsg"
-#define PROPERTY_FAULT_NAME      "__propName"
-#define PROPERTY_FAULT_VALUE     "__propVal"
-#define PROPERTY_SERVED_VERSIONS "__supProtMajVer"
-#define PROPERTY_REQUEST_VERSION "__requestProtVer"
+#define PROPERTY_TIMESTAMP          "__ts"
+#define PROPERTY_FENCE              "__ft"
+#define PROPERTY_SOURCE_ID          "__srcId"
+#define PROPERTY_VERSION            "__protVer"
+#define PROPERTY_STATUS             "__stat"
+#define PROPERTY_STATUS_TEXT        "__stMsg"
+#define PROPERTY_FAULT_NAME         "__propName"
+#define PROPERTY_FAULT_VALUE        "__propVal"
+#define PROPERTY_SUPPORTED_VERSIONS "__supProtMajVer"
+#define PROPERTY_REQUEST_VERSION    "__requestProtVer"

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 
-#include "base/parse.h"
-
 /* Take a line from the front. *ret_line excludes CR LF. */
 static int read_line(struct slice *rest, struct slice *ret_line) {
         const uint8_t *end = rest->length ? memchr(rest->data, '\r', rest->length) : NULL;
@@ -23,26 +21,31 @@ static int read_line(struct slice *rest, struct slice *ret_line) {
         return 0;
 }
 
-static int read_count(struct slice digits, int64_t *ret_count) {
-        uint64_t count;
+/* Take a decimal number without leading zeros, and its CR LF. */
+static int read_count(struct slice *rest, int64_t *ret_count) {
+        int64_t count = 0;
+        size_t n = 0;
 
-        if (digits.length > 1 && digits.data[0] == '0')
-                return -EBADMSG;
-        if (parse_uint64(digits, &count) < 0 || count > INT64_MAX)
+        for (; n < rest->length && rest->data[n] >= '0' && rest->data[n] <= '9'; n++)
+                if ((n == 1 && count == 0) || __builtin_mul_overflow(count, 10, &count) ||
+                    __builtin_add_overflow(count, rest->data[n] - '0', &count))
+                        return -EBADMSG;
+        if (n == 0 || rest->length - n < 2 || rest->data[n] != '\r' || rest->data[n + 1] != '\n')
                 return -EBADMSG;
 
-        *ret_count = (int64_t)count;
+        *ret_count = count;
+        *rest = (struct slice){ rest->data + n + 2, rest->length - n - 2 };
         return 0;
 }
 
-static int read_number(struct slice digits, int64_t *ret_number) {
-        bool negative = digits.length > 0 && digits.data[0] == '-';
+static int read_number(struct slice *rest, int64_t *ret_number) {
+        bool negative = rest->length > 0 && rest->data[0] == '-';
         int r;
 
         if (negative)
-                digits = (struct slice){ digits.data + 1, digits.length - 1 };
+                *rest = (struct slice){ rest->data + 1, rest->length - 1 };
 
-        r = read_count(digits, ret_number);
+        r = read_count(rest, ret_number);
         if (r < 0)
                 return r;
         if (negative)
@@ -50,16 +53,17 @@ static int read_number(struct slice digits, int64_t *ret_number) {
         return 0;
 }
 
-static int read_blob(struct slice *rest, struct slice length_text, struct resp3_item *item) {
+static int read_blob(struct slice *rest, struct resp3_item *item) {
         size_t length;
         int r;
 
-        if (slice_equal(length_text, SLICE_LITERAL("-1"))) {
+        if (rest->length >= 4 && memcmp(rest->data, "-1\r\n", 4) == 0) {
                 item->type = RESP3_NULL;
+                *rest = (struct slice){ rest->data + 4, rest->length - 4 };
                 return 0;
         }
 
-        r = read_count(length_text, &item->number);
+        r = read_count(rest, &item->number);
         if (r < 0)
                 return r;
 
@@ -77,32 +81,28 @@ static int read_blob(struct slice *rest, struct slice length_text, struct resp3_
 int resp3_read(struct slice *rest, struct resp3_item *ret_item) {
         struct resp3_item item = { 0 };
         struct slice left = *rest;
-        struct slice line, text;
         int r;
 
-        r = read_line(&left, &line);
-        if (r < 0)
-                return r;
-        if (line.length == 0)
+        if (left.length == 0)
                 return -EBADMSG;
 
-        text = (struct slice){ line.data + 1, line.length - 1 };
-        switch (line.data[0]) {
+        left = (struct slice){ rest->data + 1, rest->length - 1 };
+        switch (rest->data[0]) {
         case '*':
                 item.type = RESP3_ARRAY;
-                r = read_count(text, &item.number);
+                r = read_count(&left, &item.number);
                 break;
         case '$':
-                r = read_blob(&left, text, &item);
+                r = read_blob(&left, &item);
                 break;
         case ':':
                 item.type = RESP3_NUMBER;
-                r = read_number(text, &item.number);
+                r = read_number(&left, &item.number);
                 break;
         case '+':
         case '-':
-                item.type = line.data[0] == '+' ? RESP3_STRING : RESP3_ERROR;
-                item.text = text;
+                item.type = rest->data[0] == '+' ? RESP3_STRING : RESP3_ERROR;
+                r = read_line(&left, &item.text);
                 break;
         default:
                 r = -EBADMSG;
@@ -141,6 +141,12 @@ static void append_header(struct buf *buf, char type, uint64_t number) {
         buf_append(buf, &type, 1);
         buf_append_uint(buf, number);
         buf_append(buf, "\r\n", 2);
+}
+
+uint64_t resp3_blob_length(size_t n_bytes) {
+        char digits[UINT64_DIGITS_MAX];
+
+        return strlen("$\r\n\r\n") + format_uint64(digits, n_bytes, 1) + n_bytes;
 }
 
 void resp3_append_array(struct buf *buf, uint64_t n_items) {

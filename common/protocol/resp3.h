@@ -35,5 +35,8 @@ int resp3_read(struct slice *rest, struct resp3_item *ret_item);
  */
 int resp3_read_request(struct slice payload, struct slice *words, size_t n_words_max, size_t *ret_n_words);
 
+/* Return the encoded length of a blob of n_bytes. */
+uint64_t resp3_blob_length(size_t n_bytes);
+
 void resp3_append_array(struct buf *buf, uint64_t n_items);
 void resp3_append_blob(struct buf *buf, struct slice text);

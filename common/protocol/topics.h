@@ -7,7 +7,7 @@
 
 #define TOPIC_SERVICE       "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 #define TOPIC_INVOKE        TOPIC_SERVICE "/command/invoke"
-#define TOPIC_CONTROL       TOPIC_SERVICE "/control/invoke" /* requests of --control, for tests */
+#define TOPIC_CONTROL       TOPIC_SERVICE "/control/invoke" /* commands of tests (option --control) */
 #define TOPIC_NOTIFY_PREFIX "clients/" TOPIC_SERVICE
 
 /* Maximum length of an MQTT topic in bytes (MQTT 5, 4.7.3). */
@@ -16,25 +16,23 @@
 /* Length in bytes of the notify topic for this client and key; may exceed TOPIC_LENGTH_MAX. */
 size_t topic_notify_length(size_t client_length, size_t key_length);
 
-/* Return a notify topic without its last level, the key in base16. Any other topic is returned unchanged. */
+/* Return a notify topic without its last level, which is the key in base16. Returns any other topic unchanged. */
 struct slice topic_without_key(struct slice topic);
 
 /* Append the notify topic for this client and key. */
 void topic_append_notify(struct buf *buf, struct slice client, struct slice key);
 
 /*
- * Return whether the store may publish a reply to this topic. Invalid are: an empty topic, wildcards, NUL, invalid UTF-8, the
- * invoke topic, topics that begin with TOPIC_NOTIFY_PREFIX, and topics that begin with '$'. The latter belong to the broker:
- * a client must not make the store publish there.
+ * Return whether the store may publish a reply to this topic. PROTOCOL.md "Requests" lists the topics that are refused.
  */
 bool topic_is_valid_response(struct slice topic);
 
-/* The client id in a topic of the form clients/{id}/..., not decoded; absent for any other topic. */
+/* Return the level {id} of a Response Topic clients/{id}/..., unchanged; absent for any other topic. */
 struct slice topic_response_client(struct slice topic);
 
 /*
  * Return whether the topic matches the pattern: a topic filter in which one level is {client}, which matches any one level.
- * *ret_client is that level of the topic.
+ * *ret_client is that level of the topic. The option --presence-topic is such a pattern.
  */
 bool topic_match_client(struct slice topic, struct slice pattern, struct slice *ret_client);
 

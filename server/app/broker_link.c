@@ -8,28 +8,33 @@
 #include "app/internal.h"
 #include "app/service_manager.h"
 #include "base/log.h"
+#include "protocol/broker_log.h"
 #include "protocol/companion.h"
 #include "protocol/topics.h"
 
 static void on_up(void *userdata, bool session_present) {
         struct server *server = userdata;
 
-        if (server->has_served && !session_present)
+        if (server->was_ready && !session_present)
                 log_warning("the broker has lost the session of the store: messages sent while disconnected "
                             "were dropped");
         pipeline_set_max_packet(server->pipeline, link_max_packet_bytes(server->link));
+        /* A broker with the plugin refuses the probe and grants the banner. */
+        if (link_has_refused(server->link, COMPANION_PROBE) &&
+            !link_has_refused(server->link, COMPANION_BANNER))
+                pipeline_plugin_detected(server->pipeline);
         pipeline_connected(server->pipeline, session_present, server_now(server));
         server_set_deadline_timer(server);
 }
 
-static void on_down(void *userdata, const char *reason) {
+static void on_down(void *userdata, const char *cause) {
         struct server *server = userdata;
 
         if (!server->is_down_logged)
                 log_warning("no connection to the broker at %s: %s; retrying",
-                            endpoint_text(link_endpoint(server->link)).text, reason);
-        service_say_status("no connection to the broker at %s: %s",
-                           endpoint_text(link_endpoint(server->link)).text, reason);
+                            endpoint_text(link_endpoint(server->link)).text, cause);
+        service_notify_status("no connection to the broker at %s: %s",
+                              endpoint_text(link_endpoint(server->link)).text, cause);
         server->is_down_logged = true;
         pipeline_disconnected(server->pipeline);
 }
@@ -39,21 +44,19 @@ static void on_refused(void *userdata, const struct refusal *refusal) {
 
         if (!server->is_refusal_logged)
                 log_error("the broker at %s refused the connection: %s; %s",
-                          endpoint_text(link_endpoint(server->link)).text, refusal->reason, refusal->advice);
-        service_say_status("the broker at %s refused the connection: %s",
-                           endpoint_text(link_endpoint(server->link)).text, refusal->reason);
+                          endpoint_text(link_endpoint(server->link)).text, refusal->cause, refusal->advice);
+        service_notify_status("the broker at %s refused the connection: %s",
+                              endpoint_text(link_endpoint(server->link)).text, refusal->cause);
         server->is_down_logged = true;
         server->is_refusal_logged = true;
-        if (!server->has_served)
+        if (!server->was_ready)
                 server_stop(server, EXIT_FAILURE);
 }
 
 static void on_message(void *userdata, const struct message *message) {
         struct server *server = userdata;
-        struct now now = server_now(server);
 
-        recorder_received(server->recorder, message);
-        pipeline_receive(server->pipeline, message, now);
+        pipeline_receive(server->pipeline, message, server_now(server));
 }
 
 static void on_dropped(void *userdata) {
@@ -68,14 +71,13 @@ static void on_acknowledged(void *userdata, uint16_t id, bool no_subscriber) {
         pipeline_acknowledged(server->pipeline, id, no_subscriber, server_now(server));
 }
 
-static void on_batch_end(void *userdata) {
+static void on_packets_read(void *userdata) {
         struct server *server = userdata;
 
-        if (pipeline_has_work(server->pipeline))
-                pipeline_flush(server->pipeline, server_now(server));
+        pipeline_wakeup_ended(server->pipeline, server_now(server));
 }
 
-static void on_batch_written(void *userdata) {
+static void on_packets_written(void *userdata) {
         server_update(userdata);
 }
 
@@ -97,12 +99,14 @@ bool server_has_room(void *userdata) {
 }
 
 bool server_add_client_suffix(struct server *server, const char *suffix) {
-        if (suffix[0] == '\0' || server->dev ||
+        if (suffix[0] == '\0' || server->dev_broker ||
             strcmp(server->config.client_id, COMPANION_CLIENT_ID_DEFAULT) != 0)
                 return false;
 
-        snprintf(server->client_id, sizeof(server->client_id), COMPANION_CLIENT_ID_DEFAULT "-%s", suffix);
-        server->config.client_id = server->client_id;
+        snprintf(server->suffixed_client_id, sizeof(server->suffixed_client_id),
+                 COMPANION_CLIENT_ID_DEFAULT "-%s", suffix);
+        server->config.client_id = server->suffixed_client_id;
+        pipeline_set_client_id_random(server->pipeline);
         return true;
 }
 
@@ -114,26 +118,30 @@ bool server_change_client_id(void *userdata, const char *suffix) {
 
         log_info("the plugin in the broker does not guard the client id \"" COMPANION_CLIENT_ID_DEFAULT
                  "\": reconnecting as \"%s\"",
-                 server->client_id);
+                 server->suffixed_client_id);
         server->is_down_logged = true;
-        link_change_client_id(server->link, server->client_id);
+        link_change_client_id(server->link, server->suffixed_client_id);
         return true;
 }
 
 int server_open_link(struct server *server) {
         const struct config *config = &server->config;
-        /* The banner of the plugin comes first, so that its presence is known before requests arrive. */
+        /* Subscribe to the banner of the plugin first: the pipeline must know it before requests arrive. */
         struct link_subscription subscriptions[] = {
                 { .filter = COMPANION_BANNER, .qos = 1, .retained = true },
+                { .filter = COMPANION_PROBE, .qos = 1 },
                 { .filter = config->presence_filter, .qos = 1 },
                 /* QoS 2, so that a request with a wrong QoS arrives with the QoS it was sent with. */
                 { .filter = TOPIC_INVOKE, .qos = 2, .required = true },
                 { .filter = config->control ? TOPIC_CONTROL : NULL, .qos = 2, .required = true },
+                { .filter = BROKER_LOG_NOTICE }, /* for the plugin: COMPANION_SLOW_WATCHER */
         };
+        _Static_assert(sizeof(subscriptions) / sizeof(subscriptions[0]) <= LINK_SUBSCRIPTIONS_MAX,
+                       "raise LINK_SUBSCRIPTIONS_MAX");
         struct decoder decoder = { .persistence_name = config->persist_property };
         struct link_config link_config = {
-                .endpoints = server->dev ? server_broker_endpoint(server) : config->endpoints,
-                .n_endpoints = server->dev ? 1 : config->n_endpoints,
+                .endpoints = server->dev_broker ? server_dev_broker_endpoint(server) : config->endpoints,
+                .n_endpoints = server->dev_broker ? 1 : config->n_endpoints,
                 .client_id = config->client_id,
                 .keepalive_s = config->keepalive_s,
                 .credentials = {
@@ -146,9 +154,8 @@ int server_open_link(struct server *server) {
                         .tls_alpn = config->tls_alpn,
                 },
                 .user_properties = server->user_properties,
-                .callbacks = { on_up, on_down, on_refused, on_message, on_dropped, on_acknowledged,
-                               on_batch_end, on_batch_written },
-                .userdata = server,
+                .callbacks = { on_up, on_down, on_refused, on_acknowledged, on_packets_written, server },
+                .messages = { on_message, on_dropped, on_packets_read, server },
         };
         const char *unreadable;
         int r;
@@ -159,8 +166,7 @@ int server_open_link(struct server *server) {
         invocation_properties(&decoder, server->user_properties);
         unreadable = credentials_unreadable_file(&link_config.credentials);
         if (unreadable) {
-                log_error("cannot start: cannot read %s: %s", LOG_TEXT(slice_from_string(unreadable)),
-                          strerror(errno));
+                log_error("cannot start: cannot read %s: %s", LOG_STRING(unreadable), strerror(errno));
                 return -EINVAL;
         }
         r = link_open(&server->link, &server->loop, &link_config);

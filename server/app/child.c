@@ -30,7 +30,7 @@ struct child {
 };
 
 /* Runs in the new process, between fork and exec. */
-static _Noreturn void become(char *const *arguments, pid_t parent, int input_fd, int output_fd) {
+static _Noreturn void exec_child(char *const *arguments, pid_t parent, int input_fd, int output_fd) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
                 _exit(EXIT_NOT_STARTED);
@@ -57,7 +57,7 @@ static void reap(struct child *child) {
         child->pid = 0;
 }
 
-static void take(struct child *child, const char *bytes, size_t n_bytes) {
+static void collect_lines(struct child *child, const char *bytes, size_t n_bytes) {
         for (size_t i = 0; i < n_bytes; i++) {
                 if (bytes[i] != '\n') {
                         if (child->length < sizeof(child->line) - 1)
@@ -70,7 +70,7 @@ static void take(struct child *child, const char *bytes, size_t n_bytes) {
         }
 }
 
-static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
+static void provide_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
         struct child *child = handle->data;
 
         (void)suggested;
@@ -81,7 +81,7 @@ static void on_read(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *buffer
         struct child *child = stream->data;
 
         if (n_bytes >= 0) {
-                take(child, buffer->base, (size_t)n_bytes);
+                collect_lines(child, buffer->base, (size_t)n_bytes);
                 return;
         }
         uv_read_stop(stream);
@@ -99,7 +99,7 @@ static int start(struct child *child, char *const *arguments, int input_fd) {
 
         child->pid = fork();
         if (child->pid == 0)
-                become(arguments, parent, input_fd, ends[1]);
+                exec_child(arguments, parent, input_fd, ends[1]);
         if (child->pid < 0) {
                 int r = -errno;
 
@@ -128,7 +128,7 @@ int child_start(struct child **ret_child, uv_loop_t *loop, char *const *argument
         uv_pipe_init(loop, &child->output, 0);
         child->output.data = child;
         uv_pipe_open(&child->output, output_fd);
-        uv_read_start((uv_stream_t *)&child->output, provide, on_read);
+        uv_read_start((uv_stream_t *)&child->output, provide_buffer, on_read);
         *ret_child = take_ptr(&child);
         return 0;
 }

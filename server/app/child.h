@@ -25,8 +25,8 @@ struct child_callbacks {
 
 /*
  * Start the program arguments[0], a path, with input_fd as its stdin. The caller keeps input_fd. Returns 0
- * or -errno. If exec fails in the child, the callbacks receive a line with the error and the end. Only the
- * main thread may call this: the kernel kills the child when the calling thread ends.
+ * or -errno. If exec fails in the child, line() is called with the error, and then ended(). Only the main thread may call
+ * this: the kernel kills the child when the calling thread ends.
  */
 int child_start(struct child **ret_child, uv_loop_t *loop, char *const *arguments, int input_fd,
                 const struct child_callbacks *callbacks);

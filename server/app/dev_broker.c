@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * --dev: a private mosquitto. It uses no files except the plugin: its configuration is memory, passed as
- * stdin, and its log is a pipe. Nothing is left to clean up, even after SIGKILL.
+ * --dev: a private mosquitto. It reads its configuration from stdin, which is a memfd, and writes its log to a pipe. So it
+ * leaves no file behind, even after SIGKILL.
  */
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "app/child.h"
 #include "app/dev_broker_conf.h"
-#include "app/free_port.h"
 #include "app/internal.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
 /* Another process may take the port between its reservation and the start of the broker. */
-#define PORTS_TRIED 20
+#define PORT_ATTEMPTS_MAX 20
 
-struct dev {
+struct dev_broker {
         struct child *child;
         struct endpoint endpoint;
         char host[INET_ADDRSTRLEN];
@@ -30,13 +31,13 @@ struct dev {
         char plugin[PATH_MAX];
         int reserved_fd; /* -1: none */
         int n_tried;
-        bool is_serving, is_port_taken;
+        bool is_running, is_port_taken;
         char last_error[CHILD_LINE_MAX];
 };
 
 /*
- * Debian installs mosquitto in an sbin, which is not in the PATH of ordinary users. For each bin in PATH
- * look in the sbin beside it too.
+ * Debian installs mosquitto in /usr/sbin, which is not in the PATH of ordinary users. For each bin directory
+ * of PATH, also search the sbin directory beside it.
  */
 static bool is_mosquitto_in(const char *folder, char ret_path[PATH_MAX]) {
         size_t length = strlen(folder);
@@ -59,14 +60,13 @@ static int find_mosquitto(char ret_path[PATH_MAX]) {
                 if (*folder == '/' && is_mosquitto_in(folder, ret_path))
                         return 0;
 
-        log_error(
-                "cannot start: --dev needs mosquitto, which is not installed; install it: on Debian and "
-                "Ubuntu: "
-                "apt-get install mosquitto; on Fedora: dnf install mosquitto; on Alpine: apk add mosquitto");
+        log_error("cannot start: --dev needs mosquitto, which is not installed; install it: on Debian and "
+                  "Ubuntu: apt-get install mosquitto; on Fedora: dnf install mosquitto; on Alpine: apk add "
+                  "mosquitto");
         return -ENOENT;
 }
 
-/* The plugin is beside the program in the build directory, or in the directory where it was installed. */
+/* The plugin is in the build directory of the program, or where it was installed. */
 static int find_plugin(char ret_path[PATH_MAX]) {
         static const char *const places[] = { "plugin", PLUGIN_FROM_BINARY };
         char folder[PATH_MAX];
@@ -83,17 +83,16 @@ static int find_plugin(char ret_path[PATH_MAX]) {
                     access(ret_path, R_OK) == 0)
                         return 0;
 
-        log_error(
-                "cannot start: mosquitto_statestore.so, the broker's plugin, is neither in \"%s/%s\" nor in "
-                "\"%s/%s\"",
-                folder, places[0], folder, places[1]);
+        log_error("cannot start: mosquitto_statestore.so, the plugin of the broker, is neither in \"%s/%s\" "
+                  "nor in \"%s/%s\"",
+                  folder, places[0], folder, places[1]);
         return -ENOENT;
 }
 
 /* Returns an anonymous file with the configuration, positioned at its beginning. */
-static int write_configuration(const struct server *server, const struct dev *dev) {
+static int write_configuration(const struct server *server, const struct dev_broker *dev) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
-        struct broker_conf conf = {
+        struct dev_broker_conf conf = {
                 .address = server->config.dev_listen,
                 .port = dev->endpoint.port,
                 .plugin = dev->plugin,
@@ -102,7 +101,7 @@ static int write_configuration(const struct server *server, const struct dev *de
         };
         int fd;
 
-        broker_conf_append(&text, &conf);
+        dev_broker_conf_append(&text, &conf);
         if (buf_failed(&text))
                 return -ENOMEM;
 
@@ -116,7 +115,40 @@ static int write_configuration(const struct server *server, const struct dev *de
         return fd;
 }
 
-static void release_port(struct dev *dev) {
+static int bind_any(int fd, uint16_t *ret_port) {
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        socklen_t length = sizeof(address);
+        int one = 1;
+
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+            bind(fd, (struct sockaddr *)&address, length) < 0 ||
+            getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+                return -errno;
+
+        *ret_port = ntohs(address.sin_port);
+        return 0;
+}
+
+/*
+ * Reserve a free TCP port on 127.0.0.1 for a process that will listen there with SO_REUSEADDR. Until the
+ * socket is closed, the kernel does not assign the port to processes that request any port. Returns the
+ * socket or -errno.
+ */
+static int port_reserve(uint16_t *ret_port) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+
+        r = bind_any(fd, ret_port);
+        if (r == 0)
+                return fd;
+        close(fd);
+        return r;
+}
+
+static void release_port(struct dev_broker *dev) {
         if (dev->reserved_fd >= 0)
                 close(dev->reserved_fd);
         dev->reserved_fd = -1;
@@ -124,17 +156,18 @@ static void release_port(struct dev *dev) {
 
 static void on_line(void *userdata, const char *line) {
         struct server *server = userdata;
-        struct dev *dev = server->dev;
+        struct dev_broker *dev = server->dev_broker;
 
-        log_debug("mosquitto: %s", LOG_TEXT(slice_from_string(line)));
+        log_debug("mosquitto: %s", LOG_STRING(line));
         if (strstr(line, "Address already in use"))
                 dev->is_port_taken = true;
         if (strncmp(line, "Error", strlen("Error")) == 0 || *dev->last_error == '\0')
                 snprintf(dev->last_error, sizeof(dev->last_error), "%s", line);
-        if (dev->is_serving || !strstr(line, " running"))
+        /* mosquitto logs "mosquitto version X running" when it accepts connections */
+        if (dev->is_running || !strstr(line, " running"))
                 return;
 
-        dev->is_serving = true;
+        dev->is_running = true;
         release_port(dev);
         if (!server->is_stopping && server_open_link(server) < 0)
                 server_stop(server, EXIT_FAILURE);
@@ -144,30 +177,28 @@ static int start_child(struct server *server);
 
 static void on_ended(void *userdata) {
         struct server *server = userdata;
-        struct dev *dev = server->dev;
+        struct dev_broker *dev = server->dev_broker;
 
         dev->child = child_stop(dev->child);
         release_port(dev);
         if (server->is_stopping)
                 return;
-        if (dev->is_port_taken && server->config.port == 0 && ++dev->n_tried < PORTS_TRIED &&
+        if (dev->is_port_taken && server->config.port == 0 && ++dev->n_tried < PORT_ATTEMPTS_MAX &&
             start_child(server) == 0)
                 return;
 
         if (dev->is_port_taken)
-                log_error("cannot start: port %u is in use; choose another one with --port, or --port 0 for "
-                          "one that "
-                          "is free",
+                log_error("cannot start: port %u is in use; choose another port with --port, or a free "
+                          "port with --port 0",
                           dev->endpoint.port);
         else
-                log_error("mosquitto ended: %s", LOG_TEXT(slice_from_string(dev->last_error)));
+                log_error("mosquitto ended: %s", LOG_STRING(dev->last_error));
         server_stop(server, EXIT_FAILURE);
 }
 
 static int start_child(struct server *server) {
-        static const struct child_callbacks callbacks = { .line = on_line, .ended = on_ended };
-        struct child_callbacks ours = callbacks;
-        struct dev *dev = server->dev;
+        const struct child_callbacks callbacks = { on_line, on_ended, server };
+        struct dev_broker *dev = server->dev_broker;
         char *arguments[] = { dev->mosquitto, "-c", "/proc/self/fd/0", NULL };
         int conf_fd;
         int r;
@@ -183,20 +214,19 @@ static int start_child(struct server *server) {
         if (conf_fd < 0)
                 return conf_fd;
 
-        ours.userdata = server;
-        r = child_start(&dev->child, &server->loop, arguments, conf_fd, &ours);
+        r = child_start(&dev->child, &server->loop, arguments, conf_fd, &callbacks);
         close(conf_fd);
         return r;
 }
 
-int server_start_broker(struct server *server) {
-        struct dev *dev = calloc(1, sizeof(*dev));
+int server_start_dev_broker(struct server *server) {
+        struct dev_broker *dev = calloc(1, sizeof(*dev));
         int r;
 
         if (!dev)
                 return -ENOMEM;
 
-        server->dev = dev;
+        server->dev_broker = dev;
         dev->reserved_fd = -1;
         snprintf(dev->host, sizeof(dev->host), "%s",
                  strcmp(server->config.dev_listen, "0.0.0.0") == 0 ? "127.0.0.1"
@@ -219,20 +249,20 @@ int server_start_broker(struct server *server) {
         return r;
 }
 
-void server_stop_broker(struct server *server) {
-        if (server->dev)
-                server->dev->child = child_stop(server->dev->child);
+void server_stop_dev_broker(struct server *server) {
+        if (server->dev_broker)
+                server->dev_broker->child = child_stop(server->dev_broker->child);
 }
 
-void server_free_broker(struct server *server) {
-        if (!server->dev)
+void server_free_dev_broker(struct server *server) {
+        if (!server->dev_broker)
                 return;
 
-        release_port(server->dev);
-        free(server->dev);
-        server->dev = NULL;
+        release_port(server->dev_broker);
+        free(server->dev_broker);
+        server->dev_broker = NULL;
 }
 
-const struct endpoint *server_broker_endpoint(const struct server *server) {
-        return &server->dev->endpoint;
+const struct endpoint *server_dev_broker_endpoint(const struct server *server) {
+        return &server->dev_broker->endpoint;
 }

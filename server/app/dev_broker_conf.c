@@ -4,40 +4,31 @@
 
 #include "mosquitto_conf.h"
 
-static void append_line(struct buf *buf, const char *name, const char *value) {
-        buf_append_string(buf, name);
-        buf_append_string(buf, value);
-        buf_append_string(buf, "\n");
-}
-
 static bool begins_with(const char *line, const char *name) {
         return strncmp(line, name, strlen(name)) == 0;
 }
 
-void broker_conf_append(struct buf *buf, const struct broker_conf *conf) {
+void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf) {
         static const char *const lines[] = { MOSQUITTO_CONF_LINES };
 
         for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-                if (begins_with(lines[i], "listener ")) {
-                        buf_append_string(buf, "listener ");
-                        buf_append_uint(buf, conf->port);
-                        append_line(buf, " ", conf->address);
-                } else if (begins_with(lines[i], "plugin ")) {
-                        append_line(buf, "plugin ", conf->plugin);
-                } else if (begins_with(lines[i], "plugin_opt_statestored_client_id ")) {
-                        append_line(buf, "plugin_opt_statestored_client_id ", conf->client_id);
-                } else {
-                        append_line(buf, lines[i], "");
-                }
+                if (begins_with(lines[i], "listener "))
+                        buf_append_format(buf, "listener %u %s\n", conf->port, conf->address);
+                else if (begins_with(lines[i], "plugin "))
+                        buf_append_format(buf, "plugin %s\n", conf->plugin);
+                else if (begins_with(lines[i], "plugin_opt_statestored_client_id "))
+                        buf_append_format(buf, "plugin_opt_statestored_client_id %s\n", conf->client_id);
+                else
+                        buf_append_format(buf, "%s\n", lines[i]);
 
         /*
          * The log goes to a pipe. Log only what this process needs: a pipe that is read slowly must not
          * block the broker.
          */
-        buf_append_string(buf, "log_dest stderr\n"
-                               "log_timestamp false\n"
+        buf_append_string(buf, "log_timestamp false\n"
                                "log_type error\n"
                                "log_type warning\n"
+                               "log_type notice\n" /* for the plugin */
                                "log_type information\n"
                                "connection_messages false\n");
         /*

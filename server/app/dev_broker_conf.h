@@ -5,15 +5,18 @@
 
 #include "base/bytes.h"
 
-/* Configuration of the private mosquitto: conf/mosquitto.conf with another address. */
+/*
+ * The option --dev starts a private broker: a mosquitto that only this store uses. Its configuration is
+ * conf/mosquitto.conf with another address.
+ */
 
-struct broker_conf {
+struct dev_broker_conf {
         const char *address; /* IPv4 address to listen on */
         uint16_t port;
-        const char *plugin;    /* file name */
-        const char *client_id; /* statestored's */
+        const char *plugin;    /* path of the plugin */
+        const char *client_id; /* of statestored */
         bool is_root;          /* the process runs as root */
 };
 
 /* Append the configuration file. The strings must not contain control characters. */
-void broker_conf_append(struct buf *buf, const struct broker_conf *conf);
+void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "app/explain.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "app/explain.h"
 #include "base/log.h"
 #include "engine/request.h"
 
@@ -19,58 +18,58 @@ static const char *condition(const struct config *config) {
         return policy_allows_unverified(config->policy) ? "" : ", if the plugin verifies the client";
 }
 
-static void print_place(const struct config *config, const struct policy_keys *keys) {
-        struct policy_reason reason = policy_reason(config->policy, keys);
+static void print_rule(const struct config *config, const struct policy_keys *keys) {
+        struct policy_location location = policy_location(config->policy, keys);
 
-        printf("%s:%u, rule [%s]", config->policy_file, reason.line, LOG_TEXT(reason.rule));
+        printf("%s:%u, rule [%s]", config->policy_file, location.line, LOG_TEXT(location.rule));
 }
 
 /* SCAN is decided per key: keys that match its pattern are listed if a rule lets the client read them. */
-static int explain_scan(const struct config *config, const struct request_origin *asker) {
+static int explain_scan(const struct config *config, const struct request_origin *origin) {
         const struct policy_keys *keys = NULL;
 
-        if (!policy_grants_any(config->policy, asker, ACCESS_READ))
+        if (!policy_grants_any(config->policy, origin, ACCESS_READ))
                 return deny(config, ACCESS_READ);
 
         printf("granted: the matching keys that the client may read are listed%s\n", condition(config));
-        while ((keys = policy_next_keys(config->policy, asker, ACCESS_READ, keys))) {
+        while ((keys = policy_next_keys(config->policy, origin, ACCESS_READ, keys))) {
                 printf("  ");
-                print_place(config, keys);
+                print_rule(config, keys);
                 printf("\n");
         }
         return EXIT_SUCCESS;
 }
 
-static int explain_access(const struct config *config, const struct request_origin *asker,
+static int explain_access(const struct config *config, const struct request_origin *origin,
                           enum access access, struct slice key) {
         uint64_t budget = POLICY_STEPS_MAX;
-        const struct policy_keys *keys = policy_decide(config->policy, asker, access, key, &budget);
+        const struct policy_keys *keys = policy_decide(config->policy, origin, access, key, &budget);
 
         if (!keys)
                 return deny(config, access);
 
         printf("granted: ");
-        print_place(config, keys);
+        print_rule(config, keys);
         printf("%s\n", condition(config));
         return EXIT_SUCCESS;
 }
 
 int explain(const struct config *config) {
         const char *const *question = config->explain;
-        const struct request_origin asker = { slice_from_string(question[0]), slice_from_string(question[1]),
-                                              true };
+        const struct request_origin origin = { slice_from_string(question[0]),
+                                               slice_from_string(question[1]), true };
         enum verb verb;
 
         if (!verb_from_text(slice_from_string(question[2]), &verb)) {
                 fprintf(stderr, "statestored: --explain: " VERBS_EXPECTED ", not \"%s\"\n",
-                        LOG_TEXT(slice_from_string(question[2])));
-                return EXIT_WRONG;
+                        LOG_STRING(question[2]));
+                return EXIT_INVALID_CONFIG;
         }
         if (!config->policy) {
                 printf("granted: there is no policy\n");
                 return EXIT_SUCCESS;
         }
         return verb == VERB_SCAN
-                       ? explain_scan(config, &asker)
-                       : explain_access(config, &asker, verb_access(verb), slice_from_string(question[3]));
+                       ? explain_scan(config, &origin)
+                       : explain_access(config, &origin, verb_access(verb), slice_from_string(question[3]));
 }

@@ -4,7 +4,7 @@
 #include "config/config.h"
 
 /*
- * --explain CLIENT USER VERB KEY: print which rule decides; for SCAN, all rules that may let keys be listed.
- * Returns the exit status: 0 granted, 1 denied, 2 unknown verb.
+ * --explain CLIENT USER VERB KEY: print the policy rule that decides about such a request. For SCAN, print all rules that let
+ * the client read keys. Returns the exit status: 0 if the request is granted, 1 if it is denied, 2 if the verb is unknown.
  */
 int explain(const struct config *config);

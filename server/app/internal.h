@@ -6,49 +6,49 @@
 #include "app/server.h"
 #include "codec/invocation.h"
 #include "control/control.h"
-#include "http/server.h"
+#include "http/http_server.h"
 #include "mqtt/link.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/progress.h"
 #include "protocol/companion.h"
 #include "records/recorder.h"
 
-/* Shared by the files of this room. Internal to them. */
+/* Shared by the files of server/app. */
 
-/* The process: the pipeline, the loop, and what the loop waits for. */
+/* The daemon: the event loop, its handles, and the modules that they drive. */
 struct server {
         struct config config; /* its strings are borrowed */
         int n_arguments;
         char *const *arguments;
-        struct config reloaded; /* the config that `config` borrows strings from since the last reload */
+        struct config reloaded; /* owns the strings of `config` since the last reload */
         uv_loop_t loop;
         uv_signal_t sigterm, sigint, sighup, parent_signal;
-        int64_t deadline_ns; /* for which deadline_timer is set */
+        int64_t deadline_ns; /* the deadline that deadline_timer is set to */
         /*
-         * Runs overdue work once per iteration of the loop, which reads in between. A timer of 0 ms that is
-         * restarted from its own callback may run again before the loop reads.
+         * Runs overdue work once per loop iteration, so that the loop also reads from its sockets. A timer does not
+         * ensure that: if its callback restarts it with 0 ms, it can run again before the loop reads.
          */
         uv_idle_t overdue_idle;
-        uv_timer_t deadline_timer, stop_timer, clock_timer, watchdog_timer, suppressed_timer;
-        uv_pipe_t input; /* stdin, if the end of stdin stops the server */
-        pid_t parent;
-        uv_work_t uv_work;
-        void (*work)(void *argument);
+        uv_timer_t deadline_timer, stop_timer, storage_timer, watchdog_timer, log_timer;
+        uv_pipe_t stdin_pipe; /* open if the end of stdin stops the server */
+        pid_t parent_pid;
+        uv_work_t work_request;
+        void (*work_function)(void *argument);
         void *work_argument;
         struct pipeline *pipeline;
-        struct control *control;   /* NULL: none */
-        struct dev *dev;           /* NULL: none */
-        struct link *link;         /* NULL until the broker is available */
-        struct http *http;         /* NULL: none */
+        struct control *control;       /* NULL: none */
+        struct dev_broker *dev_broker; /* NULL: none */
+        /* NULL with --dev until the private broker is ready, and after the link was closed */
+        struct link *link;
+        struct http_server *http;  /* NULL: none */
         struct recorder *recorder; /* NULL: none */
+        /* Names of the user properties that the decoder reads. The MQTT client drops all others. */
         struct slice user_properties[INVOCATION_PROPERTIES_MAX];
-        char client_id[sizeof(COMPANION_CLIENT_ID_DEFAULT "-") +
-                       STORAGE_CLIENT_SUFFIX_LENGTH]; /* with a suffix */
-        bool has_served;
-        bool is_down_logged, is_refusal_logged; /* since the store last served requests */
+        /* The client id in use, if it is the default one with a suffix; else empty. */
+        char suffixed_client_id[sizeof(COMPANION_CLIENT_ID_DEFAULT "-") + STORAGE_CLIENT_SUFFIX_LENGTH];
+        bool was_ready;                         /* the store was ready for requests since its start */
+        bool is_down_logged, is_refusal_logged; /* since the store was last ready */
         bool is_stopping;
-        struct progress progress; /* at the last check of the watchdog */
-        bool is_hang_logged;      /* since the last watchdog notification */
+        bool is_hang_logged; /* since the last watchdog notification */
         int exit_code;
 };
 
@@ -56,17 +56,19 @@ struct server {
 struct now server_now(const struct server *server);
 
 /*
- * Stop when pending requests are finished, or after a timeout. The first exit_code other than EXIT_SUCCESS
- * counts.
+ * Stop when pending requests are finished, or after a timeout. If the function is called several times, the last exit_code
+ * other than EXIT_SUCCESS becomes the exit status.
  */
 void server_stop(struct server *server, int exit_code);
 
-/* Call after every event: adapts the timer and the reading, and finishes stopping. */
+/*
+ * Call after every event. Updates the deadline timer and the read mode of the link. Completes a stop when no request is
+ * pending.
+ */
 void server_update(struct server *server);
 
 /*
- * Set the deadline timer to the earliest deadline of all keys. Overdue work runs in the next iteration of
- * the loop.
+ * Set the deadline timer to the next deadline of the pipeline. Overdue work runs in the next iteration of the loop.
  */
 void server_set_deadline_timer(struct server *server);
 
@@ -79,55 +81,49 @@ void server_set_deadline_timer(struct server *server);
 int server_create_pipeline(struct server *server, const struct transport *transport,
                            const struct pipeline_callbacks *callbacks);
 
-/* Read the configuration again and apply all live options. If there is a fault, apply none. */
+/* Read the configuration again and apply all reloadable options. If the configuration is invalid, apply none. */
 void server_reload(struct server *server);
 
-/* Warn if this broker and the policy together let no client do anything. */
+/* Warn if the policy denies all requests, because the broker does not verify the identity of clients. */
 void server_warn_of_unverified(const struct server *server, enum broker_kind broker_kind);
 
-/* Warn if another user could take over the store's session by connecting with its client id. */
+/* Warn if the store's client id is unguarded: the plugin does not reserve it, so another user could take over the session. */
 void server_warn_of_unguarded(const struct server *server);
 
 /* broker_link.c: the callbacks of the link, and sending. */
 
 /*
- * Have the configuration's client id end in this suffix. Returns false where it stays: the operator chose it, or it has
- * the suffix already.
+ * Append a random suffix to the default client id, so that another user cannot guess it. Returns false and changes nothing
+ * if the suffix is empty, if the private broker runs, or if the client id is not the default one.
  */
 bool server_add_client_suffix(struct server *server, const char *suffix);
 
-/* As struct pipeline_callbacks says of `unguarded`; userdata is the server. */
+/*
+ * The callback `change_client_id` of struct pipeline_callbacks: reconnect with the suffix, because the plugin does not reserve the
+ * default client id. userdata is the server. Returns as server_add_client_suffix().
+ */
 bool server_change_client_id(void *userdata, const char *suffix);
 
-/* Starts to connect. As link_open(); why it cannot has been logged. */
+/* Start to connect. Returns 0, -ENOMEM, or -EINVAL (logged) if a setting or a file is unusable. */
 int server_open_link(struct server *server);
 
-/* As in struct transport; userdata is the server. */
+/* Functions of struct transport. userdata is the server. */
 int server_publish(void *userdata, const struct message *message, uint16_t *ret_id);
 bool server_has_room(void *userdata);
 
-/* watchdog.c: notifications for the watchdog of the service manager. */
-
+/* service_manager.c: notify the watchdog of the service manager while requests make progress. */
 void server_start_watchdog(struct server *server);
-
-/* suppressed_logs.c: reports the number of suppressed log lines soon, even if no more lines follow. */
-
-void server_start_suppressed_logs(struct server *server);
-void server_update_suppressed_logs(struct server *server);
 
 /* dev_broker.c: the private broker of --dev. */
 
 /*
- * Start the broker. The link is opened when the broker is ready. When the broker ends, the server stops.
+ * Start the private broker. Opens the link when the broker is ready. Stops the server when the broker ends.
  * Returns 0 or -errno; the cause is logged.
  */
-int server_start_broker(struct server *server);
-void server_stop_broker(struct server *server);
-void server_free_broker(struct server *server);
-const struct endpoint *server_broker_endpoint(const struct server *server);
+int server_start_dev_broker(struct server *server);
+void server_stop_dev_broker(struct server *server);
+void server_free_dev_broker(struct server *server);
+const struct endpoint *server_dev_broker_endpoint(const struct server *server);
 
 /* parent_watch.c: stop when the parent process or stdin ends, if the configuration says so. */
 void server_watch_parent(struct server *server);
-
-/* worker.c: transport.run_worker; userdata is the server. */
-int server_run_worker(void *userdata, void (*work)(void *argument), void *argument);

@@ -16,21 +16,21 @@
 
 #define PARENT_SIGNAL SIGUSR1
 
-static void leave(struct server *server, const char *why) {
+static void stop_because(struct server *server, const char *reason) {
         if (!server->is_stopping)
-                log_info("%s: stopping", why);
+                log_info("%s: stopping", reason);
         server_stop(server, EXIT_SUCCESS);
 }
 
-static void look_for_parent(uv_signal_t *handle, int number) {
+static void check_parent(uv_signal_t *handle, int number) {
         struct server *server = handle->data;
 
         (void)number;
-        if (getppid() != server->parent)
-                leave(server, "the parent process has ended");
+        if (getppid() != server->parent_pid)
+                stop_because(server, "the parent process has ended");
 }
 
-static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
+static void provide_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer) {
         static char unread[256];
 
         (void)handle;
@@ -38,17 +38,17 @@ static void provide(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
         *ret_buffer = uv_buf_init(unread, sizeof(unread));
 }
 
-static void on_input(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *buffer) {
+static void on_input_end(uv_stream_t *stream, ssize_t n_bytes, const uv_buf_t *buffer) {
         (void)buffer;
         if (n_bytes >= 0)
                 return;
 
         uv_read_stop(stream);
-        leave(stream->data, "stdin has ended");
+        stop_because(stream->data, "stdin has ended");
 }
 
-/* Whether stdin is a pipe or socket: the end of /dev/null means nothing, and a terminal has Ctrl-C. */
-static bool has_other_end(int fd) {
+/* Only the end of a pipe or socket stops the store. /dev/null ends at once, and a terminal has Ctrl-C. */
+static bool is_pipe_or_socket(int fd) {
         struct stat status;
 
         return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
@@ -56,15 +56,15 @@ static bool has_other_end(int fd) {
 
 void server_watch_parent(struct server *server) {
         uv_signal_init(&server->loop, &server->parent_signal);
-        uv_pipe_init(&server->loop, &server->input, 0);
+        uv_pipe_init(&server->loop, &server->stdin_pipe, 0);
         server->parent_signal.data = server;
-        server->input.data = server;
+        server->stdin_pipe.data = server;
         if (!server->config.exit_with_parent)
                 return;
 
-        uv_signal_start(&server->parent_signal, look_for_parent, PARENT_SIGNAL);
+        uv_signal_start(&server->parent_signal, check_parent, PARENT_SIGNAL);
         prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL);
-        look_for_parent(&server->parent_signal, PARENT_SIGNAL); /* the parent may have ended already */
-        if (has_other_end(STDIN_FILENO) && uv_pipe_open(&server->input, STDIN_FILENO) == 0)
-                uv_read_start((uv_stream_t *)&server->input, provide, on_input);
+        check_parent(&server->parent_signal, PARENT_SIGNAL); /* the parent may have ended already */
+        if (is_pipe_or_socket(STDIN_FILENO) && uv_pipe_open(&server->stdin_pipe, STDIN_FILENO) == 0)
+                uv_read_start((uv_stream_t *)&server->stdin_pipe, provide_buffer, on_input_end);
 }

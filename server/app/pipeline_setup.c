@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Configures the pipeline, at the start and after a reload. */
+/* Configure the pipeline at start and after a reload. */
 
 #include <errno.h>
 
 #include "app/internal.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "config/reading.h"
+#include "base/random.h"
+#include "config/config.h"
 #include "pipeline/seed.h"
-#include "storage/secrets.h"
+
+#define NS_PER_MS INT64_C(1000000)
 
 static struct engine_config make_engine_config(const struct config *config) {
         return (struct engine_config){
@@ -18,6 +20,7 @@ static struct engine_config make_engine_config(const struct config *config) {
                 .max_bytes = config->max_bytes,
                 .max_registrations = config->max_registrations,
                 .max_remembered_bytes = config->max_remembered_bytes,
+                .registration_timeout_ns = config->registration_timeout_ms * NS_PER_MS,
                 .persist = config->persist,
                 .persist_pattern = slice_from_string(config->persist_pattern),
         };
@@ -27,7 +30,7 @@ static struct engine_config make_engine_config(const struct config *config) {
 static void set_policy(struct server *server, struct policy **policy) {
         if (*policy)
                 log_info("policy \"%s\" loaded: rules=%zu; requests that no rule grants are denied",
-                         LOG_TEXT(slice_from_string(server->config.policy_file)), policy_n_rules(*policy));
+                         LOG_STRING(server->config.policy_file), policy_n_rules(*policy));
         pipeline_set_policy(server->pipeline, take_ptr(policy), server_now(server));
 }
 
@@ -46,8 +49,20 @@ static int open_recorder(struct server *server) {
 
         r = recorder_open(&server->recorder, server->config.record_file);
         if (r < 0 && r != -ENOMEM)
-                server->exit_code = EXIT_WRONG;
+                server->exit_code = EXIT_INVALID_CONFIG;
         return r;
+}
+
+/* Generate the secrets of this process. */
+static void generate_secrets(struct pipeline_config *config) {
+        uint8_t suffix[STORAGE_CLIENT_SUFFIX_LENGTH / 2];
+
+        random_fill(&config->engine.table_key, sizeof(config->engine.table_key));
+        random_fill(&config->engine.token_key, sizeof(config->engine.token_key));
+        random_fill(&config->run, sizeof(config->run));
+        random_fill(config->companion_secret, sizeof(config->companion_secret));
+        random_fill(suffix, sizeof(suffix));
+        sodium_bin2hex(config->client_suffix, sizeof(config->client_suffix), suffix, sizeof(suffix));
 }
 
 static void storage_cleanup(struct storage **storage) {
@@ -60,8 +75,8 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         struct pipeline_config pipeline_config = {
                 .engine = make_engine_config(config),
                 .dialect = config->dialect,
-                .node_id = config->node_id,
                 .presence_topic = config->presence_topic,
+                .requires_plugin = config->require_plugin,
                 .persistence_name = config->persist_property,
                 .persistence_value = config->persist_property_value,
         };
@@ -69,14 +84,11 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         int r;
 
         r = companion_mac_init();
-        if (r == 0)
-                r = secrets_draw(&pipeline_config.engine);
         if (r < 0)
                 return r;
-        randombytes_buf(&pipeline_config.run, sizeof(pipeline_config.run));
-        randombytes_buf(pipeline_config.companion_secret, sizeof(pipeline_config.companion_secret));
+        generate_secrets(&pipeline_config);
 
-        /* either says itself why it cannot be used */
+        /* storage_sqlite_open() logs the cause of an error; server_run() logs -ENOMEM. */
         r = config->data_dir ? storage_sqlite_open(&storage, config->data_dir)
                              : storage_memory_new(&storage);
         if (r < 0)
@@ -100,7 +112,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
 
         r = seeding_run(server->pipeline, config->seed_file, server_now(server));
         if (r == -EBADMSG)
-                server->exit_code = EXIT_WRONG;
+                server->exit_code = EXIT_INVALID_CONFIG;
         return r;
 }
 
@@ -115,13 +127,12 @@ void server_warn_of_unguarded(const struct server *server) {
         struct gauges gauges;
 
         pipeline_read_gauges(server->pipeline, 0, &gauges);
-        if (gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev &&
-            server->config.client_id != server->client_id)
+        if (gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev_broker)
                 log_warning(
                         "the client id \"%s\" is not guarded at this broker: another user who connects with "
                         "it interrupts the service; have the broker authenticate its clients, set "
                         "plugin_opt_statestored_username, and leave --client-id at its default",
-                        LOG_TEXT(slice_from_string(server->config.client_id)));
+                        LOG_STRING(server->config.client_id));
 }
 
 void server_reload(struct server *server) {
@@ -129,7 +140,7 @@ void server_reload(struct server *server) {
         struct gauges gauges;
         struct config next;
 
-        if (config_read_again(server->n_arguments, server->arguments, &next) != CONFIG_RUN) {
+        if (config_read(server->n_arguments, server->arguments, true, &next) != CONFIG_RUN) {
                 log_error("SIGHUP: the configuration is invalid; the previous one stays in effect");
                 config_deinit(&next);
                 return;

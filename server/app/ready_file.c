@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -12,14 +14,20 @@
 
 void ready_file_remove(const char *name) {
         if (name && unlink(name) < 0 && errno != ENOENT)
-                log_warning("cannot remove the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
-                            strerror(errno));
+                log_warning("cannot remove the ready file \"%s\": %s", LOG_STRING(name), strerror(errno));
 }
 
+/*
+ * Write a new file. Replaces a file that a crash has left, and also a symbolic link or a pipe: writing to these would change
+ * another file, or wait for a reader.
+ */
 static int write_whole(const char *name, const char *text) {
-        int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         ssize_t n_written;
+        int fd;
 
+        if (unlink(name) < 0 && errno != ENOENT)
+                return -errno;
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         if (fd < 0)
                 return -errno;
 
@@ -39,6 +47,5 @@ void ready_file_write(const char *name, const char *text) {
         if (r == 0 && rename(unfinished, name) < 0)
                 r = -errno;
         if (r < 0)
-                log_error("cannot write the ready file \"%s\": %s", LOG_TEXT(slice_from_string(name)),
-                          strerror(-r));
+                log_error("cannot write the ready file \"%s\": %s", LOG_STRING(name), strerror(-r));
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The ready file, which shows other processes that requests are served. It is not removed when the server
- * stops. Errors are logged and otherwise ignored. name NULL: none.
+ * The file of --ready-file. Its existence tells other processes that requests are served. The server does not remove it when
+ * it stops. Errors are logged and otherwise ignored. name: NULL for no file.
  */
 
 /* Remove the file at start: a stale file must not signal readiness. */

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
-#include "config/reading.h"
+#include "config/config.h"
 #include "http/pages.h"
 #include "pipeline/seed.h"
 
@@ -24,15 +24,21 @@
 /* Limit for finishing pending requests after SIGTERM. */
 #define STOP_TIMEOUT_MS 2000
 
-/* Interval of checks for steps of the system clock. */
-#define CLOCK_INTERVAL_MS 1000
+/* Interval of pipeline_check_storage(). */
+#define STORAGE_CHECK_INTERVAL_MS 1000
+
+/*
+ * Delay until the number of suppressed log lines is logged. During a flood the first line of each second reports the number;
+ * this report is for the lines that were suppressed at the end of a flood.
+ */
+#define LOG_REPORT_DELAY_MS 2000
 
 static struct now real_now(void) {
         return (struct now){ system_clock_wall_ms_rounded_up(), system_clock_mono_ns() };
 }
 
 struct now server_now(const struct server *server) {
-        return server->control ? control_read_clock(server->control, real_now()) : real_now();
+        return server->control ? control_now(server->control, real_now()) : real_now();
 }
 
 static void tick(struct server *server) {
@@ -61,7 +67,7 @@ void server_set_deadline_timer(struct server *server) {
                 return;
 
         if (server->control)
-                remaining_ns = control_remaining_ns(server->control, deadline_ns, real_now());
+                remaining_ns = control_ns_until_tick(server->control, deadline_ns, real_now());
         else if (deadline_ns != INT64_MAX)
                 remaining_ns = deadline_ns - system_clock_mono_ns();
 
@@ -79,35 +85,32 @@ void server_set_deadline_timer(struct server *server) {
                        (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
 }
 
-static void closed(void *userdata) {
+/* The link, the HTTP server and the child process close their handles themselves. */
+static void close_handle(uv_handle_t *handle, void *argument) {
+        (void)argument;
+        if (!uv_is_closing(handle))
+                uv_close(handle, NULL);
+}
+
+static void on_link_closed(void *userdata) {
         struct server *server = userdata;
 
         server->link = NULL;
         http_close(take_ptr(&server->http));
-        server_stop_broker(server);
-        uv_close((uv_handle_t *)&server->deadline_timer, NULL);
-        uv_close((uv_handle_t *)&server->overdue_idle, NULL);
-        uv_close((uv_handle_t *)&server->stop_timer, NULL);
-        uv_close((uv_handle_t *)&server->clock_timer, NULL);
-        uv_close((uv_handle_t *)&server->watchdog_timer, NULL);
-        uv_close((uv_handle_t *)&server->suppressed_timer, NULL);
-        uv_close((uv_handle_t *)&server->sigterm, NULL);
-        uv_close((uv_handle_t *)&server->sigint, NULL);
-        uv_close((uv_handle_t *)&server->sighup, NULL);
-        uv_close((uv_handle_t *)&server->parent_signal, NULL);
-        uv_close((uv_handle_t *)&server->input, NULL);
+        server_stop_dev_broker(server);
+        uv_walk(&server->loop, close_handle, NULL);
 }
 
-static void close_link(uv_timer_t *timer) {
+static void on_stop_timer(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         uv_timer_stop(&server->deadline_timer);
         uv_idle_stop(&server->overdue_idle);
         uv_timer_stop(&server->stop_timer);
         if (server->link)
-                link_close(server->link, closed);
+                link_close(server->link, on_link_closed);
         else
-                closed(server);
+                on_link_closed(server);
 }
 
 /* Pending requests are finished first: see server_update(). */
@@ -118,8 +121,8 @@ void server_stop(struct server *server, int exit_code) {
                 return;
 
         server->is_stopping = true;
-        service_say_stopping();
-        uv_timer_start(&server->stop_timer, close_link,
+        service_notify_stopping();
+        uv_timer_start(&server->stop_timer, on_stop_timer,
                        pipeline_is_idle(server->pipeline) ? 0 : STOP_TIMEOUT_MS, 0);
 }
 
@@ -129,19 +132,20 @@ static void on_signal(uv_signal_t *handle, int number) {
 }
 
 /* Announce that requests are served: on stdout with --dev, in the ready file, and to the service manager. */
-static void tell_ready(const struct server *server) {
+static void announce_ready(const struct server *server) {
         char text[300] = "ready\n";
 
-        if (server->dev)
+        if (server->dev_broker)
                 snprintf(text, sizeof(text), "mqtt://%s\n",
-                         endpoint_text(server_broker_endpoint(server)).text);
+                         endpoint_text(server_dev_broker_endpoint(server)).text);
         ready_file_write(server->config.ready_file, text);
-        if (server->dev && write(STDOUT_FILENO, text, strlen(text)) < 0)
+        if (server->dev_broker && write(STDOUT_FILENO, text, strlen(text)) < 0)
                 log_warning("cannot write to stdout: %s", strerror(errno));
-        service_say_ready();
+        service_notify_ready();
 }
 
 static void on_serving(void *userdata, enum broker_kind broker_kind) {
+        /* The words of `statestorectl stat`; as a metric: statestore_broker_ability. */
         static const char *const abilities[] = {
                 [BROKER_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
                 [BROKER_WITH_PLUGIN] = "identity verified, delivery direct, presence exact",
@@ -149,42 +153,52 @@ static void on_serving(void *userdata, enum broker_kind broker_kind) {
         struct server *server = userdata;
 
         log_info("ready: serving %s as \"%s\", node id \"%s\", dialect %s; %s",
-                 endpoint_text(link_endpoint(server->link)).text,
-                 LOG_TEXT(slice_from_string(server->config.client_id)),
-                 LOG_TEXT(slice_from_string(server->config.node_id)),
+                 endpoint_text(link_endpoint(server->link)).text, LOG_STRING(server->config.client_id),
+                 LOG_STRING(server->config.node_id),
                  server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[broker_kind]);
-        service_say_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
-                           abilities[broker_kind]);
+        service_notify_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
+                              abilities[broker_kind]);
         server_warn_of_unverified(server, broker_kind);
         server_warn_of_unguarded(server);
         server->is_down_logged = false;
         server->is_refusal_logged = false;
-        if (!server->has_served)
-                tell_ready(server);
-        server->has_served = true;
+        if (!server->was_ready)
+                announce_ready(server);
+        server->was_ready = true;
+}
+
+static void report_suppressed(uv_timer_t *timer) {
+        (void)timer;
+        log_report_suppressed();
+}
+
+/*
+ * While requests wait, read more packets, so that the pipeline has requests of several clients and can serve the clients in
+ * turn. Above PIPELINE_INBOX_PAUSE read only while nothing waits to be written; while a commit is stalled read nothing.
+ */
+static enum mqtt_read_mode choose_read_mode(const struct server *server) {
+        size_t n_waiting_bytes = pipeline_n_waiting_bytes(server->pipeline);
+
+        if (n_waiting_bytes == 0)
+                return MQTT_READ_NORMAL;
+        if (n_waiting_bytes <= PIPELINE_INBOX_PAUSE)
+                return MQTT_READ_BACKLOG;
+        return pipeline_is_commit_stalled(server->pipeline, server_now(server)) ? MQTT_READ_PAUSED
+                                                                                : MQTT_READ_AFTER_WRITES;
 }
 
 void server_update(struct server *server) {
-        size_t n_waiting_bytes = pipeline_n_waiting_bytes(server->pipeline);
-        enum mqtt_reading reading = MQTT_READS;
-
         recorder_flush(server->recorder);
-        server_update_suppressed_logs(server);
+        if (log_is_anything_suppressed() && !uv_is_active((uv_handle_t *)&server->log_timer))
+                uv_timer_start(&server->log_timer, report_suppressed, LOG_REPORT_DELAY_MS, 0);
         if (!server->link)
                 return;
 
-        pipeline_end_wakeup(server->pipeline);
-        if (n_waiting_bytes > PIPELINE_INBOX_PAUSE)
-                reading = pipeline_is_commit_stalled(server->pipeline, server_now(server))
-                                  ? MQTT_READS_NOTHING
-                                  : MQTT_WRITES_FIRST;
-        else if (n_waiting_bytes > 0)
-                reading = MQTT_READS_AHEAD;
-        link_set_reading(server->link, reading);
+        link_set_read_mode(server->link, choose_read_mode(server));
         server_set_deadline_timer(server);
         if (server->is_stopping && pipeline_is_idle(server->pipeline) &&
             uv_is_active((uv_handle_t *)&server->stop_timer))
-                uv_timer_start(&server->stop_timer, close_link, 0, 0);
+                uv_timer_start(&server->stop_timer, on_stop_timer, 0, 0);
 }
 
 static void on_desynchronized(void *userdata) {
@@ -199,30 +213,72 @@ static void on_reload(uv_signal_t *handle, int number) {
         struct server *server = handle->data;
 
         (void)number;
-        service_say_reloading();
+        service_notify_reloading();
         server_reload(server);
-        if (server->has_served)
-                service_say_ready();
+        if (server->was_ready)
+                service_notify_ready();
 }
 
-/* With --control the duration of a request is measured by the clock that it arrived by. */
+/* With --control, return the time of the test clock: the arrival times of requests also use it. */
 static int64_t clock_ns(void *userdata) {
         struct server *server = userdata;
 
         return server->control ? server_now(server).mono_ns : system_clock_mono_ns();
 }
 
+static void run_work(uv_work_t *work) {
+        struct server *server = work->data;
+
+        server->work_function(server->work_argument);
+}
+
+static void work_ended(uv_work_t *work, int status) {
+        struct server *server = work->data;
+
+        if (!server->link) /* the server is stopping and has closed the link: the work took longer than STOP_TIMEOUT_MS */
+                return;
+        pipeline_work_done(server->pipeline, status, server_now(server));
+        server_update(server);
+}
+
+/* Execute the work in a thread of libuv. The pipeline waits for its end before it passes the next work. */
+static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
+        struct server *server = userdata;
+
+        server->work_function = work;
+        server->work_argument = argument;
+        server->work_request.data = server;
+        return uv_queue_work(&server->loop, &server->work_request, run_work, work_ended);
+}
+
+static void on_executing(void *userdata, struct slice client, const struct message *message) {
+        struct server *server = userdata;
+
+        recorder_request(server->recorder, client, message);
+}
+
+static void on_notifying(void *userdata, const struct message *notification) {
+        struct server *server = userdata;
+
+        recorder_notification(server->recorder, notification);
+}
+
 static int create_pipeline(struct server *server) {
         struct transport transport = { .publish = server_publish,
                                        .has_room = server_has_room,
-                                       .run_worker = server_run_worker,
+                                       .run_worker = run_worker,
                                        .userdata = server,
                                        .clock_ns = clock_ns };
         struct pipeline_callbacks callbacks = { .serving = on_serving,
                                                 .desynchronized = on_desynchronized,
-                                                .unguarded = server_change_client_id,
+                                                .change_client_id = server_change_client_id,
                                                 .userdata = server };
 
+        /* Without these callbacks the pipeline does not make a topic for each recipient of a notification. */
+        if (server->config.record_file) {
+                callbacks.executing = on_executing;
+                callbacks.notifying = on_notifying;
+        }
         return server_create_pipeline(server, &transport, &callbacks);
 }
 
@@ -233,10 +289,11 @@ static void open_http(struct server *server) {
         if (!endpoint)
                 return;
 
-        r = http_open(&server->http, &server->loop, endpoint, pages, n_pages, server->pipeline);
+        r = http_open(&server->http, &server->loop, endpoint, store_pages, n_store_pages, server->pipeline);
         if (r < 0) {
-                log_error("cannot start: cannot listen at %s: %s", endpoint_text(endpoint).text,
-                          strerror(-r));
+                log_error("cannot start: cannot listen at %s: %s; choose a free port and an address of this "
+                          "machine with --http-listen",
+                          endpoint_text(endpoint).text, strerror(-r));
                 server_stop(server, EXIT_FAILURE);
         }
 }
@@ -244,31 +301,35 @@ static void open_http(struct server *server) {
 static void check_storage(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        pipeline_check_storage(server->pipeline, server_now(server));
+        if (server->link) /* work_ended() ignores work that ends while there is no link */
+                pipeline_check_storage(server->pipeline, server_now(server));
+}
+
+static void init_timer(struct server *server, uv_timer_t *timer) {
+        uv_timer_init(&server->loop, timer);
+        timer->data = server;
+}
+
+static void start_signal(struct server *server, uv_signal_t *handle, uv_signal_cb callback, int number) {
+        uv_signal_init(&server->loop, handle);
+        handle->data = server;
+        uv_signal_start(handle, callback, number);
 }
 
 static void start_handles(struct server *server) {
-        uv_timer_init(&server->loop, &server->deadline_timer);
+        init_timer(server, &server->deadline_timer);
+        init_timer(server, &server->stop_timer);
+        init_timer(server, &server->storage_timer);
+        init_timer(server, &server->log_timer);
         uv_idle_init(&server->loop, &server->overdue_idle);
-        uv_timer_init(&server->loop, &server->stop_timer);
-        uv_timer_init(&server->loop, &server->clock_timer);
-        uv_signal_init(&server->loop, &server->sigterm);
-        uv_signal_init(&server->loop, &server->sigint);
-        uv_signal_init(&server->loop, &server->sighup);
-        server->deadline_timer.data = server;
         server->overdue_idle.data = server;
-        server->stop_timer.data = server;
-        server->clock_timer.data = server;
         if (server->config.data_dir)
-                uv_timer_start(&server->clock_timer, check_storage, CLOCK_INTERVAL_MS, CLOCK_INTERVAL_MS);
-        server->sigterm.data = server;
-        server->sigint.data = server;
-        server->sighup.data = server;
-        uv_signal_start(&server->sigterm, on_signal, SIGTERM);
-        uv_signal_start(&server->sigint, on_signal, SIGINT);
-        uv_signal_start(&server->sighup, on_reload, SIGHUP);
+                uv_timer_start(&server->storage_timer, check_storage, STORAGE_CHECK_INTERVAL_MS,
+                               STORAGE_CHECK_INTERVAL_MS);
+        start_signal(server, &server->sigterm, on_signal, SIGTERM);
+        start_signal(server, &server->sigint, on_signal, SIGINT);
+        start_signal(server, &server->sighup, on_reload, SIGHUP);
         server_start_watchdog(server);
-        server_start_suppressed_logs(server);
 }
 
 static int run(struct server *server) {
@@ -280,7 +341,7 @@ static int run(struct server *server) {
 
         r = create_pipeline(server);
         if (r == 0)
-                r = server->config.dev ? server_start_broker(server) : server_open_link(server);
+                r = server->config.dev ? server_start_dev_broker(server) : server_open_link(server);
         if (r == 0) {
                 start_handles(server);
                 server_watch_parent(server);
@@ -288,11 +349,11 @@ static int run(struct server *server) {
                 uv_run(&server->loop, UV_RUN_DEFAULT);
         }
         uv_loop_close(&server->loop);
-        server_free_broker(server);
+        server_free_dev_broker(server);
         return r;
 }
 
-static void end_at_once(int number) {
+static void exit_at_once(int number) {
         (void)number;
         _exit(EXIT_SUCCESS);
 }
@@ -302,9 +363,9 @@ static void end_at_once(int number) {
  * then. Process 1, as in a container, ignores signals without a handler, so set one. Ignore SIGHUP: the
  * configuration has just been read.
  */
-static void set_first_signals(void) {
-        signal(SIGTERM, end_at_once);
-        signal(SIGINT, end_at_once);
+static void set_early_signals(void) {
+        signal(SIGTERM, exit_at_once);
+        signal(SIGINT, exit_at_once);
         signal(SIGHUP, SIG_IGN);
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit is reported as EFBIG */
@@ -314,15 +375,15 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         struct server server = { .config = *config,
                                  .n_arguments = n_arguments,
                                  .arguments = arguments,
-                                 .parent = getppid(),
+                                 .parent_pid = getppid(),
                                  .exit_code = EXIT_SUCCESS };
         int r;
 
-        log_find_journal();
+        log_detect_journal();
         config->policy = NULL; /* the pipeline takes ownership */
         log_set_level(server.config.log_level);
         log_set_format(server.config.log_format);
-        set_first_signals();
+        set_early_signals();
         ready_file_remove(server.config.ready_file);
 
         r = run(&server);
@@ -330,7 +391,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         control_free(server.control);
         pipeline_free(server.pipeline);
         recorder_close(server.recorder);
-        policy_free(server.config.policy); /* where there was no daemon to take it */
+        policy_free(server.config.policy); /* if no pipeline was created to own it */
         config_deinit(&server.reloaded);
         if (r == -ENOMEM)
                 log_error("cannot start: out of memory");

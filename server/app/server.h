@@ -4,11 +4,10 @@
 #include "config/config.h"
 
 /*
- * Serve according to the configuration, on a loop of its own, until SIGTERM or SIGINT. SIGHUP reads the
- * configuration again, from the same arguments, and applies it completely or, if there is a fault, not at
- * all.
+ * Run the store on an event loop until SIGTERM or SIGINT. SIGHUP reads the configuration again, from the same arguments.
+ * An invalid configuration is not applied.
  *
- * Returns the exit status: 0; 1 if the broker refuses the store at start or the stored data cannot be used.
- * The cause is logged.
+ * Returns the exit status: 0; EXIT_INVALID_CONFIG if the file of --record or --seed is unusable; 1 after any other
+ * error. The cause is logged.
  */
 int server_run(struct config *config, int n_arguments, char *const *arguments);

@@ -7,11 +7,16 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "app/internal.h"
+#include "base/log.h"
 #include "base/system_clock.h"
 
 #define STATUS_MAX 512
 
-void service_say_status(const char *format, ...) {
+/* Checks per watchdog timeout. The second check after the start of a hang detects it. */
+#define CHECKS_PER_TIMEOUT 4
+
+void service_notify_status(const char *format, ...) {
         char status[STATUS_MAX];
         va_list arguments;
 
@@ -23,24 +28,43 @@ void service_say_status(const char *format, ...) {
         sd_notifyf(0, "STATUS=%s", status);
 }
 
-void service_say_ready(void) {
+void service_notify_ready(void) {
         sd_notify(0, "READY=1");
 }
 
-void service_say_reloading(void) {
+void service_notify_reloading(void) {
         sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)system_clock_mono_ns() / 1000);
 }
 
-void service_say_stopping(void) {
+void service_notify_stopping(void) {
         sd_notify(0, "STOPPING=1");
 }
 
-void service_feed_watchdog(void) {
-        sd_notify(0, "WATCHDOG=1");
+static void check_progress(uv_timer_t *timer) {
+        struct server *server = timer->data;
+
+        if (pipeline_check_progress(server->pipeline)) {
+                server->is_hang_logged = false;
+                sd_notify(0, "WATCHDOG=1");
+                return;
+        }
+
+        if (!server->is_hang_logged)
+                log_error("%s; watchdog notifications are suspended",
+                          pipeline_is_commit_stalled(server->pipeline, server_now(server))
+                                  ? "commit is stalled"
+                                  : "requests wait and none is executed");
+        server->is_hang_logged = true;
 }
 
-int64_t service_watchdog_ms(void) {
-        uint64_t interval_us;
+void server_start_watchdog(struct server *server) {
+        uint64_t timeout_us, interval_ms;
 
-        return sd_watchdog_enabled(0, &interval_us) > 0 ? (int64_t)(interval_us / 1000) : 0;
+        uv_timer_init(&server->loop, &server->watchdog_timer);
+        server->watchdog_timer.data = server;
+        if (sd_watchdog_enabled(0, &timeout_us) <= 0)
+                return;
+
+        interval_ms = timeout_us / 1000 / CHECKS_PER_TIMEOUT;
+        uv_timer_start(&server->watchdog_timer, check_progress, 0, interval_ms > 0 ? interval_ms : 1);
 }

@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/parse.h"
 
 void welcome_deinit(struct welcome *welcome) {
         free(welcome->connections);
@@ -52,9 +51,11 @@ int welcome_read(struct slice text, struct welcome *ret_welcome) {
                 return -EBADMSG;
         guard = slice_split(text, '\n', &text);
         welcome.is_guarded = slice_equal(guard, SLICE_LITERAL(COMPANION_GUARDED));
-        welcome.is_client_id_free = !slice_equal(guard, SLICE_LITERAL(COMPANION_FIXED));
-        if (!text.data || (!welcome.is_guarded && welcome.is_client_id_free &&
+        welcome.may_change_client_id = !slice_equal(guard, SLICE_LITERAL(COMPANION_FIXED));
+        if (!text.data || (!welcome.is_guarded && welcome.may_change_client_id &&
                            !slice_equal(guard, SLICE_LITERAL(COMPANION_UNGUARDED))))
+                return -EBADMSG;
+        if (parse_uint64(slice_split(text, '\n', &text), &welcome.delivered) < 0 || !text.data)
                 return -EBADMSG;
         r = read_connections(text, &welcome);
         if (r < 0)

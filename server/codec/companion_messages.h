@@ -5,17 +5,18 @@
 
 /* Parse and format messages of the companion protocol (common/protocol/companion.h). No I/O. */
 
-/* The content of welcome. */
+/* The content of WELCOME, the plugin's answer to the store's HELLO. */
 struct welcome {
-        uint8_t key[COMPANION_MAC_KEY_SIZE];
-        uint64_t sequence;
-        bool is_guarded;
-        bool is_client_id_free; /* the plugin would recognize the store under any client id */
-        uint64_t *connections;  /* in ascending order; owned */
+        uint8_t key[COMPANION_KEY_SIZE]; /* the MAC key of requests */
+        uint64_t sequence;               /* the sequence number of the last request with a MAC */
+        bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
+        bool may_change_client_id; /* false: the plugin's options require the store to keep its client id */
+        uint64_t delivered;        /* the sequence of the last change whose notifications are delivered */
+        uint64_t *connections;     /* that the plugin tracks, in ascending order; owned */
         size_t n_connections;
 };
 
-/* Parse the decrypted text of welcome. Returns 0, -EBADMSG for a malformed text, or -ENOMEM. On success, free with
+/* Parse the decrypted text of WELCOME. Returns 0, -EBADMSG for a malformed text, or -ENOMEM. On success, free with
  * welcome_deinit(). */
 int welcome_read(struct slice text, struct welcome *ret_welcome);
 void welcome_deinit(struct welcome *welcome);

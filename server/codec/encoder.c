@@ -8,7 +8,7 @@
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 
-#define SERVED_VERSION "1.0"
+#define PROTOCOL_VERSION "1.0"
 
 /* Payloads in the sdk dialect, NUL-terminated. */
 static const struct slice outcome_payloads[N_OUTCOMES] = {
@@ -28,13 +28,23 @@ static const struct fault_text {
 #define FAULT_TEXT(symbol, label, status, property, message)                                                \
         [REQUEST_FAULT_##symbol] = { SLICE_LITERAL(status), SLICE_LITERAL(property),                        \
                                      SLICE_LITERAL(message), SLICE_LITERAL("-ERR " message "\r\n") },
-        REQUEST_FAULT_FAULTS(FAULT_TEXT)
+        REQUEST_FAULTS(FAULT_TEXT)
 #undef FAULT_TEXT
 };
 
 void encoder_deinit(struct encoder *encoder) {
         buf_deinit(&encoder->payload);
-        buf_deinit(&encoder->timestamp);
+}
+
+/* Set the fields that all messages of the store have in common. */
+static void message_init(struct message *message, const struct encoder *encoder, struct slice payload) {
+        *message = (struct message){
+                .payload = payload,
+                .qos = 1,
+                .user_properties = { { SLICE_LITERAL(PROPERTY_SOURCE_ID), encoder->node_id },
+                                     { SLICE_LITERAL(PROPERTY_VERSION), SLICE_LITERAL(PROTOCOL_VERSION) } },
+                .n_user_properties = 2,
+        };
 }
 
 static void add_property(struct message *message, struct slice name, struct slice value) {
@@ -42,37 +52,19 @@ static void add_property(struct message *message, struct slice name, struct slic
         message->user_properties[message->n_user_properties++] = (struct user_property){ name, value };
 }
 
-/* Set the fields that all messages of the store have in common. */
-static void message_init(struct message *message, const struct encoder *encoder, struct slice payload) {
-        *message = (struct message){ .payload = payload, .qos = 1 };
-        add_property(message, SLICE_LITERAL(PROPERTY_SOURCE_ID), slice_from_string(encoder->node_id));
-        add_property(message, SLICE_LITERAL(PROPERTY_VERSION), SLICE_LITERAL(SERVED_VERSION));
-}
+static void add_version(struct encoder *encoder, struct message *message, struct version version) {
+        struct hlc hlc = { version.wall_ms, version.counter, encoder->node_id };
+        size_t length;
 
-static void add_success(struct message *message) {
-        add_property(message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
-}
+        ASSERT(hlc.node.length <= NODE_ID_MAX);
 
-static void write_version(struct encoder *encoder, struct version version) {
-        struct hlc hlc = { version.wall_ms, version.counter, slice_from_string(encoder->node_id) };
-
-        hlc_append(&encoder->timestamp, hlc, encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED);
-        buf_append(&encoder->timestamp, "", 1);
-}
-
-/* Add the version that the encoder's timestamp buffer contains. */
-static void add_version(struct message *message, const struct encoder *encoder) {
+        length = hlc_format_numbers(encoder->version, hlc,
+                                    encoder->dialect == DIALECT_SDK ? HLC_PADDED : HLC_UNPADDED);
+        memcpy(encoder->version + length, hlc.node.data, hlc.node.length);
+        length += hlc.node.length;
+        encoder->version[length] = '\0';
         add_property(message, SLICE_LITERAL(PROPERTY_TIMESTAMP),
-                     (struct slice){ encoder->timestamp.data, encoder->timestamp.length - 1 });
-}
-
-static void begin(struct encoder *encoder) {
-        buf_reset(&encoder->payload);
-        buf_reset(&encoder->timestamp);
-}
-
-static int end(const struct encoder *encoder) {
-        return buf_failed(&encoder->payload) || buf_failed(&encoder->timestamp) ? -ENOMEM : 0;
+                     (struct slice){ (const uint8_t *)encoder->version, length });
 }
 
 /* The constant payload of an outcome. The dialects differ in two outcomes (PROTOCOL.md "Dialects"). */
@@ -108,41 +100,29 @@ static struct slice reply_payload(struct encoder *encoder, const struct reply *r
 }
 
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message) {
-        struct slice payload;
-        int r;
-
-        begin(encoder);
-        payload = reply_payload(encoder, reply);
+        buf_reset(&encoder->payload);
+        encoder_reply_payload(encoder, reply_payload(encoder, reply), ret_message);
         if (reply->has_version)
-                write_version(encoder, reply->version);
-        r = end(encoder);
-        if (r < 0)
-                return r;
-
-        message_init(ret_message, encoder, payload);
-        add_success(ret_message);
-        if (reply->has_version)
-                add_version(ret_message, encoder);
-        return 0;
+                add_version(encoder, ret_message, reply->version);
+        return buf_failed(&encoder->payload) ? -ENOMEM : 0;
 }
 
-void encoder_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message) {
+void encoder_reply_payload(const struct encoder *encoder, struct slice payload,
+                           struct message *ret_message) {
         message_init(ret_message, encoder, payload);
-        add_success(ret_message);
+        add_property(ret_message, SLICE_LITERAL(PROPERTY_STATUS), SLICE_LITERAL("200"));
 }
 
 int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
                   struct message *ret_message) {
         const struct fault_text *text = &fault_texts[fault];
-        int r;
 
         /* Copy the value to add a NUL: it is a slice of the request. */
-        begin(encoder);
+        buf_reset(&encoder->payload);
         buf_append_slice(&encoder->payload, value);
         buf_append(&encoder->payload, "", 1);
-        r = end(encoder);
-        if (r < 0)
-                return r;
+        if (buf_failed(&encoder->payload))
+                return -ENOMEM;
         value.data = encoder->payload.data;
 
         message_init(ret_message, encoder, text->payload);
@@ -151,7 +131,7 @@ int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slic
         add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_NAME), text->property);
         add_property(ret_message, SLICE_LITERAL(PROPERTY_FAULT_VALUE), value);
         if (fault == REQUEST_FAULT_VERSION) {
-                add_property(ret_message, SLICE_LITERAL(PROPERTY_SERVED_VERSIONS), SLICE_LITERAL("0 1"));
+                add_property(ret_message, SLICE_LITERAL(PROPERTY_SUPPORTED_VERSIONS), SLICE_LITERAL("0 1"));
                 add_property(ret_message, SLICE_LITERAL(PROPERTY_REQUEST_VERSION), value);
         }
         return 0;
@@ -162,27 +142,21 @@ int encoder_notification(struct encoder *encoder, const struct key_change *chang
         struct slice payload = encoder->dialect == DIALECT_SDK
                                        ? SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n")
                                        : SLICE_LITERAL("*2\r\n$6\r\nNOTIFY\r\n$3\r\nDEL\r\n");
-        int r;
 
-        begin(encoder);
-        write_version(encoder, change->version);
+        buf_reset(&encoder->payload);
         if (change->entry) {
                 buf_append_string(&encoder->payload, "*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n");
                 resp3_append_blob(&encoder->payload, entry_value(change->entry));
                 payload = buf_slice(&encoder->payload);
         }
-        r = end(encoder);
-        if (r < 0)
-                return r;
-
         message_init(ret_message, encoder, payload);
-        add_version(ret_message, encoder);
-        return 0;
+        add_version(encoder, ret_message, change->version);
+        return buf_failed(&encoder->payload) ? -ENOMEM : 0;
 }
 
 struct slice encoder_error_text(enum outcome outcome) {
         struct slice text = outcome_payloads[outcome];
 
-        ASSERT(outcome >= OUTCOME_SYNTAX_ERROR && outcome < N_OUTCOMES);
+        ASSERT(outcome_is_error(outcome) && outcome < N_OUTCOMES);
         return (struct slice){ text.data + strlen("-ERR "), text.length - strlen("-ERR \r\n") };
 }

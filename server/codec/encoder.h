@@ -7,8 +7,8 @@
 #include "protocol/message.h"
 
 /*
- * Encode effects as MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and "Dialects"). No I/O. The
- * slices of topics and user properties are followed by a NUL.
+ * Encode effects as MQTT messages (PROTOCOL.md "Replies", "Commands", "Errors", "Notifications" and "Dialects"). No I/O. User
+ * properties are NUL-terminated.
  */
 
 enum dialect {
@@ -18,17 +18,22 @@ enum dialect {
 
 struct encoder {
         enum dialect dialect;
-        const char *node_id; /* borrowed; __srcId of all messages, and the node id of versions */
+        /* __srcId of all messages, and the node id of versions; borrowed, NUL-terminated, at most NODE_ID_MAX bytes. */
+        struct slice node_id;
+
+        /* Texts of the last message. */
         struct buf payload;
-        struct buf timestamp;
+        char version[HLC_NUMBERS_MAX + NODE_ID_MAX + 1];
 };
 
-/* Free the encoder's buffers. */
+/* Free the encoder's memory. */
 void encoder_deinit(struct encoder *encoder);
 
 /*
  * Fill in *ret_message, except topic, correlation data and expiry, which the caller sets. The message borrows from the
  * arguments, and from the encoder until the encoder's next use. Returns 0 or -ENOMEM.
+ *
+ * encoder_fault(): value is the value of the invalid property, which the reply repeats.
  */
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message);
 int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,
@@ -36,8 +41,8 @@ int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slic
 int encoder_notification(struct encoder *encoder, const struct key_change *change,
                          struct message *ret_message);
 
-/* As encoder_reply(), for a given payload, with status 200 and no version. */
-void encoder_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message);
+/* Like encoder_reply(), with this payload, status 200, and no version. Cannot fail. */
+void encoder_reply_payload(const struct encoder *encoder, struct slice payload, struct message *ret_message);
 
 /* The text of an error in the sdk dialect, without "-ERR " and CR LF. outcome must be an error. */
 struct slice encoder_error_text(enum outcome outcome);

@@ -16,52 +16,53 @@ static struct companion_request request_of(const struct message *message) {
         };
 }
 
-static enum identity_result accept(struct companion_position *position, uint64_t sequence) {
-        if (sequence <= position->sequence)
+static enum identity_result accept_sequence(struct companion_key_state *state, uint64_t sequence) {
+        if (sequence <= state->sequence)
                 return IDENTITY_REPEATED;
 
-        position->sequence = sequence;
+        state->sequence = sequence;
         return IDENTITY_VERIFIED;
 }
 
-enum identity_result identity_check(struct companion_positions *positions, const struct message *message,
-                                    bool has_waited) {
-        struct slice proof = message_property(message, COMPANION_PROPERTY_MAC);
+enum identity_result identity_check(struct companion_key_states *key_states, const struct message *message,
+                                    bool is_before_welcome) {
+        struct slice mac = message_property(message, COMPANION_PROPERTY_MAC);
         struct companion_request request = request_of(message);
 
-        if (!proof.data || companion_proof_read(proof, &request) < 0 || request.connection == 0 ||
+        if (!mac.data || companion_proof_read(mac, &request) < 0 || request.connection == 0 ||
             request.client_id.length == 0)
                 return IDENTITY_UNVERIFIED;
 
-        if (positions->present.is_known && companion_proof_is_valid(proof, &request, positions->present.key))
-                return accept(&positions->present, request.sequence);
-        if (has_waited && positions->former.is_known &&
-            companion_proof_is_valid(proof, &request, positions->former.key))
-                return accept(&positions->former, request.sequence);
+        if (key_states->present.is_known && companion_proof_is_valid(mac, &request, key_states->present.key))
+                return accept_sequence(&key_states->present, request.sequence);
+        if (is_before_welcome && key_states->former.is_known &&
+            companion_proof_is_valid(mac, &request, key_states->former.key))
+                return accept_sequence(&key_states->former, request.sequence);
         return IDENTITY_UNVERIFIED;
 }
 
-static bool is_key(const struct companion_position *position, const uint8_t key[COMPANION_MAC_KEY_SIZE]) {
-        return position->is_known && sodium_memcmp(position->key, key, sizeof(position->key)) == 0;
+static bool is_key(const struct companion_key_state *state, const uint8_t key[COMPANION_KEY_SIZE]) {
+        return state->is_known && sodium_memcmp(state->key, key, sizeof(state->key)) == 0;
 }
 
-bool identity_take_key(struct companion_positions *positions, const uint8_t key[COMPANION_MAC_KEY_SIZE]) {
-        struct companion_position next = { .is_known = true };
+bool identity_set_key(struct companion_key_states *key_states, const uint8_t key[COMPANION_KEY_SIZE]) {
+        struct companion_key_state next = { .is_known = true };
 
-        if (is_key(&positions->present, key))
+        if (is_key(&key_states->present, key))
                 return false;
 
-        if (is_key(&positions->former, key)) /* the store changes between two brokers */
-                next = positions->former;
+        /* The store is connected to the former broker again: keep the sequence of its key. */
+        if (is_key(&key_states->former, key))
+                next = key_states->former;
         memcpy(next.key, key, sizeof(next.key));
-        positions->former = positions->present;
-        positions->present = next;
+        key_states->former = key_states->present;
+        key_states->present = next;
         return true;
 }
 
-void identity_end_wait(struct companion_positions *positions, uint64_t sequence) {
-        if (sequence > positions->present.sequence)
-                positions->present.sequence = sequence;
+void identity_skip_to(struct companion_key_states *key_states, uint64_t sequence) {
+        if (sequence > key_states->present.sequence)
+                key_states->present.sequence = sequence;
 }
 
 struct identity identity_read(const struct message *message) {

@@ -11,23 +11,28 @@
 
 enum identity_result {
         IDENTITY_VERIFIED,
-        IDENTITY_REPEATED,   /* the MAC is valid, but this sequence or a later one was accepted before */
-        IDENTITY_UNVERIFIED, /* no valid MAC: a will, a forgery, or a listener without the plugin */
+        IDENTITY_REPEATED, /* the MAC is valid, but this sequence or a later one was accepted before */
+        IDENTITY_UNVERIFIED, /* no valid MAC: a will, a forgery, or a client of a listener without the plugin */
 };
 
 /*
- * Check a request. Call in the order of arrival. has_waited: the request arrived before welcome, so its MAC may use the
- * former key. If the request is verified, the key's position advances to its sequence.
+ * Check a request. Call in the order of arrival. If the request is verified, its sequence number becomes the last accepted
+ * one of its MAC key.
+ *
+ * is_before_welcome: the request arrived before WELCOME. Its MAC may use the former key, because the request may have waited
+ * in the store's session while the broker restarted.
+ *
+ * Order of the calls at WELCOME: identity_set_key(); identity_check() of the requests that arrived before WELCOME;
+ * identity_skip_to().
  */
-enum identity_result identity_check(struct companion_positions *positions, const struct message *message,
-                                    bool has_waited);
+enum identity_result identity_check(struct companion_key_states *key_states, const struct message *message,
+                                    bool is_before_welcome);
 
-/* Set the key from welcome. Returns true if it differs from the present key, which then becomes the former key. */
-bool identity_take_key(struct companion_positions *positions, const uint8_t key[COMPANION_MAC_KEY_SIZE]);
+/* Set the present key to the key from WELCOME. Returns true if the key has changed: the old key is then the former key. */
+bool identity_set_key(struct companion_key_states *key_states, const uint8_t key[COMPANION_KEY_SIZE]);
 
-/* Call when all requests that arrived before welcome have been checked. From then on, only sequences above this one are
- * accepted. */
-void identity_end_wait(struct companion_positions *positions, uint64_t sequence);
+/* From now on, accept only sequence numbers above this one with the present key. sequence: from WELCOME. */
+void identity_skip_to(struct companion_key_states *key_states, uint64_t sequence);
 
 /* The identity properties of a verified message. Slices point into the message. */
 struct identity {

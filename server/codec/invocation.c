@@ -2,7 +2,6 @@
 
 #include "codec/invocation.h"
 
-#include "base/parse.h"
 #include "codec/identity.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
@@ -14,7 +13,7 @@
 const char *request_fault_label(enum request_fault fault) {
         static const char *const labels[N_REQUEST_FAULTS] = { [REQUEST_FAULT_NONE] = "none",
 #define FAULT_LABEL(symbol, label, ...) [REQUEST_FAULT_##symbol] = label,
-                                                              REQUEST_FAULT_FAULTS(FAULT_LABEL)
+                                                              REQUEST_FAULTS(FAULT_LABEL)
 #undef FAULT_LABEL
         };
 
@@ -125,13 +124,13 @@ static enum outcome decode_payload(struct slice payload, struct request *request
                 return OUTCOME_UNKNOWN_COMMAND;
 
         n_arguments = n_words - 1;
-        if (!verb_takes(request->verb, n_arguments))
+        if (!verb_accepts(request->verb, n_arguments))
                 return OUTCOME_WRONG_NUMBER_OF_ARGUMENTS;
 
         return decode_arguments(words + 1, n_arguments, request);
 }
 
-static enum outcome decode_clocks(struct request *request) {
+static enum outcome decode_timestamps(struct request *request) {
         request->has_timestamp = request->timestamp_text.data;
         request->has_fence = request->fence_text.data && verb_is_fenced(request->verb);
 
@@ -176,46 +175,35 @@ static enum request_fault check_properties(const struct message *message, struct
         return REQUEST_FAULT_NONE;
 }
 
-/* The client that the message claims as its sender. */
+/* The client id that the message claims for its sender. */
 static struct slice claimed_client(const struct message *message) {
         struct slice client = message_property(message, PROPERTY_SOURCE_ID);
 
         return client.length > 0 ? client : topic_response_client(message->response_topic);
 }
 
-struct slice invocation_sender(const struct decoder *decoder, const struct message *message) {
-        if (!decoder->is_proven)
-                return claimed_client(message);
-        return message->is_verified ? identity_read(message).client_id : (struct slice){ 0 };
+/*
+ * Return the client that sends the request (PROTOCOL.md "Requests"). With the plugin, an unverified request has no client: the
+ * sender may have made up the client id. The plugin adds identity properties only to requests at QoS 1.
+ */
+static struct identity sender_of(const struct decoder *decoder, const struct message *message) {
+        if (!decoder->has_plugin)
+                return (struct identity){ .client_id = claimed_client(message) };
+        return message->is_verified ? identity_read(message) : (struct identity){ 0 };
 }
 
-/*
- * PROTOCOL.md "Requests": which client sends the request. With the plugin it is nobody's unless the plugin vouches for
- * it: the claim of a request at QoS 0 or 2 would put another client's name into the log.
- */
-static void find_client(const struct message *message, bool is_proven, struct request *request) {
-        struct identity identity;
-
-        if (!is_proven) {
-                request->client = claimed_client(message);
-                return;
-        }
-        if (!message->is_verified)
-                return;
-
-        identity = identity_read(message);
-        request->client = identity.client_id;
-        request->connection = identity.connection;
-        request->user = identity.username;
+struct slice invocation_sender(const struct decoder *decoder, const struct message *message) {
+        return sender_of(decoder, message).client_id;
 }
 
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
                                          struct invocation *ret_invocation) {
+        const struct identity sender = sender_of(decoder, message);
         struct invocation *invocation = ret_invocation;
         struct request *request = &invocation->request;
 
         *invocation = (struct invocation){ .outcome = OUTCOME_DONE };
-        request->verb = N_VERBS;
+        request->verb = VERB_UNKNOWN;
         request->response_topic = message->response_topic;
         request->correlation_data = message->correlation_data;
         request->payload = message->payload;
@@ -225,14 +213,16 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
         if (invocation->fault == REQUEST_FAULT_NONE)
                 invocation->outcome = decode_payload(message->payload, request);
 
-        find_client(message, decoder->is_proven, request);
+        request->client = sender.client_id;
+        request->connection = sender.connection;
+        request->user = sender.username;
         request->wants_persistence = decoder->persistence_name &&
                                      slice_equal(message_property(message, decoder->persistence_name),
                                                  decoder->persistence_value);
         request->timestamp_text = message_property(message, PROPERTY_TIMESTAMP);
         request->fence_text = message_property(message, PROPERTY_FENCE);
         if (invocation->fault == REQUEST_FAULT_NONE && invocation->outcome == OUTCOME_DONE)
-                invocation->outcome = decode_clocks(request);
+                invocation->outcome = decode_timestamps(request);
 
         if (!message->response_topic.data)
                 return INVOCATION_NO_RESPONSE_TOPIC;

@@ -7,18 +7,19 @@
 #include "protocol/properties.h"
 
 /*
- * Decode an MQTT message on the invoke topic to a request (PROTOCOL.md "Requests", "Request syntax" and "Errors", checks 1 to
- * 7). No I/O. The request borrows from the message.
+ * Decode an MQTT message on the invoke topic to a request (PROTOCOL.md "Requests", "Request syntax", and checks 1 to 7 of
+ * "Errors"). No I/O. The request borrows from the message.
  */
 
 /*
- * Faults of a message that carries a request, whatever its payload (PROTOCOL.md "Requests" and "Replies").
+ * Faults of the MQTT properties of a request (PROTOCOL.md "Requests" and "Replies"). Errors in the payload are outcomes
+ * (engine/outcome.h).
  *
  *   X(symbol, label, status, property, message)
  *
  * The label appears in metrics and log lines. The other columns are sent as `__stat`, `__propName` and `__stMsg`.
  */
-#define REQUEST_FAULT_FAULTS(X)                                                                             \
+#define REQUEST_FAULTS(X)                                                                                   \
         X(QOS, "wrong qos", "400", "QoS", "a request must be published at QoS 1")                           \
         X(CORRELATION, "no correlation data", "400", "Correlation Data",                                    \
           "a request needs correlation data")                                                               \
@@ -27,7 +28,7 @@
 enum request_fault {
         REQUEST_FAULT_NONE,
 #define REQUEST_FAULT_ENUM(symbol, ...) REQUEST_FAULT_##symbol,
-        REQUEST_FAULT_FAULTS(REQUEST_FAULT_ENUM)
+        REQUEST_FAULTS(REQUEST_FAULT_ENUM)
 #undef REQUEST_FAULT_ENUM
                 N_REQUEST_FAULTS,
 };
@@ -46,12 +47,12 @@ struct invocation {
         enum request_fault fault;
         struct slice fault_value; /* value of the invalid property */
         enum outcome outcome;     /* an error, or OUTCOME_DONE */
-        struct request request;   /* verb is N_VERBS if the command was not decoded */
+        struct request request;   /* verb is VERB_UNKNOWN if the command was not decoded */
 };
 
 /* Parameters of decoding. Strings are borrowed. */
 struct decoder {
-        bool is_proven; /* the broker has the plugin: use the verified identity of messages */
+        bool has_plugin; /* the broker has the plugin: use the identity that the plugin adds to messages */
 
         /* The user property with which a SET requests persistence. NULL: no such property. */
         const char *persistence_name;
@@ -62,15 +63,15 @@ enum invocation_result invocation_decode(const struct decoder *decoder, const st
                                          struct invocation *ret_invocation);
 
 /*
- * The client in whose queue the message waits before it is decoded. With the plugin, this is the verified sender; absent if
- * the message is not verified. Without the plugin, this is the sender that the message claims; absent if it claims none.
- * Points into the message.
+ * Return the client id of the sender, to select a queue before the message is decoded. With the plugin, this is the verified
+ * client id; absent if the message is not verified. Without the plugin, this is the client id that the message claims; absent
+ * if the message claims none. The result points into the message.
  */
 struct slice invocation_sender(const struct decoder *decoder, const struct message *message);
 
 /*
- * The names of all user properties that invocation_decode() reads. An absent name ends the array. The receiver may drop other
- * user properties.
+ * Return the names of all user properties that invocation_decode() reads. An absent name ends the array. The MQTT client can
+ * drop other user properties of received messages.
  */
 #define INVOCATION_PROPERTIES_MAX 9
 void invocation_properties(const struct decoder *decoder, struct slice ret_names[INVOCATION_PROPERTIES_MAX]);

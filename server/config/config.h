@@ -6,6 +6,7 @@
 #include "base/endpoint.h"
 #include "base/log.h"
 #include "codec/encoder.h"
+#include "config/option.h"
 #include "engine/engine.h"
 
 /* The configuration of statestored, from its command line, environment and configuration file. */
@@ -13,51 +14,53 @@
 struct config_text;
 
 /* Exit status if an option, or a file that it names, is invalid. */
-#define EXIT_WRONG 2
+#define EXIT_INVALID_CONFIG 2
 
 #define CONFIG_OPTIONS_MAX 64
 
 struct config {
-        const char *hosts;          /* value of --host */
-        uint16_t port;              /* of hosts without a port; 0: with dev, any free port */
+        const char *hosts;          /* value of --host; endpoints has the parsed form */
+        uint16_t port;              /* default port of hosts. With dev, 0 selects any free port */
         struct endpoint *endpoints; /* owned: config_deinit() */
         size_t n_endpoints;
-        bool dev;               /* start a private broker; then there are no endpoints */
+        bool dev;               /* start a private broker. endpoints is empty then */
         const char *dev_listen; /* an IPv4 address */
         const char *client_id;
         uint16_t keepalive_s;
-        const char *user; /* NULL: none, also below */
-        const char *password_file;
+        const char *user;          /* NULL: none */
+        const char *password_file; /* NULL: none */
         bool tls;
-        const char *tls_ca_file;
-        const char *tls_certificate;
-        const char *tls_key;
-        const char *tls_alpn;
-        const char *presence_topic;
-        char *presence_filter; /* owned: the topic filter of presence_topic */
+        const char *tls_ca_file;     /* NULL: the authorities of the system */
+        const char *tls_certificate; /* NULL: none */
+        const char *tls_key;         /* NULL: none */
+        const char *tls_alpn;        /* NULL: none */
+        const char *presence_topic;  /* reports disconnects on a broker without the plugin; NULL: none */
+        char *presence_filter;       /* owned: the topic filter of presence_topic */
         const char *node_id;
         enum dialect dialect;
         uint64_t max_keys;
         uint64_t max_bytes;
         uint64_t max_registrations;
-        uint64_t max_remembered_bytes;
-        const char *data_dir; /* NULL: store in memory */
+        uint64_t max_remembered_bytes;   /* of answers to repeated requests */
+        int64_t registration_timeout_ms; /* without the plugin: of an unreachable client without requests */
+        const char *data_dir;            /* NULL: store in memory */
         enum persist persist;
         const char *persist_pattern;
         char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
         const char *persist_property_value;
-        const char *values[CONFIG_OPTIONS_MAX]; /* as given, by the index of the option */
-        struct config_text *file_texts;         /* owned: values from the file */
+        const char *values[CONFIG_OPTIONS_MAX]; /* text of each option, by its index in config_options */
+        struct config_text *file_texts;         /* owned: the text of values from the file */
         const char *policy_file;                /* NULL: none, everything is allowed */
         bool allow_unverified;
         struct policy *policy;        /* owned: read from policy_file */
-        const char *const *explain;   /* CLIENT USER VERB KEY; NULL: serve requests */
+        const char *const *explain;   /* four strings: CLIENT USER VERB KEY; NULL: no --explain */
         struct endpoint *http_listen; /* owned; NULL: none */
         const char *seed_file;
         const char *record_file;
         const char *ready_file;
         bool exit_with_parent;
-        bool control;
+        bool require_plugin;
+        bool control;     /* accept commands of tests */
         const char *file; /* --config; NULL: none */
         bool check_only;
         bool version;
@@ -65,3 +68,43 @@ struct config {
         enum log_level log_level;
         enum log_format log_format;
 };
+
+/*
+ * The options of statestored. To add one, add a row, a field of struct config, and a line in conf/statestored.conf. The
+ * settings come first: options that the file, the environment and the command line accept. The remaining options are for
+ * the command line only.
+ */
+extern const struct option config_options[];
+extern const size_t n_settings;       /* settings */
+extern const size_t n_config_options; /* all; at most CONFIG_OPTIONS_MAX */
+
+enum config_result {
+        CONFIG_RUN,     /* *ret_config is valid */
+        CONFIG_DONE,    /* the result of --help, --version or --check-config was printed: exit 0 */
+        CONFIG_INVALID, /* each fault was printed to stderr, or logged: exit 2 */
+};
+
+/*
+ * Read the configuration. Sources in the order of precedence: the command line (--name VALUE or --name=VALUE), the
+ * environment (STATESTORE_SECTION_NAME), the file that --config or STATESTORE_CONFIG names, the defaults. Strings
+ * from the command line and the environment are borrowed. The caller must call config_deinit() on *ret_config,
+ * also after CONFIG_DONE and CONFIG_INVALID. is_reload: the store is running, so faults are logged instead of
+ * printed.
+ */
+enum config_result config_read(int n_arguments, char *const *argv, bool is_reload,
+                               struct config *ret_config);
+
+/*
+ * Read the addresses of the broker and of the store's HTTP server, for other programs. Sources: the environment and
+ * the file. file NULL: the file that STATESTORE_CONFIG names. Only endpoints, the TLS options and http_listen of
+ * *ret_config are valid.
+ */
+enum config_result config_read_addresses(const char *file, struct config *ret_config);
+void config_deinit(struct config *config);
+
+/*
+ * Copy the live options (struct option) of fresh to config. Log which options have changed, and which of them need a
+ * restart. config then borrows strings from fresh: keep fresh until the following config_reload() of config, or its
+ * config_deinit().
+ */
+void config_reload(struct config *config, const struct config *fresh);

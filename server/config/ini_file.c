@@ -11,9 +11,9 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 
-#define LINE_SIZE           200
-#define SECTION_LENGTH_MAX  49
-#define NO_LINE_OF_THE_FORM "[section], name = value or a comment was expected"
+#define LINE_SIZE          200
+#define SECTION_LENGTH_MAX 49
+#define LINE_EXPECTED      "[section], name = value or a comment was expected"
 
 struct ini_file {
         const char *name;
@@ -22,15 +22,15 @@ struct ini_file {
         const struct ini_sink *sink;
 };
 
-struct ini_place ini_place(const char *name, unsigned int line) {
-        struct ini_place place;
+struct ini_position ini_position(const char *name, unsigned int line) {
+        struct ini_position place;
 
         snprintf(place.text, sizeof(place.text), "%.250s:%u", name, line);
         return place;
 }
 
 static void fault(struct ini_file *file, const char *what) {
-        file->sink->fault(file->sink->userdata, ini_place(file->name, file->line).text, what);
+        file->sink->fault(file->sink->userdata, ini_position(file->name, file->line).text, what);
 }
 
 /* Return the text without surrounding blanks; modifies it in place. */
@@ -48,7 +48,7 @@ static void take_section(struct ini_file *file, const char *line) {
         size_t length = strlen(line);
 
         if (length < 3 || strcspn(line, "]") != length - 1) {
-                fault(file, NO_LINE_OF_THE_FORM);
+                fault(file, LINE_EXPECTED);
                 return;
         }
         if (length - 2 > SECTION_LENGTH_MAX) {
@@ -64,7 +64,7 @@ static void take_value(struct ini_file *file, char *line) {
         char *separator = strpbrk(line, "=:");
 
         if (!separator) {
-                fault(file, NO_LINE_OF_THE_FORM);
+                fault(file, LINE_EXPECTED);
                 return;
         }
         *separator = '\0';
@@ -72,8 +72,8 @@ static void take_value(struct ini_file *file, char *line) {
 }
 
 /*
- * Other programs accept comments at the end of a line. So such text is probably not meant as part of the
- * value: reject it.
+ * Other programs accept a comment with ';' at the end of a line, so the ';' is probably not meant as part of the value:
+ * reject it. A '#' after a blank is part of the value.
  */
 static bool has_comment(const char *line) {
         for (; *line; line++)

@@ -4,7 +4,7 @@
 /*
  * Parses files of [section], name = value (or name: value) and comments. A comment is a line that begins
  * with '#' or ';'. Lines may be indented. A line is shorter than 200 bytes, a section name shorter than 50.
- * All strings are borrowed for the call. where is "FILE:LINE", or the file name.
+ * All strings are borrowed for the call. The argument `where` is "FILE:LINE", or the file name.
  */
 struct ini_sink {
         void (*section)(void *userdata, const char *name,
@@ -18,9 +18,9 @@ struct ini_sink {
 /* Parse the file. Reports each syntax error and continues after it. */
 void ini_file_read(const char *name, const struct ini_sink *sink);
 
-struct ini_place {
+struct ini_position {
         char text[300];
 };
 
-/* FILE:LINE */
-struct ini_place ini_place(const char *name, unsigned int line);
+/* Return "FILE:LINE". */
+struct ini_position ini_position(const char *name, unsigned int line);

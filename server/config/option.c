@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 
-/* 1. Values. */
+/* 1. Values */
 
 static void *field_of(void *config, const struct option *option) {
         return (char *)config + option->field;
@@ -55,6 +55,27 @@ int option_set_switch(void *config, const struct option *option, const char *val
         return 0;
 }
 
+int option_set_duration(void *config, const struct option *option, const char *value, int64_t min_ms,
+                        int64_t max_ms) {
+        int64_t duration_ms;
+
+        if (parse_duration(slice_from_string(value), &duration_ms) < 0 || duration_ms < min_ms ||
+            duration_ms > max_ms)
+                return -EINVAL;
+        *(int64_t *)field_of(config, option) = duration_ms;
+        return 0;
+}
+
+int option_set_enum(void *config, const struct option *option, const char *value, const char *const *names,
+                    size_t n_names) {
+        for (size_t i = 0; i < n_names; i++)
+                if (strcmp(value, names[i]) == 0) {
+                        *(unsigned int *)field_of(config, option) = (unsigned int)i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
 static bool may_lack_value(const struct option *option) {
         size_t length = option->argument ? strlen(option->argument) : 0;
 
@@ -69,8 +90,7 @@ bool option_apply(const struct option *option, void *config, const char *value,
                 return true;
 
         snprintf(ret_fault->text, sizeof(ret_fault->text), "%s was expected%s%s%s", option->expected,
-                 is_shown ? ", not \"" : "", is_shown ? LOG_TEXT(slice_from_string(value)) : "",
-                 is_shown ? "\"" : "");
+                 is_shown ? ", not \"" : "", is_shown ? LOG_STRING(value) : "", is_shown ? "\"" : "");
         return false;
 }
 
@@ -87,9 +107,9 @@ struct option_variable option_variable(const struct option *option) {
         return variable;
 }
 
-/* 2. Arguments. */
+/* 2. Arguments */
 
-/* No option begins with a digit: -90s is a duration, -5 a value. */
+/* A '-' and a digit begin a word, such as a value -5 or the -90s of `test clock skew`: no option begins with a digit. */
 bool argument_is_word(const char *text) {
         return text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9');
 }
@@ -146,27 +166,24 @@ enum argument_kind arguments_next(struct arguments *arguments, struct argument *
         return ARGUMENT_OPTION;
 }
 
-/* 3. --help, and the tables for the build. */
+/* 3. --help */
 
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right) {
-        size_t length = strlen(left);
-
-        buf_append_string(help, "  ");
-        buf_append_string(help, left);
-        do
-                buf_append_string(help, " ");
-        while (++length < column);
-        buf_append_string(help, right);
+        buf_append_format(help, "  %-*s %s", (int)column - 1, left, right);
 }
 
-/* Append the other sources of the value. The section and the name determine the environment variable. */
+/*
+ * Append the default, and the environment variable if the option has no section. With a section, the variable follows
+ * from the section and the name.
+ */
 static void append_origin(struct buf *help, size_t column, const struct option *option) {
         char origin[128] = "";
 
         if (option->has_variable)
                 snprintf(origin, sizeof(origin), " [%s]", option_variable(option).name);
-        if (option->initial && option->argument)
-                snprintf(origin + strlen(origin), sizeof(origin) - strlen(origin), " (%s)", option->initial);
+        if (option->default_value && option->argument)
+                snprintf(origin + strlen(origin), sizeof(origin) - strlen(origin), " (%s)",
+                         option->default_value);
 
         if (option->has_variable && column + strlen(option->help) + strlen(origin) > HELP_LINE_LENGTH_MAX) {
                 buf_append_string(help, "\n");
@@ -186,16 +203,4 @@ void help_append_option(struct buf *help, size_t column, const struct option *op
                  option->flag, option->argument);
         help_append_row(help, column, left, option->help);
         append_origin(help, column, option);
-}
-
-static const char *or_nothing(const char *text) {
-        return text ? text : "";
-}
-
-void option_print(const struct option *option, const char *commands) {
-        printf("option\t%s\t%.*s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", option->flag + 2,
-               option->letter != 0, &option->letter, or_nothing(option->argument),
-               option_variable(option).name, or_nothing(option->initial), option->help, commands,
-               or_nothing(option->section), or_nothing(option->name), option->expected,
-               option->is_live ? "live" : "restart");
 }

@@ -14,13 +14,13 @@ struct option {
         const char *name;     /* in its section */
         const char *flag;     /* on the command line, with dashes */
         char letter;          /* short form of the flag; 0: none */
-        bool has_variable;    /* an option without a section has an environment variable too */
+        bool has_variable;    /* has an environment variable although it has no section */
         bool is_secret;       /* messages do not contain its value */
         bool is_live;         /* applied by a reload; other options need a restart */
         uint32_t commands;    /* bit set of the commands that accept it, for a program with commands */
         const char *argument; /* placeholder of the value in --help; NULL: a switch; "[VALUE]": optional */
-        const char *initial;  /* the default, set like any other value; NULL: none */
-        const char *expected; /* description of a valid value, for messages */
+        const char *default_value; /* passed to set() before the sources are read; NULL: none */
+        const char *expected;      /* description of a valid value, for messages */
         const char *help;
 
         /*
@@ -31,23 +31,29 @@ struct option {
         size_t field; /* offset in the configuration, for the functions below */
 };
 
-/* Functions for `set`: each stores the value in the field of the row, whose type is named here. */
+/* Functions for `set`: each stores the value at the offset `field`. The comments name the type of that field. */
 int option_set_text(void *config, const struct option *option,
                     const char *value); /* const char *, not empty */
 int option_set_number(void *config, const struct option *option, const char *value); /* uint64_t */
 int option_set_size(void *config, const struct option *option, const char *value); /* uint64_t, with units */
 int option_set_port(void *config, const struct option *option, const char *value); /* uint16_t */
 int option_set_hosts(void *config, const struct option *option,
-                     const char *value); /* const char *, as of common/base/endpoint.h */
+                     const char *value); /* const char *: a list for endpoints_parse() */
 int option_set_switch(void *config, const struct option *option, const char *value); /* bool, on or off */
+
+/* As these, with the range of a duration, and with the names of an enum. */
+int option_set_duration(void *config, const struct option *option, const char *value, int64_t min_ms,
+                        int64_t max_ms); /* int64_t */
+int option_set_enum(void *config, const struct option *option, const char *value, const char *const *names,
+                    size_t n_names); /* enum */
 
 struct option_fault {
         char text[512];
 };
 
 /*
- * Set the option; value NULL: the value is missing. False: the value is invalid, and *ret_fault says what
- * was expected.
+ * Set the option. value NULL: the command line names the option without a value. Returns false if the value is
+ * invalid or missing; *ret_fault says what was expected.
  */
 bool option_apply(const struct option *option, void *config, const char *value,
                   struct option_fault *ret_fault);
@@ -58,8 +64,8 @@ struct option_variable {
 };
 
 /*
- * The environment variable of the option: STATESTORE_SECTION_NAME or, without a section, STATESTORE_FLAG;
- * "": none.
+ * Return the name of the option's environment variable: STATESTORE_SECTION_NAME or, without a section,
+ * STATESTORE_FLAG; "" if the option has no variable.
  */
 struct option_variable option_variable(const struct option *option);
 
@@ -69,7 +75,7 @@ struct arguments {
         size_t n_options;
         char *const *at;
         char *const *end;
-        bool has_words; /* the program accepts arguments that are not options, and "--" before them */
+        bool has_words; /* arguments that are not options are allowed; "--" may precede them */
         bool is_past_options;
 };
 
@@ -84,8 +90,8 @@ struct argument {
         const char *text;            /* as given */
         struct slice name;           /* the part before '=' */
         const struct option *option; /* NULL: not an option */
-        const char *value;           /* "on" for a switch; NULL: missing, or optional */
-        char *const *values;         /* for an option with several values: one for each */
+        const char *value;           /* "on" for a switch; NULL: no value given */
+        char *const *values;         /* the arguments after the option: use as many as it has values */
 };
 
 /* Parse the next argument, with the values of its option. */
@@ -94,17 +100,10 @@ enum argument_kind arguments_next(struct arguments *arguments, struct argument *
 /* Whether the text is a word and not an option. */
 bool argument_is_word(const char *text);
 
-/* Append a line of --help: left, then right from the column on. Without a newline. */
+/* Append a line of --help without a newline: `left` at the start of the line, `right` at the given column. */
 void help_append_row(struct buf *help, size_t column, const char *left, const char *right);
 
-/* Append the lines of --help for an option. */
+/* Append the lines of --help for an option, with their newlines. */
 void help_append_option(struct buf *help, size_t column, const struct option *option);
 
 #define HELP_LINE_LENGTH_MAX 96
-
-/*
- * For the build: print an option as a line of fields separated by tabs: "option", flag without dashes,
- * letter, placeholder of the value, variable, default, help, commands, section, name, expected value, "live"
- * or "restart".
- */
-void option_print(const struct option *option, const char *commands);

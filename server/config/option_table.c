@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "config/option_table.h"
+#include "config/config.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -43,11 +43,15 @@ static int set_keepalive(void *target, const struct option *option, const char *
         return 0;
 }
 
+static int set_registration_timeout(void *config, const struct option *option, const char *value) {
+        return option_set_duration(config, option, value, 1000, INT64_C(365) * 24 * 3600 * 1000);
+}
+
 static int set_presence_topic(void *target, const struct option *option, const char *value) {
         struct config *config = target;
         struct slice client;
 
-        /* The pattern matches itself as a topic if one of its levels is {client}. */
+        /* Match the pattern with itself as the topic: this succeeds only if a level of the pattern is {client}. */
         return topic_match_client(slice_from_string(value), slice_from_string(value), &client)
                        ? option_set_text(config, option, value)
                        : -EINVAL;
@@ -58,35 +62,21 @@ static int set_node_id(void *target, const struct option *option, const char *va
 
         (void)option;
         config->node_id = value;
-        return strlen(value) <= 256 && hlc_node_is_valid(slice_from_string(value)) ? 0 : -EINVAL;
+        return strlen(value) <= NODE_ID_MAX && hlc_node_is_valid(slice_from_string(value)) ? 0 : -EINVAL;
 }
 
-static int set_dialect(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
+static int set_dialect(void *config, const struct option *option, const char *value) {
+        static const char *const names[] = { [DIALECT_SDK] = "sdk", [DIALECT_DOCUMENT] = "document" };
 
-        (void)option;
-        if (strcmp(value, "sdk") == 0)
-                config->dialect = DIALECT_SDK;
-        else if (strcmp(value, "document") == 0)
-                config->dialect = DIALECT_DOCUMENT;
-        else
-                return -EINVAL;
-        return 0;
+        return option_set_enum(config, option, value, names, sizeof(names) / sizeof(names[0]));
 }
 
-static int set_persist(void *target, const struct option *option, const char *value) {
-        struct config *config = target;
+static int set_persist(void *config, const struct option *option, const char *value) {
         static const char *const names[] = {
                 [PERSIST_ALL] = "all", [PERSIST_NONE] = "none", [PERSIST_CUSTOM] = "custom"
         };
 
-        (void)option;
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-                if (strcmp(value, names[i]) == 0) {
-                        config->persist = (enum persist)i;
-                        return 0;
-                }
-        return -EINVAL;
+        return option_set_enum(config, option, value, names, sizeof(names) / sizeof(names[0]));
 }
 
 static int set_persist_property(void *target, const struct option *option, const char *value) {
@@ -147,7 +137,7 @@ static int set_log_level(void *target, const struct option *option, const char *
         return log_level_from_string(value, &config->log_level);
 }
 
-/* `set` of options that config_read() stores itself. */
+/* `set` of --explain: config_read() stores its four values. */
 static int set_nothing(void *config, const struct option *option, const char *value) {
         (void)config;
         (void)option;
@@ -168,11 +158,11 @@ static int set_nothing(void *config, const struct option *option, const char *va
 #define SETTING(section_, name_, flag_, argument_, initial_, expected_, help_, set_, field_, live_)         \
         {                                                                                                   \
                 .section = section_, .name = name_, .flag = flag_, .argument = argument_,                   \
-                .initial = initial_, .expected = expected_, .help = help_, .set = set_, .field = field_,    \
-                .is_live = live_                                                                            \
+                .default_value = initial_, .expected = expected_, .help = help_, .set = set_,               \
+                .field = field_, .is_live = live_                                                           \
         }
 
-const struct option options[] = {
+const struct option config_options[] = {
         SETTING("broker", "host", "--host", "HOST[,HOST]", "127.0.0.1",
                 "names, addresses or socket paths, each with or without :PORT",
                 "address of the broker; several are tried in turn", option_set_hosts, FIELD(hosts), RESTART),
@@ -209,10 +199,14 @@ const struct option options[] = {
                 "a topic in which one level reads {client}",
                 "topic where a broker without the plugin announces disconnects", set_presence_topic,
                 FIELD(presence_topic), RESTART),
+        SETTING("broker", "require-plugin", "--require-plugin", "on|off", "off", "on or off",
+                "serve only a broker with the plugin, so that identities are always verified",
+                option_set_switch, FIELD(require_plugin), RESTART),
         SETTING("store", "node-id", "--node-id", "ID", "StateStore", "1 to 256 bytes of UTF-8 without ':'",
                 "node id in versions; must differ from client ids", set_node_id, 0, RESTART),
         SETTING("store", "dialect", "--dialect", "DIALECT", "sdk", "sdk or document",
-                "sdk: as published clients expect; document: as documented", set_dialect, 0, RESTART),
+                "sdk: as published clients expect; document: as the documentation says", set_dialect,
+                FIELD(dialect), RESTART),
         SETTING("store", "max-keys", "--max-keys", "N", "1000000", NUMBER, "maximum number of keys",
                 option_set_number, FIELD(max_keys), LIVE),
         SETTING("store", "max-bytes", "--max-bytes", "SIZE", "1GiB", SIZE,
@@ -224,6 +218,11 @@ const struct option options[] = {
         SETTING("store", "max-remembered-bytes", "--max-remembered-bytes", "SIZE", "32MiB", SIZE,
                 "maximum memory for answers to repeated requests", option_set_size,
                 FIELD(max_remembered_bytes), LIVE),
+        SETTING("store", "registration-timeout", "--registration-timeout", "DURATION", "1h",
+                "a duration from 1s to 365d",
+                "without the plugin: time without requests after which an unreachable client loses its "
+                "registrations",
+                set_registration_timeout, FIELD(registration_timeout_ms), LIVE),
         SETTING("store", "seed", "--seed", "FILE", NULL, "a file name",
                 "before serving, set the keys in this file that do not exist", option_set_text,
                 FIELD(seed_file), RESTART),
@@ -231,7 +230,7 @@ const struct option options[] = {
                 "store in this directory; without it, in memory only", option_set_text, FIELD(data_dir),
                 RESTART),
         SETTING("storage", "persist", "--persist", "all|none|custom", "all", "all, none or custom",
-                "which keys to store in the data directory", set_persist, 0, RESTART),
+                "which keys to store in the data directory", set_persist, FIELD(persist), RESTART),
         SETTING("storage", "persist-pattern", "--persist-pattern", "GLOB", NULL, "a pattern",
                 "custom: keys that match this pattern", option_set_text, FIELD(persist_pattern), RESTART),
         SETTING("storage", "persist-property", "--persist-property", "NAME=VALUE", "aio-persistence=true",
@@ -241,8 +240,8 @@ const struct option options[] = {
                 "access rules; without a policy all clients may do everything", option_set_text,
                 FIELD(policy_file), LIVE),
         SETTING("policy", "allow-unverified", "--allow-unverified", "on|off", "off", "on or off",
-                "apply the rules to unverified clients too", option_set_switch, FIELD(allow_unverified),
-                LIVE),
+                "apply the rules to client ids that the plugin has not verified", option_set_switch,
+                FIELD(allow_unverified), LIVE),
         SETTING("http", "listen", "--http-listen", "[ADDRESS:]PORT", NULL,
                 "[ADDRESS:]PORT, such as 127.0.0.1:9464,",
                 "serve /metrics, /healthz, /readyz and /version at this address", set_http_listen, 0,
@@ -253,8 +252,8 @@ const struct option options[] = {
         SETTING("process", "ready-file", "--ready-file", "FILE", NULL, "a file name",
                 "create this file when requests are served", option_set_text, FIELD(ready_file), RESTART),
         SETTING("process", "exit-with-parent", "--exit-with-parent", NULL, "off", "on or off",
-                "stop when the parent process ends, or stdin if it is a pipe", option_set_switch,
-                FIELD(exit_with_parent), RESTART),
+                "stop when the parent process ends, or when stdin is a pipe and is closed",
+                option_set_switch, FIELD(exit_with_parent), RESTART),
         SETTING("process", "control", "--control", NULL, "off", "on or off",
                 "let tests empty the store, move its clock and inject faults", option_set_switch,
                 FIELD(control), RESTART),
@@ -294,7 +293,7 @@ const struct option options[] = {
 };
 #define N_COMMAND_LINE_ONLY 5
 
-const size_t n_options = sizeof(options) / sizeof(options[0]);
-const size_t n_config_options = sizeof(options) / sizeof(options[0]) - N_COMMAND_LINE_ONLY;
-_Static_assert(sizeof(options) / sizeof(options[0]) <= CONFIG_OPTIONS_MAX,
+const size_t n_config_options = sizeof(config_options) / sizeof(config_options[0]);
+const size_t n_settings = sizeof(config_options) / sizeof(config_options[0]) - N_COMMAND_LINE_ONLY;
+_Static_assert(sizeof(config_options) / sizeof(config_options[0]) <= CONFIG_OPTIONS_MAX,
                "struct config has a value for each option");

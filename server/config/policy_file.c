@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A section is a rule; its name is for messages. Its lines may come in any order. All except `access` may be
- * repeated.
+ * A section is a rule; messages contain the name of the section. The lines of a section may have any order. Each
+ * line may be repeated, except `access`.
  */
 
 #include "config/policy_file.h"
@@ -22,16 +22,16 @@
 struct reading {
         const char *name;
         const struct policy_file_sink *sink;
-        struct policy *policy; /* NULL: out of memory */
-        bool is_wrong;
-        bool is_starved; /* out of memory: skip the rest */
+        struct policy *policy;
+        bool is_invalid;
+        bool is_out_of_memory; /* out of memory: skip the rest */
 
         void *rule_names; /* tree of tsearch() */
 
         /* of the current rule */
         unsigned int rule_line;   /* 0: no rule yet */
-        unsigned int access_line; /* 0: not given yet, likewise below */
-        bool has_holder, has_keys;
+        unsigned int access_line; /* 0: not given yet */
+        bool has_principal, has_keys;
 };
 
 static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
@@ -45,27 +45,27 @@ static const char *const outcome_texts[N_POLICY_OUTCOMES] = {
 };
 
 static void fault(struct reading *reading, unsigned int line, const char *what) {
-        reading->is_wrong = true;
-        reading->sink->fault(reading->sink->userdata, ini_place(reading->name, line).text, what);
+        reading->is_invalid = true;
+        reading->sink->fault(reading->sink->userdata, ini_position(reading->name, line).text, what);
 }
 
 /* r: result of a policy_add function. */
-static void expect_done(struct reading *reading, unsigned int line, int r) {
+static void check_result(struct reading *reading, unsigned int line, int r) {
         if (r > POLICY_DONE)
                 fault(reading, line, outcome_texts[r]);
         if (r < 0)
                 fault(reading, line, "out of memory");
-        reading->is_starved |= r < 0;
+        reading->is_out_of_memory |= r < 0;
 }
 
 static void end_rule(struct reading *reading) {
-        if (reading->rule_line == 0 || reading->is_starved)
+        if (reading->rule_line == 0 || reading->is_out_of_memory)
                 return;
         if (reading->access_line == 0)
                 fault(reading, reading->rule_line,
                       "the rule grants nothing: access = read, write or readwrite was "
                       "expected");
-        if (!reading->has_holder)
+        if (!reading->has_principal)
                 fault(reading, reading->rule_line,
                       "the rule names no client: client = ID, user = NAME or any = yes was expected");
         if (!reading->has_keys)
@@ -83,7 +83,7 @@ static int compare_names(const void *a, const void *b) {
 }
 
 /* Two rules of the same name are a fault: an operator who edits one of them may not know of the other. */
-static void expect_new_name(struct reading *reading, const char *name, unsigned int line) {
+static void check_name_is_new(struct reading *reading, const char *name, unsigned int line) {
         struct rule_name *given = malloc(sizeof(*given) + strlen(name) + 1);
         struct rule_name *const *first = NULL;
         char text[256];
@@ -94,10 +94,10 @@ static void expect_new_name(struct reading *reading, const char *name, unsigned 
                 first = tsearch(given, &reading->rule_names, compare_names);
         }
         if (!first) {
-                expect_done(reading, line, -ENOMEM);
+                check_result(reading, line, -ENOMEM);
         } else if (*first != given) {
                 snprintf(text, sizeof(text), "a unique name was expected; [%s] is also in line %u",
-                         LOG_TEXT(slice_from_string(name)), (*first)->line);
+                         LOG_STRING(name), (*first)->line);
                 fault(reading, line, text);
         }
         if (!first || *first != given)
@@ -108,14 +108,14 @@ static void begin_rule(void *userdata, const char *name, unsigned int line) {
         struct reading *reading = userdata;
 
         end_rule(reading);
-        if (reading->is_starved)
+        if (reading->is_out_of_memory)
                 return;
         reading->rule_line = line;
         reading->access_line = 0;
-        reading->has_holder = reading->has_keys = false;
-        expect_done(reading, line, policy_add_rule(reading->policy, slice_from_string(name)));
-        if (!reading->is_starved)
-                expect_new_name(reading, name, line);
+        reading->has_principal = reading->has_keys = false;
+        check_result(reading, line, policy_add_rule(reading->policy, slice_from_string(name)));
+        if (!reading->is_out_of_memory)
+                check_name_is_new(reading, name, line);
 }
 
 static void take_access(struct reading *reading, const char *value, unsigned int line) {
@@ -143,42 +143,28 @@ static void take_access(struct reading *reading, const char *value, unsigned int
 }
 
 static void take_any(struct reading *reading, const char *value, unsigned int line) {
-        reading->has_holder = true;
+        reading->has_principal = true;
         if (strcmp(value, "yes") == 0)
-                expect_done(reading, line,
-                            policy_add_holder(reading->policy, POLICY_ANYONE, (struct slice){ 0 }));
+                check_result(reading, line,
+                             policy_add_principal(reading->policy, POLICY_ANYONE, (struct slice){ 0 }));
         else
                 fault(reading, line, "any = yes was expected");
 }
 
-static void add_named(struct reading *reading, enum policy_holder_kind kind, const char *value,
+static void add_named(struct reading *reading, enum policy_principal_kind kind, const char *value,
                       unsigned int line) {
-        reading->has_holder = true;
+        reading->has_principal = true;
         if (strcmp(value, "*") == 0)
                 fault(reading, line, "a literal name was expected; for all clients write any = yes");
         else
-                expect_done(reading, line,
-                            policy_add_holder(reading->policy, kind, slice_from_string(value)));
+                check_result(reading, line,
+                             policy_add_principal(reading->policy, kind, slice_from_string(value)));
 }
 
-static void take_client(struct reading *reading, const char *value, unsigned int line) {
-        add_named(reading, POLICY_CLIENT, value, line);
-}
-
-static void take_user(struct reading *reading, const char *value, unsigned int line) {
-        add_named(reading, POLICY_USER, value, line);
-}
-
-static void take_pattern(struct reading *reading, const char *value, unsigned int line) {
+static void add_keys(struct reading *reading, enum policy_keys_kind kind, struct slice keys,
+                     unsigned int line) {
         reading->has_keys = true;
-        expect_done(reading, line,
-                    policy_add_keys(reading->policy, POLICY_PATTERN, slice_from_string(value), line));
-}
-
-static void take_string(struct reading *reading, const char *value, unsigned int line) {
-        reading->has_keys = true;
-        expect_done(reading, line,
-                    policy_add_keys(reading->policy, POLICY_STRING, slice_from_string(value), line));
+        check_result(reading, line, policy_add_keys(reading->policy, kind, keys, line));
 }
 
 static void take_binary(struct reading *reading, const char *value, unsigned int line) {
@@ -188,48 +174,48 @@ static void take_binary(struct reading *reading, const char *value, unsigned int
         reading->has_keys = true;
         if (r == -EINVAL)
                 fault(reading, line, "base64 was expected");
+        else if (r < 0)
+                check_result(reading, line, r);
         else
-                expect_done(
-                        reading, line,
-                        r < 0 ? r
-                              : policy_add_keys(reading->policy, POLICY_BINARY, buf_slice(&bytes), line));
+                add_keys(reading, POLICY_BINARY, buf_slice(&bytes), line);
 }
 
 static void take_line(void *userdata, const char *section, const char *name, const char *value,
                       unsigned int line) {
-        static const struct {
-                const char *name;
-                void (*take)(struct reading *reading, const char *value, unsigned int line);
-        } lines[] = {
-                { "access", take_access }, { "any", take_any },         { "client", take_client },
-                { "user", take_user },     { "pattern", take_pattern }, { "string", take_string },
-                { "binary", take_binary },
-        };
         struct reading *reading = userdata;
         char text[256];
 
         (void)section;
-        if (reading->is_starved)
+        if (reading->is_out_of_memory)
                 return;
         if (reading->rule_line == 0) {
                 fault(reading, line, "[RULE] was expected before this line");
-                return;
+        } else if (strcmp(name, "access") == 0) {
+                take_access(reading, value, line);
+        } else if (strcmp(name, "any") == 0) {
+                take_any(reading, value, line);
+        } else if (strcmp(name, "client") == 0) {
+                add_named(reading, POLICY_CLIENT, value, line);
+        } else if (strcmp(name, "user") == 0) {
+                add_named(reading, POLICY_USER, value, line);
+        } else if (strcmp(name, "pattern") == 0) {
+                add_keys(reading, POLICY_PATTERN, slice_from_string(value), line);
+        } else if (strcmp(name, "string") == 0) {
+                add_keys(reading, POLICY_STRING, slice_from_string(value), line);
+        } else if (strcmp(name, "binary") == 0) {
+                take_binary(reading, value, line);
+        } else {
+                snprintf(text, sizeof(text),
+                         "access, any, client, user, pattern, string or binary was expected, not \"%s\"",
+                         LOG_STRING(name));
+                fault(reading, line, text);
         }
-        for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-                if (strcmp(name, lines[i].name) == 0) {
-                        lines[i].take(reading, value, line);
-                        return;
-                }
-        snprintf(text, sizeof(text),
-                 "access, any, client, user, pattern, string or binary was expected, not \"%s\"",
-                 LOG_TEXT(slice_from_string(name)));
-        fault(reading, line, text);
 }
 
 static void take_fault(void *userdata, const char *where, const char *what) {
         struct reading *reading = userdata;
 
-        reading->is_wrong = true;
+        reading->is_invalid = true;
         reading->sink->fault(reading->sink->userdata, where, what);
 }
 
@@ -248,9 +234,9 @@ struct policy *policy_file_read(const char *name, bool allows_unverified,
         ini_file_read(name, &lines);
         tdestroy(reading.rule_names, free);
         end_rule(&reading);
-        if (!reading.is_wrong)
-                expect_done(&reading, reading.rule_line, policy_compile(reading.policy, allows_unverified));
-        if (!reading.is_wrong)
+        if (!reading.is_invalid)
+                check_result(&reading, reading.rule_line, policy_compile(reading.policy, allows_unverified));
+        if (!reading.is_invalid)
                 return reading.policy;
 
         policy_free(reading.policy);

@@ -7,7 +7,7 @@ struct policy;
 
 /* Reads a policy from a file. conf/policy.conf shows the format. */
 
-/* Receives each fault. where is "FILE:LINE". */
+/* Receives each fault. The argument `where` is "FILE:LINE", or the file name. */
 struct policy_file_sink {
         void (*fault)(void *userdata, const char *where, const char *what);
         void *userdata;

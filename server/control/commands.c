@@ -3,6 +3,7 @@
 /* The commands of the control topic, in one table. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -11,7 +12,7 @@
 #include "protocol/resp3.h"
 #include "records/seed.h"
 
-/* Enough for "fault delay 1s" with all six options. */
+/* Must be enough for a fault rule with all its options. */
 #define WORDS_MAX 20
 
 #define NS_PER_MS INT64_C(1000000)
@@ -25,14 +26,14 @@ struct control_call {
         struct slice words[WORDS_MAX]; /* after the name of the command */
         size_t n_words;
         struct now now;
-        struct buf payload; /* the answer; empty: +OK */
-        bool is_waiting;    /* the answer comes later */
-        const char *fault;  /* after -EINVAL: what was expected */
-        char fault_space[320];
+        struct buf payload;  /* of the reply; empty: +OK */
+        bool is_waiting;     /* end_wait() sends the reply */
+        const char *problem; /* after -EINVAL: what was expected */
+        char problem_buffer[320];
 };
 
-static int refuse(struct control_call *call, const char *fault) {
-        call->fault = fault;
+static int refuse(struct control_call *call, const char *problem) {
+        call->problem = problem;
         return -EINVAL;
 }
 
@@ -40,27 +41,27 @@ static bool is_word(struct slice word, const char *text) {
         return slice_equal(word, slice_from_string(text));
 }
 
-static int answer_blob(struct control_call *call, const struct buf *text) {
+static int reply_with_blob(struct control_call *call, const struct buf *text) {
         resp3_append_blob(&call->payload, buf_slice(text));
         return buf_failed(text) ? -ENOMEM : 0;
 }
 
 /* reset */
 
-/* Registrations end without notifications, as when a store in memory is restarted. */
+/* As after a restart of a store in memory, all keys and registrations are gone, and no notification is sent. */
 static int reset(struct control_call *call) {
         struct control *control = call->control;
         int r;
 
         if (call->n_words > 0)
-                return refuse(call, "nothing was expected behind reset");
+                return refuse(call, "nothing was expected after reset");
         r = pipeline_reset(control->pipeline);
         if (r < 0)
                 return r;
 
         control_end_waits(control, INT64_MAX);
-        control_forget_delayed(control);
-        faults_clear(&control->faults);
+        control_drop_delayed_replies(control);
+        fault_rules_clear(&control->faults);
         journal_clear(&control->journal);
         test_clock_reset(&control->clock);
         return 0;
@@ -68,7 +69,7 @@ static int reset(struct control_call *call) {
 
 /* seed */
 
-/* All of it or nothing. */
+/* Set all keys of the seed, or none. */
 static int set_seed(struct control_call *call) {
         CLEANUP(seed_deinit) struct seed seed;
         int r;
@@ -82,16 +83,16 @@ static int set_seed(struct control_call *call) {
         r = pipeline_set_seed(call->control->pipeline, &seed, call->now);
         if (r != -EBADMSG)
                 return r;
-        memcpy(call->fault_space, seed.fault, sizeof(seed.fault));
-        return refuse(call, call->fault_space);
+        memcpy(call->problem_buffer, seed.fault, sizeof(seed.fault));
+        return refuse(call, call->problem_buffer);
 }
 
 /* clock */
 
-/* Work that is due at the new time is done before the answer is sent. */
-static int catch_up(struct control_call *call) {
+/* Expire keys and send delayed replies that are due at the new time. They precede the reply to the clock command. */
+static int expire_overdue(struct control_call *call) {
         struct control *control = call->control;
-        struct now now = control_read_clock(control, control->real);
+        struct now now = control_now(control, control->real);
         int r;
 
         r = pipeline_expire_keys(control->pipeline, now);
@@ -106,7 +107,7 @@ static int advance(struct control_call *call) {
                 return refuse(call, "a duration, such as 500ms, 10s or 1h, was expected after advance");
         if (test_clock_advance(&call->control->clock, duration_ms) < 0)
                 return refuse(call, "the clock can be advanced by 100 years between two resets");
-        return catch_up(call);
+        return expire_overdue(call);
 }
 
 static int skew(struct control_call *call) {
@@ -116,7 +117,7 @@ static int skew(struct control_call *call) {
         int r;
 
         if (is_behind)
-                duration = (struct slice){ duration.data + 1, duration.length - 1 };
+                duration = slice_skip(duration, 1);
         if (parse_duration(duration, &duration_ms) < 0)
                 return refuse(call,
                               "a duration, such as 90s or -90s, was expected after skew and the client");
@@ -153,70 +154,68 @@ static int set_fault(struct control_call *call) {
         int r;
 
         if (call->n_words == 1 && is_word(call->words[0], "clear")) {
-                faults_clear(&control->faults);
+                fault_rules_clear(&control->faults);
                 return 0;
         }
         if (call->n_words == 1 && is_word(call->words[0], "list")) {
-                faults_write(&control->faults, &text);
-                return answer_blob(call, &text);
+                fault_rules_write(&control->faults, &text);
+                return reply_with_blob(call, &text);
         }
         if (call->n_words > 0 && is_word(call->words[0], fault_action_name(FAULT_DISCONNECT)) &&
             pipeline_broker_kind(control->pipeline) != BROKER_WITH_PLUGIN)
                 return refuse(call, "disconnect needs the plugin in the broker");
 
-        r = faults_add(&control->faults, call->words, call->n_words, &number, &call->fault);
+        r = fault_rules_add(&control->faults, call->words, call->n_words, &number, &call->problem);
         if (r == -ENOSPC)
                 return refuse(call, "there are too many rules");
         if (r < 0)
                 return r;
-        buf_append_string(&call->payload, ":");
-        buf_append_uint(&call->payload, number);
-        buf_append_string(&call->payload, "\r\n");
+        buf_append_format(&call->payload, ":%" PRIu64 "\r\n", number);
         return 0;
 }
 
 /* requests, wait-for */
 
-struct question {
+struct journal_query {
         struct selection selection;
         uint64_t after, count;
         int64_t timeout_ms;
 };
 
-static void question_deinit(struct question *question) {
-        selection_deinit(&question->selection);
+static void query_deinit(struct journal_query *query) {
+        selection_deinit(&query->selection);
 }
 
-static int read_option(struct control_call *call, struct question *question, struct slice name,
+static int read_option(struct control_call *call, struct journal_query *query, struct slice name,
                        struct slice value) {
-        int r = selection_set(&question->selection, name, value, &call->fault);
+        int r = selection_set(&query->selection, name, value, &call->problem);
 
         if (r != 0)
                 return r < 0 ? r : 0;
         if (is_word(name, "after"))
-                return parse_uint64(value, &question->after) == 0
+                return parse_uint64(value, &query->after) == 0
                                ? 0
-                               : refuse(call, "a number was expected after after");
-        if (is_word(name, "count") && question->count > 0)
-                return parse_uint64(value, &question->count) == 0 && question->count > 0
+                               : refuse(call, "a number was expected after \"after\"");
+        if (is_word(name, "count") && query->count > 0)
+                return parse_uint64(value, &query->count) == 0 && query->count > 0
                                ? 0
-                               : refuse(call, "a positive number was expected after count");
-        if (is_word(name, "timeout") && question->timeout_ms > 0)
-                return parse_duration(value, &question->timeout_ms) == 0 && question->timeout_ms > 0 &&
-                                       question->timeout_ms <= WAIT_TIMEOUT_MAX_MS
+                               : refuse(call, "a positive number was expected after \"count\"");
+        if (is_word(name, "timeout") && query->timeout_ms > 0)
+                return parse_duration(value, &query->timeout_ms) == 0 && query->timeout_ms > 0 &&
+                                       query->timeout_ms <= WAIT_TIMEOUT_MAX_MS
                                ? 0
-                               : refuse(call, "a duration from 1ms to 10m was expected after timeout");
-        return refuse(call, question->count > 0 ? "client, verb, key, after, count or timeout was expected"
-                                                : "client, verb, key or after was expected");
+                               : refuse(call, "a duration from 1ms to 10m was expected after \"timeout\"");
+        return refuse(call, query->count > 0 ? "client, verb, key, after, count or timeout was expected"
+                                             : "client, verb, key or after was expected");
 }
 
-static int read_question(struct control_call *call, struct question *question) {
+static int read_query(struct control_call *call, struct journal_query *query) {
         int r;
 
         if (call->n_words % 2 != 0)
                 return refuse(call, "the last word has no value");
         for (size_t i = 0; i < call->n_words; i += 2) {
-                r = read_option(call, question, call->words[i], call->words[i + 1]);
+                r = read_option(call, query, call->words[i], call->words[i + 1]);
                 if (r < 0)
                         return r;
         }
@@ -225,67 +224,134 @@ static int read_question(struct control_call *call, struct question *question) {
 
 static int list_requests(struct control_call *call) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
-        CLEANUP(question_deinit) struct question question = { 0 };
+        CLEANUP(query_deinit) struct journal_query query = { 0 };
         int r;
 
-        r = read_question(call, &question);
+        r = read_query(call, &query);
         if (r < 0)
                 return r;
-        journal_write(&call->control->journal, &question.selection, question.after, &text);
-        return answer_blob(call, &text);
+        journal_write(&call->control->journal, &query.selection, query.after, &text);
+        return reply_with_blob(call, &text);
 }
 
-/* Requests that have arrived already count too, so a test may send the request first. */
+/* Remove the wait from the list and reply: 1 if all awaited requests have arrived, else 0. */
+static void end_wait(struct control *control, struct request_wait **place) {
+        struct request_wait *wait = *place;
+
+        *place = wait->next;
+        control->n_waits--;
+        pipeline_send_reply(control->pipeline, wait->message,
+                            wait->n_remaining == 0 ? SLICE_LITERAL(":1\r\n") : SLICE_LITERAL(":0\r\n"));
+        selection_deinit(&wait->selection);
+        free(wait->message);
+        free(wait);
+}
+
+/* Add a wait. Takes ownership of wanted->selection. Returns 0, -ENOSPC or -ENOMEM. */
+static int add_wait(struct control *control, const struct message *message, struct request_wait *wanted) {
+        struct request_wait *wait;
+
+        if (control->n_waits == WAITS_MAX)
+                return -ENOSPC;
+
+        wait = malloc(sizeof(*wait));
+        if (!wait)
+                return -ENOMEM;
+        *wait = *wanted;
+        wait->message = message_copy(message);
+        if (!wait->message) {
+                free(wait);
+                return -ENOMEM;
+        }
+
+        wanted->selection = (struct selection){ 0 };
+        wait->next = control->waits;
+        control->waits = wait;
+        control->n_waits++;
+        return 0;
+}
+
+void control_notify_waits(struct control *control, uint64_t number, const struct request *request) {
+        for (struct request_wait **place = &control->waits; *place;) {
+                struct request_wait *wait = *place;
+
+                if (number > wait->after &&
+                    selection_matches(&wait->selection, request->client, request->verb, request->key) &&
+                    --wait->n_remaining == 0)
+                        end_wait(control, place);
+                else
+                        place = &wait->next;
+        }
+}
+
+void control_end_waits(struct control *control, int64_t real_ns) {
+        for (struct request_wait **place = &control->waits; *place;)
+                if ((*place)->deadline_ns <= real_ns)
+                        end_wait(control, place);
+                else
+                        place = &(*place)->next;
+}
+
+int64_t control_next_wait_deadline(const struct control *control) {
+        int64_t next_ns = INT64_MAX;
+
+        for (const struct request_wait *wait = control->waits; wait; wait = wait->next)
+                if (wait->deadline_ns < next_ns)
+                        next_ns = wait->deadline_ns;
+        return next_ns;
+}
+
+/* Requests that arrived earlier also count, so a test may send them before it waits. */
 static int wait_for(struct control_call *call) {
-        CLEANUP(question_deinit) struct question question = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
+        CLEANUP(query_deinit) struct journal_query query = { .count = 1, .timeout_ms = WAIT_TIMEOUT_MS };
         struct control *control = call->control;
         struct request_wait wanted;
         uint64_t n;
         int r;
 
-        r = read_question(call, &question);
+        r = read_query(call, &query);
         if (r < 0)
                 return r;
-        n = journal_count(&control->journal, &question.selection, question.after);
-        if (n >= question.count) {
+        n = journal_count(&control->journal, &query.selection, query.after);
+        if (n >= query.count) {
                 buf_append_string(&call->payload, ":1\r\n");
                 return 0;
         }
         wanted = (struct request_wait){
-                .selection = question.selection,
-                .after = question.after,
-                .n_remaining = question.count - n,
-                .until_ns = control->real.mono_ns + question.timeout_ms * NS_PER_MS,
+                .selection = query.selection,
+                .after = query.after,
+                .n_remaining = query.count - n,
+                .deadline_ns = control->real.mono_ns + query.timeout_ms * NS_PER_MS,
         };
-        question.selection = (struct selection){ 0 };
-        r = control_wait(control, call->message, &wanted);
-        selection_deinit(&wanted.selection); /* unless control_wait() has taken it over */
+        query.selection = (struct selection){ 0 };
+        r = add_wait(control, call->message, &wanted);
+        selection_deinit(&wanted.selection); /* unless add_wait() has taken ownership */
         if (r == -ENOSPC)
                 return refuse(call, "too many wait-for requests are pending");
         call->is_waiting = r == 0;
         return r;
 }
 
-/* All of them */
+/* Execution */
 
 static const struct {
         const char *name;
-        int (*execute)(struct control_call *call); /* 0, -ENOMEM, or -EINVAL with call->fault */
-} requests[] = {
+        int (*execute)(struct control_call *call); /* 0, -ENOMEM, or -EINVAL with call->problem */
+} commands[] = {
         { "reset", reset },     { "seed", set_seed },          { "clock", set_clock },
         { "fault", set_fault }, { "requests", list_requests }, { "wait-for", wait_for },
 };
 
 static int execute(struct control_call *call, struct slice name) {
-        for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
-                if (is_word(name, requests[i].name))
-                        return requests[i].execute(call);
+        for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+                if (is_word(name, commands[i].name))
+                        return commands[i].execute(call);
         return refuse(call, "reset, seed, clock, fault, requests or wait-for was expected");
 }
 
 /*
- * The number of stored words is limited, so limit their length too. The text of a seed is exempt: it is not
- * stored after reading.
+ * Return whether a word is too long to be stored. FAULT_RULES_MAX, WAITS_MAX and TEST_CLOCK_SKEWS_MAX limit the
+ * number of stored words; this limits their length. The text of a seed is exempt: it is not stored.
  */
 static bool has_long_word(const struct slice *words, size_t n_words) {
         for (size_t i = 0; i < n_words && !is_word(words[0], "seed"); i++)
@@ -314,10 +380,11 @@ static void read_and_execute(struct control_call *call) {
         if (r == 0 && call->payload.length > 0)
                 return;
         buf_reset(&call->payload);
-        buf_append_string(&call->payload, r == 0 ? "+OK" : "-ERR ");
-        if (r < 0)
-                buf_append_string(&call->payload, r == -EINVAL ? call->fault : "out of memory");
-        buf_append_string(&call->payload, "\r\n");
+        if (r == 0)
+                buf_append_string(&call->payload, "+OK\r\n");
+        else
+                buf_append_format(&call->payload, "-ERR %s\r\n",
+                                  r == -EINVAL ? call->problem : "out of memory");
 }
 
 void control_execute(void *userdata, const struct message *message, struct now now) {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * The control uses the real store: its engine, its checks, and its error texts. It changes only the time,
- * and what happens to a request on arrival, and to an answer or a notification before sending.
- */
-
 #include "control/control.h"
 
 #include <errno.h>
@@ -18,25 +13,26 @@
 #define NS_PER_MS INT64_C(1000000)
 #define MS_PER_S  INT64_C(1000)
 
-/* 1. Requests on their way in */
+/* 1. Received requests */
 
-static const struct fault *strike(struct control *control, struct invocation *invocation) {
+/* Return the rule that applies, or NULL. For FAULT_QUOTA and FAULT_ERROR set an error outcome: it prevents the execution. */
+static const struct fault_rule *inject_fault(struct control *control, struct invocation *invocation) {
         const struct request *request = &invocation->request;
-        const struct fault *fault =
-                faults_strike_request(&control->faults, request->client, request->verb, request->key);
+        const struct fault_rule *rule =
+                fault_rules_apply_to_request(&control->faults, request->client, request->verb, request->key);
 
-        if (fault && fault->action == FAULT_QUOTA)
+        if (rule && rule->action == FAULT_QUOTA)
                 invocation->outcome = OUTCOME_QUOTA_EXCEEDED;
-        if (fault && fault->action == FAULT_ERROR)
-                invocation->outcome = OUTCOME_STORAGE_FAILED; /* the error text is set before sending */
-        return fault;
+        if (rule && rule->action == FAULT_ERROR)
+                invocation->outcome = OUTCOME_STORAGE_FAILED; /* send_error() replaces the error text */
+        return rule;
 }
 
-static uint64_t on_request(void *userdata, struct invocation *invocation, bool is_answerable,
+static uint64_t on_request(void *userdata, struct invocation *invocation, bool has_response_topic,
                            struct now now) {
         struct control *control = userdata;
         struct request *request = &invocation->request;
-        const struct fault *fault = NULL;
+        const struct fault_rule *rule = NULL;
         struct journal_request entry = {
                 .wall_ms = now.wall_ms,
                 .client = request->client,
@@ -49,28 +45,29 @@ static uint64_t on_request(void *userdata, struct invocation *invocation, bool i
         if (request->has_timestamp)
                 request->timestamp.wall_ms =
                         test_clock_skewed_ms(&control->clock, request->client, request->timestamp.wall_ms);
-        if (is_answerable && invocation->fault == REQUEST_FAULT_NONE)
-                fault = strike(control, invocation);
-        if (fault)
-                entry.fault = fault_action_name(fault->action);
+        if (has_response_topic && invocation->fault == REQUEST_FAULT_NONE)
+                rule = inject_fault(control, invocation);
+        if (rule)
+                entry.fault = fault_action_name(rule->action);
 
         number = journal_add(&control->journal, &entry);
-        control->struck[number % STRUCK_MAX] = (struct struck_request){ number, fault, request->connection };
+        control->injected_faults[number % INJECTED_FAULTS_MAX] =
+                (struct injected_fault){ number, rule, request->connection };
         control_notify_waits(control, number, request);
         return number;
 }
 
-/* 2. Sent answers */
+/* 2. Replies and notifications */
 
-static bool has_room_for(struct control *control, const struct message *answer) {
+static bool has_room_for(struct control *control, const struct message *reply) {
         if (control->n_delayed < DELAYED_MAX &&
-            answer->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes)
+            reply->payload.length <= DELAYED_BYTES_MAX - control->n_delayed_bytes)
                 return true;
 
         pipeline_count_drop(control->pipeline, DROP_TOO_MANY_WAITING);
         log_limited_fields(&control->delay_limit, LOG_WARNING,
-                           "an answer was dropped: too many answers are delayed",
-                           (struct log_field[]){ LOG_FIELD_NUMBER("answer_bytes", answer->payload.length),
+                           "a reply was dropped: too many replies are delayed",
+                           (struct log_field[]){ LOG_FIELD_NUMBER("reply_bytes", reply->payload.length),
                                                  LOG_FIELD_NUMBER("delayed", control->n_delayed),
                                                  LOG_FIELD_NUMBER("max_delayed", DELAYED_MAX),
                                                  LOG_FIELD_NUMBER("delayed_bytes", control->n_delayed_bytes),
@@ -79,45 +76,46 @@ static bool has_room_for(struct control *control, const struct message *answer) 
         return false;
 }
 
-static void delay_answer(struct control *control, const struct message *answer, int64_t due_ns) {
-        struct delayed_answer **place = &control->delayed;
-        struct delayed_answer *delayed;
+static void queue_delayed(struct control *control, const struct message *reply, int64_t deadline_ns) {
+        struct delayed_reply **place = &control->delayed;
+        struct delayed_reply *delayed;
 
-        if (!has_room_for(control, answer))
+        if (!has_room_for(control, reply))
                 return;
         delayed = malloc(sizeof(*delayed));
         if (delayed)
-                *delayed = (struct delayed_answer){ .message = message_copy(answer), .due_ns = due_ns };
+                *delayed =
+                        (struct delayed_reply){ .message = message_copy(reply), .deadline_ns = deadline_ns };
         if (!delayed || !delayed->message) {
                 free(delayed);
                 pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
                 return;
         }
 
-        while (*place && (*place)->due_ns <= due_ns)
+        while (*place && (*place)->deadline_ns <= deadline_ns)
                 place = &(*place)->next;
         delayed->next = *place;
         *place = delayed;
         control->n_delayed++;
-        control->n_delayed_bytes += answer->payload.length;
+        control->n_delayed_bytes += reply->payload.length;
 }
 
-/* An answer that is delayed past its expiry is never sent. */
-static void delay(struct control *control, struct message answer, int64_t delay_ms, struct now now) {
+/* Drop the reply if it expires before it would be sent; else delay it. */
+static void delay_reply(struct control *control, struct message reply, int64_t delay_ms, struct now now) {
         int64_t delay_s = delay_ms / MS_PER_S;
 
-        if (answer.has_expiry && delay_s >= answer.expiry_s) {
+        if (reply.has_expiry && delay_s >= reply.expiry_s) {
                 pipeline_count_expired(control->pipeline);
                 return;
         }
-        if (answer.has_expiry)
-                answer.expiry_s -= (uint32_t)delay_s;
-        delay_answer(control, &answer, now.mono_ns + delay_ms * NS_PER_MS);
+        if (reply.has_expiry)
+                reply.expiry_s -= (uint32_t)delay_s;
+        queue_delayed(control, &reply, now.mono_ns + delay_ms * NS_PER_MS);
 }
 
-static void send_delayed(struct control *control, int64_t until_ns) {
-        while (control->delayed && control->delayed->due_ns <= until_ns) {
-                struct delayed_answer *first = control->delayed;
+static void send_delayed(struct control *control, int64_t deadline_ns) {
+        while (control->delayed && control->delayed->deadline_ns <= deadline_ns) {
+                struct delayed_reply *first = control->delayed;
 
                 control->delayed = first->next;
                 control->n_delayed--;
@@ -128,9 +126,9 @@ static void send_delayed(struct control *control, int64_t until_ns) {
         }
 }
 
-void control_forget_delayed(struct control *control) {
+void control_drop_delayed_replies(struct control *control) {
         while (control->delayed) {
-                struct delayed_answer *first = control->delayed;
+                struct delayed_reply *first = control->delayed;
 
                 control->delayed = first->next;
                 free(first->message);
@@ -140,91 +138,91 @@ void control_forget_delayed(struct control *control) {
         control->n_delayed_bytes = 0;
 }
 
-static void send_error(struct control *control, uint64_t number, struct message answer, struct slice text) {
+static void send_error(struct control *control, uint64_t number, struct message reply, struct slice text) {
         CLEANUP(buf_deinit) struct buf payload = { 0 };
 
         buf_append_string(&payload, "-ERR ");
         buf_append_slice(&payload, text);
         buf_append_string(&payload, "\r\n");
-        answer.payload = buf_slice(&payload);
+        reply.payload = buf_slice(&payload);
         if (buf_failed(&payload)) {
                 pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
                 return;
         }
-        journal_answer(&control->journal, number, answer.payload, (struct slice){ 0 });
-        pipeline_send(control->pipeline, &answer);
+        journal_add_reply(&control->journal, number, reply.payload, (struct slice){ 0 });
+        pipeline_send(control->pipeline, &reply);
 }
 
-static void send_with_other_correlation(struct control *control, struct message answer) {
+static void send_with_other_correlation(struct control *control, struct message reply) {
         CLEANUP(buf_deinit) struct buf correlation = { 0 };
 
-        buf_append_slice(&correlation, answer.correlation_data);
+        buf_append_slice(&correlation, reply.correlation_data);
         buf_append_string(&correlation, "?");
-        answer.correlation_data = buf_slice(&correlation);
+        reply.correlation_data = buf_slice(&correlation);
         if (buf_failed(&correlation))
                 pipeline_count_drop(control->pipeline, DROP_OUT_OF_MEMORY);
         else
-                pipeline_send(control->pipeline, &answer);
+                pipeline_send(control->pipeline, &reply);
 }
 
 /* No proper prefix of a RESP3 item is itself an item, so the payload is malformed. */
-static void send_cut(struct control *control, struct message answer) {
-        answer.payload.length /= 2;
-        pipeline_send(control->pipeline, &answer);
+static void send_truncated(struct control *control, struct message reply) {
+        reply.payload.length /= 2;
+        pipeline_send(control->pipeline, &reply);
 }
 
-static void send_wrongly(struct control *control, const struct struck_request *struck,
-                         const struct message *answer, struct now now) {
-        const struct fault *fault = struck->fault;
+static void send_with_fault(struct control *control, const struct injected_fault *injected,
+                            const struct message *reply, struct now now) {
+        const struct fault_rule *rule = injected->rule;
 
-        switch (fault->action) {
+        switch (rule->action) {
         case FAULT_DELAY:
-                delay(control, *answer, fault->delay_ms, now);
+                delay_reply(control, *reply, rule->delay_ms, now);
                 break;
-        case FAULT_NO_ANSWER:
+        case FAULT_NO_REPLY:
                 break;
-        case FAULT_ANSWER_TWICE:
-                pipeline_send(control->pipeline, answer);
-                pipeline_send(control->pipeline, answer);
+        case FAULT_REPLY_TWICE:
+                pipeline_send(control->pipeline, reply);
+                pipeline_send(control->pipeline, reply);
                 break;
         case FAULT_ERROR:
-                send_error(control, struck->number, *answer, buf_slice(&fault->text));
+                send_error(control, injected->number, *reply, buf_slice(&rule->text));
                 break;
         case FAULT_WRONG_CORRELATION:
-                send_with_other_correlation(control, *answer);
+                send_with_other_correlation(control, *reply);
                 break;
         case FAULT_MALFORMED:
-                send_cut(control, *answer);
+                send_truncated(control, *reply);
                 break;
         case FAULT_DISCONNECT:
                 pipeline_send_connection(control->pipeline, SLICE_LITERAL(COMPANION_KICK),
-                                         struck->connection);
+                                         injected->connection);
                 break;
         default:
-                pipeline_send(control->pipeline, answer);
+                pipeline_send(control->pipeline, reply);
         }
 }
 
-static void on_answer(void *userdata, uint64_t number, const struct message *answer, struct now now) {
+static void on_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
         struct control *control = userdata;
-        const struct struck_request *struck = &control->struck[number % STRUCK_MAX];
-        bool is_struck = number > 0 && struck->number == number && struck->fault;
+        const struct injected_fault *injected = &control->injected_faults[number % INJECTED_FAULTS_MAX];
+        bool is_injected = number > 0 && injected->number == number && injected->rule;
 
-        /* the store's own, whatever becomes of it on its way */
-        if (!is_struck || struck->fault->action != FAULT_ERROR)
-                journal_answer(&control->journal, number, answer->payload,
-                               message_property(answer, PROPERTY_TIMESTAMP));
-        if (is_struck)
-                send_wrongly(control, struck, answer, now);
+        /* record the reply of the store, also if the fault changes or drops it */
+        if (!is_injected || injected->rule->action != FAULT_ERROR)
+                journal_add_reply(&control->journal, number, reply->payload,
+                                  message_property(reply, PROPERTY_TIMESTAMP));
+        if (is_injected)
+                send_with_fault(control, injected, reply, now);
         else
-                pipeline_send(control->pipeline, answer);
+                pipeline_send(control->pipeline, reply);
 }
 
 static int on_notification(void *userdata, const struct registration *registration) {
         CLEANUP(buf_deinit) struct buf client = { 0 };
         CLEANUP(buf_deinit) struct buf key = { 0 };
         struct control *control = userdata;
-        const struct fault *fault;
+        const struct fault_rule *rule;
 
         if (!control->faults.first)
                 return 1;
@@ -232,10 +230,10 @@ static int on_notification(void *userdata, const struct registration *registrati
         if (buf_failed(&client) || buf_failed(&key))
                 return 1;
 
-        fault = faults_strike_notification(&control->faults, buf_slice(&client), buf_slice(&key));
-        if (!fault)
+        rule = fault_rules_apply_to_notification(&control->faults, buf_slice(&client), buf_slice(&key));
+        if (!rule)
                 return 1;
-        return fault->action == FAULT_DROP_NOTIFICATION ? 0 : 2;
+        return rule->action == FAULT_DROP_NOTIFICATION ? 0 : 2;
 }
 
 /* 3. Time */
@@ -250,17 +248,17 @@ static void on_tick(void *userdata, struct now now) {
 static int64_t next_deadline(void *userdata) {
         const struct control *control = userdata;
 
-        return control->delayed ? control->delayed->due_ns : INT64_MAX;
+        return control->delayed ? control->delayed->deadline_ns : INT64_MAX;
 }
 
-struct now control_read_clock(struct control *control, struct now real) {
+struct now control_now(struct control *control, struct now real) {
         control->real = real;
         return test_clock_read(&control->clock, real);
 }
 
-int64_t control_remaining_ns(const struct control *control, int64_t deadline_ns, struct now real) {
+int64_t control_ns_until_tick(const struct control *control, int64_t deadline_ns, struct now real) {
         int64_t remaining_ns = test_clock_remaining_ns(&control->clock, deadline_ns, real);
-        int64_t wait_ns = control_next_wait(control);
+        int64_t wait_ns = control_next_wait_deadline(control);
 
         if (wait_ns != INT64_MAX && wait_ns - real.mono_ns < remaining_ns)
                 remaining_ns = wait_ns - real.mono_ns;
@@ -277,7 +275,7 @@ int control_new(struct control **ret_control, struct pipeline *pipeline) {
         control->hooks = (struct hooks){
                 .control = control_execute,
                 .request = on_request,
-                .answer = on_answer,
+                .reply = on_reply,
                 .notification = on_notification,
                 .tick = on_tick,
                 .next_deadline = next_deadline,
@@ -301,8 +299,8 @@ struct control *control_free(struct control *control) {
                 free(wait->message);
                 free(wait);
         }
-        control_forget_delayed(control);
-        faults_clear(&control->faults);
+        control_drop_delayed_replies(control);
+        fault_rules_clear(&control->faults);
         journal_deinit(&control->journal);
         test_clock_deinit(&control->clock);
         free(control);

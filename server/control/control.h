@@ -4,33 +4,41 @@
 #include "pipeline/pipeline.h"
 
 /*
- * The control topic of --control, which makes a store a test double. Requests on TOPIC_CONTROL empty the
- * store, move its clock, inject faults, and report the requests that the store received. They have the same
- * format as requests to the store. Their words are:
+ * Test control, the option --control: makes the store a test double. Requests on TOPIC_CONTROL empty the store,
+ * move its clock, inject faults, and list the requests that the store received. They have the same format as
+ * requests to the store. Test control uses the real engine with its checks and error texts. It acts at three
+ * places only: the clock, the arrival of requests, and the sending of replies and notifications.
  *
- *     reset                                   empty, as just started without --seed
+ * The commands are:
+ *
+ *     reset                                   empty the store, as after a start without --seed
  *     seed TEXT                               set all keys of a text (records/seed.h)
  *     clock advance DURATION | freeze | resume | skew CLIENT DURATION
- *     fault RULE... | list | clear            control/faults.h
- *     requests [SELECTION...] [after N]       received requests: control/journal.h
+ *     fault RULE... | list | clear            see control/faults.h
+ *     requests [SELECTION...] [after N]       see control/journal.h
  *     wait-for [SELECTION...] [after N] [count N] [timeout DURATION]
  *
- * The answer is +OK, a number, a blob with lines of JSON, or -ERR and a text. Requests are not authenticated: all
+ * A SELECTION is `client ID`, `verb VERB` or `key PATTERN`: see control/selection.h.
+ *
+ * The reply is +OK, a number, a blob with lines of JSON, or -ERR and a text. Requests are not authenticated: all
  * clients that may publish on the topic can use it.
  */
 struct control;
 
-/* Attach the control to the pipeline, which must outlive it. Returns 0 or -ENOMEM. */
+/* Attach test control to the pipeline, which must outlive it. Returns 0 or -ENOMEM. */
 int control_new(struct control **ret_control, struct pipeline *pipeline);
 
 /* Accepts NULL, returns NULL. */
 struct control *control_free(struct control *control);
 
-/* The time for the pipeline, given the real time. Call at each wake-up of the loop. */
-struct now control_read_clock(struct control *control, struct now real);
+/*
+ * Return the reading of the test clock, which is the time to pass to the pipeline. Stores `real`: commands use it until the
+ * next call. Call at each wake-up of the loop.
+ */
+struct now control_now(struct control *control, struct now real);
 
 /*
- * Real nanoseconds until pipeline_tick() has work. deadline_ns: the next deadline, in the time of the
- * pipeline. INT64_MAX: never, because the clock is frozen.
+ * Return the real nanoseconds until pipeline_tick() must be called; INT64_MAX for never. deadline_ns: the result of
+ * pipeline_next_deadline(), in the time of the test clock.
  */
-int64_t control_remaining_ns(const struct control *control, int64_t deadline_ns, struct now real);
+int64_t control_ns_until_tick(const struct control *control, int64_t deadline_ns, struct now real);

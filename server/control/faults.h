@@ -4,75 +4,76 @@
 #include "control/selection.h"
 
 /*
- * The faults of a test double. A rule has an action, the requests that it applies to, a number of times, and
- * a probability. Only the first rule that applies takes effect. Probability uses the seed of the rule: the
- * same rules and requests give the same faults.
+ * The fault rules of a test double. A rule has an action, a selection of requests, an optional maximum number of
+ * applications, and a probability. Only the first rule that applies takes effect. Random decisions depend only on
+ * the seed of the rule, so the same rules and requests give the same faults.
  */
 
 enum fault_action {
-        /* actions on requests */
-        FAULT_DELAY,             /* executed; the answer comes later, by the test clock */
-        FAULT_NO_ANSWER,         /* executed, not answered */
-        FAULT_ANSWER_TWICE,      /* executed once */
-        FAULT_ERROR,             /* not executed; answered with the given error text */
-        FAULT_QUOTA,             /* not executed; answered as if the store were full */
-        FAULT_WRONG_CORRELATION, /* executed; the answer has other Correlation Data */
-        FAULT_MALFORMED,         /* executed; the answer's payload is truncated */
-        FAULT_DISCONNECT,        /* executed; instead of an answer the client's connection is closed */
+        /* Actions on requests. Each comment begins with the word for the action. */
+        FAULT_DELAY,       /* delay: executed; the reply is delayed; the test clock measures the delay */
+        FAULT_NO_REPLY,    /* no-answer: executed; no reply */
+        FAULT_REPLY_TWICE, /* answer-twice: executed once; the reply is sent twice */
+        FAULT_ERROR,       /* error: not executed; the reply is -ERR and the text of the rule */
+        FAULT_QUOTA,       /* quota: not executed; the reply is the quota error */
+        FAULT_WRONG_CORRELATION, /* wrong-correlation: executed; the reply has other Correlation Data */
+        FAULT_MALFORMED, /* malformed: executed; the payload of the reply is truncated, so it is not RESP3 */
+        FAULT_DISCONNECT, /* disconnect: executed; no reply; the client is disconnected */
 
         /* actions on notifications */
-        FAULT_DROP_NOTIFICATION,
-        FAULT_NOTIFY_TWICE,
+        FAULT_DROP_NOTIFICATION, /* drop-notification */
+        FAULT_NOTIFY_TWICE,      /* notify-twice */
         N_FAULT_ACTIONS,
 };
 
-struct fault {
-        struct fault *next;
+struct fault_rule {
+        struct fault_rule *next;
         uint64_t number;
         enum fault_action action;
         int64_t delay_ms;
-        struct buf text; /* error text */
+        struct buf text; /* of FAULT_ERROR */
         struct selection selection;
-        uint32_t chance; /* out of FAULT_CERTAIN */
-        uint64_t seed, random;
+        uint32_t probability; /* in units of 1 / PROBABILITY_ONE */
+        uint64_t seed, random_state;
         bool has_count;
-        uint64_t n_remaining; /* with has_count: how many times the rule still applies */
-        uint64_t n_strikes;
+        uint64_t n_remaining; /* if has_count: number of times that the rule still applies */
+        uint64_t n_applications;
 };
 
-#define FAULT_CERTAIN UINT32_C(1000000000)
-#define FAULTS_MAX    100
+#define PROBABILITY_ONE UINT32_C(1000000000)
+#define FAULT_RULES_MAX 100
 
-struct faults {
-        struct fault *first;
+struct fault_rules {
+        struct fault_rule *first;
         size_t n;
         uint64_t last_number;
 };
 
 /* Remove all rules. Also initializes. */
-void faults_clear(struct faults *faults);
+void fault_rules_clear(struct fault_rules *rules);
 
 /*
  * Add the rule that the words describe:
  *
  *     ACTION [ARGUMENT] [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]
  *
- * The argument of delay is a duration, that of error a text. Rules for notifications have no verb. Returns
- * 0, -ENOMEM, -ENOSPC for more than FAULTS_MAX rules, or -EINVAL with *ret_fault, which says what was
+ * `delay` needs a duration as ARGUMENT, `error` needs a text. Rules for notifications have no verb. Returns
+ * 0, -ENOMEM, -ENOSPC for more than FAULT_RULES_MAX rules, or -EINVAL with *ret_problem, which says what was
  * expected.
  */
-int faults_add(struct faults *faults, const struct slice *words, size_t n_words, uint64_t *ret_number,
-               const char **ret_fault);
+int fault_rules_add(struct fault_rules *rules, const struct slice *words, size_t n_words,
+                    uint64_t *ret_number, const char **ret_problem);
 
 /* Append a line of JSON for each rule. */
-void faults_write(const struct faults *faults, struct buf *lines);
+void fault_rules_write(const struct fault_rules *rules, struct buf *lines);
 
 const char *fault_action_name(enum fault_action action);
 
 /*
- * Return the rule that applies, NULL: none, and count it. Borrowed until the next call that changes the
- * rules.
+ * Return the first rule that applies, and count its application; NULL if no rule applies. The rule is valid until
+ * the rules change.
  */
-const struct fault *faults_strike_request(struct faults *faults, struct slice client, enum verb verb,
-                                          struct slice key);
-const struct fault *faults_strike_notification(struct faults *faults, struct slice client, struct slice key);
+const struct fault_rule *fault_rules_apply_to_request(struct fault_rules *rules, struct slice client,
+                                                      enum verb verb, struct slice key);
+const struct fault_rule *fault_rules_apply_to_notification(struct fault_rules *rules, struct slice client,
+                                                           struct slice key);

@@ -11,21 +11,22 @@
 
 /* Shared by the files of server/control. */
 
-/* A fault that applies to a request, until the answer is sent. */
-struct struck_request {
-        uint64_t number;
-        const struct fault *fault; /* the rules do not change while an answer is pending */
+/* The fault rule that applies to a received request: stored when it arrives, looked up when its reply is sent. */
+struct injected_fault {
+        uint64_t number; /* of the request in the journal */
+        /* Valid until the reply: a command can change the rules, but waits until all earlier requests have replies. */
+        const struct fault_rule *rule;
         uint64_t connection;
 };
 
-/* More than the answers of one batch. */
-#define STRUCK_MAX 4096
+/* Size of the ring buffer. Must exceed the number of requests in one batch: BATCH_REPLIES_MAX in pipeline/execute.c. */
+#define INJECTED_FAULTS_MAX 4096
 
-/* An answer that is sent later. */
-struct delayed_answer {
-        struct delayed_answer *next;
+/* A reply that is sent later. */
+struct delayed_reply {
+        struct delayed_reply *next;
         struct message *message;
-        int64_t due_ns; /* by the test clock */
+        int64_t deadline_ns; /* by the test clock */
 };
 
 #define DELAYED_MAX       10000
@@ -35,9 +36,9 @@ struct delayed_answer {
 struct request_wait {
         struct request_wait *next;
         struct selection selection;
-        uint64_t after; /* requests up to this number do not count */
+        uint64_t after; /* only requests with a greater number count */
         uint64_t n_remaining;
-        int64_t until_ns; /* real time: a wait ends even while the test clock is frozen */
+        int64_t deadline_ns; /* real time, because the wait also ends while the test clock is frozen */
         struct message *message;
 };
 
@@ -47,35 +48,34 @@ struct control {
         struct pipeline *pipeline;
         struct hooks hooks;
         struct test_clock clock;
-        struct now real; /* at the current wake-up */
-        struct faults faults;
+        struct now real; /* the real time of the current wake-up */
+        struct fault_rules faults;
         struct journal journal;
-        struct struck_request struck[STRUCK_MAX]; /* by number */
-        struct delayed_answer *delayed;
+        /* ring buffer, indexed by the number of the request */
+        struct injected_fault injected_faults[INJECTED_FAULTS_MAX];
+        struct delayed_reply *delayed;
         size_t n_delayed, n_delayed_bytes;
         struct log_limit delay_limit;
         struct request_wait *waits;
         size_t n_waits;
 };
 
-void control_forget_delayed(struct control *control);
+/* Free the delayed replies without sending them. */
+void control_drop_delayed_replies(struct control *control);
 
-/* commands.c: the hook `control`. */
+/* The functions below are in commands.c. */
+
+/* The hook `control`: execute a command and reply. */
 void control_execute(void *userdata, const struct message *message, struct now now);
 
-/* waits.c */
-
 /*
- * Register a wait. wanted has all fields except the message; its selection is taken over. Returns 0, -ENOSPC
- * or -ENOMEM.
+ * Count a received request in each pending wait. Replies to the waits that are complete. number: of the request in the
+ * journal.
  */
-int control_wait(struct control *control, const struct message *message, struct request_wait *wanted);
-
-/* A request with this number in the journal has arrived. */
 void control_notify_waits(struct control *control, uint64_t number, const struct request *request);
 
-/* Answer the waits whose time is over. */
+/* End the waits whose deadline is at or before real_ns. Replies :0 to them. */
 void control_end_waits(struct control *control, int64_t real_ns);
 
-/* The next end of a wait, in real monotonic time; INT64_MAX: none. */
-int64_t control_next_wait(const struct control *control);
+/* Return the earliest deadline of a wait, in real monotonic time; INT64_MAX if there is none. */
+int64_t control_next_wait_deadline(const struct control *control);

@@ -9,24 +9,24 @@
 #include "codec/invocation.h"
 #include "protocol/resp3.h"
 
-/* Maximum number of words of a request that are shown separately. */
+/* Requests with more words are written as a payload. */
 #define WORDS_MAX 16
 
 struct exchange {
         struct journal_request request; /* its slices point into bytes */
         struct buf bytes;
-        struct buf answer, version;
-        bool is_answered;
+        struct buf reply, version;
+        bool has_reply;
 };
 
 static size_t exchange_size(const struct exchange *exchange) {
-        return sizeof(*exchange) + exchange->bytes.length + exchange->answer.length +
+        return sizeof(*exchange) + exchange->bytes.length + exchange->reply.length +
                exchange->version.length;
 }
 
 static void exchange_free(struct exchange *exchange) {
         buf_deinit(&exchange->bytes);
-        buf_deinit(&exchange->answer);
+        buf_deinit(&exchange->reply);
         buf_deinit(&exchange->version);
         free(exchange);
 }
@@ -37,10 +37,10 @@ static void exchange_cleanup(struct exchange **exchange) {
 }
 
 static struct exchange **slot(const struct journal *journal, uint64_t number) {
-        return &journal->exchanges[number % JOURNAL_EXCHANGES_MAX];
+        return &journal->exchanges[number % JOURNAL_SLOTS];
 }
 
-static void forget_first(struct journal *journal) {
+static void remove_first(struct journal *journal) {
         struct exchange **exchange = slot(journal, journal->first++);
 
         journal->n_bytes -= exchange_size(*exchange);
@@ -48,16 +48,16 @@ static void forget_first(struct journal *journal) {
         *exchange = NULL;
 }
 
-/* Remove the oldest requests above the limits. The newest one always stays. */
-static void keep_bounds(struct journal *journal) {
-        while (journal->next - journal->first > JOURNAL_EXCHANGES_MAX - 1 ||
+/* Remove the oldest exchanges until the limits are met. The newest exchange always stays. */
+static void enforce_limits(struct journal *journal) {
+        while (journal->next - journal->first > JOURNAL_SLOTS - 1 ||
                (journal->n_bytes > JOURNAL_BYTES_MAX && journal->next - journal->first > 1))
-                forget_first(journal);
+                remove_first(journal);
 }
 
 void journal_clear(struct journal *journal) {
         while (journal->first < journal->next)
-                forget_first(journal);
+                remove_first(journal);
         journal->first = 0;
         journal->next = 0;
 }
@@ -68,7 +68,7 @@ void journal_deinit(struct journal *journal) {
         journal->exchanges = NULL;
 }
 
-static struct slice part(const struct exchange *exchange, size_t *offset, struct slice original) {
+static struct slice copied_slice(const struct exchange *exchange, size_t *offset, struct slice original) {
         struct slice copy = { exchange->bytes.data + *offset, original.length };
 
         *offset += original.length;
@@ -90,9 +90,9 @@ static struct exchange *exchange_new(const struct journal_request *request) {
                 return NULL;
 
         exchange->request = *request;
-        exchange->request.client = part(exchange, &offset, request->client);
-        exchange->request.key = part(exchange, &offset, request->key);
-        exchange->request.payload = part(exchange, &offset, request->payload);
+        exchange->request.client = copied_slice(exchange, &offset, request->client);
+        exchange->request.key = copied_slice(exchange, &offset, request->key);
+        exchange->request.payload = copied_slice(exchange, &offset, request->payload);
         return take_ptr(&exchange);
 }
 
@@ -100,14 +100,14 @@ uint64_t journal_add(struct journal *journal, const struct journal_request *requ
         struct exchange *exchange;
 
         if (!journal->exchanges)
-                journal->exchanges = calloc(JOURNAL_EXCHANGES_MAX, sizeof(struct exchange *));
+                journal->exchanges = calloc(JOURNAL_SLOTS, sizeof(struct exchange *));
         exchange = journal->exchanges ? exchange_new(request) : NULL;
         if (!exchange)
                 return 0;
 
         *slot(journal, journal->next++) = exchange;
         journal->n_bytes += exchange_size(exchange);
-        keep_bounds(journal);
+        enforce_limits(journal);
         return journal->next;
 }
 
@@ -115,18 +115,19 @@ static struct exchange *find(const struct journal *journal, uint64_t number) {
         return number > journal->first && number <= journal->next ? *slot(journal, number - 1) : NULL;
 }
 
-void journal_answer(struct journal *journal, uint64_t number, struct slice payload, struct slice version) {
+void journal_add_reply(struct journal *journal, uint64_t number, struct slice payload,
+                       struct slice version) {
         struct exchange *exchange = find(journal, number);
 
-        if (!exchange || exchange->is_answered)
+        if (!exchange || exchange->has_reply)
                 return;
 
         journal->n_bytes -= exchange_size(exchange);
-        buf_append_slice(&exchange->answer, payload);
+        buf_append_slice(&exchange->reply, payload);
         buf_append_slice(&exchange->version, version);
-        exchange->is_answered = !buf_failed(&exchange->answer) && !buf_failed(&exchange->version);
+        exchange->has_reply = !buf_failed(&exchange->reply) && !buf_failed(&exchange->version);
         journal->n_bytes += exchange_size(exchange);
-        keep_bounds(journal);
+        enforce_limits(journal);
 }
 
 static bool is_selected(const struct exchange *exchange, const struct selection *selection) {
@@ -163,7 +164,8 @@ static void add_request(struct buf *line, struct slice payload) {
                 json_add_bytes(line, "payload", payload, false);
                 return;
         }
-        json_add_raw(line, "request", "[");
+        json_add_name(line, "request");
+        buf_append_string(line, "[");
         for (size_t i = 0; i < n_words; i++) {
                 buf_append_string(line, i > 0 ? "," : "");
                 json_append_string(line, words[i]);
@@ -182,7 +184,7 @@ static void write_exchange(const struct exchange *exchange, uint64_t number, str
         json_add_bytes(line, "key", request->key, false);
         add_request(line, request->payload);
         json_add_bytes(line, "answer",
-                       exchange->is_answered ? buf_slice(&exchange->answer) : (struct slice){ 0 }, false);
+                       exchange->has_reply ? buf_slice(&exchange->reply) : (struct slice){ 0 }, false);
         json_add_bytes(line, "version",
                        exchange->version.length > 0 ? buf_slice(&exchange->version) : (struct slice){ 0 },
                        false);

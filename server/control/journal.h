@@ -6,17 +6,21 @@
 #include "control/selection.h"
 
 /*
- * The requests that the store received, in order, with their answers, for assertions of tests. Bounded in
- * number and bytes: the oldest requests are removed first. All zeros is an empty journal.
+ * The requests that the store received, with their replies, so that tests can check them. A request with its reply is
+ * an exchange. The number of exchanges and their bytes are limited: the oldest exchanges are removed first. Initialize
+ * with zeros.
+ *
+ * Requests are numbered from 1. journal_clear() restarts the numbers.
  */
 struct journal {
-        struct exchange **exchanges; /* ring buffer, by number */
-        uint64_t first, next;        /* numbers, from 0; shown to clients from 1 */
+        struct exchange **exchanges; /* ring buffer of JOURNAL_SLOTS */
+        uint64_t first, next;        /* indexes of exchanges; the number of a request is its index + 1 */
         size_t n_bytes;
 };
 
-#define JOURNAL_EXCHANGES_MAX 10000
-#define JOURNAL_BYTES_MAX     ((size_t)16 << 20)
+/* One slot stays free: a new exchange is added before the oldest one is removed. */
+#define JOURNAL_SLOTS     10000
+#define JOURNAL_BYTES_MAX ((size_t)16 << 20)
 
 void journal_clear(struct journal *journal);
 void journal_deinit(struct journal *journal);
@@ -25,24 +29,25 @@ void journal_deinit(struct journal *journal);
 struct journal_request {
         int64_t wall_ms;
         struct slice client;
-        enum verb verb; /* N_VERBS: unknown */
+        enum verb verb;
         struct slice key;
         struct slice payload;
         const char *fault; /* name of the injected fault, a literal; NULL: none */
 };
 
-/* Returns the number of the request, 0 if it could not be stored. */
+/* Return the number of the request; 0 if memory is exhausted. */
 uint64_t journal_add(struct journal *journal, const struct journal_request *request);
 
-/* Store the answer to a request. Ignores number 0 and requests that were removed. */
-void journal_answer(struct journal *journal, uint64_t number, struct slice payload, struct slice version);
+/* Store the reply to a request. Ignores number 0, removed requests, and a second reply. */
+void journal_add_reply(struct journal *journal, uint64_t number, struct slice payload, struct slice version);
 
-/* The number of matching requests after number `after`. */
+/* Return how many matching requests have a number greater than `after`. */
 uint64_t journal_count(const struct journal *journal, const struct selection *selection, uint64_t after);
 
 /*
- * Append the matching requests, a line of JSON each: number, time (ms), client, verb, key, answer, version,
- * fault, and the words as "request" or, if they are not valid UTF-8, the "payload".
+ * Append a line of JSON for each matching request with a number greater than `after`: number, time (ms), client, verb,
+ * key, request, answer (the reply), version, fault. The field request is an array of words. If the words are not valid
+ * UTF-8 or more than 16, the line has the field payload instead.
  */
 void journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
                    struct buf *lines);

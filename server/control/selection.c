@@ -16,37 +16,37 @@ void selection_deinit(struct selection *selection) {
         *selection = (struct selection){ 0 };
 }
 
-static int refuse(const char **ret_fault, const char *fault) {
-        *ret_fault = fault;
+static int refuse(const char **ret_problem, const char *problem) {
+        *ret_problem = problem;
         return -EINVAL;
 }
 
-static int keep(struct buf *buf, struct slice value) {
+static int copy_value(struct buf *buf, struct slice value) {
         buf_append_slice(buf, value);
         return buf_failed(buf) ? -ENOMEM : 1;
 }
 
 int selection_set(struct selection *selection, struct slice name, struct slice value,
-                  const char **ret_fault) {
+                  const char **ret_problem) {
         if (slice_equal(name, SLICE_LITERAL("client"))) {
                 if (selection->has_client)
-                        return refuse(ret_fault, "the client is given twice");
+                        return refuse(ret_problem, "the client is given twice");
                 selection->has_client = true;
-                return keep(&selection->client, value);
+                return copy_value(&selection->client, value);
         }
         if (slice_equal(name, SLICE_LITERAL("key"))) {
                 if (selection->has_key)
-                        return refuse(ret_fault, "the key is given twice");
+                        return refuse(ret_problem, "the key is given twice");
                 if (value.length == 0)
-                        return refuse(ret_fault, "a pattern was expected after key");
+                        return refuse(ret_problem, "a pattern was expected after \"key\"");
                 selection->has_key = true;
-                return keep(&selection->key, value);
+                return copy_value(&selection->key, value);
         }
         if (slice_equal(name, SLICE_LITERAL("verb"))) {
                 if (selection->has_verb)
-                        return refuse(ret_fault, "the verb is given twice");
+                        return refuse(ret_problem, "the verb is given twice");
                 if (!verb_from_text(value, &selection->verb))
-                        return refuse(ret_fault, VERBS_EXPECTED " after verb");
+                        return refuse(ret_problem, VERBS_EXPECTED " after \"verb\"");
                 selection->has_verb = true;
                 return 1;
         }

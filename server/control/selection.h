@@ -15,12 +15,12 @@ struct selection {
 void selection_deinit(struct selection *selection);
 
 /*
- * Set `client ID`, `verb VERB` or `key PATTERN`. Returns 1; 0 if the name is none of these; -ENOMEM; or
- * -EINVAL with *ret_fault for an unknown verb, an empty pattern, or a name that was set before.
+ * Set one of `client ID`, `verb VERB` and `key PATTERN`. Returns 1; 0 if the name is none of these; -ENOMEM; or
+ * -EINVAL with *ret_problem for an unknown verb, an empty pattern, or a second value for a name.
  */
 int selection_set(struct selection *selection, struct slice name, struct slice value,
-                  const char **ret_fault);
+                  const char **ret_problem);
 
-/* verb N_VERBS: unknown. */
+/* Whether the request is selected. */
 bool selection_matches(const struct selection *selection, struct slice client, enum verb verb,
                        struct slice key);

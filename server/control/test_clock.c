@@ -14,14 +14,14 @@ struct skew {
         int64_t ahead_ms;
 };
 
-static void forget_skews(struct test_clock *clock) {
+static void clear_skews(struct test_clock *clock) {
         for (size_t i = 0; i < clock->n_skews; i++)
                 buf_deinit(&clock->skews[i].client);
         clock->n_skews = 0;
 }
 
 void test_clock_deinit(struct test_clock *clock) {
-        forget_skews(clock);
+        clear_skews(clock);
         free(clock->skews);
         clock->skews = NULL;
         clock->skews_capacity = 0;
@@ -80,7 +80,7 @@ void test_clock_reset(struct test_clock *clock) {
         clock->is_frozen = false;
         clock->wall_offset_ms = 0;
         clock->mono_offset_ns = 0;
-        forget_skews(clock);
+        clear_skews(clock);
 }
 
 static struct skew *find_skew(const struct test_clock *clock, struct slice client) {

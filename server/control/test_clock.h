@@ -4,10 +4,11 @@
 #include "engine/engine.h"
 
 /*
- * The clock of a test double: the real time until a test changes it. Versions, deadlines, remembered answers
- * and skew checks use this clock, so a test does not have to wait for them.
+ * The clock of a test double. It shows the real time until a test changes it. Versions, deadlines,
+ * remembered replies and skew checks use this clock, so a test does not have to wait for them.
  *
- * The monotonic part goes back only in a reset, when no deadline depends on it. All zeros is the real time.
+ * The monotonic time goes back only in test_clock_reset(). At a reset no deadline is pending. A zeroed struct shows the
+ * real time.
  */
 struct test_clock {
         int64_t wall_offset_ms;
@@ -21,12 +22,12 @@ struct test_clock {
 /* Free the skews. */
 void test_clock_deinit(struct test_clock *clock);
 
-/* The reading of the clock at this real time. */
+/* Return the reading of the clock at this real time. */
 struct now test_clock_read(const struct test_clock *clock, struct now real);
 
 /*
- * Real nanoseconds until a deadline of this clock; negative if it has passed; INT64_MAX: never, because the
- * clock is frozen.
+ * Return the real nanoseconds until a deadline of this clock; negative if the deadline has passed. Returns INT64_MAX for
+ * a future deadline while the clock is frozen, and if deadline_ns is INT64_MAX.
  */
 int64_t test_clock_remaining_ns(const struct test_clock *clock, int64_t deadline_ns, struct now real);
 
@@ -37,19 +38,21 @@ int64_t test_clock_remaining_ns(const struct test_clock *clock, int64_t deadline
 #define TEST_CLOCK_ADVANCE_MAX_MS (INT64_C(100) * 365 * 24 * 3600 * 1000)
 int test_clock_advance(struct test_clock *clock, int64_t duration_ms);
 
-/* Stop the clock; continue from its frozen reading. */
+/* Stop the clock. */
 void test_clock_freeze(struct test_clock *clock, struct now real);
+
+/* Continue from the frozen reading. Does nothing if the clock is not frozen. */
 void test_clock_resume(struct test_clock *clock, struct now real);
 
 /* Return to the real time, without skews. */
 void test_clock_reset(struct test_clock *clock);
 
 /*
- * Shift the timestamps of this client by ahead_ms; negative: behind; 0: unchanged. Returns 0, -ENOMEM, or
- * -ENOSPC for more than TEST_CLOCK_SKEWS_MAX clients.
+ * Add ahead_ms, which may be negative, to the timestamps of this client. Replaces the earlier shift of the client. Returns 0,
+ * -ENOMEM, or -ENOSPC for more than TEST_CLOCK_SKEWS_MAX clients.
  */
 #define TEST_CLOCK_SKEWS_MAX 1000
 int test_clock_skew(struct test_clock *clock, struct slice client, int64_t ahead_ms);
 
-/* The shifted timestamp of this client; at least 0. */
+/* Return the shifted timestamp of this client; at least 0. */
 int64_t test_clock_skewed_ms(const struct test_clock *clock, struct slice client, int64_t wall_ms);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Callbacks record events in the connection, for the call that runs the loop. */
+/* The callbacks of the MQTT client record events in struct connection. The call that runs the loop then returns. */
 
 #include "ctl/connection.h"
 
@@ -15,25 +15,28 @@
 #include "mqtt/mqtt_client.h"
 
 #define KEEPALIVE_S 20
-#define TEND_MS     100
+#define POLL_MAX_MS 100
 
 struct connection {
         struct connection_config config;
         uv_loop_t loop;
         struct mqtt_client *client; /* NULL: not connected */
-        size_t at;                  /* the endpoint */
-        size_t n_passed_over;
-        bool is_ready;        /* connected and subscribed */
-        bool is_disconnected; /* while opening: the attempt has failed */
+        size_t at;                  /* index of the current endpoint */
+        size_t n_left;              /* endpoints that connection_open_next() has left */
+        bool is_ready;              /* connected and subscribed */
+        bool is_disconnected;       /* while opening: the attempt for this address has failed */
         bool has_failed;
-        struct connection_limits limits;
+        bool has_event; /* a callback has run since run_loop() began */
+        struct connection_connack limits;
         char problem[512];
 };
 
-#define BROKER                "the broker at %s"
-#define BROKER_OF(connection) endpoint_text(connection_endpoint(connection)).text
+/* Call connection_fail() with the text "<before>the broker at HOST:PORT<after>". The arguments are those of `after`. */
+#define BROKER_FAIL(connection, before, after, ...)                                                         \
+        connection_fail(connection, before "the broker at %s" after,                                        \
+                        endpoint_text(connection_endpoint(connection)).text, ##__VA_ARGS__)
 
-#define LOCATION_ADVICE "; is it running there? --host and --port say where it is"
+#define LOCATION_ADVICE "; is it running there? See --host and --port"
 
 int64_t monotonic_ms(void) {
         return system_clock_mono_ns() / 1000000;
@@ -60,17 +63,25 @@ enum connection_result connection_fail(struct connection *connection, const char
         return CONNECTION_FAILED;
 }
 
+void connection_set_problem(struct connection *connection, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(connection->problem, sizeof(connection->problem), format, arguments);
+        va_end(arguments);
+}
+
 const char *connection_problem(const struct connection *connection) {
         return connection->problem;
 }
 
-/* 1. What the client tells. */
+/* 1. Callbacks of the MQTT client */
 
 static const char *refusal_advice(int reason) {
         switch (reason) {
         case MQTT_RC_BAD_USERNAME_OR_PASSWORD:
         case MQTT_RC_NOT_AUTHORIZED:
-                return "; it wants --user and --password-file, or other ones";
+                return "; check --user and --password-file";
         case MQTT_RC_CLIENTID_NOT_VALID:
                 return "; choose another --client-id";
         default:
@@ -78,9 +89,9 @@ static const char *refusal_advice(int reason) {
         }
 }
 
-static void read_limits(struct connection_limits *limits, bool is_session_present,
+static void read_limits(struct connection_connack *limits, bool is_session_present,
                         const mosquitto_property *properties) {
-        *limits = (struct connection_limits){
+        *limits = (struct connection_connack){
                 .is_session_present = is_session_present,
                 .receive_maximum = UINT16_MAX,
                 .packet_size_max = UINT32_MAX,
@@ -97,17 +108,18 @@ static void on_connected(void *userdata, int reason, bool session_present,
         const char *const *topics = connection->config.topics;
         int n_topics = 0;
 
+        connection->has_event = true;
         read_limits(&connection->limits, session_present, properties);
-        /* below 0x80 it is MQTT 3's, which has five of them */
+        /* Reasons below 0x80 are those of MQTT 3. */
         if (reason == CONNACK_REFUSED_PROTOCOL_VERSION || reason == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION) {
-                connection_fail(connection, BROKER " does not speak MQTT 5", BROKER_OF(connection));
+                BROKER_FAIL(connection, "", " does not speak MQTT 5");
                 return;
         }
         if (reason != 0) {
-                connection_fail(connection, BROKER " refuses us: %s%s", BROKER_OF(connection),
-                                reason < 0x80 ? mosquitto_connack_string(reason)
-                                              : mosquitto_reason_string(reason),
-                                refusal_advice(reason));
+                BROKER_FAIL(connection, "", " refuses the connection: %s%s",
+                            reason < 0x80 ? mosquitto_connack_string(reason)
+                                          : mosquitto_reason_string(reason),
+                            refusal_advice(reason));
                 return;
         }
 
@@ -121,50 +133,48 @@ static void on_connected(void *userdata, int reason, bool session_present,
 static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         struct connection *connection = userdata;
 
+        connection->has_event = true;
         for (int i = 0; i < n_granted && connection->config.topics[i]; i++)
                 if (granted[i] != 1)
-                        connection_fail(connection,
-                                        BROKER
-                                        " refuses the subscription to %s at QoS 1; let this client read it",
-                                        BROKER_OF(connection), connection->config.topics[i]);
+                        BROKER_FAIL(connection, "",
+                                    " refuses the subscription to %s at QoS 1; allow this client to read it",
+                                    connection->config.topics[i]);
         connection->is_ready = true;
-        mqtt_client_set_up(connection->client);
+        mqtt_client_set_is_up(connection->client);
 }
 
-/* What may be wrong with a connection that TLS has not let come about; "" for another one. */
+/* Advice if the connection ended during the TLS handshake, else "". */
 static const char *tls_advice(const struct connection *connection) {
         return connection->config.credentials.tls && !connection->is_ready
-                       ? "; is its certificate trusted, and ours accepted? See --tls-ca-file and "
-                         "--tls-certificate"
+                       ? "; check --tls-ca-file, which must trust the broker, and --tls-certificate"
                        : "";
 }
 
-static void on_desynchronized(void *userdata, enum mqtt_loss loss, int reason, const char *text) {
+static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
         struct connection *connection = userdata;
 
+        connection->has_event = true;
         connection->is_disconnected = true;
-        if (loss != MQTT_LOST_CONNECTION && mqtt_client_has_address(connection->client))
-                return; /* the next address is tried */
-        if (loss == MQTT_LOST_NAME)
-                connection_fail(connection, "cannot connect to " BROKER ": %s; --host says where it is",
-                                BROKER_OF(connection), text);
-        else if (loss == MQTT_LOST_CONNECT || reason == MOSQ_ERR_TLS)
-                connection_fail(connection, "cannot connect to " BROKER ": %s%s", BROKER_OF(connection),
-                                text, reason == MOSQ_ERR_TLS ? tls_advice(connection) : LOCATION_ADVICE);
+        if (cause != MQTT_DISCONNECTED && mqtt_client_has_untried_address(connection->client))
+                return; /* connect_until() tries the next address */
+        if (cause == MQTT_LOOKUP_FAILED)
+                BROKER_FAIL(connection, "cannot connect to ", ": %s; see --host", text);
+        else if (cause == MQTT_CONNECT_FAILED || reason == MOSQ_ERR_TLS)
+                BROKER_FAIL(connection, "cannot connect to ", ": %s%s", text,
+                            reason == MOSQ_ERR_TLS ? tls_advice(connection) : LOCATION_ADVICE);
         else if (reason >= 0x80)
-                connection_fail(connection, BROKER " has ended the connection: %s", BROKER_OF(connection),
-                                mosquitto_reason_string(reason));
+                BROKER_FAIL(connection, "", " has ended the connection: %s",
+                            mosquitto_reason_string(reason));
         else if (reason == MOSQ_ERR_CONN_LOST)
-                connection_fail(connection, "lost the connection to " BROKER "%s", BROKER_OF(connection),
-                                tls_advice(connection));
+                BROKER_FAIL(connection, "lost the connection to ", "%s", tls_advice(connection));
         else
-                connection_fail(connection, "lost the connection to " BROKER ": %s%s", BROKER_OF(connection),
-                                text, tls_advice(connection));
+                BROKER_FAIL(connection, "lost the connection to ", ": %s%s", text, tls_advice(connection));
 }
 
 static void on_message(void *userdata, const struct message *message) {
         struct connection *connection = userdata;
 
+        connection->has_event = true;
         connection->config.message(connection->config.userdata, message);
 }
 
@@ -175,25 +185,25 @@ static void on_dropped(void *userdata) {
 static void on_acknowledged(void *userdata, int id, int reason) {
         struct connection *connection = userdata;
 
-        if (reason >= 0x80 && !connection->config.wants_refusals)
-                connection_fail(connection, BROKER " refuses the request: %s%s", BROKER_OF(connection),
-                                mosquitto_reason_string(reason),
-                                reason == MQTT_RC_NOT_AUTHORIZED
-                                        ? "; it must let this client write statestore/# and read clients/#"
-                                        : "");
+        connection->has_event = true;
+        if (reason >= 0x80 && !connection->config.reports_refused_publish)
+                BROKER_FAIL(connection, "", " refuses the request: %s%s", mosquitto_reason_string(reason),
+                            reason == MQTT_RC_NOT_AUTHORIZED
+                                    ? "; allow this client to write statestore/# and read clients/#"
+                                    : "");
         else
                 connection->config.acknowledged(connection->config.userdata, id, reason);
 }
 
-/* 2. Waiting. */
+/* 2. Waiting */
 
 static bool is_interrupted(const struct connection *connection) {
         return connection->config.interrupted && *connection->config.interrupted;
 }
 
 /*
- * A signal that comes before ppoll() must not be slept over: so it is kept off until then, and seen by its
- * flag or by EINTR.
+ * Poll until a signal arrives or the time is over. Signals are blocked except during ppoll(), so that a signal just before
+ * it is not missed.
  */
 static int poll_unless_interrupted(const struct connection *connection, struct pollfd *fds, nfds_t n_fds,
                                    int64_t duration_ms) {
@@ -213,22 +223,28 @@ static int poll_unless_interrupted(const struct connection *connection, struct p
         return r;
 }
 
-/* The failure of a connection that was closed does not end a pause before the next one. */
+/* False without a client, even after a failure: connection_wait() then only waits for its duration. */
 static bool is_broken(const struct connection *connection) {
         return connection->client && connection->has_failed;
 }
 
-/* Lets the loop do what is to be done, then waits until there is more. */
-static enum connection_result turn(struct connection *connection, int64_t duration_ms) {
+/*
+ * Run the loop, wait for events or until duration_ms is over, and run the loop again. Do not wait if there were events: they
+ * may be what the caller waits for.
+ */
+static enum connection_result run_loop(struct connection *connection, int64_t duration_ms) {
         struct pollfd fds[] = {
                 { .fd = uv_backend_fd(&connection->loop), .events = POLLIN },
                 { .fd = connection->config.hangup_fd },
         };
         int timeout_ms;
 
+        connection->has_event = false;
         uv_run(&connection->loop, UV_RUN_NOWAIT);
         if (is_broken(connection))
                 return CONNECTION_FAILED;
+        if (connection->has_event)
+                duration_ms = 0;
         timeout_ms = uv_loop_alive(&connection->loop) ? uv_backend_timeout(&connection->loop) : -1;
         if (timeout_ms >= 0 && timeout_ms < duration_ms)
                 duration_ms = timeout_ms;
@@ -239,19 +255,29 @@ static enum connection_result turn(struct connection *connection, int64_t durati
         return is_broken(connection) ? CONNECTION_FAILED : CONNECTION_OK;
 }
 
+/*
+ * Run the loop for at most the time that remains. If none remains, run it once without waiting and set *ret_is_over: what has
+ * arrived while this process was suspended is read before a timeout is reported.
+ */
+static enum connection_result run_until(struct connection *connection, int64_t until_ms, bool *ret_is_over) {
+        int64_t remaining_ms = until_ms - monotonic_ms();
+
+        *ret_is_over = remaining_ms <= 0;
+        return run_loop(connection, *ret_is_over ? 0 : remaining_ms);
+}
+
 enum connection_result connection_wait(struct connection *connection, const bool *done,
                                        int64_t duration_ms) {
         int64_t until_ms = monotonic_ms() + duration_ms;
         enum connection_result result = CONNECTION_OK;
+        bool is_over = false;
 
         while (!*done && result == CONNECTION_OK) {
-                int64_t remaining_ms = until_ms - monotonic_ms();
-
-                if (remaining_ms <= 0)
-                        return CONNECTION_TIME_OVER;
-                result = turn(connection, remaining_ms);
+                if (is_over)
+                        return CONNECTION_TIMED_OUT;
+                result = run_until(connection, until_ms, &is_over);
         }
-        /* what was waited for may have come with what ends the connection */
+        /* *done may be set by the data that arrived before the connection ended. */
         return *done && result != CONNECTION_INTERRUPTED ? CONNECTION_OK : result;
 }
 
@@ -261,23 +287,23 @@ static bool has_more(const struct connection *connection) {
         return poll(&fd, 1, 0) > 0;
 }
 
-enum connection_result connection_tend(struct connection *connection) {
-        int64_t until_ms = monotonic_ms() + TEND_MS;
+enum connection_result connection_poll(struct connection *connection) {
+        int64_t until_ms = monotonic_ms() + POLL_MAX_MS;
         enum connection_result result;
 
         do
-                result = turn(connection, 0);
+                result = run_loop(connection, 0);
         while (result == CONNECTION_OK && has_more(connection) && monotonic_ms() < until_ms);
         return result;
 }
 
-/* 3. Connecting. */
+/* 3. Connecting */
 
 const struct endpoint *connection_endpoint(const struct connection *connection) {
         return &connection->config.endpoints[connection->at];
 }
 
-/* None of them may use up the time of all. */
+/* Each endpoint gets an equal share of the timeout. */
 static int64_t endpoint_timeout_ms(const struct connection *connection) {
         int64_t timeout_ms = connection->config.timeout_ms / (int64_t)connection->config.n_endpoints;
 
@@ -297,31 +323,29 @@ static int make_client(struct connection *connection) {
                 .user_properties = config->user_properties,
                 .callbacks = { .connected = on_connected,
                                .subscribed = on_subscribed,
-                               .lost = on_desynchronized,
-                               .message = on_message,
-                               .dropped = on_dropped,
-                               .acknowledged = on_acknowledged },
-                .userdata = connection,
+                               .disconnected = on_disconnected,
+                               .acknowledged = on_acknowledged,
+                               .userdata = connection },
+                .messages = { .message = on_message, .dropped = on_dropped, .userdata = connection },
         };
 
         return mqtt_client_new(&connection->client, &connection->loop, &client_config);
 }
 
-/* Tries the addresses of the endpoint until the connection serves or the endpoint's time is over. */
-static enum connection_result serve_until(struct connection *connection, int64_t until_ms) {
+/* Try the addresses of the endpoint until the connection is ready or the time of the endpoint is over. */
+static enum connection_result connect_until(struct connection *connection, int64_t until_ms) {
         enum connection_result result = CONNECTION_OK;
+        bool is_over = false;
 
-        connection->is_disconnected = true; /* not connected yet */
+        connection->is_disconnected = true; /* connect to the first address */
         while (!connection->is_ready && result == CONNECTION_OK) {
-                int64_t remaining_ms = until_ms - monotonic_ms();
-
-                if (remaining_ms <= 0)
-                        return CONNECTION_TIME_OVER;
+                if (is_over)
+                        return CONNECTION_TIMED_OUT;
                 if (connection->is_disconnected) {
                         connection->is_disconnected = false;
                         mqtt_client_connect(connection->client);
                 }
-                result = turn(connection, remaining_ms);
+                result = run_until(connection, until_ms, &is_over);
         }
         return result;
 }
@@ -338,18 +362,16 @@ static enum connection_result try_endpoint(struct connection *connection) {
 
         r = make_client(connection);
         if (r < 0)
-                return connection_fail(connection, "cannot connect to " BROKER ": %s%s",
-                                       BROKER_OF(connection), strerror(-r), tls_advice(connection));
+                return BROKER_FAIL(connection, "cannot connect to ", ": %s%s", strerror(-r),
+                                   tls_advice(connection));
 
-        result = serve_until(connection, until_ms);
-        if (result != CONNECTION_TIME_OVER)
+        result = connect_until(connection, until_ms);
+        if (result != CONNECTION_TIMED_OUT)
                 return result;
-        if (mqtt_client_is_reached(connection->client))
-                return connection_fail(connection,
-                                       BROKER " does not answer within %s; is it an MQTT broker?",
-                                       BROKER_OF(connection), timeout.text);
-        return connection_fail(connection, "cannot connect to " BROKER " within %s" LOCATION_ADVICE,
-                               BROKER_OF(connection), timeout.text);
+        if (mqtt_client_is_socket_connected(connection->client))
+                return BROKER_FAIL(connection, "", " does not answer within %s; is it an MQTT broker?",
+                                   timeout.text);
+        return BROKER_FAIL(connection, "cannot connect to ", " within %s" LOCATION_ADVICE, timeout.text);
 }
 
 enum connection_result connection_open(struct connection *connection) {
@@ -364,11 +386,12 @@ enum connection_result connection_open(struct connection *connection) {
         }
 }
 
-bool connection_pass_over(struct connection *connection) {
+enum connection_result connection_open_next(struct connection *connection) {
         connection_close(connection);
         connection->at = (connection->at + 1) % connection->config.n_endpoints;
-        connection->n_passed_over++;
-        return connection->n_passed_over < connection->config.n_endpoints;
+        connection->n_left++;
+        return connection->n_left < connection->config.n_endpoints ? connection_open(connection)
+                                                                   : CONNECTION_TIMED_OUT;
 }
 
 static void client_closed(void *userdata) {
@@ -390,11 +413,11 @@ void connection_close(struct connection *connection) {
         close_client(connection, false);
 }
 
-void connection_end(struct connection *connection) {
+void connection_end_session(struct connection *connection) {
         close_client(connection, connection->config.session_expiry_s > 0);
 }
 
-struct connection_limits connection_limits(const struct connection *connection) {
+struct connection_connack connection_connack(const struct connection *connection) {
         return connection->limits;
 }
 
@@ -438,12 +461,10 @@ enum connection_result connection_publish(struct connection *connection, const c
         case MOSQ_ERR_PAYLOAD_SIZE:
                 return connection_fail(connection, "the request is longer than MQTT can carry");
         case MOSQ_ERR_OVERSIZE_PACKET:
-                return connection_fail(connection,
-                                       "the request is longer than " BROKER
-                                       " accepts; raise the limit there (mosquitto: max_packet_size)",
-                                       BROKER_OF(connection));
+                return BROKER_FAIL(connection, "the request is longer than ",
+                                   " accepts; raise the limit there (mosquitto: max_packet_size)");
         default:
-                return connection_fail(connection, BROKER " cannot be asked: %s", BROKER_OF(connection),
-                                       r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+                return BROKER_FAIL(connection, "", " cannot get the request: %s",
+                                   r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
         }
 }

@@ -10,14 +10,14 @@
 
 /*
  * A blocking connection to the broker: an MQTT client (mqtt/mqtt_client.h) on its own event loop, which runs only within
- * the calls below. Each call has a timeout; only closing a connection waits for a name lookup in progress.
+ * the calls below. Each call has a timeout. Closing a connection can take longer: it waits for a name lookup in progress.
  */
 struct connection;
 
 enum connection_result {
         CONNECTION_OK = 0,
         CONNECTION_FAILED, /* the attempt failed, the connection ended, or the broker refused a packet */
-        CONNECTION_TIME_OVER,
+        CONNECTION_TIMED_OUT,
         CONNECTION_INTERRUPTED, /* by a signal, or the reader of hangup_fd is gone */
 };
 
@@ -29,23 +29,23 @@ struct connection_config {
         int64_t timeout_ms; /* for connection_open(), all endpoints together */
 
         const char *const *topics;           /* to subscribe to, NULL-terminated */
-        const struct slice *user_properties; /* names to read from messages, ended by an absent slice */
+        const struct slice *user_properties; /* as in struct mqtt_client_config */
 
         /* A message arrived, valid during the call. */
         void (*message)(void *userdata, const struct message *message);
 
-        /* PUBACK. A reason from 0x80 fails the connection instead, unless wants_refusals is set. */
+        /* PUBACK. If reason is at least 0x80, the connection fails instead, unless reports_refused_publish is set. */
         void (*acknowledged)(void *userdata, int packet_id, int reason);
         void *userdata;
-        bool wants_refusals;
+        bool reports_refused_publish;
 
-        /* settings that imitate other clients */
+        /* Only the doctor sets these. The first two let its connection behave like that of another client. */
         uint16_t receive_maximum;  /* 0: the maximum */
         uint32_t session_expiry_s; /* 0: a new session for each connection */
         bool wants_retained;
 
         const volatile sig_atomic_t *interrupted; /* set by a handler of SIGINT or SIGTERM; may be NULL */
-        int hangup_fd;                            /* a descriptor that the program writes to; -1: none */
+        int hangup_fd; /* the output descriptor, to notice that its reader is gone; -1: none */
 };
 
 /* config is copied; its pointers are borrowed. Returns 0 or -ENOMEM. */
@@ -57,38 +57,52 @@ struct connection *connection_free(struct connection *connection);
 /* Connect or reconnect, and subscribe. Start with the latest endpoint, then try the others in turn. */
 enum connection_result connection_open(struct connection *connection);
 
-/* Close the connection and go to the next endpoint. Returns false if every endpoint has been skipped. */
-bool connection_pass_over(struct connection *connection);
+/*
+ * Close the connection and open one to the next endpoint. Returns CONNECTION_TIMED_OUT if all endpoints were tried.
+ */
+enum connection_result connection_open_next(struct connection *connection);
 
 /* The endpoint of the latest attempt. */
 const struct endpoint *connection_endpoint(const struct connection *connection);
+
+/* Send DISCONNECT and close the connection. connection_open() opens it again. */
 void connection_close(struct connection *connection);
 
-/* As connection_close(), and end the session. */
-void connection_end(struct connection *connection);
+/* As connection_close(), and end the MQTT session. */
+void connection_end_session(struct connection *connection);
 
-/* Limits from the CONNACK of the broker. */
-struct connection_limits {
+/* Values of the latest CONNACK. */
+struct connection_connack {
         bool is_session_present;
         uint16_t receive_maximum; /* UINT16_MAX if absent */
         uint32_t packet_size_max; /* UINT32_MAX if absent */
 };
-struct connection_limits connection_limits(const struct connection *connection);
+struct connection_connack connection_connack(const struct connection *connection);
 
 /* Takes ownership of properties, also on failure. Sets *ret_packet_id only on CONNECTION_OK. */
 enum connection_result connection_publish(struct connection *connection, const char *topic,
                                           struct slice payload, mosquitto_property *properties,
                                           int *ret_packet_id);
 
-/* Receive messages until *done is true, then return CONNECTION_OK. Without a connection no messages arrive. */
+/*
+ * Receive messages until *done is true (returns CONNECTION_OK) or duration_ms is over (returns CONNECTION_TIMED_OUT). Without
+ * a connection, wait for the same two conditions.
+ */
 enum connection_result connection_wait(struct connection *connection, const bool *done, int64_t duration_ms);
 
 /* Process messages that have arrived and send PINGREQ if it is due. Does not wait for messages. */
-enum connection_result connection_tend(struct connection *connection);
+enum connection_result connection_poll(struct connection *connection);
 
-/* End the running wait and store the problem, if it is the first since connection_open(). Returns CONNECTION_FAILED. */
+/*
+ * Mark the connection as failed, so that the call that runs the loop ends. The text becomes connection_problem() if it is the
+ * first since connection_open(). Returns CONNECTION_FAILED.
+ */
 __attribute__((format(printf, 2, 3))) enum connection_result connection_fail(struct connection *connection,
                                                                              const char *format, ...);
+
+/* Set the text of connection_problem() without ending the connection. */
+__attribute__((format(printf, 2, 3))) void connection_set_problem(struct connection *connection,
+                                                                  const char *format, ...);
 
 /* After CONNECTION_FAILED: the cause and the remedy, on one line. */
 const char *connection_problem(const struct connection *connection);

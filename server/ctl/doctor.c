@@ -21,11 +21,12 @@ static const char *const severities[N_SEVERITIES] = {
         [SEVERITY_OK] = "ok", [SEVERITY_WARN] = "warn", [SEVERITY_FAIL] = "fail"
 };
 
-/* In this order: what is found wrong early explains what is found later. */
+/* In this order, because an early finding can explain later ones. */
 static void (*const checks[])(struct doctor *doctor) = {
-        doctor_check_limits,  doctor_check_plugin,  doctor_check_own_topics,    doctor_check_queue,
-        doctor_check_size,    doctor_check_session, doctor_check_store,         doctor_check_clock,
-        doctor_check_latency, doctor_check_single,  doctor_check_notifications,
+        doctor_check_limits,    doctor_check_plugin,  doctor_check_own_topics,    doctor_check_queue,
+        doctor_check_size,      doctor_check_session, doctor_check_store,         doctor_check_clock,
+        doctor_check_latency,   doctor_check_single,  doctor_check_notifications, doctor_check_replies,
+        doctor_check_client_id,
 };
 
 void doctor_say(struct doctor *doctor, enum severity severity, const char *check, const char *change,
@@ -47,10 +48,7 @@ void doctor_say(struct doctor *doctor, enum severity severity, const char *check
                 json_add_bytes(&line, "change", slice_from_string(change), false);
                 json_end(&line);
         } else {
-                char head[64];
-
-                snprintf(head, sizeof(head), "%-4s  %s: ", severities[severity], check);
-                buf_append_string(&line, head);
+                buf_append_format(&line, "%-4s  %s: ", severities[severity], check);
                 append_printable(&line, slice_from_string(measured), false);
                 if (change) {
                         buf_append_string(&line, "  change: ");
@@ -61,26 +59,33 @@ void doctor_say(struct doctor *doctor, enum severity severity, const char *check
         output_write(&line);
 }
 
-/* 1. What arrives */
+/* 1. Received messages */
 
 static void keep(struct buf *buf, struct slice bytes) {
         buf_reset(buf);
         buf_append_slice(buf, bytes);
 }
 
+/* Of two stores, either may reply first to each request. */
+static void keep_source(struct doctor *doctor, struct slice source) {
+        if (doctor->source.length == 0)
+                keep(&doctor->source, source);
+        else if (doctor->other_source.length == 0 || !slice_equal(source, buf_slice(&doctor->source)))
+                keep(&doctor->other_source, source);
+}
+
 static void take_answer(struct doctor *doctor, const struct message *message) {
         struct slice correlation = { doctor->correlation, sizeof(doctor->correlation) };
 
-        if (!slice_equal(message->correlation_data, correlation) || doctor->n_answers++ > 0) {
+        keep_source(doctor, message_property(message, PROPERTY_SOURCE_ID));
+        if (!slice_equal(message->correlation_data, correlation) || doctor->n_replies++ > 0) {
                 doctor->n_more_answers++;
-                keep(&doctor->other_source, message_property(message, PROPERTY_SOURCE_ID));
                 return;
         }
 
         doctor->answered_ns = system_clock_mono_ns();
         keep(&doctor->payload, message->payload);
         keep(&doctor->version, message_property(message, PROPERTY_TIMESTAMP));
-        keep(&doctor->source, message_property(message, PROPERTY_SOURCE_ID));
         doctor->is_over = true;
 }
 
@@ -89,10 +94,9 @@ static void on_message(void *userdata, const struct message *message) {
 
         if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
                 doctor->is_notified = true;
-        } else if (slice_equal(message->topic, slice_from_string(doctor->topics[0]))) {
+        } else if (slice_equal(message->topic, buf_slice(&doctor->answer_topic))) {
                 take_answer(doctor, message);
         } else {
-                doctor->n_echoes++;
                 doctor->is_echoed = true;
         }
 }
@@ -130,24 +134,21 @@ static const struct slice answer_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTA
                                                   { 0 } };
 
 static struct connection_config config_of(const struct doctor *doctor) {
-        struct connection_config config = connection_config_of(doctor->options);
+        struct connection_config config = connection_config_from_options(doctor->options);
 
         config.user_properties = answer_properties;
-        config.wants_refusals = true;
+        config.reports_refused_publish = true;
         return config;
 }
 
 int doctor_peer_init(struct doctor_peer *peer, const struct doctor *doctor, const char *suffix,
                      const char *topic, struct connection_config *ret_config) {
         *peer = (struct doctor_peer){ .topics = { topic }, .n_expected = 1 };
-        buf_append_string(&peer->client_id, doctor->options->client_id);
-        buf_append_string(&peer->client_id, suffix);
-        buf_append(&peer->client_id, "", 1);
-        if (buf_failed(&peer->client_id))
-                return -ENOMEM;
-
         *ret_config = config_of(doctor);
-        ret_config->client_id = (const char *)peer->client_id.data;
+        buf_append_format(&peer->client_id, "%s%s", doctor->options->client_id, suffix);
+        ret_config->client_id = buf_text(&peer->client_id);
+        if (!ret_config->client_id)
+                return -ENOMEM;
         ret_config->topics = peer->topics;
         ret_config->message = on_peer_message;
         ret_config->acknowledged = on_peer_acknowledged;
@@ -161,29 +162,21 @@ void doctor_peer_deinit(struct doctor_peer *peer) {
         buf_deinit(&peer->payload);
 }
 
-static void make_text(struct buf *text, const char *prefix, const char *client_id, const char *suffix) {
-        buf_append_string(text, prefix);
-        buf_append_string(text, client_id);
-        buf_append_string(text, suffix);
-        buf_append(text, "", 1);
-}
-
 static int connect(struct doctor *doctor) {
         const char *client_id = doctor->options->client_id;
         struct connection_config config = config_of(doctor);
 
-        make_text(&doctor->answer_topic, "clients/", client_id, "/statestorectl/doctor/answers");
-        make_text(&doctor->echo_topic, "clients/", client_id, "/statestorectl/doctor/echo");
-        make_text(&doctor->key, "statestorectl/doctor/", client_id, "");
+        buf_append_format(&doctor->answer_topic, "clients/%s/statestorectl/doctor/response", client_id);
+        buf_append_format(&doctor->echo_topic, "clients/%s/statestorectl/doctor/echo", client_id);
+        buf_append_format(&doctor->key, "statestorectl/doctor/%s", client_id);
         topic_append_notify(&doctor->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
-        buf_append(&doctor->notify_filter, "+", 2);
-        if (buf_failed(&doctor->answer_topic) || buf_failed(&doctor->echo_topic) ||
-            buf_failed(&doctor->key) || buf_failed(&doctor->notify_filter))
+        buf_append_string(&doctor->notify_filter, "+");
+        doctor->topics[0] = buf_text(&doctor->answer_topic);
+        doctor->topics[1] = buf_text(&doctor->echo_topic);
+        doctor->topics[2] = buf_text(&doctor->notify_filter);
+        if (!doctor->topics[0] || !doctor->topics[1] || !doctor->topics[2] || buf_failed(&doctor->key))
                 return -ENOMEM;
 
-        doctor->topics[0] = (const char *)doctor->answer_topic.data;
-        doctor->topics[1] = (const char *)doctor->echo_topic.data;
-        doctor->topics[2] = (const char *)doctor->notify_filter.data;
         config.topics = doctor->topics;
         config.message = on_message;
         config.acknowledged = on_acknowledged;
@@ -191,16 +184,14 @@ static int connect(struct doctor *doctor) {
         return connection_new(&doctor->connection, &config);
 }
 
-/* 3. All of it */
+/* 3. The run */
 
 static enum exit_code conclude(struct doctor *doctor, enum exit_code code) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
         const unsigned *n = doctor->n_findings;
-        char text[64];
 
-        snprintf(text, sizeof(text), "%u fail, %u warn, %u ok\n", n[SEVERITY_FAIL], n[SEVERITY_WARN],
-                 n[SEVERITY_OK]);
-        buf_append_string(&line, text);
+        buf_append_format(&line, "%u fail, %u warn, %u ok\n", n[SEVERITY_FAIL], n[SEVERITY_WARN],
+                          n[SEVERITY_OK]);
         if (!doctor->options->json)
                 output_write(&line);
 
@@ -211,7 +202,7 @@ static enum exit_code conclude(struct doctor *doctor, enum exit_code code) {
 
 static enum exit_code examine(struct doctor *doctor) {
         if (connect(doctor) < 0) {
-                complain("out of memory");
+                complain_of_memory();
                 return EXIT_NO_ANSWER;
         }
         if (connection_open(doctor->connection) != CONNECTION_OK) {

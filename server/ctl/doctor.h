@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/exit.h"
 #include "ctl/options.h"
+#include "ctl/output.h"
 
 /*
- * Measures what a broker does to requests, and says what to change. A line for each finding; EXIT_DONE where all is well,
- * EXIT_NOT_MET where something should be looked at, EXIT_STORE_ERROR where requests are lost, slowed or not answered,
- * EXIT_NO_ANSWER where there is no broker. Asks and publishes under this client's own topics and for one key of its own,
- * and leaves nothing behind.
+ * Measure how a broker treats requests, and print a line with the remedy for each finding. Returns EXIT_DONE without
+ * findings, EXIT_NOT_MET if a check warned, EXIT_STORE_ERROR if requests are lost, slow or not answered, and
+ * EXIT_NO_ANSWER if no broker was reached. The doctor uses only topics below its client id and one key of its own, and
+ * deletes that key.
  */
 enum exit_code doctor_run(const struct options *options);

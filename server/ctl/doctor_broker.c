@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the broker does to anybody's messages: published by us to ourselves, and to a second connection of ours. */
+/* Checks of the broker: the doctor publishes messages to itself and to a second connection. */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,20 +13,20 @@
 #define PACKET_SMALL    (UINT32_C(1) << 20)
 #define LARGE           ((size_t)256 << 10)
 
-/* More than a mosquitto keeps for one client when it was not told to keep more. */
+/* More messages than mosquitto queues for one client by default. */
 #define BURST 1500
 
-/* What MQTT clients mostly allow to be outstanding towards them. */
+/* A Receive Maximum that is common among MQTT clients. */
 #define BURST_OUTSTANDING 20
 
 #define AWAY_MESSAGES 10
 #define AWAY_EXPIRY_S 60
 
-/* How long nothing may come before it is taken for lost. */
+/* A message that does not arrive within this time counts as lost. */
 #define SILENCE_MS 2000
 
 void doctor_check_limits(struct doctor *doctor) {
-        struct connection_limits limits = connection_limits(doctor->connection);
+        struct connection_connack limits = connection_connack(doctor->connection);
 
         if (limits.receive_maximum < OUTSTANDING_FEW)
                 doctor_say(doctor, SEVERITY_WARN, "receive maximum",
@@ -59,17 +59,18 @@ void doctor_check_plugin(struct doctor *doctor) {
                 connection_wait(peer.connection, &peer.is_done, SILENCE_MS);
         if (!peer.is_done)
                 doctor_say(doctor, SEVERITY_WARN, "plugin",
-                           "load mosquitto_statestore.so, where the broker is mosquitto; if it is loaded, "
+                           "load mosquitto_statestore.so if the broker is mosquitto; if it is loaded, "
                            "in the acl_file: topic read " COMPANION_BANNER,
-                           "no plugin says to this client that it is there; without one who asks is who "
-                           "they say, "
-                           "and only clients that subscribe are notified");
+                           "this client cannot read the retained message with which the plugin announces "
+                           "itself; without the plugin client ids are not verified, and only clients that "
+                           "subscribe are notified");
         else if (!slice_equal(buf_slice(&peer.payload), SLICE_LITERAL(COMPANION_VERSION)))
-                doctor_say(doctor, SEVERITY_WARN, "plugin", "install plugin and store of one version",
-                           "the plugin is of another version");
+                doctor_say(doctor, SEVERITY_WARN, "plugin",
+                           "install the plugin and the store of the same version",
+                           "the plugin has another version");
         else
-                doctor_say(doctor, SEVERITY_OK, "plugin", NULL, "it is there, version %s",
-                           COMPANION_VERSION);
+                doctor_say(doctor, SEVERITY_OK, "plugin", NULL, "loaded, version %s", COMPANION_VERSION);
+        doctor->has_plugin = peer.is_done;
 }
 
 bool doctor_publish(struct doctor *doctor, unsigned n, size_t length) {
@@ -83,11 +84,11 @@ bool doctor_publish(struct doctor *doctor, unsigned n, size_t length) {
         doctor->n_acknowledged = 0;
         doctor->n_refused = 0;
         for (unsigned i = 0; i < n; i++)
-                if (connection_publish(doctor->connection, doctor->topics[1],
+                if (connection_publish(doctor->connection, buf_text(&doctor->echo_topic),
                                        (struct slice){ payload, length }, NULL, &packet_id) != CONNECTION_OK)
                         return false;
         while (doctor->n_acknowledged < n && monotonic_ms() < until_ms)
-                if (connection_wait(doctor->connection, &never, 1) != CONNECTION_TIME_OVER)
+                if (connection_wait(doctor->connection, &never, 1) != CONNECTION_TIMED_OUT)
                         return false;
         return doctor->n_acknowledged == n;
 }
@@ -97,7 +98,7 @@ static bool open_peer(struct doctor_peer *peer, const struct connection_config *
                connection_open(peer->connection) == CONNECTION_OK;
 }
 
-/* Lets the peer receive until it has all, or nothing comes any more. */
+/* Receive until the peer has all messages, or until no message arrives for SILENCE_MS. */
 static void drain(struct doctor_peer *peer) {
         unsigned n_before;
 
@@ -109,12 +110,12 @@ static void drain(struct doctor_peer *peer) {
         } while (peer->n_messages > n_before);
 }
 
-/* An access rule may know clients by their ids: a second connection of ours has another one. */
+/* Return whether a second connection receives the doctor's messages. Access rules may depend on its client id. */
 static bool reaches_peer(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
         struct connection_config config;
 
-        if (doctor_peer_init(&peer, doctor, "-other", doctor->topics[1], &config) < 0 ||
+        if (doctor_peer_init(&peer, doctor, "-other", buf_text(&doctor->echo_topic), &config) < 0 ||
             !open_peer(&peer, &config))
                 return false;
         if (doctor_publish(doctor, 1, 1))
@@ -124,7 +125,7 @@ static bool reaches_peer(struct doctor *doctor) {
 
 void doctor_check_own_topics(struct doctor *doctor) {
         static const char for_all[] =
-                "run the doctor as a user who may write and read clients/# to have them looked at";
+                "for these checks, run the doctor as a user that may write and read clients/#";
         const char *client_id = doctor->options->client_id;
 
         doctor->is_echoed = false;
@@ -132,36 +133,38 @@ void doctor_check_own_topics(struct doctor *doctor) {
                 connection_wait(doctor->connection, &doctor->is_echoed, SILENCE_MS);
         doctor->can_echo = doctor->is_echoed && reaches_peer(doctor);
         if (doctor->can_echo)
-                doctor_say(doctor, SEVERITY_OK, "own topics", NULL, "what is sent to clients/%s/# arrives",
+                doctor_say(doctor, SEVERITY_OK, "own topics", NULL, "messages to clients/%s/# arrive",
                            client_id);
         else if (doctor->is_echoed)
                 doctor_say(doctor, SEVERITY_WARN, "own topics", for_all,
-                           "what is sent to clients/%s/# arrives, but not over a second connection with "
-                           "another client id: queue, size and session are not looked at",
+                           "messages to clients/%s/# arrive, but not over a second connection with "
+                           "another client id: queue, size and session are not checked",
                            client_id);
         else if (doctor->n_refused > 0)
                 doctor_say(doctor, SEVERITY_WARN, "own topics", for_all,
-                           "this client may not write there: queue, size and session are not looked at");
+                           "this client may not write there: queue, size and session are not checked");
         else
                 doctor_say(doctor, SEVERITY_FAIL, "own topics", "let clients read their clients/ID/#",
-                           "what is sent to clients/%s/# does not arrive, and no answer will", client_id);
+                           "a message to clients/%s/# does not arrive, so replies will not arrive either",
+                           client_id);
 }
 
 void doctor_check_queue(struct doctor *doctor) {
         CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
         struct connection_config config;
 
-        if (!doctor->can_echo || doctor_peer_init(&peer, doctor, "-slow", doctor->topics[1], &config) < 0)
+        if (!doctor->can_echo ||
+            doctor_peer_init(&peer, doctor, "-slow", buf_text(&doctor->echo_topic), &config) < 0)
                 return;
         config.receive_maximum = BURST_OUTSTANDING;
         peer.n_expected = BURST;
         if (!open_peer(&peer, &config))
                 return;
 
-        /* meanwhile it reads nothing, as a busy client does */
+        /* the peer does not read meanwhile, like a busy client */
         if (!doctor_publish(doctor, BURST, 16)) {
-                doctor_say(doctor, SEVERITY_WARN, "queue", "look at the broker's log and its limits",
-                           "of %d messages at once the broker acknowledged %u in time", BURST,
+                doctor_say(doctor, SEVERITY_WARN, "queue", "see the broker's log and limits",
+                           "of %d messages sent at once the broker acknowledged %u in time", BURST,
                            doctor->n_acknowledged);
                 return;
         }
@@ -169,11 +172,12 @@ void doctor_check_queue(struct doctor *doctor) {
         if (peer.n_messages < BURST)
                 doctor_say(doctor, SEVERITY_FAIL, "queue",
                            "max_queued_messages 1000000 in mosquitto.conf, not 0",
-                           "of %d messages at once for one client %u were lost, %u of them acknowledged",
+                           "of %d messages sent at once to one client the broker lost %u, and it had "
+                           "acknowledged %u of these",
                            BURST, BURST - peer.n_messages, BURST - peer.n_messages - doctor->n_refused);
         else
                 doctor_say(doctor, SEVERITY_OK, "queue", NULL,
-                           "%d messages at once for one client all arrive", BURST);
+                           "%d messages sent at once to one client all arrive", BURST);
 }
 
 void doctor_check_size(struct doctor *doctor) {
@@ -181,15 +185,16 @@ void doctor_check_size(struct doctor *doctor) {
         struct connection_config config;
         int packet_id;
 
-        if (!doctor->can_echo || doctor_peer_init(&peer, doctor, "-large", doctor->topics[1], &config) < 0)
+        if (!doctor->can_echo ||
+            doctor_peer_init(&peer, doctor, "-large", buf_text(&doctor->echo_topic), &config) < 0)
                 return;
         if (open_peer(&peer, &config)) {
                 CLEANUP(cleanup_free) uint8_t *payload = calloc(1, LARGE);
 
-                /* over the peer's own connection: a broker may end it */
+                /* publish over the peer's connection, because the broker may close it */
                 if (payload &&
-                    connection_publish(peer.connection, doctor->topics[1], (struct slice){ payload, LARGE },
-                                       NULL, &packet_id) == CONNECTION_OK)
+                    connection_publish(peer.connection, buf_text(&doctor->echo_topic),
+                                       (struct slice){ payload, LARGE }, NULL, &packet_id) == CONNECTION_OK)
                         connection_wait(peer.connection, &peer.is_done, doctor->options->timeout_ms);
         }
         if (peer.is_done)
@@ -206,7 +211,8 @@ void doctor_check_session(struct doctor *doctor) {
         struct connection_config config;
         bool is_retained;
 
-        if (!doctor->can_echo || doctor_peer_init(&peer, doctor, "-away", doctor->topics[1], &config) < 0)
+        if (!doctor->can_echo ||
+            doctor_peer_init(&peer, doctor, "-away", buf_text(&doctor->echo_topic), &config) < 0)
                 return;
         config.session_expiry_s = AWAY_EXPIRY_S;
         peer.n_expected = AWAY_MESSAGES;
@@ -216,18 +222,18 @@ void doctor_check_session(struct doctor *doctor) {
         connection_close(peer.connection);
         doctor_publish(doctor, AWAY_MESSAGES, 16);
         is_retained = connection_open(peer.connection) == CONNECTION_OK &&
-                      connection_limits(peer.connection).is_session_present;
+                      connection_connack(peer.connection).is_session_present;
         if (is_retained)
                 drain(&peer);
         if (is_retained && peer.is_done)
                 doctor_say(doctor, SEVERITY_OK, "session", NULL,
-                           "what is sent to a client that is away waits for it");
+                           "messages to a disconnected client wait for it");
         else
-                doctor_say(doctor, SEVERITY_FAIL, "session",
-                           "let clients have sessions; see persistent_client_expiration",
-                           "%u of %d messages for a client that was away have waited: what is asked while "
-                           "the store "
-                           "restarts is lost",
-                           is_retained ? peer.n_messages : 0, AWAY_MESSAGES);
-        connection_end(peer.connection);
+                doctor_say(
+                        doctor, SEVERITY_FAIL, "session",
+                        "allow sessions to stay after a disconnect; see persistent_client_expiration",
+                        "%u of %d messages for a disconnected client have waited: requests are lost while "
+                        "the store restarts",
+                        is_retained ? peer.n_messages : 0, AWAY_MESSAGES);
+        connection_end_session(peer.connection);
 }

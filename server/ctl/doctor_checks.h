@@ -5,11 +5,11 @@
 #include "ctl/options.h"
 #include "protocol/hlc.h"
 
-/* What the doctor's files share. Internal to them. */
+/* Internal header of the doctor's files. */
 
 enum severity {
         SEVERITY_OK,
-        SEVERITY_WARN, /* it works, less well than it could */
+        SEVERITY_WARN, /* the service works, but a setting limits it */
         SEVERITY_FAIL, /* requests are lost, slowed or not answered */
         N_SEVERITIES,
 };
@@ -19,38 +19,43 @@ enum severity {
 struct doctor {
         const struct options *options;
         struct connection *connection;
-        struct buf answer_topic; /* these four with their NULs */
-        struct buf echo_topic;   /* what we publish comes back here */
+        struct buf answer_topic;
+        struct buf echo_topic; /* messages to this topic return to the doctor */
         struct buf notify_filter;
         struct buf key;
-        const char *topics[4];
+        const char *topics[4]; /* the three topics above, to subscribe; then NULL */
         unsigned n_findings[N_SEVERITIES];
 
         uint8_t correlation[16]; /* of the last request */
         int64_t sent_ns, acknowledged_ns, answered_ns;
-        int reason; /* of its acknowledgement; NO_REASON: there was none yet */
-        bool is_over;
-        unsigned n_answers; /* to it */
-        struct buf payload, version, source, other_source;
+        int reason;         /* reason code of the acknowledgement; NO_REASON: none yet */
+        bool is_over;       /* stop waiting: the reply or a refusal has arrived */
+        unsigned n_replies; /* replies to the last request */
 
-        unsigned n_requests, n_more_answers; /* all told: those beyond the first */
-        unsigned n_acknowledged, n_refused;  /* of what was published in a row */
-        unsigned n_echoes;
+        /* Of the first reply to the last request. */
+        struct buf payload, version;
+
+        /* Of the first reply, and of a later one, which has another source if any has. */
+        struct buf source, other_source;
+
+        unsigned n_requests, n_more_answers; /* n_more_answers: replies beyond the first of each request */
+        unsigned n_acknowledged, n_refused;  /* results of the last doctor_publish() */
         bool is_echoed;
         bool is_notified;
 
-        bool can_echo;  /* checks that publish to ourselves can be made */
-        bool has_store; /* checks that ask it */
+        bool has_plugin;
+        bool can_echo; /* messages to echo_topic reach the doctor, and a connection with another client id */
+        bool has_store; /* the store replies */
 };
 
 /*
- * One finding. check: what was looked at, in a word. change: what to do, NULL where nothing needs to be done.
+ * Print a finding. check: the name of the check. change: the remedy; NULL if there is nothing to change.
  */
 __attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor, enum severity severity,
                                                       const char *check, const char *change,
                                                       const char *format, ...);
 
-/* A connection with our credentials, which gets what is published to the topic. suffix: of its client id. */
+/* A second connection with the doctor's credentials, which subscribes to one topic. */
 struct doctor_peer {
         struct connection *connection;
         struct buf client_id;
@@ -58,18 +63,21 @@ struct doctor_peer {
         unsigned n_messages;
         bool is_done; /* n_messages has reached n_expected */
         unsigned n_expected;
-        struct buf payload; /* of the last one */
+        struct buf payload; /* payload of the last message */
 };
 
-/* Fills all of *peer and its connection's config but what differs, to be opened by the caller. Returns 0 or -ENOMEM. */
+/*
+ * Initialize *peer, and set *ret_config to the configuration of its connection. The client id is the doctor's with this
+ * suffix. The caller adapts the configuration and opens the connection. Returns 0 or -ENOMEM.
+ */
 int doctor_peer_init(struct doctor_peer *peer, const struct doctor *doctor, const char *suffix,
                      const char *topic, struct connection_config *ret_config);
 void doctor_peer_deinit(struct doctor_peer *peer);
 
-/* Publishes n messages of this length to our own topic. False: the connection has ended, or not all were acknowledged. */
+/* Publish n messages of this length to echo_topic. Returns false if not all were acknowledged within the timeout. */
 bool doctor_publish(struct doctor *doctor, unsigned n, size_t length);
 
-/* doctor_broker.c: what the broker does alone. */
+/* doctor_broker.c: checks of the broker, without a store. */
 void doctor_check_limits(struct doctor *doctor);
 void doctor_check_plugin(struct doctor *doctor);
 void doctor_check_own_topics(struct doctor *doctor);
@@ -77,9 +85,11 @@ void doctor_check_queue(struct doctor *doctor);
 void doctor_check_size(struct doctor *doctor);
 void doctor_check_session(struct doctor *doctor);
 
-/* doctor_store.c: what becomes of requests. */
+/* doctor_store.c: checks of the store, with requests. */
 void doctor_check_store(struct doctor *doctor);
 void doctor_check_clock(struct doctor *doctor);
 void doctor_check_latency(struct doctor *doctor);
 void doctor_check_single(struct doctor *doctor);
 void doctor_check_notifications(struct doctor *doctor);
+void doctor_check_replies(struct doctor *doctor);
+void doctor_check_client_id(struct doctor *doctor);

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What becomes of requests: asked like any other client's, for one key of our own. */
+/* Checks of the store: the doctor sends requests for one key of its own, like any other client. */
 
 #include <errno.h>
 #include <inttypes.h>
 #include <mqtt_protocol.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/array.h"
-#include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/system_clock.h"
 #include "ctl/doctor_checks.h"
+#include "ctl/store_metrics.h"
 #include "mqtt/properties.h"
 #include "protocol/properties.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* The first ones find TCP in a mood to acknowledge at once. */
+/* The first requests are not counted: TCP acknowledges them at once, so Nagle's algorithm does not hold back their replies. */
 #define LATENCY_ROUNDS  40
 #define LATENCY_COUNTED 20
 
-/* How long a delayed acknowledgement of TCP takes, less what a clock may miss. */
+/* A reply that waits this long is held back by Nagle's algorithm: 40 ms for TCP's delayed ACK, minus 10 ms of tolerance. */
 #define NAGLE_NS INT64_C(30000000)
 
 #define NOTIFIED_WITHIN_MS 2000
 #define CLOCK_PAUSE_MS     200
 #define SKEW_SMALL_MS      1000
-#define SKEW_LARGE_MS      60000 /* more is refused */
+#define SKEW_LARGE_MS      60000 /* the store refuses more */
 #define LATE_ANSWER_MS     300
+#define READ_WITHIN_MS     2000
 
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
 
@@ -52,45 +53,42 @@ static int make_properties(struct doctor *doctor, bool has_timestamp, struct buf
         int r;
 
         hlc_append(timestamp, now, HLC_PADDED);
-        buf_append(timestamp, "", 1);
-        if (buf_failed(timestamp))
+        if (!buf_text(timestamp))
                 return -ENOMEM;
 
         message.user_properties[1] = (struct user_property){ SLICE_LITERAL(PROPERTY_TIMESTAMP),
-                                                             { timestamp->data, timestamp->length - 1 } };
+                                                             slice_from_string(buf_text(timestamp)) };
         r = mqtt_properties_new(ret_properties, &message);
         if (r < 0)
                 return r;
-        return mqtt_error(
-                mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC, doctor->topics[0]));
+        return mqtt_error(mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC,
+                                                        buf_text(&doctor->answer_topic)));
 }
 
 /*
- * Sends VERB KEY [WORD] and waits for an answer. Only a SET has a timestamp: another would move the store's clock to
- * ours before it was looked at.
+ * Send VERB KEY [WORD] and wait for the reply. Only SET has a timestamp. A timestamp can move the store's clock forward, so
+ * no request before doctor_check_clock() may have one.
  */
 static bool ask(struct doctor *doctor, const char *verb, const char *word) {
         CLEANUP(buf_deinit) struct buf request = { 0 }, timestamp = { 0 };
         bool is_set = strcmp(verb, "SET") == 0;
         mosquitto_property *properties = NULL;
-        ssize_t n_random;
         int packet_id;
 
         resp3_append_array(&request, is_set ? 5 : word ? 3 : 2);
         resp3_append_blob(&request, slice_from_string(verb));
-        resp3_append_blob(&request, slice_from_string((const char *)doctor->key.data));
+        resp3_append_blob(&request, buf_slice(&doctor->key));
         if (word)
                 resp3_append_blob(&request, slice_from_string(word));
-        if (is_set) { /* it goes by itself, should we be interrupted */
+        if (is_set) { /* the key expires if the doctor is interrupted */
                 resp3_append_blob(&request, SLICE_LITERAL("PX"));
                 resp3_append_blob(&request, SLICE_LITERAL("60000"));
         }
-        n_random = getrandom(doctor->correlation, sizeof(doctor->correlation), 0);
-        ASSERT(n_random == sizeof(doctor->correlation)); /* never fails for so few bytes */
+        random_fill(doctor->correlation, sizeof(doctor->correlation));
 
         doctor->reason = NO_REASON;
         doctor->is_over = false;
-        doctor->n_answers = 0;
+        doctor->n_replies = 0;
         doctor->n_requests++;
         if (buf_failed(&request) || make_properties(doctor, is_set, &timestamp, &properties) < 0) {
                 mosquitto_property_free_all(&properties);
@@ -101,7 +99,7 @@ static bool ask(struct doctor *doctor, const char *verb, const char *word) {
                                &packet_id) != CONNECTION_OK)
                 return false;
         connection_wait(doctor->connection, &doctor->is_over, doctor->options->timeout_ms);
-        return doctor->n_answers > 0;
+        return doctor->n_replies > 0;
 }
 
 static struct slice answered_line(const struct doctor *doctor) {
@@ -125,21 +123,24 @@ void doctor_check_store(struct doctor *doctor) {
         else if (doctor->reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS)
                 doctor_say(doctor, SEVERITY_FAIL, "store",
                            "start statestored at this broker; see its log if it runs",
-                           "nobody hears requests: no store is connected");
+                           "no client receives requests: no store is connected");
         else if (doctor->reason == NO_REASON)
-                doctor_say(doctor, SEVERITY_FAIL, "store", "look at the broker's log",
+                doctor_say(doctor, SEVERITY_FAIL, "store", "see the broker's log",
                            "the broker has not acknowledged a request: %s",
                            connection_problem(doctor->connection));
         else
                 doctor_say(doctor, SEVERITY_FAIL, "store",
-                           "in the acl_file, for statestored: topic read statestore/# and topic write "
-                           "clients/#; for "
-                           "clients: topic read clients/ID/#",
-                           "the broker takes requests, and no answer comes within %s",
+                           "start statestored at this broker; if it runs, in the acl_file, for statestored: "
+                           "topic read statestore/# and topic write clients/#; for clients: topic read "
+                           "clients/ID/#",
+                           "the broker accepts requests, but no reply arrives within %s",
                            duration_text(doctor->options->timeout_ms).text);
 }
 
-/* The store's clock as an answer shows it, less ours: of an answer whose version is a reading and nothing older. */
+/*
+ * Read the store's clock from the version in the reply to KEYNOTIFY, which is the present reading of the clock.
+ * *ret_ahead_ms: how far it is ahead of this machine's clock.
+ */
 static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *ret_reading_ms) {
         struct hlc reading;
 
@@ -152,7 +153,10 @@ static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *re
         return true;
 }
 
-/* Twice: what stands still is not the store's clock, but a version that it was once asked to be above. */
+/*
+ * Read the clock twice. If both readings are equal, they are not the store's wall clock. They are the timestamp of an earlier
+ * request, which was ahead of the wall clock.
+ */
 void doctor_check_clock(struct doctor *doctor) {
         int64_t first_ms, ahead_ms, before_ms, distance_ms;
         static const bool never = false;
@@ -161,11 +165,10 @@ void doctor_check_clock(struct doctor *doctor) {
         if (!doctor->has_store)
                 return;
         if (!read_clock(doctor, &ahead_ms, &first_ms) ||
-            connection_wait(doctor->connection, &never, CLOCK_PAUSE_MS) != CONNECTION_TIME_OVER ||
+            connection_wait(doctor->connection, &never, CLOCK_PAUSE_MS) != CONNECTION_TIMED_OUT ||
             !read_clock(doctor, &ahead_ms, &before_ms)) {
                 doctor_say(doctor, SEVERITY_WARN, "clock", "see the store's log and its policy",
-                           "the store does not say what time it is: \"%s\"",
-                           LOG_TEXT(answered_line(doctor)));
+                           "the store's clock cannot be read: \"%s\"", LOG_TEXT(answered_line(doctor)));
                 return;
         }
 
@@ -173,14 +176,14 @@ void doctor_check_clock(struct doctor *doctor) {
         distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
         if (distance_ms <= SKEW_SMALL_MS)
                 doctor_say(doctor, SEVERITY_OK, "clock", NULL,
-                           "the store's is %" PRId64 " ms from this machine's", distance_ms);
+                           "the store's clock differs from this machine's by %" PRId64 " ms", distance_ms);
         else
                 doctor_say(doctor, distance_ms > SKEW_LARGE_MS ? SEVERITY_FAIL : SEVERITY_WARN, "clock",
-                           "set both machines' clocks by NTP",
-                           "the store's is %s%" PRId64 " s %s this machine's%s",
+                           "synchronize the clocks of both machines by NTP",
+                           "the store's clock is %s%" PRId64 " s %s this machine's%s",
                            stands_still ? "at least " : "", distance_ms / 1000,
                            ahead_ms > 0 ? "ahead of" : "behind",
-                           distance_ms > SKEW_LARGE_MS ? "; more than a minute is refused" : "");
+                           distance_ms > SKEW_LARGE_MS ? "; the store refuses more than a minute" : "");
 }
 
 void doctor_check_latency(struct doctor *doctor) {
@@ -192,12 +195,13 @@ void doctor_check_latency(struct doctor *doctor) {
                 return;
         for (size_t i = 0; i < LATENCY_ROUNDS; i++) {
                 if (!ask(doctor, "GET", NULL)) {
-                        doctor_say(doctor, SEVERITY_FAIL, "latency", "look at the log of broker and store",
-                                   "of %zu requests in a row the last was not answered", i + 1);
+                        doctor_say(doctor, SEVERITY_FAIL, "latency",
+                                   "see the logs of the broker and the store",
+                                   "request %zu was not answered", i + 1);
                         return;
                 }
                 answered_ns[i] = (uint64_t)(doctor->answered_ns - doctor->sent_ns);
-                /* an acknowledgement that comes last, or not yet, has not been waited for */
+                /* no wait if the acknowledgement arrived after the reply, or has not arrived yet */
                 waited_ns[i] = doctor->reason != NO_REASON && doctor->answered_ns > doctor->acknowledged_ns
                                        ? (uint64_t)(doctor->answered_ns - doctor->acknowledged_ns)
                                        : 0;
@@ -206,15 +210,15 @@ void doctor_check_latency(struct doctor *doctor) {
         qsort(last, LATENCY_COUNTED, sizeof(*last), compare_uint64);
         qsort(last_waited, LATENCY_COUNTED, sizeof(*last_waited), compare_uint64);
         if (last_waited[LATENCY_COUNTED / 4] >= NAGLE_NS)
-                doctor_say(doctor, SEVERITY_FAIL, "latency", "set_tcp_nodelay true in mosquitto.conf",
-                           "a request takes %.1f ms, of which its answer waits %.1f ms behind the "
-                           "acknowledgement: "
-                           "Nagle's algorithm",
-                           (double)last[LATENCY_COUNTED / 2] / 1e6,
-                           (double)last_waited[LATENCY_COUNTED / 2] / 1e6);
+                doctor_say(
+                        doctor, SEVERITY_FAIL, "latency", "set_tcp_nodelay true in mosquitto.conf",
+                        "a request takes %.1f ms; for %.1f ms of this time the broker holds back the reply "
+                        "after its PUBACK (Nagle's algorithm)",
+                        (double)last[LATENCY_COUNTED / 2] / 1e6,
+                        (double)last_waited[LATENCY_COUNTED / 2] / 1e6);
         else
                 doctor_say(doctor, SEVERITY_OK, "latency", NULL,
-                           "a request takes %.2f ms, the slowest of %d %.2f ms",
+                           "a request takes %.2f ms; the slowest of %d took %.2f ms",
                            (double)last[LATENCY_COUNTED / 2] / 1e6, LATENCY_COUNTED,
                            (double)last[LATENCY_COUNTED - 1] / 1e6);
 }
@@ -226,12 +230,12 @@ void doctor_check_single(struct doctor *doctor) {
                 return;
         connection_wait(doctor->connection, &never, LATE_ANSWER_MS);
         if (doctor->n_more_answers > 0)
-                doctor_say(doctor, SEVERITY_FAIL, "one store", "stop all stores at this broker but one",
-                           "%u requests got %u answers too many: \"%s\" and \"%s\" answer",
+                doctor_say(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
+                           "%u requests got %u additional replies: \"%s\" and \"%s\" reply",
                            doctor->n_requests, doctor->n_more_answers, LOG_TEXT(buf_slice(&doctor->source)),
                            LOG_TEXT(buf_slice(&doctor->other_source)));
         else
-                doctor_say(doctor, SEVERITY_OK, "one store", NULL, "%u requests got one answer each",
+                doctor_say(doctor, SEVERITY_OK, "one store", NULL, "%u requests got one reply each",
                            doctor->n_requests);
 }
 
@@ -239,7 +243,7 @@ static void say_not_notified(struct doctor *doctor) {
         doctor_say(doctor, SEVERITY_FAIL, "notifications",
                    "in the acl_file, for statestored: topic write clients/#; for clients: topic read "
                    "clients/" TOPIC_SERVICE "/#",
-                   "a key that is watched was set, and nothing came within %d ms", NOTIFIED_WITHIN_MS);
+                   "a watched key was set, but no notification arrived within %d ms", NOTIFIED_WITHIN_MS);
 }
 
 void doctor_check_notifications(struct doctor *doctor) {
@@ -252,19 +256,70 @@ void doctor_check_notifications(struct doctor *doctor) {
                  answers(doctor, "+OK\r\n");
         if (answers(doctor, NOT_AUTHORIZED)) {
                 doctor_say(doctor, SEVERITY_WARN, "notifications",
-                           "let this client's user read and write statestorectl/doctor/* to have them "
-                           "looked at",
+                           "for this check, let this client's user read and write statestorectl/doctor/*",
                            "the store's policy does not let this client watch and set a key");
         } else if (!is_set) {
-                doctor_say(doctor, SEVERITY_FAIL, "notifications", "see what it says, and the store's log",
+                doctor_say(doctor, SEVERITY_FAIL, "notifications", "see the store's reply and its log",
                            "a key could not be watched and set: \"%s\"", LOG_TEXT(answered_line(doctor)));
         } else if (connection_wait(doctor->connection, &doctor->is_notified, NOTIFIED_WITHIN_MS) ==
                    CONNECTION_OK) {
                 doctor_say(doctor, SEVERITY_OK, "notifications", NULL,
-                           "a key that is watched and set is notified of");
+                           "a watched key was set, and its notification arrived");
         } else {
                 say_not_notified(doctor);
         }
         ask(doctor, "KEYNOTIFY", "STOP");
         ask(doctor, "DEL", NULL);
+}
+
+/*
+ * Subscribe to the doctor's replies over a second connection, whose client id is ID/statestorectl if the doctor's is ID. The
+ * replies are below clients/ID/statestorectl, so an access rule for clients/%c/# permits the subscription. Both connections
+ * have the same user, so the result does not apply to other users. Skip the check without a user: access rules do not separate
+ * clients then.
+ */
+void doctor_check_replies(struct doctor *doctor) {
+        CLEANUP(doctor_peer_deinit) struct doctor_peer peer = { 0 };
+        struct connection_config config;
+
+        if (!doctor->has_store || !doctor->options->user ||
+            doctor_peer_init(&peer, doctor, "/statestorectl", buf_text(&doctor->answer_topic), &config) <
+                    0 ||
+            connection_new(&peer.connection, &config) < 0 ||
+            connection_open(peer.connection) != CONNECTION_OK || !ask(doctor, "GET", NULL))
+                return;
+
+        connection_wait(peer.connection, &peer.is_done, READ_WITHIN_MS);
+        if (peer.is_done)
+                doctor_say(doctor, SEVERITY_WARN, "replies",
+                           "unless this user is an operator: in the acl_file, name each response topic of "
+                           "the clients in full, without #: pattern read clients/%c/statestorectl/response",
+                           "this user may read the replies to another client id, with the values in them");
+        else
+                doctor_say(doctor, SEVERITY_OK, "replies", NULL,
+                           "this user may not read the replies to another client id");
+}
+
+/*
+ * Read from the store's metrics whether the plugin checks CONNECT. Do not try it: a CONNECT with the store's client id could
+ * disconnect the store.
+ */
+void doctor_check_client_id(struct doctor *doctor) {
+        CLEANUP(samples_deinit) struct samples samples = { 0 };
+        struct store_metrics_problem problem;
+
+        if (!doctor->has_store || !doctor->has_plugin || !doctor->options->http_url)
+                return;
+        if (store_metrics_read(doctor->options, &samples, &problem) < 0)
+                doctor_say(doctor, SEVERITY_WARN, "client id", "run the doctor on the store's machine", "%s",
+                           problem.text);
+        else if (samples_sum(&samples, "statestore_client_id_guarded", NULL) == 1)
+                doctor_say(doctor, SEVERITY_OK, "client id", NULL,
+                           "no other user can take over the session of the store");
+        else
+                doctor_say(
+                        doctor, SEVERITY_WARN, "client id",
+                        "configure authentication at the broker, set plugin_opt_statestored_username, and "
+                        "leave client-id at its default, or choose a client id that cannot be guessed",
+                        "another user who connects with the store's client id interrupts the service");
 }

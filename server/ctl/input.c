@@ -5,14 +5,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/base16.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/output.h"
-
-#define CHUNK 65536
+#include "base/system_clock.h"
 
 bool input_is_stdin(const char *word) {
         return strcmp(word, "-") == 0;
@@ -30,36 +30,17 @@ static int read_hex(const char *word, struct buf *bytes) {
 
         r = buf_failed(&upper) ? -ENOMEM : base16_append_decoded(bytes, buf_slice(&upper));
         if (r == -EINVAL)
-                complain("\"%s\": hex digits, two a byte, were expected", LOG_TEXT(slice_from_string(word)));
+                complain("\"%s\": two hexadecimal digits per byte were expected", LOG_STRING(word));
         else if (r < 0)
                 complain("%s", strerror(-r));
         return r;
-}
-
-static int read_all(int fd, size_t length_max, struct buf *bytes) {
-        size_t n_before = bytes->length;
-        char chunk[CHUNK];
-
-        for (;;) {
-                ssize_t n = read(fd, chunk, sizeof(chunk));
-
-                if (n < 0)
-                        return -errno;
-                if (n == 0)
-                        return 0;
-                if ((size_t)n > length_max - (bytes->length - n_before))
-                        return -EFBIG;
-                buf_append(bytes, chunk, (size_t)n);
-                if (buf_failed(bytes))
-                        return -ENOMEM;
-        }
 }
 
 int input_read_file(const char *name, size_t length_max, struct buf *bytes) {
         bool is_stdin = input_is_stdin(name);
         struct log_text shown = log_text(slice_from_string(is_stdin ? "stdin" : name));
         int fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : read_all(fd, length_max, bytes);
+        int r = fd < 0 ? -errno : buf_append_file(bytes, fd, length_max);
 
         if (r == -EFBIG)
                 complain("%s: longer than %zu bytes", shown.text, length_max);
@@ -81,4 +62,64 @@ int input_read_word(const char *word, bool hex, struct buf *bytes) {
                 return 0;
         complain("%s", strerror(ENOMEM));
         return -ENOMEM;
+}
+
+static void close_file(FILE **file) {
+        if (*file && *file != stdin)
+                fclose(*file);
+}
+
+static enum exit_code print_counts(uint64_t n_imported, uint64_t n_expired) {
+        CLEANUP(buf_deinit) struct buf output = { 0 };
+
+        buf_append_format(&output, "%" PRIu64 " key%s imported", n_imported, n_imported == 1 ? "" : "s");
+        if (n_expired > 0)
+                buf_append_format(&output, ", %" PRIu64 " left out: their deadline has passed", n_expired);
+        buf_append_string(&output, "\n");
+        output_write(&output);
+        return EXIT_DONE;
+}
+
+enum exit_code input_import(const char *name, import_function *import, void *userdata) {
+        CLEANUP(close_file) FILE *file = input_is_stdin(name) ? stdin : fopen(name, "re");
+        CLEANUP(key_record_deinit) struct key_record record = { 0 };
+        CLEANUP(cleanup_free) char *line = NULL;
+        uint64_t n_lines = 0, n_imported = 0, n_expired = 0;
+        size_t capacity = 0;
+        ssize_t length;
+
+        if (!file) {
+                complain("%s: %s", LOG_STRING(name), strerror(errno));
+                return EXIT_USAGE;
+        }
+
+        while ((length = getline(&line, &capacity, file)) >= 0) {
+                int64_t now_ms = system_clock_wall_ms();
+                const char *fault = "out of memory";
+                enum exit_code code;
+
+                n_lines++;
+                if (line[strspn(line, " \t\r\n")] == '\0')
+                        continue;
+                if (key_record_read(&record, (struct slice){ (const uint8_t *)line, (size_t)length },
+                                    &fault) < 0) {
+                        complain("%s:%" PRIu64 ": %s; %" PRIu64 " keys were imported before it",
+                                 LOG_STRING(name), n_lines, fault, n_imported);
+                        return EXIT_USAGE;
+                }
+                if (record.deadline_ms <= now_ms) {
+                        n_expired++;
+                        continue;
+                }
+
+                code = import(userdata, &record, now_ms);
+                if (code != EXIT_DONE)
+                        return code;
+                n_imported++;
+        }
+        if (ferror(file)) {
+                complain("%s: %s", LOG_STRING(name), strerror(errno));
+                return EXIT_USAGE;
+        }
+        return print_counts(n_imported, n_expired);
 }

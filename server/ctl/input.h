@@ -1,23 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "base/bytes.h"
+#include "ctl/output.h"
+#include "records/key_record.h"
 
 /*
- * Keys and values as the user gives them: on the command line, in a file, on stdin.
- *
- * Append to *bytes, and say on stderr what is wrong. Return 0; -EINVAL for what is not hex; -EFBIG for more
- * than length_max; -errno of the file; -ENOMEM.
+ * Keys, values and records from the user: on the command line, in a file, or on stdin, whose name is "-". Errors are printed
+ * on stderr.
  */
 
-/* What an MQTT packet can hold: no key and no value is longer. */
+/* Maximum length in bytes of a key, a value, or a recording: the remaining length of an MQTT packet. */
 #define INPUT_LENGTH_MAX 268435455
 
-/* "-": all of stdin; else the text itself, or what it spells in hex digits. */
-int input_read_word(const char *word, bool hex, struct buf *bytes);
+/* Whether the word is "-". */
+bool input_is_stdin(const char *word);
 
-/* name "-": stdin. */
+/*
+ * Append the content of a file. Returns 0, -EFBIG for more than length_max bytes, -ENOMEM, or the -errno of reading.
+ */
 int input_read_file(const char *name, size_t length_max, struct buf *bytes);
 
-/* True for "-". */
-bool input_is_stdin(const char *word);
+/*
+ * Append the word, or stdin for "-". hex: the word has two hexadecimal digits per byte. Returns as input_read_file(), or
+ * -EINVAL for a word that is not hexadecimal.
+ */
+int input_read_word(const char *word, bool hex, struct buf *bytes);
+
+/* A function that stores a record. now_ms: the wall clock. A result other than EXIT_DONE ends the import. */
+typedef enum exit_code import_function(void *userdata, const struct key_record *record, int64_t now_ms);
+
+/*
+ * Pass the records of a file of JSON lines to `import`, except expired ones. Prints the number of imported records.
+ * A malformed line is an error: EXIT_USAGE. The file is read line by line, so its size is not limited.
+ */
+enum exit_code input_import(const char *name, import_function *import, void *userdata);

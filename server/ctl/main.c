@@ -4,22 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "ctl/arguments.h"
-#include "ctl/command.h"
-#include "ctl/command_run.h"
-#include "ctl/directory.h"
+#include "ctl/commands.h"
 #include "ctl/doctor.h"
-#include "ctl/exit.h"
-#include "ctl/output.h"
-#include "ctl/replay.h"
-#include "ctl/stat.h"
-#include "ctl/watch.h"
 
 /*
- * Whoever starts us may have closed stdin, stdout or stderr. Then the broker's socket must not get that number:
- * what is printed would go there. Reading and writing such a one fails, as it would if it were closed.
+ * Open the standard descriptors that are closed. Otherwise the socket to the broker could become descriptor 1, and output
+ * would be written to the broker. With O_PATH, reading and writing still fail.
  */
-static void fill_standard_descriptors(void) {
+static void open_standard_descriptors(void) {
         int fd;
 
         do
@@ -29,26 +21,30 @@ static void fill_standard_descriptors(void) {
 }
 
 static enum exit_code run(const struct options *options) {
-        if (options->command == &commands[COMMAND_WATCH])
-                return watch_run(options);
-        if (options->command == &commands[COMMAND_DOCTOR])
-                return doctor_run(options);
-        if (options->command == &commands[COMMAND_STAT])
-                return stat_run(options);
-        if (options->command == &commands[COMMAND_TOP])
-                return top_run(options);
-        if (options->command == &commands[COMMAND_REPLAY])
-                return replay_run(options);
-        if (options_ask_directory(options))
+        if (options_use_directory(options))
                 return directory_run(options);
-        return task_run(options);
+
+        switch ((enum command_id)(options->command - commands)) {
+        case COMMAND_WATCH:
+                return watch_run(options);
+        case COMMAND_REPLAY:
+                return replay_run(options);
+        case COMMAND_DOCTOR:
+                return doctor_run(options);
+        case COMMAND_STAT:
+                return stat_run(options);
+        case COMMAND_TOP:
+                return top_run(options);
+        default:
+                return requests_run(options);
+        }
 }
 
 int main(int n_arguments, char **arguments) {
         struct options options;
         enum exit_code code = EXIT_DONE;
 
-        fill_standard_descriptors();
+        open_standard_descriptors();
         signal(SIGPIPE, SIG_IGN);
 
         switch (options_init(&options, n_arguments, arguments)) {
@@ -57,7 +53,7 @@ int main(int n_arguments, char **arguments) {
                 break;
         case OPTIONS_DONE:
                 break;
-        case OPTIONS_WRONG:
+        case OPTIONS_INVALID:
                 code = EXIT_USAGE;
         }
         options_deinit(&options);

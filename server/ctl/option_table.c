@@ -1,41 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/option_table.h"
-
+#include <ctype.h>
+#include <curl/curl.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "ctl/options.h"
 #include "protocol/hlc.h"
 
+#define URL_SCHEME           "mqtt://"
+#define PORT_DEFAULT         1883
 #define CLIENT_ID_LENGTH_MAX 256
-#define TIMEOUT_MAX_MS       86400000
+#define DURATION_MAX_MS      86400000
 
-static bool is_http(const char *url) {
-        return strncmp(url, "http://", strlen("http://")) == 0 ||
-               strncmp(url, "https://", strlen("https://")) == 0;
+/* 1. --url */
+
+/* Whether a '%' is not followed by two hexadecimal digits. libcurl does not report that. */
+static bool has_wrong_escape(const char *text) {
+        while ((text = strchr(text, '%'))) {
+                text++;
+                if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]))
+                        return true;
+        }
+        return false;
 }
 
+static void cleanup_parts(CURLU **parts) {
+        curl_url_cleanup(*parts);
+}
+
+static void cleanup_text(char **text) {
+        curl_free(*text);
+}
+
+/* Read a part, which may be absent. False: decoding failed, or out of memory. */
+static bool read_part(CURLU *parts, CURLUPart part, char **ret_text) {
+        CURLUcode code = curl_url_get(parts, part, ret_text, CURLU_URLDECODE);
+
+        return code == CURLUE_OK || (code >= CURLUE_NO_SCHEME && code <= CURLUE_NO_ZONEID);
+}
+
+static int parse_broker_url(struct broker_url *ret_url, const char *text) {
+        CLEANUP(cleanup_parts) CURLU *parts = curl_url();
+        CLEANUP(cleanup_text) char *port = NULL;
+        CLEANUP(cleanup_text) char *zone = NULL; /* of an IPv6 address: only --host accepts one */
+        CLEANUP(broker_url_deinit) struct broker_url url = { .port = PORT_DEFAULT };
+        const char *path;
+
+        if (strncmp(text, URL_SCHEME, strlen(URL_SCHEME)) != 0 || has_wrong_escape(text))
+                return -EINVAL;
+        path = strpbrk(text + strlen(URL_SCHEME), "/?#");
+        if (path && strcmp(path, "/") != 0)
+                return -EINVAL;
+
+        if (curl_url_set(parts, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK ||
+            !read_part(parts, CURLUPART_HOST, &url.host) || !read_part(parts, CURLUPART_ZONEID, &zone) ||
+            !read_part(parts, CURLUPART_PORT, &port) || !read_part(parts, CURLUPART_USER, &url.user) ||
+            !read_part(parts, CURLUPART_PASSWORD, &url.password))
+                return -EINVAL;
+        if (port)
+                url.port = (uint16_t)strtoul(port, NULL, 10); /* libcurl has checked the range */
+        if (zone || url.port == 0 || (url.user && !*url.user))
+                return -EINVAL;
+
+        *ret_url = url;
+        url = (struct broker_url){ 0 };
+        return 0;
+}
+
+void broker_url_deinit(struct broker_url *url) {
+        curl_free(url->host);
+        curl_free(url->user);
+        curl_free(url->password);
+        *url = (struct broker_url){ 0 };
+}
+
+/* Accept the URL of a broker or of an HTTP server. check_options() checks which of them the command needs. */
 static int set_url(void *target, const struct option *option, const char *value) {
         struct options *options = target;
-        struct url url;
+        struct broker_url url;
         int r;
 
         (void)option;
-        /* which of the two a command takes is looked at when it is known which command it is */
-        options->is_http_url_given = is_http(value);
-        if (is_http(value)) {
+        options->is_http_url_given = strncmp(value, "http://", strlen("http://")) == 0 ||
+                                     strncmp(value, "https://", strlen("https://")) == 0;
+        if (options->is_http_url_given) {
                 options->http_url = value;
                 return 0;
         }
-
-        r = url_init(&url, value);
+        r = parse_broker_url(&url, value);
         if (r < 0)
                 return r;
 
-        /* a URL says all of it; the name and password of another URL must not go to this one's host */
-        url_deinit(&options->url);
+        /* Discard what was set before: credentials for another host must not be sent to this one. */
+        broker_url_deinit(&options->url);
         options->url = url;
         options->is_url_given = true;
         options->hosts = NULL;
@@ -46,6 +107,8 @@ static int set_url(void *target, const struct option *option, const char *value)
                 options->password_file = NULL;
         return 0;
 }
+
+/* 2. Other options */
 
 static int set_port(void *target, const struct option *option, const char *value) {
         int r = option_set_port(target, option, value);
@@ -62,7 +125,7 @@ static int set_tls(void *target, const struct option *option, const char *value)
         return option_set_switch(target, option, value);
 }
 
-/* It stands in topics and, as the node of our clock, in timestamps. */
+/* The client id is a level of topics and the node id of timestamps. */
 static int set_client_id(void *target, const struct option *option, const char *value) {
         if (strlen(value) > CLIENT_ID_LENGTH_MAX || strpbrk(value, "+#/") ||
             !hlc_node_is_valid(slice_from_string(value)))
@@ -71,24 +134,15 @@ static int set_client_id(void *target, const struct option *option, const char *
 }
 
 static int set_timeout(void *target, const struct option *option, const char *value) {
-        struct options *options = target;
-        int64_t timeout_ms;
-
-        (void)option;
-        if (parse_duration(slice_from_string(value), &timeout_ms) < 0 || timeout_ms < 1 ||
-            timeout_ms > TIMEOUT_MAX_MS)
-                return -EINVAL;
-        options->timeout_ms = timeout_ms;
-        return 0;
+        return option_set_duration(target, option, value, 1, DURATION_MAX_MS);
 }
 
 static int set_interval(void *target, const struct option *option, const char *value) {
-        struct options *options = target;
+        return option_set_duration(target, option, value, 100, DURATION_MAX_MS);
+}
 
-        (void)option;
-        if (parse_duration(slice_from_string(value), &options->interval_ms) < 0)
-                return -EINVAL;
-        return options->interval_ms >= 100 && options->interval_ms <= TIMEOUT_MAX_MS ? 0 : -EINVAL;
+static int set_px(void *target, const struct option *option, const char *value) {
+        return option_set_duration(target, option, value, 1, INT64_MAX);
 }
 
 static int set_nex(void *target, const struct option *option, const char *value) {
@@ -100,31 +154,21 @@ static int set_nex(void *target, const struct option *option, const char *value)
         return 0;
 }
 
-static int set_px(void *target, const struct option *option, const char *value) {
-        struct options *options = target;
-        int64_t px_ms;
-
-        (void)option;
-        if (parse_duration(slice_from_string(value), &px_ms) < 0 || px_ms < 1)
-                return -EINVAL;
-        options->px_ms = px_ms;
-        return 0;
-}
-
 static int set_fence(void *target, const struct option *option, const char *value) {
-        struct options *options = target;
         struct hlc hlc;
 
-        (void)option;
-        options->fence = value;
+        *(const char **)((char *)target + option->field) = value;
         return hlc_parse(slice_from_string(value), &hlc);
 }
+
+/* 3. The table */
 
 #define FOR_SET     OPTION_FOR(COMMAND_SET)
 #define FOR_VALUE   (FOR_SET | OPTION_FOR(COMMAND_VDEL))
 #define FOR_CHANGES (FOR_VALUE | OPTION_FOR(COMMAND_DEL))
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
 #define FOR_BYTES   (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
+#define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
 
 #define DURATION "a duration of at least 1ms, such as 500ms, 10s or 5m,"
 
@@ -136,75 +180,80 @@ static int set_fence(void *target, const struct option *option, const char *valu
                 .commands = commands_, .set = option_set_switch, .field = FIELD(field_)                     \
         }
 
-#define VALUE(flag_, argument_, initial_, expected_, has_variable_, help_, commands_, set_, field_)         \
+/* An option of some commands. */
+#define OWN(flag_, argument_, initial_, expected_, help_, commands_, set_, field_)                          \
         {                                                                                                   \
-                .flag = flag_, .argument = argument_, .initial = initial_, .expected = expected_,           \
-                .has_variable = has_variable_, .help = help_, .commands = commands_, .set = set_,           \
-                .field = field_                                                                             \
+                .flag = flag_, .argument = argument_, .default_value = initial_, .expected = expected_,     \
+                .help = help_, .commands = commands_, .set = set_, .field = FIELD(field_)                   \
+        }
+
+/* An option of every command; it has an environment variable. */
+#define COMMON(flag_, argument_, initial_, expected_, help_, set_, field_)                                  \
+        {                                                                                                   \
+                .flag = flag_, .argument = argument_, .default_value = initial_, .expected = expected_,     \
+                .has_variable = true, .help = help_, .commands = OPTION_FOR_ALL, .set = set_,               \
+                .field = FIELD(field_)                                                                      \
         }
 
 const struct option ctl_options[] = {
         SWITCH("--nx", 0, "only if the key does not exist", FOR_SET, nx),
-        VALUE("--nex", "[VALUE]", NULL, "a value", false,
-              "only if it does not exist or has this value: VALUE, or the new one", FOR_SET, set_nex, 0),
-        VALUE("--px", "DURATION", NULL, DURATION, false, "the key expires after this long", FOR_SET, set_px,
-              0),
+        OWN("--nex", "[VALUE]", NULL, "a value",
+            "only if it does not exist or has this value (default: the new value)", FOR_SET, set_nex,
+            nex_value),
+        OWN("--px", "DURATION", NULL, DURATION, "let the key expire after this time", FOR_SET, set_px,
+            px_ms),
         SWITCH("--persist", 0, "ask the store to keep the key on disk", FOR_SET, persist),
-        VALUE("--fence", "HLC", NULL, "a version such as 001696374425000:00000:StateStore", false,
-              "a fencing token: refused once the key has seen a newer one", FOR_CHANGES, set_fence, 0),
-        VALUE("--key-file", "FILE", NULL, "a file name", false, "take the key from a file, - for stdin",
-              FOR_KEY, option_set_text, FIELD(key_file)),
-        VALUE("--value-file", "FILE", NULL, "a file name", false, "take the value from a file, - for stdin",
-              FOR_VALUE, option_set_text, FIELD(value_file)),
-        VALUE("--data-dir", "DIR", NULL, "a directory", false,
-              "not through the broker, but the data directory of a stopped store",
-              OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT), option_set_text, FIELD(data_dir)),
-        SWITCH("--pace", 0, "wait between requests as long as it was when they were recorded",
-               OPTION_FOR(COMMAND_REPLAY), pace),
-        VALUE("--interval", "DURATION", "2s", "a duration of at least 100ms, such as 2s,", false,
-              "how often the numbers are read", OPTION_FOR(COMMAND_TOP), set_interval, 0),
+        OWN("--fence", "HLC", NULL, "a version such as 001696374425000:00000:StateStore",
+            "fencing token; fail if the key was written with a newer one", FOR_CHANGES, set_fence, fence),
+        OWN("--key-file", "FILE", NULL, "a file name", "read the key from this file; - is stdin", FOR_KEY,
+            option_set_text, key_file),
+        OWN("--value-file", "FILE", NULL, "a file name", "read the value from this file; - is stdin",
+            FOR_VALUE, option_set_text, value_file),
+        OWN("--data-dir", "DIR", NULL, "a directory",
+            "use the data directory of a stopped store, not the broker", FOR_FILES, option_set_text,
+            data_dir),
+        SWITCH("--pace", 0, "keep the recorded times between requests", OPTION_FOR(COMMAND_REPLAY), pace),
+        OWN("--interval", "DURATION", "2s", "a duration of at least 100ms, such as 2s,",
+            "time between two tables", OPTION_FOR(COMMAND_TOP), set_interval, interval_ms),
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
         SWITCH("--json", 0, "print JSON", OPTION_FOR_ALL, json),
-        SWITCH("--hex", 0, "keys and values are hex digits, as arguments and in what is printed", FOR_BYTES,
+        SWITCH("--hex", 0, "keys and values are hexadecimal, in arguments and in the output", FOR_BYTES,
                hex),
         { .flag = "--url",
           .letter = 'u',
           .argument = "URL",
           .has_variable = true,
           .is_secret = true,
-          .initial = "mqtt://127.0.0.1:1883",
+          .default_value = "mqtt://127.0.0.1:1883",
           .expected = "mqtt://[USER[:PASSWORD]@]HOST[:PORT]",
           .help = "mqtt://[USER[:PASSWORD]@]HOST[:PORT]; stat, top: http://HOST[:PORT]",
           .commands = OPTION_FOR_ALL,
           .set = set_url },
-        VALUE("--host", "HOST[,HOST]", NULL, "names, addresses or socket paths, each with :PORT or without",
-              true, "the broker, in place of --url's; several are tried in turn", OPTION_FOR_ALL,
-              option_set_hosts, FIELD(hosts)),
-        VALUE("--port", "PORT", NULL, "a port from 1 to 65535", true, "its port, in place of --url's",
-              OPTION_FOR_ALL, set_port, FIELD(port)),
-        VALUE("--config", "FILE", NULL, "a file name", true,
-              "the store's file: its broker and pages, if nothing above says others", OPTION_FOR_ALL,
-              option_set_text, FIELD(config_file)),
-        VALUE("--user", "NAME", NULL, "a user name", true, "who we are to the broker", OPTION_FOR_ALL,
-              set_user, FIELD(user)),
-        VALUE("--password-file", "FILE", NULL, "a file name", true,
-              "a file with the password on its only line", OPTION_FOR_ALL, option_set_text,
-              FIELD(password_file)),
-        VALUE("--tls", "on|off", "off", "on or off", true, "encrypt; on trusts the system's authorities",
-              OPTION_FOR_ALL, set_tls, FIELD(tls.tls)),
-        VALUE("--tls-ca-file", "FILE", NULL, "a file name", true, "trust these instead; switches TLS on",
-              OPTION_FOR_ALL, option_set_text, FIELD(tls.tls_ca_file)),
-        VALUE("--tls-certificate", "FILE", NULL, "a file name", true, "our certificate", OPTION_FOR_ALL,
-              option_set_text, FIELD(tls.tls_certificate)),
-        VALUE("--tls-key", "FILE", NULL, "a file name", true, "its key", OPTION_FOR_ALL, option_set_text,
-              FIELD(tls.tls_key)),
-        VALUE("--tls-alpn", "NAME", NULL, "a name", true, "the protocol to ask for by ALPN", OPTION_FOR_ALL,
-              option_set_text, FIELD(tls.tls_alpn)),
-        VALUE("--client-id", "ID", NULL, "1 to 256 bytes of UTF-8 without any of : / + #", true,
-              "our MQTT client id (another one each time)", OPTION_FOR_ALL, set_client_id, FIELD(client_id)),
-        VALUE("--timeout", "DURATION", "5s", DURATION, true,
-              "how long to wait for the broker, then for each answer", OPTION_FOR_ALL, set_timeout, 0),
-        SWITCH("--help", 'h', "print this", OPTION_FOR_ALL, help),
-        SWITCH("--version", 0, "print the version of statestorectl", OPTION_FOR_ALL, version),
+        COMMON("--host", "HOST[,HOST]", NULL, "names, addresses or socket paths, each with or without :PORT",
+               "the broker, instead of --url; several are tried in turn", option_set_hosts, hosts),
+        COMMON("--port", "PORT", NULL, "a port from 1 to 65535",
+               "port of the broker, instead of the port in --url", set_port, port),
+        COMMON("--config", "FILE", NULL, "a file name",
+               "configuration of the store; used if no host or URL is given", option_set_text, config_file),
+        COMMON("--user", "NAME", NULL, "a user name", "user name for the broker", set_user, user),
+        COMMON("--password-file", "FILE", NULL, "a file name", "file with the password on its only line",
+               option_set_text, password_file),
+        COMMON("--tls", "on|off", "off", "on or off",
+               "use TLS; trust the certificate authorities of the system", set_tls, tls.tls),
+        COMMON("--tls-ca-file", "FILE", NULL, "a file name",
+               "trust the certificate authorities in this file; enables TLS", option_set_text,
+               tls.tls_ca_file),
+        COMMON("--tls-certificate", "FILE", NULL, "a file name", "client certificate", option_set_text,
+               tls.tls_certificate),
+        COMMON("--tls-key", "FILE", NULL, "a file name", "private key of the certificate", option_set_text,
+               tls.tls_key),
+        COMMON("--tls-alpn", "NAME", NULL, "a name", "ALPN protocol to request", option_set_text,
+               tls.tls_alpn),
+        COMMON("--client-id", "ID", NULL, "1 to 256 bytes of UTF-8 without any of : / + #",
+               "MQTT client id; by default a new one for each run", set_client_id, client_id),
+        COMMON("--timeout", "DURATION", "5s", DURATION, "timeout for the broker, and for each reply",
+               set_timeout, timeout_ms),
+        SWITCH("--help", 'h', "print this help, and exit", OPTION_FOR_ALL, help),
+        SWITCH("--version", 0, "print the version, and exit", OPTION_FOR_ALL, version),
 };
 const size_t n_ctl_options = sizeof(ctl_options) / sizeof(ctl_options[0]);

@@ -4,43 +4,84 @@
 #include <stdint.h>
 
 #include "base/endpoint.h"
-#include "ctl/url.h"
+#include "config/option.h"
 #include "mqtt/credentials.h"
 
-struct command;
+/* The commands, in the order of their table. */
+enum command_id {
+        COMMAND_GET,
+        COMMAND_SET,
+        COMMAND_DEL,
+        COMMAND_VDEL,
+        COMMAND_SCAN,
+        COMMAND_WATCH,
+        COMMAND_PING,
+        COMMAND_EXPORT,
+        COMMAND_IMPORT,
+        COMMAND_CHECK,
+        COMMAND_BACKUP,
+        COMMAND_REPLAY,
+        COMMAND_DOCTOR,
+        COMMAND_TEST,
+        COMMAND_STAT,
+        COMMAND_TOP,
+        N_COMMANDS,
+};
+
+/* Maximum number of words of a request. The longest is a fault rule of `test`: WORDS_MAX in control/commands.c. */
+#define REQUEST_WORDS_MAX 20
+
+struct command {
+        const char *name;
+        const char *synopsis; /* its arguments */
+        const char *summary;  /* one line, for the list of commands */
+        const char *help;     /* for its --help; indented lines are examples or tables */
+        size_t n_words_min;   /* number of arguments; --key-file and --value-file replace one each */
+        size_t n_words_max;
+};
+
+/* A row for each enum command_id. */
+extern const struct command commands[N_COMMANDS];
+
+/* The parts of mqtt://[USER[:PASSWORD]@]HOST[:PORT][/]. libcurl allocated the strings. */
+struct broker_url {
+        char *host;     /* NULL: no URL was given */
+        uint16_t port;  /* 1883 if the URL has none */
+        char *user;     /* decoded; NULL: none */
+        char *password; /* decoded; NULL: none */
+};
 
 /*
- * What the user wants: read from the command line, which beats the environment, which beats the defaults. One
- * table of options gives the parser, the environment's variables and --help.
- *
- * Texts are borrowed from the command line and the environment unless said otherwise.
+ * The command to run and its options. Precedence: command line, environment, default. Strings are borrowed from the command
+ * line and the environment unless they are owned.
  */
 struct options {
         const struct command *command;
-        const char **words; /* owned array: what follows the command's name, less --nex's VALUE */
+        const char **words; /* owned array: the arguments of the command, without the VALUE of --nex */
         size_t n_words;
 
-        const char *config_file; /* statestored's; NULL: none was named */
-        struct url url;
-        bool is_url_given;
-        const char *hosts;          /* as --host gives them; NULL: none, here and below */
-        uint16_t port;              /* of hosts without a port; 0: not given */
-        struct endpoint *endpoints; /* owned: what comes of all that; a broker is at one of them */
+        const char *config_file; /* of statestored; NULL: not given */
+        struct config *store;    /* owned: the configuration of statestored; NULL: not used */
+
+        struct broker_url url;      /* owned */
+        bool is_url_given;          /* url is not the default */
+        const char *hosts;          /* value of --host; NULL: use url */
+        uint16_t port;              /* for hosts without a port; 0: use the port of url */
+        struct endpoint *endpoints; /* owned: the brokers to try, from url, hosts, port and store */
         size_t n_endpoints;
+
         const char *user;
         const char *password_file;
         char *password;         /* owned; NULL: none */
-        struct credentials tls; /* what of it is about TLS */
+        struct credentials tls; /* only the TLS settings are set */
         bool is_tls_given;
-        struct config *
-                store; /* owned: what of statestored's configuration the above borrows from; NULL: nothing */
         const char *client_id;
-        char client_id_space[sizeof("statestorectl-0123456789abcdef")];
+        char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
-        const char *http_url;   /* of the store's pages: there for stat and top */
-        bool is_http_url_given; /* the last URL that was given is one */
-        char http_url_space[sizeof("http://") + sizeof(struct endpoint_text)];
+        const char *http_url;   /* of the HTTP server of the store, for stat and top */
+        bool is_http_url_given; /* the last --url is an HTTP URL */
+        char http_url_buffer[sizeof("http://") + sizeof(struct endpoint_text)];
         int64_t interval_ms;
 
         const char *key_file; /* NULL: the key is the first word */
@@ -51,7 +92,7 @@ struct options {
 
         bool nx;
         bool nex;
-        const char *nex_value; /* NULL: compare with the value that is set */
+        const char *nex_value; /* NULL: compare with the value to set */
         int64_t px_ms;         /* 0: no expiry */
         const char *fence;     /* NULL: none */
         bool persist;
@@ -62,8 +103,28 @@ struct options {
         bool version;
 };
 
+/* The table of options, each with the commands that accept it. */
+extern const struct option ctl_options[];
+extern const size_t n_ctl_options;
+
+#define OPTION_FOR(command) (UINT32_C(1) << (command))
+#define OPTION_FOR_ALL      (OPTION_FOR(N_COMMANDS) - 1)
+
 enum options_result {
-        OPTIONS_RUN,   /* there is a command to run */
-        OPTIONS_DONE,  /* --help or --version was printed */
-        OPTIONS_WRONG, /* one line on stderr says what, and what was expected */
+        OPTIONS_RUN = 0, /* there is a command to run */
+        OPTIONS_DONE,    /* --help or --version was printed */
+        OPTIONS_INVALID, /* an error, which was printed on one line of stderr */
 };
+
+/* Parse the command line and the environment. Call options_deinit() also after an error. */
+enum options_result options_init(struct options *options, int n_arguments, char *const *arguments);
+void options_deinit(struct options *options);
+
+/* Whether the command uses a data directory instead of a broker. */
+bool options_use_directory(const struct options *options);
+
+/* Append the text of --help for a command; NULL: for all commands. */
+void help_append(struct buf *text, const struct command *command);
+
+/* Free the strings and set all members to 0. Accepts an empty URL. */
+void broker_url_deinit(struct broker_url *url);

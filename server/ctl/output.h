@@ -1,25 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/printable.h"
+#include "base/bytes.h"
 
 /*
- * stdout has results and nothing else, so that $(statestorectl get KEY) is the value; whatever is meant for a
- * person goes to stderr.
+ * The output of statestorectl. Results go to stdout and nothing else does, so that $(statestorectl get KEY) is the value.
+ * Messages for people go to stderr.
  */
 
-/* One line on stderr. Text from strangers goes through LOG_TEXT (common/base/log.h). */
+/* Exit status. Commands return it; --help explains it. */
+enum exit_code {
+        EXIT_DONE = 0,
+        EXIT_NOT_MET = 1,     /* key not found, or condition not met: nothing was changed */
+        EXIT_USAGE = 2,       /* wrong command line or file, out of memory, or writing to stdout failed */
+        EXIT_NO_ANSWER = 3,   /* no broker, no store, or no reply in time */
+        EXIT_STORE_ERROR = 4, /* the store replied with an error */
+};
+
+/* Print a message on one line of stderr. Untrusted text must go through LOG_TEXT (base/log.h). */
 __attribute__((format(printf, 1, 2))) void complain(const char *format, ...);
 
+/* complain() that memory is exhausted. Returns EXIT_USAGE. */
+enum exit_code complain_of_memory(void);
+
 /*
- * Writes to stdout at once. A failure, out of memory in buf included, is remembered and makes later writes
- * do nothing.
+ * Write buf to stdout, unbuffered. After an error, including a failed allocation of buf, later calls do nothing and
+ * output_has_failed() returns true.
  */
 void output_write(const struct buf *buf);
 bool output_has_failed(void);
 
 /*
- * To be called last. Returns exit_code, or EXIT_USAGE where stdout could not take all, having said so. Where
- * its reader has gone the process ends by SIGPIPE, as others do.
+ * Call last. Returns exit_code, or EXIT_USAGE after a message if writing to stdout failed. If the reader has closed the
+ * pipe, raises SIGPIPE instead, like other programs.
  */
-int output_finish(int exit_code);
+enum exit_code output_finish(enum exit_code exit_code);
+
+/*
+ * Append text so that it stays on its line and cannot control a terminal. UTF-8 without control characters is appended
+ * unchanged. In any other text, control characters, bytes outside ASCII and backslashes are escaped: \n, \\, \x1B.
+ * keep_lines: newlines and tabs are not escaped.
+ */
+void append_printable(struct buf *buf, struct slice text, bool keep_lines);
+bool is_printable(struct slice text, bool keep_lines);

@@ -1,81 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Requests are sent as they were but for the response topic: each one that was recorded has one of ours. So a request
- * that came twice is one that comes twice again, and none is taken for the one that was recorded.
+ * The command replay. Each recorded client has a connection of its own, because a broker with the plugin tells the store
+ * which client sent a request. Each recorded response topic is replaced by a topic of the replaying connection, always by the
+ * same one. Two recorded copies of a request still have the same response topic, so the store recognizes the second as a
+ * repetition. The new topic differs from the recorded one, so the store does not take a replayed request for a repetition of
+ * the recorded request, which it may still remember.
  */
-
-#include "ctl/replay.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <mqtt_protocol.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/output.h"
-#include "ctl/recorded_messages.h"
-#include "ctl/replay_clients.h"
-#include "ctl/scan_pages.h"
-#include "ctl/session.h"
+#include "ctl/commands.h"
+#include "ctl/replay_recording.h"
 #include "mqtt/properties.h"
 #include "protocol/properties.h"
-#include "protocol/resp3.h"
 #include "protocol/topics.h"
+
+/* Maximum number of connections. All further clients share the last one. */
+#define CLIENTS_MAX 100
+
+/* Interval of poll_others(). Must be shorter than the keep alive. In between the broker queues messages for the other clients. */
+#define POLL_INTERVAL_MS 1000
+
+/* Maximum number of bytes printed of a payload. */
+#define PAYLOAD_SHOWN_MAX 200
+
+struct replay_client {
+        struct connection *connection;
+        struct buf id, filter;
+        const char *topics[2];
+        bool is_disconnected;
+};
 
 struct replay {
         const struct options *options;
-        struct request_recording tape;
-        struct replay_clients clients;
+        struct request_recording recording;
+        struct replay_client *clients[CLIENTS_MAX]; /* NULL: not used yet */
+        int64_t polled_ms;                          /* time of the last poll_others() */
 
-        const struct recorded_request *request; /* under way */
-        struct replay_client *client;           /* whose it is */
-        struct buf topic;                       /* with its NUL */
+        const struct recorded_request *request; /* the current request; NULL: none */
+        struct replay_client *client;           /* its sender */
+        struct buf topic;                       /* its response topic */
         int packet_id;
-        bool is_answered, has_version;
-        bool is_unheard; /* the broker knew of nobody who takes it */
-        bool is_settled; /* there is nothing to wait for any more */
-        struct buf payload, status;
+        struct message *reply;  /* owned; NULL: none */
+        bool has_no_subscriber; /* the broker reported that its topic has no subscriber */
+        bool is_done;           /* stop waiting */
 
-        uint64_t n_probes;
-        struct buf probe_topic; /* with its NUL; empty where there is none under way */
-        struct buf probe;
-        bool has_control; /* the store has answered what is asked of --control */
+        uint64_t n_probes;      /* requests sent by send_probe() */
+        struct buf probe_topic; /* response topic of the current probe; empty: no probe */
+        bool has_control;       /* the store has replied to a request of --control */
 
         uint64_t n_same, n_different, n_unknown, n_omitted;
 };
 
-static const struct slice answer_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
-                                                  SLICE_LITERAL(PROPERTY_STATUS),
-                                                  { 0 } };
+static const struct slice reply_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
+                                                 SLICE_LITERAL(PROPERTY_STATUS),
+                                                 { 0 } };
+
+/* 1. Callbacks of the connections */
 
 static struct slice probe_correlation(const struct replay *replay) {
         return (struct slice){ (const uint8_t *)&replay->n_probes, sizeof(replay->n_probes) };
 }
 
-static bool belongs_to(const struct message *message, const struct buf *topic, struct slice correlation) {
-        return topic->length > 0 && slice_equal(message->topic, slice_from_string((char *)topic->data)) &&
+static bool is_reply_to(const struct message *message, const struct buf *topic, struct slice correlation) {
+        return topic->length > 0 && slice_equal(message->topic, buf_slice(topic)) &&
                slice_equal(message->correlation_data, correlation);
 }
 
 static void on_message(void *userdata, const struct message *message) {
         struct replay *replay = userdata;
 
-        if (belongs_to(message, &replay->probe_topic, probe_correlation(replay)))
-                replay->is_settled = true;
+        if (is_reply_to(message, &replay->probe_topic, probe_correlation(replay)))
+                replay->is_done = true;
         if (!replay->request ||
-            !belongs_to(message, &replay->topic, replay->request->request.message.correlation_data))
+            !is_reply_to(message, &replay->topic, replay->request->request.message.correlation_data))
                 return;
 
-        buf_reset(&replay->payload);
-        buf_reset(&replay->status);
-        buf_append_slice(&replay->payload, message->payload);
-        buf_append_slice(&replay->status, message_property(message, PROPERTY_STATUS));
-        replay->has_version = message_property(message, PROPERTY_TIMESTAMP).data;
-        replay->is_answered = true;
-        replay->is_settled = true;
+        free(replay->reply);
+        replay->reply = message_copy(message);
+        replay->is_done = replay->reply;
+        if (!replay->reply)
+                connection_fail(replay->client->connection, "%s", strerror(ENOMEM));
 }
 
 static void on_acknowledged(void *userdata, int packet_id, int reason) {
@@ -83,139 +96,234 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
 
         if (packet_id != replay->packet_id || reason != MQTT_RC_NO_MATCHING_SUBSCRIBERS)
                 return;
-        replay->is_unheard = true;
-        replay->is_settled = true;
+        replay->has_no_subscriber = true;
+        replay->is_done = true;
 }
+
+/* 2. Clients */
+
+static struct replay_client *client_free(struct replay_client *client) {
+        if (!client)
+                return NULL;
+
+        connection_free(client->connection);
+        buf_deinit(&client->id);
+        buf_deinit(&client->filter);
+        free(client);
+        return NULL;
+}
+
+/* Set *topic to a response topic of the client with this last level. Returns its text; NULL: out of memory. */
+static const char *make_topic(const struct replay_client *client, const char *last, struct buf *topic) {
+        buf_reset(topic);
+        buf_append_format(topic, "clients/%s/statestorectl/replay/%s", (const char *)client->id.data, last);
+        return buf_text(topic);
+}
+
+static struct replay_client *client_new(struct replay *replay, size_t number) {
+        struct connection_config config = connection_config_from_options(replay->options);
+        struct replay_client *client = calloc(1, sizeof(*client));
+
+        if (!client)
+                return NULL;
+        buf_append_string(&client->id, replay->options->client_id);
+        if (number > 0)
+                buf_append_format(&client->id, "-%zu", number);
+        config.client_id = buf_text(&client->id);
+        if (config.client_id)
+                client->topics[0] = make_topic(client, "+", &client->filter);
+        if (!client->topics[0])
+                return client_free(client);
+
+        client->is_disconnected = true;
+        config.topics = client->topics;
+        config.user_properties = reply_properties;
+        config.message = on_message;
+        config.acknowledged = on_acknowledged;
+        config.userdata = replay;
+        return connection_new(&client->connection, &config) < 0 ? client_free(client) : client;
+}
+
+/* Return the connected client for a recorded one. Prints an error and returns NULL if that fails. */
+static struct replay_client *find_client(struct replay *replay, size_t number) {
+        struct replay_client **client = &replay->clients[number < CLIENTS_MAX ? number : CLIENTS_MAX - 1];
+
+        if (!*client)
+                *client = client_new(replay, (size_t)(client - replay->clients));
+        if (!*client) {
+                complain_of_memory();
+                return NULL;
+        }
+
+        if ((*client)->is_disconnected && connection_open((*client)->connection) != CONNECTION_OK) {
+                complain("%s", connection_problem((*client)->connection));
+                return NULL;
+        }
+        (*client)->is_disconnected = false;
+        return *client;
+}
+
+/* Keep the connections of the other clients up. A connection that has ended is opened again for its next request. */
+static void poll_others(struct replay *replay, const struct replay_client *client) {
+        if (monotonic_ms() - replay->polled_ms < POLL_INTERVAL_MS)
+                return;
+        for (size_t i = 0; i < CLIENTS_MAX; i++) {
+                struct replay_client *other = replay->clients[i];
+
+                if (other && other != client && !other->is_disconnected)
+                        other->is_disconnected = connection_poll(other->connection) == CONNECTION_FAILED;
+        }
+        replay->polled_ms = monotonic_ms();
+}
+
+static int64_t next_wait_ms(int64_t until_ms) {
+        int64_t remaining_ms = until_ms - monotonic_ms();
+
+        return remaining_ms < 0 ? 0 : remaining_ms < POLL_INTERVAL_MS ? remaining_ms : POLL_INTERVAL_MS;
+}
+
+static void pause_all(struct replay *replay, int64_t duration_ms) {
+        int64_t until_ms = monotonic_ms() + duration_ms;
+
+        while (monotonic_ms() < until_ms) {
+                poll(NULL, 0, (int)next_wait_ms(until_ms));
+                poll_others(replay, NULL);
+        }
+}
+
+/* Wait for the reply, or for the reply to the probe. */
+static enum connection_result wait(struct replay *replay) {
+        int64_t until_ms = monotonic_ms() + replay->options->timeout_ms;
+        enum connection_result result;
+
+        do {
+                poll_others(replay, replay->client);
+                result = connection_wait(replay->client->connection, &replay->is_done,
+                                         next_wait_ms(until_ms));
+        } while (result == CONNECTION_TIMED_OUT && monotonic_ms() < until_ms);
+
+        replay->client->is_disconnected = result == CONNECTION_FAILED;
+        return result;
+}
+
+/* 3. Sending */
 
 static bool is_control(const struct recorded_request *request) {
         return slice_equal(request->request.message.topic, SLICE_LITERAL(TOPIC_CONTROL));
 }
 
-/* What waits for requests would wait for those that are yet to be sent. */
-static bool is_waiting(const struct recorded_request *request) {
-        return is_control(request) && slice_equal(request->request.verb, SLICE_LITERAL("wait-for"));
-}
-
-/* What it was to the store when it was recorded cannot be made again. */
+/* wait-for is not sent: it would wait for requests that are sent only after its reply. */
 static bool can_be_sent(const struct recorded_request *request) {
         const struct message *message = &request->request.message;
+        bool is_wait = is_control(request) && slice_equal(request->request.verb, SLICE_LITERAL("wait-for"));
 
-        return message->qos == 1 && !is_waiting(request) &&
-               topic_is_valid_response(message->response_topic) &&
+        return message->qos == 1 && !is_wait && topic_is_valid_response(message->response_topic) &&
                slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_SERVICE "/")) &&
                !strpbrk((const char *)message->topic.data, "+#") &&
-               !page_is_continued(request->request.verb, message->payload);
+               !is_later_page(request->request.verb, message->payload);
 }
 
-static int make_properties(const struct replay *replay, struct message message, const struct buf *topic,
-                           mosquitto_property **ret_properties) {
-        int r;
-
-        if (buf_failed(topic))
-                return -ENOMEM;
-
-        message.response_topic = (struct slice){ 0 };
-        message.has_expiry = true;
-        message.expiry_s = (uint32_t)((replay->options->timeout_ms + 999) / 1000);
-        r = mqtt_properties_new(ret_properties, &message);
-        if (r < 0)
-                return r;
-        return mqtt_error(mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC,
-                                                        (const char *)topic->data));
-}
-
-/* topic: for the answer. */
-static enum connection_result publish(const struct replay *replay, const struct message *message,
-                                      const struct buf *topic, int *ret_packet_id) {
+static enum connection_result publish(const struct replay *replay, struct message message,
+                                      const struct buf *response_topic, int *ret_packet_id) {
         struct connection *connection = replay->client->connection;
         mosquitto_property *properties = NULL;
-        int r;
+        int r = -ENOMEM;
 
-        r = make_properties(replay, *message, topic, &properties);
-        if (r < 0) {
-                mosquitto_property_free_all(&properties);
-                return connection_fail(connection, "%s", strerror(-r));
+        if (!buf_failed(response_topic)) {
+                message.response_topic = buf_slice(response_topic);
+                message.has_expiry = true;
+                message.expiry_s = (uint32_t)((replay->options->timeout_ms + 999) / 1000);
+                r = mqtt_properties_new(&properties, &message);
         }
-        return connection_publish(connection, (const char *)message->topic.data, message->payload,
-                                  properties, ret_packet_id);
+        if (r < 0)
+                return connection_fail(connection, "%s", strerror(-r));
+        return connection_publish(connection, (const char *)message.topic.data, message.payload, properties,
+                                  ret_packet_id);
 }
 
 /*
- * What is answered once the store is done with all that was asked before. A test's rules might strike a request for a
- * key, and be used up by it: so where there is somebody to be asked for these rules, they are what is asked for.
+ * Send a request whose reply shows that the store has executed all earlier requests. With --control, send `fault list`: a
+ * GET could match a fault rule, and the rule would count that request.
  */
 static enum connection_result send_probe(struct replay *replay) {
         struct message message = { .topic = SLICE_LITERAL(TOPIC_INVOKE) };
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
         int packet_id;
 
-        buf_reset(&replay->probe);
-        resp3_append_array(&replay->probe, 2);
+        resp3_append_array(&payload, 2);
         if (replay->has_control) {
                 message.topic = SLICE_LITERAL(TOPIC_CONTROL);
-                resp3_append_blob(&replay->probe, SLICE_LITERAL("fault"));
-                resp3_append_blob(&replay->probe, SLICE_LITERAL("list"));
+                resp3_append_blob(&payload, SLICE_LITERAL("fault"));
+                resp3_append_blob(&payload, SLICE_LITERAL("list"));
         } else {
-                resp3_append_blob(&replay->probe, SLICE_LITERAL("GET"));
-                resp3_append_blob(&replay->probe, slice_from_string(replay->options->client_id));
+                resp3_append_blob(&payload, SLICE_LITERAL("GET"));
+                resp3_append_blob(&payload, slice_from_string(replay->options->client_id));
         }
-        if (buf_failed(&replay->probe))
+        if (buf_failed(&payload))
                 return connection_fail(replay->client->connection, "%s", strerror(ENOMEM));
 
         replay->n_probes++;
-        replay_client_topic(replay->client, "probe", &replay->probe_topic);
+        make_topic(replay->client, "probe", &replay->probe_topic);
         message.correlation_data = probe_correlation(replay);
-        message.payload = buf_slice(&replay->probe);
-        return publish(replay, &message, &replay->probe_topic, &packet_id);
+        message.payload = buf_slice(&payload);
+        return publish(replay, message, &replay->probe_topic, &packet_id);
 }
 
+/* Send the current request and wait for its reply; without a recorded reply, for that of a probe. */
 static enum connection_result ask(struct replay *replay) {
         const struct recorded_request *request = replay->request;
         enum connection_result result;
-        char sender[24];
+        char topic[UINT64_DIGITS_MAX + 1];
 
-        replay->is_answered = false;
-        replay->is_unheard = false;
-        replay->is_settled = false;
+        free(take_ptr(&replay->reply));
+        replay->has_no_subscriber = false;
+        replay->is_done = false;
         buf_reset(&replay->probe_topic);
-        snprintf(sender, sizeof(sender), "%zu", request->sender);
-        replay_client_topic(replay->client, sender, &replay->topic);
-        result = publish(replay, &request->request.message, &replay->topic, &replay->packet_id);
+        snprintf(topic, sizeof(topic), "%zu", request->response_topic);
+        make_topic(replay->client, topic, &replay->topic);
+        result = publish(replay, request->request.message, &replay->topic, &replay->packet_id);
 
-        /* none may come this time either */
-        if (result == CONNECTION_OK && !request->is_answered && !is_control(request))
+        if (result == CONNECTION_OK && !request->has_reply && !is_control(request))
                 result = send_probe(replay);
-        if (result == CONNECTION_OK)
-                result = replay_clients_wait(&replay->clients, replay->client, &replay->is_settled,
-                                             replay->options->timeout_ms);
-        return result;
+        return result == CONNECTION_OK ? wait(replay) : result;
 }
 
-/* A test's own requests are answered with times: of these only whether it is an error. */
+/* 4. Comparing */
+
+static bool has_version(const struct message *message) {
+        return message_property(message, PROPERTY_TIMESTAMP).data;
+}
+
+/* Replies of --control contain times: compare only whether they are errors. */
 static bool have_same_payload(const struct replay *replay) {
-        struct slice recorded = replay->request->answer.message.payload;
-        struct slice replayed = buf_slice(&replay->payload);
+        struct slice recorded = replay->request->reply.message.payload;
+        struct slice replayed = replay->reply->payload;
 
         if (is_control(replay->request))
                 return slice_starts_with(recorded, SLICE_LITERAL("-")) ==
                        slice_starts_with(replayed, SLICE_LITERAL("-"));
-        return pages_are_same(replay->request->request.verb, recorded, replayed);
+        return replies_are_equal(replay->request->request.verb, recorded, replayed);
 }
 
 static bool is_same(const struct replay *replay) {
-        const struct message *recorded = &replay->request->answer.message;
-        struct slice status = message_property(recorded, PROPERTY_STATUS);
+        const struct message *recorded = &replay->request->reply.message;
 
-        return replay->is_answered && have_same_payload(replay) &&
-               slice_equal(buf_slice(&replay->status), status) &&
-               replay->has_version == (message_property(recorded, PROPERTY_TIMESTAMP).data != NULL);
+        return replay->reply && have_same_payload(replay) &&
+               slice_equal(message_property(replay->reply, PROPERTY_STATUS),
+                           message_property(recorded, PROPERTY_STATUS)) &&
+               has_version(replay->reply) == has_version(recorded);
 }
 
-static void append_answer(struct buf *text, const char *name, struct slice payload, struct slice status,
-                          bool lacks_version) {
+static void append_reply(struct buf *text, const char *name, const struct message *reply,
+                         bool lacks_version) {
+        struct slice status = message_property(reply, PROPERTY_STATUS);
+        struct slice shown = reply->payload;
+
+        if (shown.length > PAYLOAD_SHOWN_MAX)
+                shown.length = PAYLOAD_SHOWN_MAX;
         buf_append_string(text, name);
-        append_printable(text, (struct slice){ payload.data, payload.length < 200 ? payload.length : 200 },
-                         false);
-        buf_append_string(text, payload.length > 200 ? " and so on" : "");
+        append_printable(text, shown, false);
+        buf_append_string(text, shown.length < reply->payload.length ? " (truncated)" : "");
         if (!slice_equal(status, SLICE_LITERAL("200"))) {
                 buf_append_string(text, ", status ");
                 append_printable(text, status, false);
@@ -226,35 +334,32 @@ static void append_answer(struct buf *text, const char *name, struct slice paylo
 static void print_difference(const struct replay *replay) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         const struct recorded *request = &replay->request->request;
-        const struct message *answer = &replay->request->answer.message;
-        bool had_version = message_property(answer, PROPERTY_TIMESTAMP).data;
+        const struct message *recorded = &replay->request->reply.message;
 
-        buf_append_string(&text, LOG_TEXT(slice_from_string(replay->options->words[0])));
-        buf_append_string(&text, ":");
-        buf_append_uint(&text, replay->request->line);
-        buf_append_string(&text, ": ");
+        buf_append_format(&text, "%s:%" PRIu64 ": ", LOG_STRING(replay->options->words[0]),
+                          replay->request->line);
         append_printable(&text, request->verb.data ? request->verb : SLICE_LITERAL("a request"), false);
         buf_append_string(&text, " \"");
         append_printable(&text, request->key, false);
         buf_append_string(&text, "\" of client \"");
         append_printable(&text, request->client, false);
         buf_append_string(&text, "\"\n");
-        append_answer(&text, "  recorded  ", answer->payload, message_property(answer, PROPERTY_STATUS),
-                      replay->has_version && !had_version);
-        if (replay->is_answered)
-                append_answer(&text, "  replayed  ", buf_slice(&replay->payload), buf_slice(&replay->status),
-                              had_version && !replay->has_version);
+        append_reply(&text, "  recorded  ", recorded,
+                     !has_version(recorded) && replay->reply && has_version(replay->reply));
+        if (replay->reply)
+                append_reply(&text, "  replayed  ", replay->reply,
+                             has_version(recorded) && !has_version(replay->reply));
         else
-                buf_append_string(&text, "  replayed  no answer\n");
+                buf_append_string(&text, "  replayed  no reply\n");
         output_write(&text);
 }
 
-static enum exit_code count_answer(struct replay *replay) {
-        if (!replay->request->is_answered) {
+static enum exit_code count_reply(struct replay *replay) {
+        if (!replay->request->has_reply) {
                 replay->n_unknown++;
         } else if (is_same(replay)) {
                 replay->n_same++;
-        } else if (!replay->is_answered && replay->n_same + replay->n_different == 0) {
+        } else if (!replay->reply && replay->n_same + replay->n_different == 0) {
                 complain("no answer within %s: is statestored running there?",
                          duration_text(replay->options->timeout_ms).text);
                 return EXIT_NO_ANSWER;
@@ -265,112 +370,92 @@ static enum exit_code count_answer(struct replay *replay) {
         return EXIT_DONE;
 }
 
-/* As long as it was until the next one came. */
-static void keep_pace(struct replay *replay, size_t i) {
-        replay->request = NULL;
-        if (replay->options->pace && i > 0)
-                replay_clients_pause(&replay->clients, replay->tape.requests[i].request.time_ms -
-                                                               replay->tape.requests[i - 1].request.time_ms);
-}
+/* 5. The run */
 
-/* Nobody has heard it. */
-static enum exit_code pass_over(struct replay *replay) {
-        if (is_control(replay->request)) {
-                replay->n_omitted++;
-                return EXIT_DONE;
-        }
-        complain("the broker at %s knows of nobody who takes requests; is statestored running there?",
-                 endpoint_text(connection_endpoint(replay->client->connection)).text);
-        return EXIT_NO_ANSWER;
-}
-
-static enum exit_code send_one(struct replay *replay, const struct recorded_request *request) {
+static enum exit_code replay_request(struct replay *replay, const struct recorded_request *request) {
         enum connection_result result;
 
-        replay->client = replay_clients_find(&replay->clients, request->client);
+        replay->client = find_client(replay, request->client);
         if (!replay->client)
                 return EXIT_NO_ANSWER;
         replay->request = request;
         result = ask(replay);
 
-        /* a test may have had it disconnected in the answer's place, as it has had it now */
-        if (result == CONNECTION_FAILED && !request->is_answered)
+        /* A replayed control request may have set a fault rule that disconnects the client instead of replying. */
+        if (result == CONNECTION_FAILED && !request->has_reply) {
                 replay->client->is_disconnected = true;
-        else if (result != CONNECTION_OK && result != CONNECTION_TIME_OVER) {
+        } else if (result != CONNECTION_OK && result != CONNECTION_TIMED_OUT) {
                 complain("%s", connection_problem(replay->client->connection));
                 return EXIT_NO_ANSWER;
         }
-        if (replay->is_unheard)
-                return pass_over(replay);
-
-        replay->has_control |= replay->is_answered && is_control(request);
-        return count_answer(replay);
+        if (replay->has_no_subscriber && is_control(request)) {
+                replay->n_omitted++; /* the store runs without --control */
+                return EXIT_DONE;
+        }
+        if (replay->has_no_subscriber) {
+                complain(
+                        "the broker at %s reports no subscriber for requests; is statestored running there?",
+                        endpoint_text(connection_endpoint(replay->client->connection)).text);
+                return EXIT_NO_ANSWER;
+        }
+        replay->has_control |= replay->reply && is_control(request);
+        return count_reply(replay);
 }
 
-static enum exit_code send_all(struct replay *replay) {
+static enum exit_code replay_all(struct replay *replay) {
+        const struct recorded_request *requests = replay->recording.requests;
         enum exit_code code = EXIT_DONE;
 
-        for (size_t i = 0; i < replay->tape.n_requests && code == EXIT_DONE; i++) {
-                if (!can_be_sent(&replay->tape.requests[i])) {
+        for (size_t i = 0; i < replay->recording.n_requests && code == EXIT_DONE; i++) {
+                if (!can_be_sent(&requests[i])) {
                         replay->n_omitted++;
                         continue;
                 }
-                keep_pace(replay, i);
-                code = send_one(replay, &replay->tape.requests[i]);
+                replay->request = NULL;
+                if (replay->options->pace && i > 0)
+                        pause_all(replay, requests[i].request.time_ms - requests[i - 1].request.time_ms);
+                code = replay_request(replay, &requests[i]);
         }
         return code;
 }
 
-static enum exit_code report(const struct replay *replay) {
+static enum exit_code print_summary(const struct replay *replay) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
-        char line[200];
 
-        if (replay->tape.n_starts > 1)
-                complain("the recording has %" PRIu64
-                         " starts of the store in it; only the first began with what "
-                         "was there then",
-                         replay->tape.n_starts);
-        if (replay->tape.clients.n > REPLAY_CLIENTS_MAX)
-                complain("the recording has %zu clients; all after the %dth were one here, so what hangs on "
-                         "who asks may differ",
-                         replay->tape.clients.n, REPLAY_CLIENTS_MAX - 1);
-        snprintf(line, sizeof(line),
-                 "%" PRIu64 " answered as recorded, %" PRIu64 " otherwise, %" PRIu64
-                 " had no answer in the recording, %" PRIu64 " left out\n",
-                 replay->n_same, replay->n_different, replay->n_unknown, replay->n_omitted);
-        buf_append_string(&text, line);
+        if (replay->recording.n_starts > 1)
+                complain("the recording contains %" PRIu64
+                         " starts of the store; the keys that it had at the "
+                         "later ones are not known",
+                         replay->recording.n_starts);
+        if (replay->recording.clients.n > CLIENTS_MAX)
+                complain("the recording has %zu clients; all after client %d shared one connection, so "
+                         "results "
+                         "that depend on the client may differ",
+                         replay->recording.clients.n, CLIENTS_MAX - 1);
+        buf_append_format(&text,
+                          "%" PRIu64 " equal, %" PRIu64 " different, %" PRIu64
+                          " without a recorded reply, %" PRIu64 " skipped\n",
+                          replay->n_same, replay->n_different, replay->n_unknown, replay->n_omitted);
         output_write(&text);
         return replay->n_different > 0 ? EXIT_NOT_MET : EXIT_DONE;
 }
 
-static enum exit_code connect_and_send(struct replay *replay) {
-        struct connection_config config = connection_config_of(replay->options);
-        enum exit_code code;
-
-        config.user_properties = answer_properties;
-        config.message = on_message;
-        config.acknowledged = on_acknowledged;
-        config.userdata = replay;
-        replay_clients_init(&replay->clients, replay->options, &config);
-
-        /* one at least, so that a broker that is not there is said whatever was recorded */
-        code = replay_clients_find(&replay->clients, 0) ? send_all(replay) : EXIT_NO_ANSWER;
-        return code == EXIT_DONE ? report(replay) : code;
-}
-
 enum exit_code replay_run(const struct options *options) {
-        struct replay replay = { .options = options };
+        struct replay replay = { .options = options, .polled_ms = monotonic_ms() };
         enum exit_code code = EXIT_USAGE;
 
-        if (tape_read(&replay.tape, options->words[0]) == 0)
-                code = connect_and_send(&replay);
+        if (request_recording_read(&replay.recording, options->words[0]) == 0) {
+                /* Connect even if nothing can be sent, to report a missing broker. */
+                code = find_client(&replay, 0) ? replay_all(&replay) : EXIT_NO_ANSWER;
+                if (code == EXIT_DONE)
+                        code = print_summary(&replay);
+        }
 
-        replay_clients_deinit(&replay.clients);
-        tape_deinit(&replay.tape);
+        for (size_t i = 0; i < CLIENTS_MAX; i++)
+                client_free(replay.clients[i]);
+        request_recording_deinit(&replay.recording);
+        free(replay.reply);
         buf_deinit(&replay.topic);
         buf_deinit(&replay.probe_topic);
-        buf_deinit(&replay.probe);
-        buf_deinit(&replay.payload);
-        buf_deinit(&replay.status);
         return code;
 }

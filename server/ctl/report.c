@@ -4,85 +4,86 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/json.h"
-#include "ctl/printable.h"
+#include "ctl/output.h"
+#include "engine/outcome.h"
 
 enum unit {
-        UNIT_COUNT,  /* of what happens: with how often a second */
-        UNIT_AMOUNT, /* of what is there */
+        UNIT_COUNT,  /* a counter: with its rate */
+        UNIT_AMOUNT, /* a gauge */
         UNIT_BYTES,
-        UNIT_SECONDS, /* a histogram's quantiles */
-        UNIT_CPU,     /* seconds of it: a share of a second */
+        UNIT_SECONDS, /* a histogram: its quantiles */
+        UNIT_CPU,     /* a counter of seconds: its rate is a percentage */
 };
 
-/* What is no error, whatever the verb. */
-static const char *const good_outcomes[] = {
-        "outcome=\"done\"",    "outcome=\"value\"", "outcome=\"no_value\"",          "outcome=\"deleted\"",
-        "outcome=\"nothing\"", "outcome=\"page\"",  "outcome=\"condition_not_met\"",
-};
-#define N_GOOD_OUTCOMES (sizeof(good_outcomes) / sizeof(good_outcomes[0]))
+#define REQUESTS "statestore_requests_total"
+
+/* The names of the outcomes that are not errors. Their labels have underscores instead of blanks. */
+#define ANSWER_NAME(symbol, name, ...) name,
+#define NO_ERROR(...)
+static const char *const answers[] = { OUTCOMES(ANSWER_NAME, NO_ERROR) };
 
 static double read_errors(const struct samples *samples) {
-        double n = samples_sum(samples, "statestore_requests_total", NULL);
+        double n = samples_sum(samples, REQUESTS, NULL);
 
-        for (size_t i = 0; i < N_GOOD_OUTCOMES; i++) {
-                double n_good = samples_sum(samples, "statestore_requests_total", good_outcomes[i]);
+        for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+                char label[64];
+                double n_replies;
 
-                n -= isnan(n_good) ? 0 : n_good;
+                snprintf(label, sizeof(label), "outcome=\"%s\"", answers[i]);
+                for (char *at = label; *at; at++)
+                        *at = *at == ' ' ? '_' : *at;
+                n_replies = samples_sum(samples, REQUESTS, label);
+                n -= isnan(n_replies) ? 0 : n_replies;
         }
         return n;
 }
 
 struct row {
         const char *label;
-        const char *json; /* its name there */
+        const char *json; /* name in JSON */
         enum unit unit;
         const char *metric;
         const char *labels_part;
-        const char *limit;                             /* the metric of what it may be at most; NULL: none */
-        double (*read)(const struct samples *samples); /* in the place of the metric */
+        const char *limit;                             /* metric of its limit; NULL: none */
+        double (*read)(const struct samples *samples); /* instead of metric; may be NULL */
 };
 
-#define REQUESTS   "statestore_requests_total"
-#define VERB(name) "  " name, "requests_" name, UNIT_COUNT, REQUESTS, "verb=\"" name "\"", NULL, NULL
+#define ROW(label, json, unit, metric)                                                                      \
+        { label, json, unit, metric, NULL, NULL, NULL }
+#define LIMITED(label, json, unit, metric)                                                                  \
+        { label, json, unit, metric, NULL, metric "_limit", NULL }
+#define VERB(name)                                                                                          \
+        { "  " name, "requests_" name, UNIT_COUNT, REQUESTS, "verb=\"" name "\"", NULL, NULL }
 
 static const struct row rows[] = {
-        { "requests", "requests", UNIT_COUNT, REQUESTS, NULL, NULL, NULL },
-        { VERB("set") },
-        { VERB("get") },
-        { VERB("del") },
-        { VERB("vdel") },
-        { VERB("keynotify") },
-        { VERB("scan") },
+        ROW("requests", "requests", UNIT_COUNT, REQUESTS),
+        VERB("set"),
+        VERB("get"),
+        VERB("del"),
+        VERB("vdel"),
+        VERB("keynotify"),
+        VERB("scan"),
         { "answered with an error", "errors", UNIT_COUNT, NULL, NULL, NULL, read_errors },
-        { "notifications", "notifications", UNIT_COUNT, "statestore_notifications_total", NULL, NULL, NULL },
-        { "commits", "commits", UNIT_COUNT, "statestore_commits_total", NULL, NULL, NULL },
-        { "dropped", "dropped", UNIT_COUNT, "statestore_dropped_total", NULL, NULL, NULL },
-        { "connections to the broker", "connections", UNIT_COUNT, "statestore_broker_connections_total",
-          NULL, NULL, NULL },
+        ROW("notifications", "notifications", UNIT_COUNT, "statestore_notifications_total"),
+        ROW("commits", "commits", UNIT_COUNT, "statestore_commits_total"),
+        ROW("dropped", "dropped", UNIT_COUNT, "statestore_dropped_total"),
+        ROW("connections to the broker", "connections", UNIT_COUNT, "statestore_broker_connections_total"),
 
-        { "keys", "keys", UNIT_AMOUNT, "statestore_keys", NULL, "statestore_keys_limit", NULL },
-        { "their memory", "bytes", UNIT_BYTES, "statestore_bytes", NULL, "statestore_bytes_limit", NULL },
-        { "registrations", "registrations", UNIT_AMOUNT, "statestore_registrations", NULL,
-          "statestore_registrations_limit", NULL },
-        { "remembered answers", "remembered_answers", UNIT_AMOUNT, "statestore_remembered_answers", NULL,
-          NULL, NULL },
-        { "requests that wait", "waiting_bytes", UNIT_BYTES, "statestore_waiting_bytes", NULL,
-          "statestore_waiting_bytes_limit", NULL },
-        { "memory of the process", "process_bytes", UNIT_BYTES, "process_resident_memory_bytes", NULL, NULL,
-          NULL },
-        { "processor", "cpu_seconds", UNIT_CPU, "process_cpu_seconds_total", NULL, NULL, NULL },
+        LIMITED("keys", "keys", UNIT_AMOUNT, "statestore_keys"),
+        LIMITED("memory of keys", "bytes", UNIT_BYTES, "statestore_bytes"),
+        LIMITED("registrations", "registrations", UNIT_AMOUNT, "statestore_registrations"),
+        ROW("remembered answers", "remembered_answers", UNIT_AMOUNT, "statestore_remembered_answers"),
+        LIMITED("waiting requests", "waiting_bytes", UNIT_BYTES, "statestore_waiting_bytes"),
+        ROW("memory of the process", "process_bytes", UNIT_BYTES, "process_resident_memory_bytes"),
+        ROW("processor time", "cpu_seconds", UNIT_CPU, "process_cpu_seconds_total"),
 
-        { "request time", "request_seconds", UNIT_SECONDS, "statestore_request_seconds_bucket", NULL, NULL,
-          NULL },
-        { "  waiting its turn", "queue_seconds", UNIT_SECONDS, "statestore_queue_seconds_bucket", NULL, NULL,
-          NULL },
-        { "  execution", "engine_seconds", UNIT_SECONDS, "statestore_engine_seconds_bucket", NULL, NULL,
-          NULL },
-        { "  commit", "commit_seconds", UNIT_SECONDS, "statestore_commit_seconds_bucket", NULL, NULL, NULL },
+        ROW("request time", "request_seconds", UNIT_SECONDS, "statestore_request_seconds_bucket"),
+        ROW("  waiting", "queue_seconds", UNIT_SECONDS, "statestore_queue_seconds_bucket"),
+        ROW("  execution", "engine_seconds", UNIT_SECONDS, "statestore_engine_seconds_bucket"),
+        ROW("  commit", "commit_seconds", UNIT_SECONDS, "statestore_commit_seconds_bucket"),
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -90,7 +91,7 @@ struct cell {
         char text[64];
 };
 
-/* 1234567 as 1,234,567. */
+/* Format 1234567 as 1,234,567. */
 static struct cell count_text(double count) {
         struct cell plain, grouped;
         size_t length, at = 0;
@@ -132,7 +133,7 @@ static struct cell seconds_text(double seconds) {
         return cell;
 }
 
-/* How long, in the two largest units that it has. */
+/* Format a duration in its two largest units. */
 static struct cell age_text(double seconds) {
         static const struct {
                 const char *name;
@@ -156,17 +157,7 @@ static struct cell age_text(double seconds) {
         return cell;
 }
 
-__attribute__((format(printf, 2, 3))) static void append(struct buf *text, const char *format, ...) {
-        va_list arguments;
-        char line[256];
-
-        va_start(arguments, format);
-        vsnprintf(line, sizeof(line), format, arguments);
-        va_end(arguments);
-        buf_append_string(text, line);
-}
-
-/* Without any sample of its kind nothing has been counted. */
+/* Return 0 if there is no such sample: the store may export a series only after its first event. */
 static double value_of(const struct row *row, const struct samples *samples) {
         double value = row->read ? row->read(samples) : samples_sum(samples, row->metric, row->labels_part);
 
@@ -180,8 +171,8 @@ static void append_quantiles(struct buf *text, const struct row *row, const stru
         for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
                 double seconds = samples_quantile(samples, before, row->metric, shares[i]);
 
-                append(text, "%s%.0f %% within %s", i > 0 ? ", " : "", shares[i] * 100,
-                       isnan(seconds) ? "-" : seconds_text(seconds).text);
+                buf_append_format(text, "%s%.0f %% within %s", i > 0 ? ", " : "", shares[i] * 100,
+                                  isnan(seconds) ? "-" : seconds_text(seconds).text);
         }
 }
 
@@ -191,27 +182,27 @@ static void append_row(struct buf *text, const struct row *row, const struct sam
         double rate = before ? (value - value_of(row, before)) / seconds : NAN;
         double limit = row->limit ? samples_sum(samples, row->limit, NULL) : NAN;
 
-        append(text, "%-26s ", row->label);
+        buf_append_format(text, "%-26s ", row->label);
         switch (row->unit) {
         case UNIT_COUNT:
-                append(text, "%14s", count_text(value).text);
-                if (rate >= 0) /* below, it was started anew meanwhile */
-                        append(text, " %12s/s", count_text(rate).text);
+                buf_append_format(text, "%14s", count_text(value).text);
+                if (rate >= 0) /* negative: the store was restarted in between */
+                        buf_append_format(text, " %12s/s", count_text(rate).text);
                 break;
         case UNIT_CPU:
-                append(text, "%14s", seconds_text(value).text);
+                buf_append_format(text, "%14s", seconds_text(value).text);
                 if (rate >= 0)
-                        append(text, " %11.0f %%", rate * 100);
+                        buf_append_format(text, " %11.0f %%", rate * 100);
                 break;
         case UNIT_AMOUNT:
-                append(text, "%14s", count_text(value).text);
+                buf_append_format(text, "%14s", count_text(value).text);
                 if (!isnan(limit))
-                        append(text, " of %s", count_text(limit).text);
+                        buf_append_format(text, " of %s", count_text(limit).text);
                 break;
         case UNIT_BYTES:
-                append(text, "%14s", bytes_text(value).text);
+                buf_append_format(text, "%14s", bytes_text(value).text);
                 if (!isnan(limit))
-                        append(text, " of %s", bytes_text(limit).text);
+                        buf_append_format(text, " of %s", bytes_text(limit).text);
                 break;
         case UNIT_SECONDS:
                 append_quantiles(text, row, samples, before);
@@ -224,43 +215,43 @@ static bool is_set(const struct samples *samples, const char *metric, const char
         return samples_sum(samples, metric, labels_part) == 1;
 }
 
-/* What somebody should look at stands first. */
+/* Append the first line. Problems come first. */
 static void append_state(struct buf *text, const struct samples *samples, double now_s) {
         double started_s = samples_sum(samples, "process_start_time_seconds", NULL);
         const char *ability = "statestore_broker_ability";
 
         buf_append_string(text, "statestored ");
         append_printable(text, samples_label(samples, "statestore_build_info", "version"), false);
-        append(text, ", up %s: ", age_text(now_s - started_s).text);
+        buf_append_format(text, ", up %s: ", age_text(now_s - started_s).text);
         if (is_set(samples, "statestore_storage_failing", NULL))
-                buf_append_string(text, "WHAT IS WRITTEN CANNOT BE STORED; ");
+                buf_append_string(text, "COMMITS FAIL; ");
         if (!is_set(samples, "statestore_broker_connected", NULL))
                 buf_append_string(text, "NOT CONNECTED to a broker");
         else if (!is_set(samples, "statestore_serving", NULL))
                 buf_append_string(text, "connected, NOT SERVING yet");
         else
-                append(text, "serving; identity %s, delivery %s, presence %s",
-                       is_set(samples, ability, "verified_identity") ? "verified" : "claimed",
-                       is_set(samples, ability, "direct_delivery") ? "direct" : "by subscription",
-                       is_set(samples, ability, "exact_presence") ? "exact" : "guessed");
+                buf_append_format(text, "serving; identity %s, delivery %s, presence %s",
+                                  is_set(samples, ability, "verified_identity") ? "verified" : "claimed",
+                                  is_set(samples, ability, "direct_delivery") ? "direct" : "by subscription",
+                                  is_set(samples, ability, "exact_presence") ? "exact" : "guessed");
         buf_append_string(text, "\n\n");
 }
 
 void report_append(struct buf *text, const struct samples *samples, const struct samples *before,
                    double seconds, double now_s) {
         append_state(text, samples, now_s);
-        append(text, "%-26s %14s%s\n", "", "since start", before ? "       a second" : "");
+        buf_append_format(text, "%-26s %14s%s\n", "", "since start", before ? "     per second" : "");
         for (size_t i = 0; i < N_ROWS; i++)
                 append_row(text, &rows[i], samples, before, seconds);
 }
 
 static void add_number(struct buf *text, const char *name, double value) {
-        char number[64];
-
-        snprintf(number, sizeof(number), isfinite(value) ? "%.9g" : "null", value);
-        if (value == floor(value) && fabs(value) < 1e15)
-                snprintf(number, sizeof(number), "%.0f", value);
-        json_add_raw(text, name, number);
+        json_add_name(text, name);
+        if (isfinite(value))
+                buf_append_format(text, value == floor(value) && fabs(value) < 1e15 ? "%.0f" : "%.9g",
+                                  value);
+        else
+                buf_append_string(text, "null");
 }
 
 void report_append_json(struct buf *text, const struct samples *samples, double now_s) {
@@ -284,4 +275,34 @@ void report_append_json(struct buf *text, const struct samples *samples, double 
                 add_number(text, name, samples_quantile(samples, NULL, row->metric, 0.99));
         }
         json_end(text);
+}
+
+/* Whether the row is indented by two blanks. The heading of the columns is indented more. */
+static bool is_detail(struct slice line) {
+        return slice_starts_with(line, SLICE_LITERAL("  ")) && line.length > 2 && line.data[2] != ' ';
+}
+
+static size_t count_lines(struct slice text) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < text.length; i++)
+                n += text.data[i] == '\n';
+        return n;
+}
+
+void report_fit(struct buf *text, struct slice report, size_t n_lines, size_t n_columns) {
+        bool has_room = n_lines == 0 || count_lines(report) <= n_lines;
+        size_t n_shown = 0;
+
+        while (report.length > 0 && (n_lines == 0 || n_shown < n_lines)) {
+                struct slice line = slice_split(report, '\n', &report);
+
+                if (!has_room && is_detail(line))
+                        continue;
+                if (n_columns > 0 && line.length > n_columns)
+                        line.length = n_columns;
+                buf_append_slice(text, line);
+                buf_append_string(text, "\n");
+                n_shown++;
+        }
 }

@@ -3,14 +3,20 @@
 
 #include "ctl/samples.h"
 
-/* The numbers that a person asks for first, of those that the store shows: one table gives both forms. Pure. */
+/* The report of stat and top: a selection of the store's metrics, as a table or as JSON. Does no I/O. */
 
 /*
- * Appends a table for a person. before: as it was this many seconds ago, for what happened a second since then; NULL: there
- * is only what has been since the start. now_s: since the Unix epoch.
+ * Append a table. before: the metrics at an earlier time, to compute rates; NULL: no rates. seconds: the time between `before`
+ * and `samples`. now_s: the time in seconds since the Unix epoch.
  */
 void report_append(struct buf *text, const struct samples *samples, const struct samples *before,
                    double seconds, double now_s);
 
-/* Appends an object of JSON on a line. */
+/* Append a JSON object on one line. */
 void report_append_json(struct buf *text, const struct samples *samples, double now_s);
+
+/*
+ * Append the lines of a table that fit a terminal. Its first line, the state, is always included. If there are too few lines,
+ * indented rows are omitted first, then the last rows. Lines are cut at n_columns. 0: no limit.
+ */
+void report_fit(struct buf *text, struct slice report, size_t n_lines, size_t n_columns);

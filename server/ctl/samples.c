@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 
-/* The longest number that is read; Prometheus writes none that is longer. */
+/* Maximum length of a number. */
 #define NUMBER_MAX 64
 
 void samples_deinit(struct samples *samples) {
@@ -31,7 +31,7 @@ static int read_number(struct slice text, double *ret_number) {
         return *end == '\0' || *end == ' ' ? 0 : -EBADMSG; /* a timestamp may follow */
 }
 
-/* Where the braces end, in which text in quotes may hold one: 0 where they do not. */
+/* Return the length up to and including '}'; 0 if it is missing. Quoted values may contain one. */
 static size_t labels_length(struct slice text) {
         bool is_quoted = false;
 
@@ -46,10 +46,6 @@ static size_t labels_length(struct slice text) {
         return 0;
 }
 
-static struct slice skip(struct slice text, size_t n) {
-        return (struct slice){ text.data + n, text.length - n };
-}
-
 static int read_line(struct samples *samples, struct slice line) {
         struct sample sample = { 0 };
         size_t length = 0;
@@ -58,7 +54,7 @@ static int read_line(struct samples *samples, struct slice line) {
         while (length < line.length && line.data[length] != '{' && line.data[length] != ' ')
                 length++;
         sample.name = (struct slice){ line.data, length };
-        line = skip(line, length);
+        line = slice_skip(line, length);
         if (length == 0 || line.length == 0)
                 return -EBADMSG;
 
@@ -67,9 +63,9 @@ static int read_line(struct samples *samples, struct slice line) {
                 if (length == 0)
                         return -EBADMSG;
                 sample.labels = (struct slice){ line.data + 1, length - 2 };
-                line = skip(line, length);
+                line = slice_skip(line, length);
         }
-        if (line.length == 0 || line.data[0] != ' ' || read_number(skip(line, 1), &sample.value) < 0)
+        if (line.length == 0 || line.data[0] != ' ' || read_number(slice_skip(line, 1), &sample.value) < 0)
                 return -EBADMSG;
 
         r = array_reserve((void **)&samples->list, &samples->capacity, samples->n + 1,
@@ -91,7 +87,7 @@ int samples_read(struct samples *samples) {
 
                 if (length > 0 && rest.data[0] != '#')
                         r = read_line(samples, (struct slice){ rest.data, length });
-                rest = skip(rest, end ? length + 1 : length);
+                rest = slice_skip(rest, end ? length + 1 : length);
         }
         if (r < 0)
                 samples->n = 0;
@@ -135,7 +131,7 @@ struct slice samples_label(const struct samples *samples, const char *name, cons
         return (struct slice){ 0 };
 }
 
-/* A bucket's count, since `before`. */
+/* Return the count of a bucket since `before`. */
 static double n_within(const struct sample *bucket, const struct samples *before) {
         for (size_t i = 0; before && i < before->n; i++)
                 if (slice_equal(before->list[i].name, bucket->name) &&
@@ -145,12 +141,12 @@ static double n_within(const struct sample *bucket, const struct samples *before
 }
 
 double samples_quantile(const struct samples *samples, const struct samples *before, const char *bucket_name,
-                        double share) {
+                        double quantile) {
         double n_all = 0, n_below = 0, bound_below = 0;
 
         for (size_t i = 0; i < samples->n; i++)
                 if (is_named(&samples->list[i], bucket_name))
-                        n_all = n_within(&samples->list[i], before); /* the last one, +Inf */
+                        n_all = n_within(&samples->list[i], before); /* the last one is the bucket +Inf */
         if (!(n_all > 0))
                 return NAN;
 
@@ -163,10 +159,10 @@ double samples_quantile(const struct samples *samples, const struct samples *bef
                 n = n_within(bucket, before);
                 if (read_number(label_of(bucket->labels, "le"), &bound) < 0)
                         return NAN;
-                if (n >= share * n_all && n > n_below)
+                if (n >= quantile * n_all && n > n_below)
                         return isinf(bound)
                                        ? bound_below
-                                       : bound_below + (bound - bound_below) * (share * n_all - n_below) /
+                                       : bound_below + (bound - bound_below) * (quantile * n_all - n_below) /
                                                                (n - n_below);
                 n_below = n;
                 bound_below = bound;

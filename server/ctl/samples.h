@@ -3,36 +3,36 @@
 
 #include "base/bytes.h"
 
-/*
- * Prometheus' text format, read: samples, without what comments say of them. All zeros is none. Pure; what is read may be
- * anybody's.
- */
+/* Parser for the text format of Prometheus. Skips comments. The text may be hostile. Does no I/O. */
 struct sample {
         struct slice name;
-        struct slice labels; /* what stands between the braces, as it stands */
+        struct slice labels; /* the text between the braces */
         double value;
 };
 
+/* Initialize with zeros. */
 struct samples {
-        struct buf text; /* what the slices point into */
+        struct buf text; /* the slices point into it */
         struct sample *list;
         size_t n, capacity;
 };
 
 void samples_deinit(struct samples *samples);
 
-/* Reads samples->text, in the place of what was read before. Returns 0, -EBADMSG for what is no such text, or -ENOMEM. */
+/* Parse samples->text; replaces the list. Returns 0, -EBADMSG for a syntax error, or -ENOMEM. */
 int samples_read(struct samples *samples);
 
-/* The sum of the samples of this name whose labels have this part in them; NULL: of all. NAN where there is none. */
+/*
+ * Return the sum of the samples with this name whose labels contain labels_part; NULL: all labels. NAN if there are none.
+ */
 double samples_sum(const struct samples *samples, const char *name, const char *labels_part);
 
-/* The value of this label of the first sample of this name; absent where there is none. */
+/* Return the value of a label of the first sample with this name; absent if there is none. */
 struct slice samples_label(const struct samples *samples, const char *name, const char *label);
 
 /*
- * The value below which this share (0 to 1) of what the histogram counted since `before` lies, NULL for all of it: between
- * the bounds of its bucket as if they were evenly spread. NAN where nothing was counted.
+ * Return a quantile, from 0 to 1, of a histogram. bucket_name: the name of its buckets. before: count only what was added
+ * since these samples; NULL: count all. Interpolates linearly within a bucket. NAN if nothing was counted.
  */
 double samples_quantile(const struct samples *samples, const struct samples *before, const char *bucket_name,
-                        double share);
+                        double quantile);

@@ -1,92 +1,154 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* The commands for many keys: scan, and export and import through the broker. */
+
 #include "base/base16.h"
+#include "base/cleanup.h"
 #include "base/json.h"
-#include "ctl/command_run.h"
-#include "ctl/output.h"
+#include "base/log.h"
+#include "ctl/commands.h"
+#include "ctl/input.h"
 
-static enum exit_code print_key(struct command_run *task, struct slice key) {
-        const struct options *options = task->options;
+/* The output is written when it exceeds this number of bytes. */
+#define OUTPUT_BUFFERED_MAX 65536
 
-        if (options->hex) {
-                buf_append_string(&task->output, options->json ? "\"" : "");
-                base16_append(&task->output, key);
-                buf_append_string(&task->output, options->json ? "\"" : "");
-        } else if (options->json) {
-                json_append_string(&task->output, key);
-        } else {
-                append_printable(&task->output, key, false);
-        }
-        buf_append_string(&task->output, "\n");
-        return EXIT_DONE;
+/*
+ * Called for each key. May send requests, and appends its result to run->output. A result other than EXIT_DONE ends the
+ * scan.
+ */
+typedef enum exit_code key_function(struct command_run *run, struct slice key);
+
+static void flush_output(struct command_run *run) {
+        output_write(&run->output);
+        buf_reset(&run->output);
 }
 
-/* What each has appended is printed a piece at a time. */
-#define OUTPUT_PIECE 65536
-
-static void print_output(struct command_run *task) {
-        output_write(&task->output);
-        buf_reset(&task->output);
-}
-
-/* Gives the keys of the page in task->page to each, and keeps in task->token what the next page is asked for with. */
-static enum exit_code read_page(struct command_run *task, scan_key_function *each) {
-        struct slice rest = buf_slice(&task->page);
-        struct resp3_item page, keys, item;
+/* Call function for each key of the page. Sets *ret_token to the token of the next page; empty after the last one. */
+static enum exit_code read_page(struct command_run *run, const struct session_reply *page,
+                                key_function *function, struct buf *ret_token) {
+        struct slice rest = page->rest;
+        struct resp3_item keys, item;
         enum exit_code code = EXIT_DONE;
 
-        if (resp3_read(&rest, &page) < 0 || page.type != RESP3_ARRAY || page.number < 1 || page.number > 2 ||
+        if (page->item.type != RESP3_ARRAY || page->item.number < 1 || page->item.number > 2 ||
             resp3_read(&rest, &keys) < 0 || keys.type != RESP3_ARRAY)
-                return answer_is_unexpected(&task->reply);
+                return session_print_unexpected_reply(page);
 
         for (int64_t i = 0; i < keys.number && code == EXIT_DONE && !output_has_failed(); i++) {
                 if (resp3_read(&rest, &item) < 0 || item.type != RESP3_BLOB)
-                        return answer_is_unexpected(&task->reply);
-                code = each(task, item.text);
-                if (task->output.length >= OUTPUT_PIECE)
-                        print_output(task);
+                        return session_print_unexpected_reply(page);
+                code = function(run, item.text);
+                if (run->output.length >= OUTPUT_BUFFERED_MAX)
+                        flush_output(run);
         }
-        print_output(task);
+        flush_output(run);
         if (code != EXIT_DONE || output_has_failed())
                 return code;
 
-        buf_reset(&task->token);
-        if (page.number == 2) {
+        buf_reset(ret_token);
+        if (page->item.number == 2) {
                 if (resp3_read(&rest, &item) < 0 || item.type != RESP3_BLOB || item.text.length == 0)
-                        return answer_is_unexpected(&task->reply);
-                buf_append_slice(&task->token, item.text);
+                        return session_print_unexpected_reply(page);
+                buf_append_slice(ret_token, item.text);
         }
-        return rest.length > 0 ? answer_is_unexpected(&task->reply) : EXIT_DONE;
+        return rest.length > 0 ? session_print_unexpected_reply(page) : EXIT_DONE;
 }
 
-enum exit_code scan_each(struct command_run *task, struct slice pattern, scan_key_function *each) {
+/* Call function for each key that matches the pattern of the command line. */
+static enum exit_code scan(struct command_run *run, key_function *function) {
+        CLEANUP(session_reply_deinit) struct session_reply page = { 0 };
+        CLEANUP(buf_deinit) struct buf token = { 0 };
         enum exit_code code;
 
         do {
                 struct session_request request = { 0 };
 
-                session_request_add(&request, SLICE_LITERAL("SCAN"));
-                session_request_add(&request, pattern);
-                if (task->token.length > 0)
-                        session_request_add(&request, buf_slice(&task->token));
-                code = task_ask(task, &request);
-                if (code != EXIT_DONE)
-                        return code;
-
-                /* a copy: what is done with a key may ask for more */
-                buf_reset(&task->page);
-                buf_append_slice(&task->page, task->reply.payload);
-                if (buf_failed(&task->page)) {
-                        complain("out of memory");
-                        return EXIT_USAGE;
-                }
-                code = read_page(task, each);
-        } while (code == EXIT_DONE && task->token.length > 0 && !output_has_failed());
+                session_request_add_string(&request, "SCAN");
+                session_request_add_string(&request,
+                                           run->options->n_words > 0 ? run->options->words[0] : "*");
+                if (token.length > 0)
+                        session_request_add(&request, buf_slice(&token));
+                code = session_ask(run->session, &request, &page);
+                if (code == EXIT_DONE)
+                        code = read_page(run, &page, function, &token);
+        } while (code == EXIT_DONE && token.length > 0 && !output_has_failed());
         return code;
 }
 
-enum exit_code command_scan(struct command_run *task) {
-        const char *pattern = task->options->n_words > 0 ? task->options->words[0] : "*";
+static enum exit_code print_key(struct command_run *run, struct slice key) {
+        const struct options *options = run->options;
 
-        return scan_each(task, slice_from_string(pattern), print_key);
+        if (options->hex) {
+                buf_append_string(&run->output, options->json ? "\"" : "");
+                base16_append(&run->output, key);
+                buf_append_string(&run->output, options->json ? "\"" : "");
+        } else if (options->json) {
+                json_append_string(&run->output, key);
+        } else {
+                append_printable(&run->output, key, false);
+        }
+        buf_append_string(&run->output, "\n");
+        return EXIT_DONE;
+}
+
+enum exit_code command_scan(struct command_run *run) {
+        return scan(run, print_key);
+}
+
+static enum exit_code export_key(struct command_run *run, struct slice key) {
+        CLEANUP(key_record_deinit) struct key_record record = { .deadline_ms = KEY_RECORD_NO_DEADLINE };
+        struct session_request request = { 0 };
+        enum exit_code code;
+
+        session_request_add_string(&request, "GET");
+        session_request_add(&request, key);
+        code = command_ask(run, &request);
+        if (code != EXIT_DONE)
+                return code;
+        if (run->reply.item.type == RESP3_NULL)
+                return EXIT_DONE; /* deleted since it was listed */
+        if (run->reply.item.type != RESP3_BLOB)
+                return session_print_unexpected_reply(&run->reply);
+
+        buf_append_slice(&record.key, key);
+        buf_append_slice(&record.value, run->reply.item.text);
+        buf_append_slice(&record.version, session_reply_version(&run->reply));
+        if (buf_failed(&record.key) || buf_failed(&record.value) || buf_failed(&record.version))
+                return complain_of_memory();
+        key_record_write(&record, &run->output);
+        return EXIT_DONE;
+}
+
+enum exit_code command_export(struct command_run *run) {
+        return scan(run, export_key);
+}
+
+static enum exit_code import_record(void *userdata, const struct key_record *record, int64_t now_ms) {
+        struct command_run *run = userdata;
+        struct session_request request = { 0 };
+        char px[UINT64_DIGITS_MAX];
+        enum exit_code code;
+
+        session_request_add_string(&request, "SET");
+        session_request_add(&request, buf_slice(&record->key));
+        session_request_add(&request, buf_slice(&record->value));
+        if (record->deadline_ms != KEY_RECORD_NO_DEADLINE)
+                session_request_add_px(&request, record->deadline_ms - now_ms, px);
+
+        if (record->token.length > 0) {
+                buf_reset(&run->value);
+                buf_append_slice(&run->value, buf_slice(&record->token));
+                request.fence = buf_text(&run->value);
+                if (!request.fence)
+                        return complain_of_memory();
+        }
+
+        code = command_ask(run, &request);
+        if (code != EXIT_DONE)
+                complain("\"%s\" was not set; the import ends here", LOG_TEXT(buf_slice(&record->key)));
+        return code;
+}
+
+enum exit_code command_import(struct command_run *run) {
+        return input_import(run->options->words[0], import_record, run);
 }

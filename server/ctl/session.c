@@ -6,38 +6,37 @@
 #include <mqtt_protocol.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "base/random.h"
 #include "base/system_clock.h"
 #include "mqtt/properties.h"
 #include "protocol/hlc.h"
 #include "protocol/properties.h"
-#include "protocol/resp3.h"
 #include "protocol/topics.h"
 
 #define CORRELATION_LENGTH 16
 #define PROTOCOL_VERSION   "1.0"
-#define STATUS_DONE        "200"
+#define STATUS_OK          "200"
 
 struct session {
         struct session_config config;
         struct connection *connection;
-        struct buf response_topic, notify_filter; /* with their NULs */
+        struct buf response_topic, notify_filter;
         const char *topics[3];
-        struct hlc clock; /* the last reading given */
-        struct buf request, timestamp;
+        struct hlc clock; /* the latest timestamp sent */
+        struct buf payload, timestamp;
 
-        uint8_t correlation[CORRELATION_LENGTH]; /* of the request under way */
+        /* of the current request */
+        uint8_t correlation[CORRELATION_LENGTH];
         int packet_id;
-        bool gives_up;
-        bool is_unheard; /* the broker knew of nobody who wanted it */
-        bool is_answered;
-        bool is_over; /* there is nothing to wait for any more */
-        struct buf payload, version, source, fault;
-        char problem[512]; /* no answer in time */
+        bool is_optional;
+        bool has_no_subscriber; /* the broker reported in its PUBACK that the topic has no subscriber */
+        bool is_done;           /* stop waiting */
+        struct message *reply;  /* owned */
 };
 
 static const struct slice reply_properties[] = {
@@ -50,38 +49,7 @@ static const struct slice reply_properties[] = {
         { 0 },
 };
 
-/* 1. What arrives. */
-
-static void keep(struct buf *buf, struct slice bytes) {
-        buf_reset(buf);
-        buf_append_slice(buf, bytes);
-}
-
-/* "status 400: a request needs correlation data (Correlation Data: value)" */
-static void keep_fault(struct buf *fault, const struct message *message) {
-        struct slice status = message_property(message, PROPERTY_STATUS);
-        struct slice text = message_property(message, PROPERTY_STATUS_TEXT);
-        struct slice name = message_property(message, PROPERTY_FAULT_NAME);
-        struct slice value = message_property(message, PROPERTY_FAULT_VALUE);
-
-        buf_reset(fault);
-        if (!status.data || slice_equal(status, SLICE_LITERAL(STATUS_DONE)))
-                return;
-
-        buf_append_string(fault, "status ");
-        buf_append_slice(fault, status);
-        if (text.data) {
-                buf_append_string(fault, ": ");
-                buf_append_slice(fault, text);
-        }
-        if (name.data) {
-                buf_append_string(fault, " (");
-                buf_append_slice(fault, name);
-                buf_append_string(fault, value.length > 0 ? ": " : "");
-                buf_append_slice(fault, value);
-                buf_append_string(fault, ")");
-        }
-}
+/* 1. Callbacks of the connection */
 
 static void on_message(void *userdata, const struct message *message) {
         struct session *session = userdata;
@@ -92,19 +60,15 @@ static void on_message(void *userdata, const struct message *message) {
                         session->config.notification(session->config.userdata, message);
                 return;
         }
-        /* an answer that comes too late has another request's */
+        /* A late reply to an earlier request has other correlation data. */
         if (!slice_equal(message->correlation_data, correlation))
                 return;
 
-        keep(&session->payload, message->payload);
-        keep(&session->version, message_property(message, PROPERTY_TIMESTAMP));
-        keep(&session->source, message_property(message, PROPERTY_SOURCE_ID));
-        keep_fault(&session->fault, message);
-        if (buf_failed(&session->payload) || buf_failed(&session->version) || buf_failed(&session->source) ||
-            buf_failed(&session->fault))
+        free(session->reply);
+        session->reply = message_copy(message);
+        session->is_done = session->reply;
+        if (!session->reply)
                 connection_fail(session->connection, "%s", strerror(ENOMEM));
-        session->is_answered = true;
-        session->is_over = true;
 }
 
 static void on_acknowledged(void *userdata, int packet_id, int reason) {
@@ -112,13 +76,28 @@ static void on_acknowledged(void *userdata, int packet_id, int reason) {
 
         if (packet_id != session->packet_id || reason != MQTT_RC_NO_MATCHING_SUBSCRIBERS)
                 return;
-        session->is_unheard = true;
-        session->is_over |= session->gives_up;
+        session->has_no_subscriber = true;
+        session->is_done |= session->is_optional;
 }
 
-/* 2. What is sent. */
+/* 2. Sending */
 
-/* A new reading of our clock, greater than the last one. */
+void session_request_add(struct session_request *request, struct slice word) {
+        ASSERT(request->n_words < REQUEST_WORDS_MAX);
+        request->words[request->n_words++] = word;
+}
+
+void session_request_add_string(struct session_request *request, const char *word) {
+        session_request_add(request, slice_from_string(word));
+}
+
+void session_request_add_px(struct session_request *request, int64_t px_ms, char *digits) {
+        session_request_add_string(request, "PX");
+        session_request_add(request, (struct slice){ (const uint8_t *)digits,
+                                                     format_uint64(digits, (uint64_t)px_ms, 1) });
+}
+
+/* Advance the clock of the session: each timestamp is greater than the previous one. */
 static void advance_clock(struct session *session) {
         int64_t wall_ms = system_clock_wall_ms();
 
@@ -131,20 +110,12 @@ static void advance_clock(struct session *session) {
 
         buf_reset(&session->timestamp);
         hlc_append(&session->timestamp, session->clock, HLC_PADDED);
-        buf_append(&session->timestamp, "", 1);
 }
 
-static void encode(struct session *session, const struct session_request *request) {
-        buf_reset(&session->request);
-        resp3_append_array(&session->request, request->n_words);
-        for (size_t i = 0; i < request->n_words; i++)
-                resp3_append_blob(&session->request, request->words[i]);
-}
-
-static void add_property(struct message *message, struct slice name, const char *value) {
+static void add_property(struct message *message, const char *name, const char *value) {
         ASSERT(message->n_user_properties < MESSAGE_USER_PROPERTIES_MAX);
         message->user_properties[message->n_user_properties++] =
-                (struct user_property){ name, slice_from_string(value) };
+                (struct user_property){ slice_from_string(name), slice_from_string(value) };
 }
 
 static int64_t timeout_of(const struct session *session, const struct session_request *request) {
@@ -154,144 +125,178 @@ static int64_t timeout_of(const struct session *session, const struct session_re
 static int make_properties(struct session *session, const struct session_request *request,
                            mosquitto_property **ret_properties) {
         struct message message = {
+                .response_topic = slice_from_string(session->topics[0]),
                 .correlation_data = { session->correlation, CORRELATION_LENGTH },
                 .has_expiry = true,
                 .expiry_s = (uint32_t)((timeout_of(session, request) + 999) / 1000),
         };
-        int r;
 
-        add_property(&message, SLICE_LITERAL(PROPERTY_TIMESTAMP), (const char *)session->timestamp.data);
-        add_property(&message, SLICE_LITERAL(PROPERTY_SOURCE_ID), session->config.options->client_id);
-        add_property(&message, SLICE_LITERAL(PROPERTY_VERSION), PROTOCOL_VERSION);
+        add_property(&message, PROPERTY_TIMESTAMP, buf_text(&session->timestamp));
+        add_property(&message, PROPERTY_SOURCE_ID, session->config.options->client_id);
+        add_property(&message, PROPERTY_VERSION, PROTOCOL_VERSION);
         if (request->fence)
-                add_property(&message, SLICE_LITERAL(PROPERTY_FENCE), request->fence);
+                add_property(&message, PROPERTY_FENCE, request->fence);
         if (request->persist)
-                add_property(&message, SLICE_LITERAL("aio-persistence"), "true");
-
-        r = mqtt_properties_new(ret_properties, &message);
-        if (r < 0)
-                return r;
-        return mqtt_error(
-                mosquitto_property_add_string(ret_properties, MQTT_PROP_RESPONSE_TOPIC, session->topics[0]));
+                add_property(&message, "aio-persistence", "true");
+        return mqtt_properties_new(ret_properties, &message);
 }
 
 static enum connection_result send(struct session *session, const struct session_request *request) {
         mosquitto_property *properties = NULL;
-        ssize_t n_random;
         int r;
 
-        encode(session, request);
+        buf_reset(&session->payload);
+        resp3_append_array(&session->payload, request->n_words);
+        for (size_t i = 0; i < request->n_words; i++)
+                resp3_append_blob(&session->payload, request->words[i]);
         advance_clock(session);
-        n_random = getrandom(session->correlation, CORRELATION_LENGTH, 0);
-        ASSERT(n_random == CORRELATION_LENGTH); /* never fails for so few bytes */
-        session->gives_up = request->gives_up;
-        session->is_answered = false;
-        session->is_unheard = false;
-        session->is_over = false;
+        random_fill(session->correlation, CORRELATION_LENGTH);
+        session->is_optional = request->is_optional;
+        session->has_no_subscriber = false;
+        session->is_done = false;
+        free(take_ptr(&session->reply));
 
-        r = buf_failed(&session->request) || buf_failed(&session->timestamp)
+        r = buf_failed(&session->payload) || !buf_text(&session->timestamp)
                     ? -ENOMEM
                     : make_properties(session, request, &properties);
-        if (r < 0) {
-                mosquitto_property_free_all(&properties);
+        if (r < 0)
                 return connection_fail(session->connection, "%s", strerror(-r));
-        }
         return connection_publish(session->connection, request->topic ? request->topic : TOPIC_INVOKE,
-                                  buf_slice(&session->request), properties, &session->packet_id);
-}
-
-/* 3. The interface. */
-
-void session_request_add(struct session_request *request, struct slice word) {
-        ASSERT(request->n_words < SESSION_WORDS_MAX);
-        request->words[request->n_words++] = word;
-}
-
-static struct slice or_absent(const struct buf *buf) {
-        return buf->length > 0 ? buf_slice(buf) : (struct slice){ 0 };
+                                  buf_slice(&session->payload), properties, &session->packet_id);
 }
 
 enum connection_result session_request(struct session *session, const struct session_request *request,
-                                       struct session_reply *ret_reply) {
+                                       struct session_reply *reply) {
         struct duration_text timeout = duration_text(timeout_of(session, request));
-        enum connection_result result;
+        struct endpoint_text broker = endpoint_text(connection_endpoint(session->connection));
+        enum connection_result result = send(session, request);
 
-        session->problem[0] = '\0';
-        result = send(session, request);
         if (result == CONNECTION_OK)
-                result = connection_wait(session->connection, &session->is_over,
+                result = connection_wait(session->connection, &session->is_done,
                                          timeout_of(session, request));
-        if (result == CONNECTION_OK && !session->is_answered) {
-                snprintf(session->problem, sizeof(session->problem),
-                         "the broker at %s knows of nobody who takes this; is statestored running there?",
-                         endpoint_text(connection_endpoint(session->connection)).text);
-                return CONNECTION_TIME_OVER;
+        if (result == CONNECTION_OK && session->reply) {
+                session_reply_deinit(reply);
+                reply->message = take_ptr(&session->reply);
+                return CONNECTION_OK;
         }
-        if (result == CONNECTION_TIME_OVER)
-                snprintf(session->problem, sizeof(session->problem),
-                         "no answer within %s: %s the broker at %s; is statestored running there?",
-                         timeout.text,
-                         session->is_unheard ? "it seems that no state store is connected to"
-                                             : "no state store answers through",
-                         endpoint_text(connection_endpoint(session->connection)).text);
-        if (result != CONNECTION_OK)
-                return result;
 
-        *ret_reply = (struct session_reply){
-                .payload = buf_slice(&session->payload),
-                .version = or_absent(&session->version),
-                .source = or_absent(&session->source),
-                .fault = or_absent(&session->fault),
-        };
-        return CONNECTION_OK;
+        if (result == CONNECTION_OK) {
+                connection_set_problem(
+                        session->connection,
+                        "the broker at %s reports no subscriber for this request; is statestored "
+                        "running there?",
+                        broker.text);
+                return CONNECTION_TIMED_OUT;
+        }
+        if (result == CONNECTION_TIMED_OUT)
+                connection_set_problem(
+                        session->connection,
+                        "no answer within %s through the broker at %s%s; is statestored running "
+                        "there?",
+                        timeout.text, broker.text,
+                        session->has_no_subscriber ? ", which reports no subscriber" : "");
+        return result;
 }
 
-enum connection_result session_connect(struct session *session) {
-        session->problem[0] = '\0';
-        return connection_open(session->connection);
+/* 3. Replies */
+
+void session_reply_deinit(struct session_reply *reply) {
+        free(reply->message);
+        *reply = (struct session_reply){ 0 };
 }
 
-enum connection_result session_connect_elsewhere(struct session *session) {
-        if (!connection_pass_over(session->connection))
-                return CONNECTION_TIME_OVER;
-        return session_connect(session);
+struct slice session_reply_version(const struct session_reply *reply) {
+        return message_property(reply->message, PROPERTY_TIMESTAMP);
 }
 
-void session_disconnect(struct session *session) {
-        connection_close(session->connection);
+/* Print an error text of the store. */
+static void print_error(const char *prefix, struct slice text) {
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+
+        buf_append_string(&line, prefix);
+        append_printable(&line, text, false);
+        buf_append_string(&line, "\n");
+        if (!buf_failed(&line))
+                fwrite(line.data, 1, line.length, stderr);
 }
 
-enum connection_result session_wait(struct session *session, int64_t duration_ms) {
-        static const bool never = false;
+/* Print a status other than 200: "status 400: a request needs correlation data (Correlation Data: value)". */
+static void print_status(const struct message *message) {
+        struct slice text = message_property(message, PROPERTY_STATUS_TEXT);
+        struct slice name = message_property(message, PROPERTY_FAULT_NAME);
+        struct slice value = message_property(message, PROPERTY_FAULT_VALUE);
+        CLEANUP(buf_deinit) struct buf fault = { 0 };
 
-        session->problem[0] = '\0';
-        return connection_wait(session->connection, &never, duration_ms);
+        buf_append_slice(&fault, message_property(message, PROPERTY_STATUS));
+        buf_append_string(&fault, text.data ? ": " : "");
+        buf_append_slice(&fault, text);
+        if (name.data) {
+                buf_append_string(&fault, " (");
+                buf_append_slice(&fault, name);
+                buf_append_string(&fault, value.length > 0 ? ": " : "");
+                buf_append_slice(&fault, value);
+                buf_append_string(&fault, ")");
+        }
+        print_error("statestorectl: the store replied with status ", buf_slice(&fault));
 }
 
-const char *session_problem(const struct session *session) {
-        return session->problem[0] ? session->problem : connection_problem(session->connection);
+enum exit_code session_print_unexpected_reply(const struct session_reply *reply) {
+        complain("unexpected reply from the store: \"%s\"", LOG_TEXT(reply->message->payload));
+        return EXIT_STORE_ERROR;
+}
+
+enum exit_code session_read_reply(struct session_reply *reply) {
+        struct slice status = message_property(reply->message, PROPERTY_STATUS);
+
+        if (status.data && !slice_equal(status, SLICE_LITERAL(STATUS_OK))) {
+                print_status(reply->message);
+                return EXIT_STORE_ERROR;
+        }
+        reply->rest = reply->message->payload;
+        if (resp3_read(&reply->rest, &reply->item) < 0)
+                return session_print_unexpected_reply(reply);
+
+        /* The document dialect writes -1 as "-1\r\n", which is the error "1" in RESP3. */
+        if (reply->item.type == RESP3_ERROR && slice_equal(reply->item.text, SLICE_LITERAL("1")))
+                reply->item = (struct resp3_item){ .type = RESP3_NUMBER, .number = -1 };
+        if (reply->item.type == RESP3_ERROR) {
+                print_error("-", reply->item.text);
+                return EXIT_STORE_ERROR;
+        }
+        if (reply->item.type != RESP3_ARRAY && reply->rest.length > 0)
+                return session_print_unexpected_reply(reply);
+        return EXIT_DONE;
+}
+
+enum exit_code session_ask(struct session *session, const struct session_request *request,
+                           struct session_reply *reply) {
+        if (session_request(session, request, reply) == CONNECTION_OK)
+                return session_read_reply(reply);
+
+        complain("%s", connection_problem(session->connection));
+        return EXIT_NO_ANSWER;
+}
+
+/* 4. Creation */
+
+struct connection *session_connection(struct session *session) {
+        return session->connection;
 }
 
 static int make_topics(struct session *session) {
         const char *client_id = session->config.options->client_id;
 
-        buf_append_string(&session->response_topic, "clients/");
-        buf_append_string(&session->response_topic, client_id);
-        buf_append_string(&session->response_topic, "/statestorectl/response");
-        buf_append(&session->response_topic, "", 1);
-        /* this client's notify topic of an empty key, then "any" in the key's place */
+        buf_append_format(&session->response_topic, "clients/%s/statestorectl/response", client_id);
+        /* the notify topic for an empty key, then '+' as the level of the key */
         topic_append_notify(&session->notify_filter, slice_from_string(client_id), SLICE_LITERAL(""));
-        buf_append(&session->notify_filter, "+", 2);
-        if (buf_failed(&session->response_topic) || buf_failed(&session->notify_filter))
-                return -ENOMEM;
-
-        session->topics[0] = (const char *)session->response_topic.data;
+        buf_append_string(&session->notify_filter, "+");
+        session->topics[0] = buf_text(&session->response_topic);
         if (session->config.notification)
-                session->topics[1] = (const char *)session->notify_filter.data;
-        return 0;
+                session->topics[1] = buf_text(&session->notify_filter);
+        return buf_failed(&session->response_topic) || buf_failed(&session->notify_filter) ? -ENOMEM : 0;
 }
 
-struct connection_config connection_config_of(const struct options *options) {
+struct connection_config connection_config_from_options(const struct options *options) {
         struct connection_config config = {
                 .endpoints = options->endpoints,
                 .n_endpoints = options->n_endpoints,
@@ -307,17 +312,15 @@ struct connection_config connection_config_of(const struct options *options) {
 }
 
 int session_new(struct session **ret_session, const struct session_config *config) {
-        const struct options *options = config->options;
+        struct connection_config connection_config = connection_config_from_options(config->options);
         struct session *session = calloc(1, sizeof(*session));
-        struct connection_config connection_config;
         int r;
 
         if (!session)
                 return -ENOMEM;
 
         session->config = *config;
-        session->clock.node = slice_from_string(options->client_id);
-        connection_config = connection_config_of(options);
+        session->clock.node = slice_from_string(config->options->client_id);
         connection_config.topics = session->topics;
         connection_config.user_properties = reply_properties;
         connection_config.message = on_message;
@@ -345,12 +348,9 @@ struct session *session_free(struct session *session) {
         connection_free(session->connection);
         buf_deinit(&session->response_topic);
         buf_deinit(&session->notify_filter);
-        buf_deinit(&session->request);
-        buf_deinit(&session->timestamp);
         buf_deinit(&session->payload);
-        buf_deinit(&session->version);
-        buf_deinit(&session->source);
-        buf_deinit(&session->fault);
+        buf_deinit(&session->timestamp);
+        free(session->reply);
         free(session);
         return NULL;
 }

@@ -1,68 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "ctl/command.h"
 #include "ctl/connection.h"
 #include "ctl/options.h"
+#include "ctl/output.h"
+#include "protocol/resp3.h"
 
-/*
- * A conversation with the store: requests, one at a time, and for who wants them notifications. Of
- * connection_result, CONNECTION_TIME_OVER says that no answer came in time.
- */
+/* A client of the store: sends one request at a time, and optionally receives notifications. It owns its connection. */
 struct session;
-
-struct session_request {
-        struct slice words[SESSION_WORDS_MAX];
-        size_t n_words;
-        const char *fence; /* NULL: none */
-        bool persist;
-        int64_t timeout_ms; /* 0: the options' */
-        const char *topic;  /* NULL: the store's */
-        bool gives_up;      /* where the broker knows of nobody who takes it, the time is over at once */
-};
-
-/* word is borrowed until the request was made. */
-void session_request_add(struct session_request *request, struct slice word);
-
-/* What the store said. Valid until the session's next call. */
-struct session_reply {
-        struct slice payload;
-        struct slice version; /* data NULL: none, here and below */
-        struct slice source;
-        struct slice fault; /* the status, where it is not 200, and what is said of it */
-};
-
-/* Broker, credentials, client id and timeout as the options say; the rest is the caller's. */
-struct connection_config connection_config_of(const struct options *options);
 
 struct session_config {
         const struct options *options; /* borrowed: broker, credentials, client id, timeout */
 
-        /* A notification of ours arrived, valid during the call. NULL: none are wanted. */
+        /* A notification for this client arrived, valid during the call. NULL: do not subscribe to them. */
         void (*notification)(void *userdata, const struct message *message);
         void *userdata;
 
-        const volatile sig_atomic_t *interrupted; /* as connection_config's */
+        const volatile sig_atomic_t *interrupted; /* as in struct connection_config */
 };
 
-/* Not yet connected. Returns 0 or -ENOMEM. */
+/* Create a session without connecting it. Returns 0 or -ENOMEM. */
 int session_new(struct session **ret_session, const struct session_config *config);
 
 /* Accepts NULL, returns NULL. */
 struct session *session_free(struct session *session);
 
-enum connection_result session_connect(struct session *session);
+/* The connection of the session, to open, close and wait. */
+struct connection *session_connection(struct session *session);
 
-/* At another broker of those that there are. CONNECTION_TIME_OVER: all of them have been connected to. */
-enum connection_result session_connect_elsewhere(struct session *session);
-void session_disconnect(struct session *session);
+struct session_request {
+        struct slice words[REQUEST_WORDS_MAX];
+        size_t n_words;
+        const char *fence; /* NULL: none */
+        bool persist;
+        int64_t timeout_ms; /* 0: that of the options */
+        const char *topic;  /* NULL: the invoke topic of the store */
+        bool is_optional;   /* time out at once if the broker reports that the topic has no subscriber */
+};
 
-/* *ret_reply is written on CONNECTION_OK only. */
+/* Add a word. It is borrowed until the request is sent. */
+void session_request_add(struct session_request *request, struct slice word);
+void session_request_add_string(struct session_request *request, const char *word);
+
+/* Add PX and the expiry time. digits has UINT64_DIGITS_MAX bytes and is also borrowed. */
+void session_request_add_px(struct session_request *request, int64_t px_ms, char *digits);
+
+/* Initialize with zeros. */
+struct session_reply {
+        struct message *message; /* owned */
+
+        /* Set by session_read_reply(): the first item of the payload, and the payload after the item. */
+        struct resp3_item item;
+        struct slice rest;
+};
+void session_reply_deinit(struct session_reply *reply);
+
+/* The version property; absent if there is none. */
+struct slice session_reply_version(const struct session_reply *reply);
+
+/*
+ * Send a request and wait for its reply, which replaces *reply. Returns CONNECTION_TIMED_OUT without a reply in time. After
+ * that and after CONNECTION_FAILED, connection_problem() has the cause.
+ */
 enum connection_result session_request(struct session *session, const struct session_request *request,
-                                       struct session_reply *ret_reply);
+                                       struct session_reply *reply);
 
-/* Lets notifications come in. Gives CONNECTION_TIME_OVER where nothing ends it before. */
-enum connection_result session_wait(struct session *session, int64_t duration_ms);
+/*
+ * Read the first item of the reply. Returns EXIT_DONE, or EXIT_STORE_ERROR if the reply is an error or not RESP3; then a
+ * message was printed. "Condition not met" becomes the number -1 in both dialects of the store (its option
+ * --dialect), although the document dialect writes it differently.
+ */
+enum exit_code session_read_reply(struct session_reply *reply);
 
-/* After CONNECTION_FAILED, and CONNECTION_TIME_OVER of a request: what went wrong and what to do. */
-const char *session_problem(const struct session *session);
+/* session_request() and session_read_reply(). Prints each error. Returns EXIT_NO_ANSWER without a reply. */
+enum exit_code session_ask(struct session *session, const struct session_request *request,
+                           struct session_reply *reply);
+
+/* Print that the store sent a reply that does not belong to the command. Returns EXIT_STORE_ERROR. */
+enum exit_code session_print_unexpected_reply(const struct session_reply *reply);
+
+/* Return a configuration with broker, credentials, client id and timeout of the options. The caller sets the other fields. */
+struct connection_config connection_config_from_options(const struct options *options);

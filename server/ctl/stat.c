@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/stat.h"
+/* The commands stat and top. */
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,14 +12,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
-#include "ctl/connection.h"
-#include "ctl/http_get.h"
-#include "ctl/output.h"
+#include "ctl/commands.h"
 #include "ctl/report.h"
-#include "ctl/terminal_fit.h"
-
-#define PAGE "/metrics"
+#include "ctl/store_metrics.h"
 
 static double now_s(void) {
         struct timespec now;
@@ -29,38 +23,17 @@ static double now_s(void) {
         return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Says on stderr what is wrong. */
+/* Read the metrics. Prints errors. */
 static int fetch(const struct options *options, struct samples *samples) {
-        CLEANUP(buf_deinit) struct buf url = { 0 };
-        struct http_problem problem;
-        size_t length = strlen(options->http_url);
+        struct store_metrics_problem problem;
+        int r = store_metrics_read(options, samples, &problem);
 
-        while (length > 0 && options->http_url[length - 1] == '/')
-                length--;
-        buf_append(&url, options->http_url, length);
-        if (length < strlen(PAGE) ||
-            memcmp(options->http_url + length - strlen(PAGE), PAGE, strlen(PAGE)) != 0)
-                buf_append_string(&url, PAGE);
-        buf_append(&url, "", 1);
-        if (buf_failed(&url)) {
-                complain("out of memory");
-                return -ENOMEM;
-        }
-
-        if (http_get((const char *)url.data, options->timeout_ms, &samples->text, &problem) < 0) {
-                complain("%s: %s; does statestored run with --http-listen, or [http] listen in its file?",
-                         LOG_TEXT(slice_from_string((const char *)url.data)),
-                         LOG_TEXT(slice_from_string(problem.text)));
-                return -EIO;
-        }
-        if (samples_read(samples) < 0 ||
-            samples_label(samples, "statestore_build_info", "version").length == 0) {
-                complain("%s: these are not the metrics of statestored",
-                         LOG_TEXT(slice_from_string((const char *)url.data)));
-                return -EBADMSG;
-        }
-        return 0;
+        if (r < 0)
+                complain("%s", problem.text);
+        return r;
 }
+
+/* 1. stat */
 
 enum exit_code stat_run(const struct options *options) {
         CLEANUP(samples_deinit) struct samples samples = { 0 };
@@ -77,7 +50,7 @@ enum exit_code stat_run(const struct options *options) {
         return EXIT_DONE;
 }
 
-/* top */
+/* 2. top */
 
 static volatile sig_atomic_t interrupted;
 
@@ -86,20 +59,20 @@ static void interrupt(int number) {
         interrupted = 1;
 }
 
-/* What a terminal was, to be given back. */
 struct keyboard {
-        bool is_watched; /* its end, or a q, ends us; files and /dev/null are at their end from the start */
+        /* stdin is a terminal, pipe or socket: q or its end stops top. A regular file is not read: its end would stop top. */
+        bool is_polled;
         bool is_raw;
-        struct termios before;
+        struct termios before; /* terminal attributes to restore */
 };
 
 static void keyboard_init(struct keyboard *keyboard) {
         struct termios raw;
         struct stat status;
 
-        *keyboard = (struct keyboard){ .is_watched = isatty(STDIN_FILENO) };
+        *keyboard = (struct keyboard){ .is_polled = isatty(STDIN_FILENO) };
         if (fstat(STDIN_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
-                keyboard->is_watched = true;
+                keyboard->is_polled = true;
         if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &keyboard->before) < 0)
                 return;
 
@@ -113,13 +86,13 @@ static void keyboard_deinit(struct keyboard *keyboard) {
                 tcsetattr(STDIN_FILENO, TCSANOW, &keyboard->before);
 }
 
-/* Ctrl-D, which a terminal that is not raw would make the end of its input. */
+/* Ctrl-D in raw mode */
 #define END_OF_TRANSMISSION 4
 
-/* False: somebody wants it to end. */
+/* Wait for the next table. Returns false to end top. */
 static bool wait(const struct keyboard *keyboard, int64_t duration_ms) {
         int64_t until_ms = monotonic_ms() + duration_ms;
-        struct pollfd input = { .fd = keyboard->is_watched ? STDIN_FILENO : -1, .events = POLLIN };
+        struct pollfd input = { .fd = keyboard->is_polled ? STDIN_FILENO : -1, .events = POLLIN };
 
         for (int64_t remaining_ms = duration_ms; remaining_ms > 0 && !interrupted;
              remaining_ms = until_ms - monotonic_ms()) {
@@ -133,13 +106,10 @@ static bool wait(const struct keyboard *keyboard, int64_t duration_ms) {
         return !interrupted;
 }
 
-#define LAST_LINES   "\nq ends it\n"
-#define N_LAST_LINES 3 /* with the one where the cursor is */
+#define LAST_LINES   "\nPress q to quit\n"
+#define N_LAST_LINES 3 /* including the line of the cursor */
 
-/*
- * On a terminal each table is put over the one before: what is left of longer lines and of more of them goes. Its size is
- * asked for each time, for windows change.
- */
+/* Print a table. On a terminal it replaces the previous one; the size is read each time, because it can change. */
 static void show(const struct buf *report, bool is_screen) {
         CLEANUP(buf_deinit) struct buf text = { 0 };
         struct winsize size = { 0 };
@@ -150,14 +120,14 @@ static void show(const struct buf *report, bool is_screen) {
         } else {
                 ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
                 buf_append_string(&text, "\x1B[H\x1B[2J");
-                fit_append(&text, buf_slice(report),
+                report_fit(&text, buf_slice(report),
                            size.ws_row > N_LAST_LINES ? size.ws_row - N_LAST_LINES : 0, size.ws_col);
                 buf_append_string(&text, LAST_LINES);
         }
         output_write(&text);
 }
 
-static enum exit_code show_until_told(const struct options *options, const struct keyboard *keyboard) {
+static enum exit_code show_tables(const struct options *options, const struct keyboard *keyboard) {
         CLEANUP(samples_deinit) struct samples samples = { 0 }, before = { 0 };
         CLEANUP(buf_deinit) struct buf report = { 0 };
         bool is_screen = isatty(STDOUT_FILENO);
@@ -169,12 +139,12 @@ static enum exit_code show_until_told(const struct options *options, const struc
                 int64_t last_ms = read_ms;
 
                 before = samples;
-                samples = last; /* its memory is used again */
+                samples = last; /* reuse its memory */
                 read_ms = 0;
                 if (fetch(options, &samples) < 0) {
                         if (!has_shown)
                                 return EXIT_NO_ANSWER;
-                        continue; /* it was there: let us see it come back */
+                        continue; /* the store may come back */
                 }
                 read_ms = monotonic_ms();
                 has_shown = true;
@@ -194,5 +164,5 @@ enum exit_code top_run(const struct options *options) {
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         keyboard_init(&keyboard);
-        return show_until_told(options, &keyboard);
+        return show_tables(options, &keyboard);
 }

@@ -1,39 +1,145 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/watch.h"
+/* The command watch. */
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/base16.h"
 #include "base/cleanup.h"
-#include "ctl/answer.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "ctl/commands.h"
 #include "ctl/input.h"
-#include "ctl/notification.h"
-#include "ctl/output.h"
+#include "protocol/properties.h"
 
+/* Pauses between attempts to connect. */
 #define PAUSE_FIRST_MS 100
 #define PAUSE_LAST_MS  5000
 
-#define PATIENCE_FIRST_MS 250
-#define RENEWAL_TIMEOUTS  2 /* as --help says */
+/* Timeout of the first registration after a reconnect. */
+#define REGISTRATION_FIRST_MS 250
 
-/* How the watching goes on. */
+/* Interval between renewals of the registrations, as a multiple of --timeout. --help states it. */
+#define RENEWAL_TIMEOUTS 2
+
 enum state {
         STATE_REGISTERED,
         STATE_DISCONNECTED,
-        STATE_UNANSWERED, /* connected, but the store does not answer: perhaps it is being restarted */
-        STATE_OVER,
+        STATE_UNANSWERED, /* connected, but the store does not reply */
+        STATE_ENDED,
 };
 
 struct watch {
         const struct options *options;
         struct session *session;
+        struct connection *connection; /* of the session */
         struct buf *keys;
         size_t n_keys;
-        int64_t patience_ms;      /* for the answer to a registration */
-        enum exit_code exit_code; /* in STATE_OVER */
+        int64_t timeout_ms;       /* of a registration */
+        enum exit_code exit_code; /* in STATE_ENDED */
 };
+
+/* 1. Notifications */
+
+#define WORDS_MAX 4
+
+struct printed_change {
+        const char *event;
+        struct buf key;
+        struct slice value; /* absent: deleted */
+        struct slice version;
+};
+
+static void deinit_change(struct printed_change *change) {
+        buf_deinit(&change->key);
+}
+
+/* Read the key from the last level of the topic. */
+static int read_key(struct slice topic, struct buf *key) {
+        struct slice level;
+
+        do {
+                level = slice_split(topic, '/', &topic);
+        } while (topic.data);
+        return base16_append_decoded(key, level);
+}
+
+static int read_change(const struct message *message, struct printed_change *change) {
+        struct slice words[WORDS_MAX];
+        size_t n_words;
+        int r;
+
+        r = read_key(message->topic, &change->key);
+        if (r < 0)
+                return r;
+        r = resp3_read_request(message->payload, words, WORDS_MAX, &n_words);
+        if (r < 0)
+                return r;
+
+        change->version = message_property(message, PROPERTY_TIMESTAMP);
+        if (n_words == 4 && slice_equal(words[0], SLICE_LITERAL("NOTIFY")) &&
+            slice_equal(words[1], SLICE_LITERAL("SET")) && slice_equal(words[2], SLICE_LITERAL("VALUE"))) {
+                change->event = "SET";
+                change->value = words[3];
+                return 0;
+        }
+        /* DEL: in the document dialect */
+        if (n_words == 2 && slice_equal(words[0], SLICE_LITERAL("NOTIFY")) &&
+            (slice_equal(words[1], SLICE_LITERAL("DELETE")) ||
+             slice_equal(words[1], SLICE_LITERAL("DEL")))) {
+                change->event = "DELETE";
+                return 0;
+        }
+        return -EBADMSG;
+}
+
+static void append_json(struct buf *line, const struct printed_change *change, bool hex) {
+        json_begin(line);
+        json_add_bytes(line, "event", slice_from_string(change->event), false);
+        json_add_bytes(line, "key", buf_slice(&change->key), hex);
+        if (change->value.data)
+                json_add_bytes(line, "value", change->value, hex);
+        json_add_bytes(line, "version", change->version, false);
+        json_end(line);
+}
+
+static void append_column(struct buf *line, struct slice bytes, bool hex) {
+        buf_append_string(line, "\t");
+        if (hex)
+                base16_append(line, bytes);
+        else
+                append_printable(line, bytes, false);
+}
+
+static void append_text(struct buf *line, const struct printed_change *change, bool hex) {
+        buf_append_string(line, change->event);
+        append_column(line, change->version.data ? change->version : SLICE_LITERAL("-"), false);
+        append_column(line, buf_slice(&change->key), hex);
+        if (change->value.data)
+                append_column(line, change->value, hex);
+        buf_append_string(line, "\n");
+}
+
+static void on_notification(void *userdata, const struct message *message) {
+        CLEANUP(deinit_change) struct printed_change change = { 0 };
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+        const struct options *options = ((const struct watch *)userdata)->options;
+
+        if (read_change(message, &change) < 0) {
+                complain("malformed notification: \"%s\"", LOG_TEXT(message->payload));
+                return;
+        }
+
+        if (options->json)
+                append_json(&line, &change, options->hex);
+        else
+                append_text(&line, &change, options->hex);
+        output_write(&line);
+}
+
+/* 2. Registrations */
 
 static volatile sig_atomic_t interrupted;
 
@@ -42,7 +148,7 @@ static void interrupt(int number) {
         interrupted = 1;
 }
 
-/* The second signal ends the process at once, whatever it is doing. */
+/* End the watch at the first signal. The second one kills the process. */
 static void catch_signals(void) {
         struct sigaction action = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND };
 
@@ -50,44 +156,42 @@ static void catch_signals(void) {
         sigaction(SIGTERM, &action, NULL);
 }
 
-static enum state over(struct watch *watch, enum exit_code exit_code) {
+static enum state end(struct watch *watch, enum exit_code exit_code) {
         watch->exit_code = exit_code;
-        return STATE_OVER;
+        return STATE_ENDED;
 }
 
 static enum state state_after(struct watch *watch, enum connection_result result) {
         switch (result) {
         case CONNECTION_OK:
                 return STATE_REGISTERED;
-        case CONNECTION_TIME_OVER:
+        case CONNECTION_TIMED_OUT:
                 return STATE_UNANSWERED;
         case CONNECTION_FAILED:
                 return STATE_DISCONNECTED;
         case CONNECTION_INTERRUPTED:
         default:
-                return over(watch, EXIT_DONE);
+                return end(watch, EXIT_DONE);
         }
 }
 
 static enum state register_key(struct watch *watch, struct slice key) {
-        struct session_request request = { .timeout_ms = watch->patience_ms };
+        struct session_request request = { .timeout_ms = watch->timeout_ms };
+        CLEANUP(session_reply_deinit) struct session_reply reply = { 0 };
         enum connection_result result;
-        struct session_reply reply;
-        struct resp3_item item;
         enum exit_code code;
-        struct slice rest;
 
-        session_request_add(&request, SLICE_LITERAL("KEYNOTIFY"));
+        session_request_add_string(&request, "KEYNOTIFY");
         session_request_add(&request, key);
         result = session_request(watch->session, &request, &reply);
         if (result != CONNECTION_OK)
                 return state_after(watch, result);
 
-        code = answer_read(&reply, &item, &rest);
+        code = session_read_reply(&reply);
         if (code != EXIT_DONE)
-                return over(watch, code);
-        if (item.type != RESP3_STRING || !slice_equal(item.text, SLICE_LITERAL("OK")))
-                return over(watch, answer_is_unexpected(&reply));
+                return end(watch, code);
+        if (reply.item.type != RESP3_STRING || !slice_equal(reply.item.text, SLICE_LITERAL("OK")))
+                return end(watch, session_print_unexpected_reply(&reply));
         return STATE_REGISTERED;
 }
 
@@ -99,38 +203,39 @@ static enum state register_keys(struct watch *watch) {
         return state;
 }
 
-static enum state connect_again(struct watch *watch) {
+static enum state reconnect(struct watch *watch) {
         enum connection_result result = CONNECTION_FAILED;
         int64_t pause_ms = PAUSE_FIRST_MS;
+        bool never = false;
 
         while (result == CONNECTION_FAILED) {
-                session_disconnect(watch->session);
-                result = session_wait(watch->session, pause_ms);
-                if (result == CONNECTION_TIME_OVER)
-                        result = session_connect(watch->session);
+                connection_close(watch->connection);
+                result = connection_wait(watch->connection, &never, pause_ms);
+                if (result == CONNECTION_TIMED_OUT)
+                        result = connection_open(watch->connection);
                 pause_ms = pause_ms * 2 < PAUSE_LAST_MS ? pause_ms * 2 : PAUSE_LAST_MS;
         }
         return state_after(watch, result);
 }
 
 /*
- * Until everything is as it should be again. After a restart of the broker we may be back before the store,
- * and what is asked then is lost: so the first times it is not waited long for.
+ * Reconnect and register until that succeeds. After a restart of the broker the store may connect later than this client,
+ * and requests sent before are lost. So the first timeouts are short.
  */
 static enum state recover(struct watch *watch, enum state state) {
         int64_t timeout_ms = watch->options->timeout_ms;
-        int64_t patience_ms = PATIENCE_FIRST_MS;
+        int64_t next_ms = REGISTRATION_FIRST_MS;
 
-        complain("changes are being missed: %s", session_problem(watch->session));
+        complain("changes are being missed: %s", connection_problem(watch->connection));
         while (state == STATE_DISCONNECTED || state == STATE_UNANSWERED) {
                 if (state == STATE_DISCONNECTED)
-                        state = connect_again(watch);
-                watch->patience_ms = patience_ms < timeout_ms ? patience_ms : timeout_ms;
-                if (state != STATE_OVER)
+                        state = reconnect(watch);
+                watch->timeout_ms = next_ms < timeout_ms ? next_ms : timeout_ms;
+                if (state != STATE_ENDED)
                         state = register_keys(watch);
-                patience_ms = patience_ms * 2 < timeout_ms ? patience_ms * 2 : timeout_ms;
+                next_ms = next_ms * 2 < timeout_ms ? next_ms * 2 : timeout_ms;
         }
-        watch->patience_ms = timeout_ms;
+        watch->timeout_ms = timeout_ms;
         if (state == STATE_REGISTERED)
                 complain("registered again");
         return state;
@@ -138,12 +243,13 @@ static enum state recover(struct watch *watch, enum state state) {
 
 static enum exit_code keep_watching(struct watch *watch) {
         enum state state = STATE_REGISTERED;
+        bool never = false;
 
-        while (state != STATE_OVER) {
-                enum connection_result result =
-                        session_wait(watch->session, RENEWAL_TIMEOUTS * watch->options->timeout_ms);
+        while (state != STATE_ENDED) {
+                enum connection_result result = connection_wait(
+                        watch->connection, &never, RENEWAL_TIMEOUTS * watch->options->timeout_ms);
 
-                state = result == CONNECTION_TIME_OVER ? register_keys(watch) : state_after(watch, result);
+                state = result == CONNECTION_TIMED_OUT ? register_keys(watch) : state_after(watch, result);
                 if (state == STATE_DISCONNECTED || state == STATE_UNANSWERED)
                         state = recover(watch, state);
         }
@@ -151,7 +257,7 @@ static enum exit_code keep_watching(struct watch *watch) {
 }
 
 static enum exit_code start(struct watch *watch) {
-        enum state state = state_after(watch, session_connect(watch->session));
+        enum state state = state_after(watch, connection_open(watch->connection));
 
         if (state == STATE_REGISTERED)
                 state = register_keys(watch);
@@ -160,20 +266,14 @@ static enum exit_code start(struct watch *watch) {
                 complain("watching %zu %s until interrupted", watch->n_keys,
                          watch->n_keys == 1 ? "key" : "keys");
                 return keep_watching(watch);
-        case STATE_OVER:
+        case STATE_ENDED:
                 return watch->exit_code;
         case STATE_DISCONNECTED:
         case STATE_UNANSWERED:
         default:
-                complain("%s", session_problem(watch->session));
+                complain("%s", connection_problem(watch->connection));
                 return EXIT_NO_ANSWER;
         }
-}
-
-static void on_notification(void *userdata, const struct message *message) {
-        const struct watch *watch = userdata;
-
-        notification_print(watch->options, message);
 }
 
 static int read_keys(struct watch *watch) {
@@ -192,13 +292,19 @@ static int read_keys(struct watch *watch) {
 }
 
 enum exit_code watch_run(const struct options *options) {
-        struct watch watch = { .options = options, .patience_ms = options->timeout_ms };
+        struct watch watch = { .options = options, .timeout_ms = options->timeout_ms };
         struct session_config config = { options, on_notification, &watch, &interrupted };
         enum exit_code code = EXIT_USAGE;
 
         catch_signals();
-        if (read_keys(&watch) == 0)
-                code = session_new(&watch.session, &config) == 0 ? start(&watch) : EXIT_NO_ANSWER;
+        if (read_keys(&watch) == 0) {
+                if (session_new(&watch.session, &config) < 0) {
+                        code = complain_of_memory();
+                } else {
+                        watch.connection = session_connection(watch.session);
+                        code = start(&watch);
+                }
+        }
 
         session_free(watch.session);
         for (size_t i = 0; i < watch.n_keys; i++)

@@ -7,67 +7,69 @@
 #include "engine/disconnect.h"
 #include "engine/persistence.h"
 #include "engine/revocation.h"
+#include "protocol/resp3.h"
 #include "protocol/topics.h"
 
 #define NS_PER_MS INT64_C(1000000)
 
-/* Maximum steps for matching a key with the pattern of persistent keys: about 30 ms. */
-#define PERSIST_STEPS_MAX (4 * 1000 * 1000)
-
-static void answer(struct request_step *step, enum outcome outcome) {
+static void reply_outcome(struct request_step *step, enum outcome outcome) {
         step->reply->outcome = outcome;
 }
 
-static void answer_version(struct request_step *step, enum outcome outcome, struct version version) {
+static void reply_version(struct request_step *step, enum outcome outcome, struct version version) {
         step->reply->outcome = outcome;
         step->reply->has_version = true;
         step->reply->version = version;
 }
 
+/* Return the registrations to notify of a change of this key. hash: of the key. */
+static struct registration *watchers_of(struct engine *engine, uint64_t hash, struct slice key,
+                                        struct effects *effects) {
+        if (engine->is_revoking)
+                revocation_check_key(engine, hash, key, effects);
+        return watch_of_key(&engine->watch, hash, key);
+}
+
 /* Remove the entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has changed. */
-static int take_out(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
-        struct registration *watchers = revocation_watchers(engine, hash, entry_key(entry), effects);
-        int64_t deadline_ns;
+static int remove_entry(struct engine *engine, uint64_t hash, struct entry *entry, struct effects *effects) {
+        struct registration *watchers = watchers_of(engine, hash, entry_key(entry), effects);
+        struct row row = { .type = ROW_ENTRY,
+                           .entry = { .before = entry,
+                                      .before_deadline_ns = keyspace_deadline(&engine->keyspace, entry),
+                                      .after_deadline_ns = DEADLINE_NEVER } };
         int r;
 
-        r = effects_reserve_notify(effects, watchers);
-        if (r == 0)
-                r = effects_reserve_row(effects);
+        r = effects_reserve_change(effects, watchers);
         if (r < 0)
                 return r;
 
-        deadline_ns = store_deadline(&engine->store, entry);
-        store_remove(&engine->store, entry);
-        effects_notify(effects, watchers, NULL, entry_version(entry));
-        effects_row(effects, (struct row){ .type = ROW_ENTRY,
-                                           .entry = { .before = entry,
-                                                      .before_deadline_ns = deadline_ns,
-                                                      .after_deadline_ns = STORE_NEVER } });
+        keyspace_remove(&engine->keyspace, entry);
+        effects_change(effects, row, watchers, entry_version(entry));
         return 0;
 }
 
 int command_expire(struct engine *engine, struct entry *entry, struct effects *effects) {
-        return take_out(engine, store_hash(&engine->store, entry_key(entry)), entry, effects);
+        return remove_entry(engine, keyspace_hash(&engine->keyspace, entry_key(entry)), entry, effects);
 }
 
 static bool is_expired(const struct request_step *step, struct entry *entry) {
-        return store_deadline(&step->engine->store, entry) <= step->now.mono_ns;
+        return keyspace_deadline(&step->engine->keyspace, entry) <= step->now.mono_ns;
 }
 
-/* For reads: return the key's entry, or NULL if it has none or the entry has expired. Does not evict. */
+/* For reads: return the key's entry, or NULL if it has none or the entry has expired. Does not remove an expired entry. */
 static struct entry *look_up(const struct request_step *step) {
-        struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
+        struct entry *entry = keyspace_find(&step->engine->keyspace, step->key_hash, step->request->key);
 
         return entry && !is_expired(step, entry) ? entry : NULL;
 }
 
-/* For writes: find the key's entry; NULL if it has none. Evicts an expired entry first. Returns 0 or -ENOMEM. */
+/* For writes: find the key's entry; NULL if it has none. Removes an expired entry first. Returns 0 or -ENOMEM. */
 static int find_current(struct request_step *step, struct entry **ret_entry) {
-        struct entry *entry = store_find(&step->engine->store, step->key_hash, step->request->key);
+        struct entry *entry = keyspace_find(&step->engine->keyspace, step->key_hash, step->request->key);
         int r;
 
         if (entry && is_expired(step, entry)) {
-                r = take_out(step->engine, step->key_hash, entry, step->effects);
+                r = remove_entry(step->engine, step->key_hash, entry, step->effects);
                 if (r < 0)
                         return r;
                 entry = NULL;
@@ -85,11 +87,11 @@ static bool passes_fence(struct request_step *step, const struct entry *entry) {
                 return true;
 
         if (!step->request->has_fence) {
-                answer(step, OUTCOME_FENCE_REQUIRED);
+                reply_outcome(step, OUTCOME_FENCE_REQUIRED);
                 return false;
         }
         if (hlc_compare(step->request->fence, fence) < 0) {
-                answer(step, OUTCOME_FENCE_TOO_OLD);
+                reply_outcome(step, OUTCOME_FENCE_TOO_OLD);
                 return false;
         }
         return true;
@@ -103,21 +105,28 @@ static bool meets_condition(const struct request *request, const struct entry *e
 }
 
 static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uint64_t n_more_bytes) {
-        uint64_t n_bytes = engine->store.n_bytes + engine->watch.n_bytes;
+        uint64_t n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes;
 
-        return (n_more_keys > 0 && store_n_keys(&engine->store) + n_more_keys > engine->config.max_keys) ||
+        return (n_more_keys > 0 &&
+                keyspace_n_keys(&engine->keyspace) + n_more_keys > engine->config.max_keys) ||
                (n_more_bytes > 0 && n_bytes + n_more_bytes > engine->config.max_bytes);
 }
 
 /*
- * Ensure the quota allows this growth; evict expired keys that have not been swept yet first.
+ * Ensure the quota allows this growth. If it does not, remove what a tick would remove later: registrations of disconnected
+ * clients first, then expired keys.
  */
 static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, uint64_t n_more_bytes) {
         struct engine *engine = step->engine;
 
         for (int i = 0; exceeds_quota(engine, n_more_keys, n_more_bytes); i++) {
-                struct entry *expired = store_expired(&engine->store, step->now.mono_ns);
+                struct entry *expired;
 
+                if (i == 0 && watch_of_ended(&engine->watch)) {
+                        disconnect_continue(engine, step->effects);
+                        continue;
+                }
+                expired = keyspace_expired(&engine->keyspace, step->now.mono_ns);
                 if (!expired || i == ENGINE_EXPIRED_MAX)
                         return OUTCOME_QUOTA_EXCEEDED;
                 if (command_expire(engine, expired, step->effects) < 0)
@@ -131,29 +140,40 @@ static int64_t set_deadline(const struct request_step *step) {
 
         if (!step->request->has_px || __builtin_mul_overflow(step->request->px_ms, NS_PER_MS, &px_ns) ||
             __builtin_add_overflow(step->now.mono_ns, px_ns, &deadline_ns))
-                return STORE_NEVER;
+                return DEADLINE_NEVER;
         return deadline_ns;
 }
 
-/* Return whether storage keeps the entry of this SET. */
-static bool is_persistent(const struct engine *engine, const struct request *request) {
-        return persistence_keeps(&engine->config, request->key) ||
-               (engine->config.persist == PERSIST_CUSTOM && request->wants_persistence);
+/* Return whether the notification of this SET fits into a packet. Its topic contains the key in base16. */
+static bool fits_packet(const struct packet_limits *limits, const struct request *request) {
+        return limits->max_bytes == 0 || limits->notification_bytes + 2 * (uint64_t)request->key.length +
+                                                         resp3_blob_length(request->value.length) <=
+                                                 limits->max_bytes;
+}
+
+/*
+ * Return the maximum length of the payload of the reply to this request. 0 means no limit. 1 means that no payload fits: every
+ * payload is longer than 1 byte.
+ */
+static uint64_t max_payload_bytes(const struct packet_limits *limits, const struct request *request) {
+        uint64_t n_bytes =
+                limits->reply_bytes + request->response_topic.length + request->correlation_data.length;
+
+        if (limits->max_bytes == 0 || request->is_own)
+                return 0;
+        return n_bytes < limits->max_bytes ? limits->max_bytes - n_bytes : 1;
 }
 
 /* Store the value. `replaced` is the present entry of the key, or NULL. */
 static int set(struct request_step *step, struct entry *replaced) {
         const struct request *request = step->request;
         struct engine *engine = step->engine;
-        struct registration *watchers =
-                revocation_watchers(engine, step->key_hash, request->key, step->effects);
+        struct registration *watchers = watchers_of(engine, step->key_hash, request->key, step->effects);
         struct row row = { .type = ROW_ENTRY };
         struct entry *entry;
         int r;
 
-        r = effects_reserve_notify(step->effects, watchers);
-        if (r == 0)
-                r = effects_reserve_row(step->effects);
+        r = effects_reserve_change(step->effects, watchers);
         if (r < 0)
                 return r;
         r = entry_new(&entry, request->key, request->value, step->version,
@@ -161,10 +181,11 @@ static int set(struct request_step *step, struct entry *replaced) {
         if (r < 0)
                 return r;
 
-        entry->is_persistent = is_persistent(engine, request);
-        row.entry.before_deadline_ns = replaced ? store_deadline(&engine->store, replaced) : STORE_NEVER;
+        entry->is_persistent = persistence_stores(&engine->config, request->key, request->wants_persistence);
+        row.entry.before_deadline_ns =
+                replaced ? keyspace_deadline(&engine->keyspace, replaced) : DEADLINE_NEVER;
         row.entry.after_deadline_ns = set_deadline(step);
-        r = store_put(&engine->store, step->key_hash, entry, row.entry.after_deadline_ns, replaced);
+        r = keyspace_put(&engine->keyspace, step->key_hash, entry, row.entry.after_deadline_ns, replaced);
         if (r < 0) {
                 entry_unref(entry);
                 return r;
@@ -172,8 +193,7 @@ static int set(struct request_step *step, struct entry *replaced) {
 
         row.entry.before = replaced;
         row.entry.after = entry_ref(entry);
-        effects_row(step->effects, row);
-        effects_notify(step->effects, watchers, entry, step->version);
+        effects_change(step->effects, row, watchers, step->version);
         return 0;
 }
 
@@ -186,28 +206,27 @@ static void execute_set(struct request_step *step) {
         struct entry *entry;
 
         if (find_current(step, &entry) < 0) {
-                answer(step, OUTCOME_OUT_OF_MEMORY);
+                reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
                 return;
         }
         if (!passes_fence(step, entry))
                 return;
         if (!meets_condition(request, entry)) {
-                answer_version(step, OUTCOME_CONDITION_NOT_MET, entry_version(entry));
+                reply_version(step, OUTCOME_CONDITION_NOT_MET, entry_version(entry));
                 return;
         }
 
         cost_before = entry ? entry_cost_of(entry) : 0;
         outcome = make_room(step, entry ? 0 : 1, cost > cost_before ? cost - cost_before : 0);
-        if (outcome == OUTCOME_DONE &&
-            !packet_limits_allow_set(&step->engine->config.packets, request->key, request->value))
+        if (outcome == OUTCOME_DONE && !fits_packet(&step->engine->config.packets, request))
                 outcome = OUTCOME_VALUE_TOO_LARGE;
         if (outcome == OUTCOME_DONE && set(step, entry) < 0)
                 outcome = OUTCOME_OUT_OF_MEMORY;
 
         if (outcome == OUTCOME_DONE)
-                answer_version(step, outcome, step->version);
+                reply_version(step, outcome, step->version);
         else
-                answer(step, outcome);
+                reply_outcome(step, outcome);
         step->reply->is_insertion = !entry;
 }
 
@@ -216,17 +235,17 @@ static void execute_get(struct request_step *step) {
         uint64_t limit;
 
         if (!entry) {
-                answer(step, OUTCOME_NO_VALUE);
+                reply_outcome(step, OUTCOME_NO_VALUE);
                 return;
         }
 
-        limit = packet_limits_reply_payload(&step->engine->config.packets, step->request);
-        if (limit > 0 && packet_blob_length(entry_value(entry).length) > limit) {
-                answer(step, OUTCOME_REPLY_TOO_LARGE);
+        limit = max_payload_bytes(&step->engine->config.packets, step->request);
+        if (limit > 0 && resp3_blob_length(entry_value(entry).length) > limit) {
+                reply_outcome(step, OUTCOME_REPLY_TOO_LARGE);
                 return;
         }
 
-        answer_version(step, OUTCOME_VALUE, entry_version(entry));
+        reply_version(step, OUTCOME_VALUE, entry_version(entry));
         step->reply->entry = entry_ref(entry);
 }
 
@@ -237,11 +256,11 @@ static void execute_delete(struct request_step *step) {
         struct entry *entry;
 
         if (find_current(step, &entry) < 0) {
-                answer(step, OUTCOME_OUT_OF_MEMORY);
+                reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
                 return;
         }
         if (!entry) {
-                answer(step, OUTCOME_NOTHING);
+                reply_outcome(step, OUTCOME_NOTHING);
                 return;
         }
         if (!passes_fence(step, entry))
@@ -249,76 +268,79 @@ static void execute_delete(struct request_step *step) {
 
         version = entry_version(entry);
         if (request->verb == VERB_VDEL && !slice_equal(entry_value(entry), request->value))
-                answer_version(step, OUTCOME_CONDITION_NOT_MET, version);
-        else if (take_out(step->engine, step->key_hash, entry, step->effects) < 0)
-                answer(step, OUTCOME_OUT_OF_MEMORY);
+                reply_version(step, OUTCOME_CONDITION_NOT_MET, version);
+        else if (remove_entry(step->engine, step->key_hash, entry, step->effects) < 0)
+                reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
         else
-                answer_version(step, OUTCOME_DELETED, version);
+                reply_version(step, OUTCOME_DELETED, version);
 }
 
-static enum outcome watch_key(struct request_step *step) {
+static enum outcome add_registration(struct request_step *step, struct watch_names names) {
         const struct request *request = step->request;
         struct watch *watch = &step->engine->watch;
+        struct registration *registration;
         enum outcome outcome;
 
         if (watch_n_registrations(watch) >= step->engine->config.max_registrations)
+                disconnect_continue(step->engine, step->effects);
+        if (watch_n_registrations(watch) >= step->engine->config.max_registrations ||
+            watch_n_of_client(watch, request->client) >= engine_client_registrations_max(step->engine))
                 return OUTCOME_QUOTA_EXCEEDED;
         outcome = make_room(step, 0, watch_cost(request->client, request->key) + request->user.length);
         if (outcome != OUTCOME_DONE)
                 return outcome;
         if (effects_reserve_track(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||
-            watch_add_of_user(watch, request->client, request->user, request->key, request->connection) < 0)
+            !(registration = watch_add(watch, names, request->user, request->connection)))
                 return OUTCOME_OUT_OF_MEMORY;
 
         effects_row(step->effects,
                     (struct row){ .type = ROW_REGISTRATION,
-                                  .registration = {
-                                          registration_ref(watch_find(watch, request->client, request->key)),
-                                          .is_added = true } });
+                                  .registration = { registration_ref(registration), .is_added = true } });
         if (!watch_of_client(watch, request->client)->next_of_client)
-                effects_track(step->effects, request->connection, true);
+                effects_track(step->effects, request->connection, TRACK_CONNECTION);
         return OUTCOME_DONE;
 }
 
-static enum outcome unwatch_key(struct request_step *step, struct registration *registration) {
+static enum outcome end_registration(struct request_step *step, struct registration *registration) {
         struct watch *watch = &step->engine->watch;
 
         if (effects_reserve_track(step->effects) < 0)
                 return OUTCOME_OUT_OF_MEMORY;
 
-        disconnect_end(step->engine, registration, false, step->effects);
+        disconnect_end_registration(step->engine, registration, false, step->effects);
         if (!watch_of_client(watch, step->request->client))
-                effects_track(step->effects, step->request->connection, false);
+                effects_track(step->effects, step->request->connection, UNTRACK_CONNECTION);
         return OUTCOME_DONE;
 }
 
 static void execute_keynotify(struct request_step *step) {
         const struct request *request = step->request;
+        const struct watch_names names = { request->client, request->key, step->key_hash };
         struct registration *registration;
         enum outcome outcome = OUTCOME_DONE;
 
         if (request->client.length == 0) {
-                answer(step, OUTCOME_CLIENT_UNKNOWN);
+                reply_outcome(step, OUTCOME_CLIENT_UNKNOWN);
                 return;
         }
         if (topic_notify_length(request->client.length, request->key.length) > TOPIC_LENGTH_MAX) {
-                answer(step, OUTCOME_KEY_TOO_LONG_TO_NOTIFY);
+                reply_outcome(step, OUTCOME_KEY_TOO_LONG_TO_NOTIFY);
                 return;
         }
 
         disconnect_end_former(step->engine, request->client, request->connection, step->effects);
-        registration = watch_find(&step->engine->watch, request->client, request->key);
+        registration = watch_find(&step->engine->watch, names);
         if (!request->stop && !registration)
-                outcome = watch_key(step);
+                outcome = add_registration(step, names);
         else if (request->stop && registration)
-                outcome = unwatch_key(step, registration);
+                outcome = end_registration(step, registration);
         else if (request->stop)
                 outcome = OUTCOME_NOTHING;
 
         if (outcome == OUTCOME_DONE)
-                answer_version(step, outcome, step->version);
+                reply_version(step, outcome, step->version);
         else
-                answer(step, outcome);
+                reply_outcome(step, outcome);
 }
 
 static void execute_scan(struct request_step *step) {
@@ -329,22 +351,22 @@ static void execute_scan(struct request_step *step) {
                 .token_key = &step->engine->config.token_key,
                 .now_ns = step->now.mono_ns,
                 .policy = request->is_own ? NULL : step->engine->config.policy,
-                .asker = request_asker(request),
-                .max_payload_bytes = packet_limits_reply_payload(&step->engine->config.packets, request),
+                .origin = request_origin_of(request),
+                .max_payload_bytes = max_payload_bytes(&step->engine->config.packets, request),
         };
 
-        switch (scan_page_new(&step->reply->page, &step->engine->store, &query)) {
+        switch (scan_page_new(&step->reply->page, &step->engine->keyspace, &query)) {
         case 0:
-                answer(step, OUTCOME_PAGE);
+                reply_outcome(step, OUTCOME_PAGE);
                 break;
         case -EINVAL:
-                answer(step, OUTCOME_SYNTAX_ERROR);
+                reply_outcome(step, OUTCOME_SYNTAX_ERROR);
                 break;
         case -EMSGSIZE:
-                answer(step, OUTCOME_REPLY_TOO_LARGE);
+                reply_outcome(step, OUTCOME_REPLY_TOO_LARGE);
                 break;
         default:
-                answer(step, OUTCOME_OUT_OF_MEMORY);
+                reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
         }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Deadlines are kept in a timing wheel: one list per second, in the order of insertion. Adding and dropping a record take
- * constant time, because every write adds a record and most writes drop one.
+ * Deadlines are kept in a timing wheel: one list per second, in the order of insertion. Adding and removing a record take
+ * constant time, because every write adds a record that is later removed.
  */
 
 #include "engine/dedup.h"
@@ -17,12 +17,16 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-/* What one record that is added drops at most, after the limit was lowered. */
-#define DROPPED_MAX 16
+/* Maximum number of records that one dedup_add() drops, after the limit was lowered. */
+#define DROPPED_PER_ADD_MAX 16
 
+/*
+ * Blocks are mapped with mmap(), so that freeing them returns their memory to the system. malloc() could place a block in the
+ * heap. Entries allocated above the block would then keep it resident after it is freed.
+ */
 #define BLOCK_BYTES (DEDUP_BLOCK_RECORDS * sizeof(struct dedup_record))
 
-/* With its share of the buckets. */
+/* Memory of one record, with its share of the buckets. */
 #define RECORD_COST (sizeof(struct dedup_record) + 8)
 
 void dedup_init(struct dedup *dedup, uint64_t n_bytes_max) {
@@ -44,29 +48,24 @@ static unsigned int digest_value(const struct digest *digest) {
         return value;
 }
 
-static struct dedup_record **shard_of(struct dedup *dedup, unsigned int value) {
-        return &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
-}
-
 struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest) {
         unsigned int value = digest_value(digest);
-        struct dedup_record *record;
+        struct dedup_record *shard = dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)], *record;
 
-        HASH_FIND_BYHASHVALUE(hh, dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)], digest,
-                              sizeof(*digest), value, record);
+        HASH_FIND_BYHASHVALUE(hh, shard, digest, sizeof(*digest), value, record);
         return record;
 }
 
 /* 1. Slots */
 
-/* Return NULL if there is no memory. */
+/* Returns NULL if out of memory. */
 static struct dedup_record *map_block(void) {
         void *block = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         return block == MAP_FAILED ? NULL : block;
 }
 
-/* A record in the next slot that was never in use. NULL: there is no memory. */
+/* Return a record in the next slot that was never in use, or NULL if out of memory. */
 static struct dedup_record *take_next_slot(struct dedup *dedup) {
         size_t n_blocks = dedup->n_slots / DEDUP_BLOCK_RECORDS;
         struct dedup_record *record;
@@ -85,11 +84,11 @@ static struct dedup_record *take_next_slot(struct dedup *dedup) {
         return record;
 }
 
-static void release(struct dedup *dedup, struct dedup_record *record) {
+static void release_record(struct dedup *dedup, struct dedup_record *record) {
         LL_PREPEND(dedup->free_records, record);
 }
 
-static struct dedup_record *take(struct dedup *dedup) {
+static struct dedup_record *take_record(struct dedup *dedup) {
         struct dedup_record *record = dedup->free_records;
 
         if (!record)
@@ -98,12 +97,12 @@ static struct dedup_record *take(struct dedup *dedup) {
         return record;
 }
 
-/* The record of this slot, which was never in use; those before it that were not either are free. */
+/* Return the record of this slot, which was never in use. Unused slots before it become free records. */
 static struct dedup_record *take_slot(struct dedup *dedup, uint32_t slot) {
         struct dedup_record *record;
 
         while ((record = take_next_slot(dedup)) && record->slot < slot)
-                release(dedup, record);
+                release_record(dedup, record);
         return record;
 }
 
@@ -124,42 +123,45 @@ static int64_t deadline_of(const struct dedup *dedup, const struct dedup_record 
         return dedup->first_s + (record->deadline_s - (uint32_t)dedup->first_s);
 }
 
-bool dedup_is_over(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns) {
+bool dedup_is_expired(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns) {
         return deadline_of(dedup, record) * NS_PER_S <= now_ns;
 }
 
-/* The record that is forgotten first; there must be one. */
-static struct dedup_record *first(struct dedup *dedup) {
+/* Return the record with the earliest deadline. There must be one. */
+static struct dedup_record *first_record(struct dedup *dedup) {
         return *second_of(dedup, dedup->first_s);
 }
 
-static void find_first(struct dedup *dedup) {
-        while (dedup->n_records > 0 && !first(dedup))
+static void advance_first(struct dedup *dedup) {
+        while (dedup->n_records > 0 && !first_record(dedup))
                 dedup->first_s++;
 }
 
-/* The last one takes all blocks with it. */
+/* Frees all blocks if this was the last record. */
 void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
-        HASH_DEL(*shard_of(dedup, record->hh.hashv), record);
-        DL_DELETE2(*second_of(dedup, record->deadline_s), record, previous, next);
-        release(dedup, record);
+        struct dedup_record **shard = &dedup->shards[hash_shard(record->hh.hashv, DEDUP_SHARD_BITS)];
+        struct dedup_record **second = second_of(dedup, record->deadline_s);
+
+        HASH_DEL(*shard, record);
+        DL_DELETE2(*second, record, previous, next);
+        release_record(dedup, record);
         if (--dedup->n_records == 0)
                 free_blocks(dedup);
-        find_first(dedup);
+        advance_first(dedup);
 }
 
 /*
- * The second in which a record with this deadline expires: the deadline, rounded up. All records must lie within the span.
- * Records that are older expired long ago and are dropped. If this deadline is earlier than the span, the record is kept a
- * little longer.
+ * Return the second of this deadline, rounded up. Lower first_s or raise last_s so that the span between them includes it. If
+ * the deadline is too late for DEDUP_SPAN_S, drop the earliest records: they expired long ago. If it is too early, return the
+ * earliest second that the span can include.
  */
-static int64_t admit(struct dedup *dedup, int64_t deadline_ns) {
+static int64_t fit_into_span(struct dedup *dedup, int64_t deadline_ns) {
         int64_t deadline_s = deadline_ns <= 0 ? 0 : (deadline_ns - 1) / NS_PER_S + 1;
 
         if (deadline_s > INT64_MAX / NS_PER_S)
                 deadline_s = INT64_MAX / NS_PER_S;
         while (dedup->n_records > 0 && deadline_s - dedup->first_s >= DEDUP_SPAN_S)
-                dedup_forget(dedup, first(dedup));
+                dedup_forget(dedup, first_record(dedup));
 
         if (dedup->n_records == 0) {
                 dedup->first_s = deadline_s;
@@ -178,55 +180,58 @@ static int64_t admit(struct dedup *dedup, int64_t deadline_ns) {
 
 void dedup_deinit(struct dedup *dedup) {
         while (dedup->n_records > 0)
-                dedup_forget(dedup, first(dedup));
+                dedup_forget(dedup, first_record(dedup));
         free_blocks(dedup);
         free(dedup->blocks);
 }
 
-/* record: taken, NULL where that failed; its second has been admitted. */
+/* record: an unused one, or NULL if out of memory. deadline_s: from fit_into_span(). */
 static int add(struct dedup *dedup, struct dedup_record *record, const struct digest *digest,
-               struct remembered_answer answer, int64_t deadline_s) {
+               struct remembered_reply reply, int64_t deadline_s) {
         unsigned int value = digest_value(digest);
+        struct dedup_record **shard = &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
+        struct dedup_record **second = second_of(dedup, deadline_s);
 
         if (record) {
                 *record = (struct dedup_record){ .digest = *digest,
-                                                 .answer = answer,
+                                                 .reply = reply,
                                                  .slot = record->slot,
                                                  .deadline_s = (uint32_t)deadline_s };
-                HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard_of(dedup, value), &record->digest,
-                                            sizeof(record->digest), value, record);
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard, &record->digest, sizeof(record->digest), value,
+                                            record);
                 if (!record->hh.tbl)
-                        release(dedup, record);
+                        release_record(dedup, record);
         }
         if (!record || !record->hh.tbl) {
-                find_first(dedup); /* its second is empty after all */
+                advance_first(dedup); /* fit_into_span() may have set first_s to the second of this record */
                 return -ENOMEM;
         }
 
-        DL_APPEND2(*second_of(dedup, deadline_s), record, previous, next);
+        DL_APPEND2(*second, record, previous, next);
         dedup->n_records++;
         return 0;
 }
 
 /* Make room for one more record. */
 static int make_room(struct dedup *dedup) {
-        for (int i = 0; i < DROPPED_MAX && dedup->n_records > 0 && dedup->n_records >= dedup->n_records_max;
+        for (int i = 0;
+             i < DROPPED_PER_ADD_MAX && dedup->n_records > 0 && dedup->n_records >= dedup->n_records_max;
              i++) {
-                dedup_forget(dedup, first(dedup));
+                dedup_forget(dedup, first_record(dedup));
                 dedup->n_dropped_early++;
         }
         return dedup->n_records_max == 0 ? -ENOMEM : 0;
 }
 
-bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_reply reply,
                int64_t deadline_ns, uint32_t *ret_slot) {
         struct dedup_record *record;
         int64_t deadline_s;
 
         if (make_room(dedup) == 0) {
-                deadline_s = admit(dedup, deadline_ns);
-                record = take(dedup);
-                if (add(dedup, record, digest, answer, deadline_s) == 0) {
+                deadline_s = fit_into_span(dedup, deadline_ns);
+                record = take_record(dedup);
+                if (add(dedup, record, digest, reply, deadline_s) == 0) {
                         *ret_slot = record->slot;
                         return true;
                 }
@@ -237,7 +242,7 @@ bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remember
 }
 
 int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
-                  struct remembered_answer answer, int64_t deadline_ns) {
+                  struct remembered_reply reply, int64_t deadline_ns) {
         int64_t deadline_s;
 
         if (slot >= dedup->n_records_max || dedup->n_records >= dedup->n_records_max ||
@@ -248,19 +253,19 @@ int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *diges
         if (slot < dedup->n_slots)
                 return -EBADMSG;
 
-        deadline_s = admit(dedup, deadline_ns);
-        return add(dedup, take_slot(dedup, slot), digest, answer, deadline_s);
+        deadline_s = fit_into_span(dedup, deadline_ns);
+        return add(dedup, take_slot(dedup, slot), digest, reply, deadline_s);
 }
 
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {
         for (uint32_t i = 0; i < n_max && dedup->n_records > 0 && dedup_next_deadline(dedup) <= now_ns; i++)
-                dedup_forget(dedup, first(dedup));
+                dedup_forget(dedup, first_record(dedup));
 }
 
 int64_t dedup_next_deadline(const struct dedup *dedup) {
         return dedup->n_records == 0 ? INT64_MAX : dedup->first_s * NS_PER_S;
 }
 
-uint64_t dedup_n_answers(const struct dedup *dedup) {
+uint64_t dedup_n_records(const struct dedup *dedup) {
         return dedup->n_records;
 }

@@ -8,11 +8,11 @@
  * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Bounded
  * by time and memory: at the limit of memory, the reply with the earliest deadline is dropped and counted.
  *
- * Requests are identified by a keyed digest, which is also the hash of the tables.
+ * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
 
 /* The remembered fields of a reply. */
-struct remembered_answer {
+struct remembered_reply {
         int64_t version_wall_ms;
         uint32_t version_counter;
         uint16_t outcome;
@@ -24,18 +24,16 @@ struct dedup_record {
         struct digest digest;
         struct dedup_record *next,
                 *previous; /* list of records with the same deadline, or of free records; utlist */
-        struct remembered_answer answer;
+        struct remembered_reply reply;
         uint32_t deadline_s; /* low 32 bits */
         uint32_t slot;       /* the record's slot in storage; unique */
 };
 
-/* Deadlines are rounded up to whole seconds. They all lie within this span, which exceeds ENGINE_REMEMBERED_MAX_S. */
+/* Deadlines are rounded up to whole seconds. The earliest and the latest deadline are less than this number of seconds apart.
+ * Must exceed ENGINE_REMEMBERED_MAX_S. */
 #define DEDUP_SPAN_S 1024
 
-/*
- * Blocks are mapped with mmap(), so that freeing them returns their memory to the system. malloc() would take a block
- * from the top of the heap if it fits there. The entries that follow would then keep the freed block resident.
- */
+/* Records are allocated in blocks of this number. */
 #define DEDUP_BLOCK_RECORDS 2048
 
 #define DEDUP_SHARD_BITS 10
@@ -44,14 +42,14 @@ struct dedup_record {
 struct dedup {
         struct dedup_record *shards[DEDUP_N_SHARDS]; /* hash tables: see engine/uthash_table.h */
         struct dedup_record
-                *seconds[DEDUP_SPAN_S]; /* lists, by their number modulo the span, oldest first */
-        int64_t first_s;                /* the first one that is not empty */
-        int64_t last_s;                 /* at or after the last one that is not */
+                *seconds[DEDUP_SPAN_S]; /* lists, by second modulo DEDUP_SPAN_S, in the order of insertion */
+        int64_t first_s;                /* the first second with a record */
+        int64_t last_s;                 /* no record is in a later second; not lowered on removal */
         uint64_t n_records, n_records_max;
         uint64_t n_dropped_early;
-        struct dedup_record **blocks; /* the memory of all records: of DEDUP_BLOCK_RECORDS slots each */
+        struct dedup_record **blocks; /* of DEDUP_BLOCK_RECORDS slots each */
         size_t blocks_capacity;
-        struct dedup_record *free_records; /* those of the slots below n_slots that are not in use */
+        struct dedup_record *free_records; /* the unused slots below n_slots */
         uint32_t n_slots;
 };
 
@@ -65,14 +63,15 @@ void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
 /* Borrowed; NULL if there is none. Also finds a record whose deadline has passed. */
 struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest);
 
-/* Whether the record's deadline has passed. */
-bool dedup_is_over(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns);
+/* Return whether the record's deadline has passed. */
+bool dedup_is_expired(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns);
 
 /*
- * Remember a reply until deadline_ns. Its digest must not be present (dedup_find()). *ret_slot is the slot of the record.
+ * Remember a reply until deadline_ns. Its digest must not be present (dedup_find()). *ret_slot is the slot of the record: the
+ * number under which storage stores it.
  * Returns false if there is not enough memory; this counts as dropped early.
  */
-bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_answer answer,
+bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_reply reply,
                int64_t deadline_ns, uint32_t *ret_slot);
 
 /*
@@ -80,7 +79,7 @@ bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remember
  * beyond the limit, and counts them as dropped early. Returns 0, -EBADMSG if slots do not ascend, or -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
-                  struct remembered_answer answer, int64_t deadline_ns);
+                  struct remembered_reply reply, int64_t deadline_ns);
 
 /* Frees the record. */
 void dedup_forget(struct dedup *dedup, struct dedup_record *record);
@@ -91,4 +90,4 @@ void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
 /* The earliest deadline in monotonic nanoseconds; INT64_MAX if there is no record. */
 int64_t dedup_next_deadline(const struct dedup *dedup);
 
-uint64_t dedup_n_answers(const struct dedup *dedup);
+uint64_t dedup_n_records(const struct dedup *dedup);

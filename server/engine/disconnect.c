@@ -7,26 +7,41 @@
 #include "base/array.h"
 #include "base/assert.h"
 
-/* If out of memory, no row is added: storage keeps the ended registration until its client disconnects again. */
-void disconnect_end(struct engine *engine, struct registration *registration, bool is_final,
-                    struct effects *effects) {
+/* Maximum number of registrations that one tick ends because their client is idle. */
+#define IDLE_ENDED_MAX 1000
+
+/* If out of memory, no row is added and storage keeps the registration. A restart then restores it until its client disconnects
+ * again. */
+void disconnect_end_registration(struct engine *engine, struct registration *registration,
+                                 bool is_irreversible, struct effects *effects) {
         if (effects_reserve_row(effects) == 0)
-                effects_row(effects,
-                            (struct row){ .type = ROW_REGISTRATION,
-                                          .registration = { registration_ref(registration),
-                                                            .is_added = false, .is_final = is_final } });
-        effects->n_stopped += !is_final;
+                effects_row(effects, (struct row){ .type = ROW_REGISTRATION,
+                                                   .registration = { registration_ref(registration),
+                                                                     .is_added = false,
+                                                                     .is_irreversible = is_irreversible } });
+        effects->n_stopped += !is_irreversible;
         watch_remove(&engine->watch, registration);
 }
 
-static void end_all_of_client(struct engine *engine, struct registration *registration,
-                              struct effects *effects) {
-        while (registration) {
-                struct registration *next = registration->next_of_client;
+void disconnect_continue(struct engine *engine, struct effects *effects) {
+        struct registration *registration;
 
-                disconnect_end(engine, registration, true, effects);
-                registration = next;
+        for (int i = 0; i < ENGINE_ENDED_MAX && (registration = watch_of_ended(&engine->watch)); i++) {
+                /* If the client has registered again, the row in the storage belongs to the newer registration. */
+                if (watch_has_same_names(&engine->watch, registration))
+                        watch_remove(&engine->watch, registration);
+                else
+                        disconnect_end_registration(engine, registration, true, effects);
         }
+}
+
+/* End the client of the registration. Accepts NULL. */
+static void end_client(struct engine *engine, struct registration *registration, struct effects *effects) {
+        if (!registration)
+                return;
+
+        watch_end_client(&engine->watch, registration);
+        disconnect_continue(engine, effects);
 }
 
 static bool is_retained(const struct event *event, uint64_t connection) {
@@ -41,8 +56,8 @@ static void end_others(struct engine *engine, const struct event *event, struct 
 
         while ((registration = watch_each(&engine->watch, &cursor)))
                 if (!is_retained(event, registration->connection)) {
-                        disconnect_end(engine, registration, true, effects);
-                        engine->unlisted_at = engine->n_disconnects;
+                        disconnect_end_registration(engine, registration, true, effects);
+                        engine->revocation_epoch = engine->disconnect_epoch;
                 }
         engine->has_former_connections = false;
 }
@@ -66,19 +81,32 @@ struct row *disconnect_next_stopped(struct effects *effects, size_t *at) {
                 struct row *row = &effects->rows[(*at)++];
 
                 if (row->type == ROW_REGISTRATION && !row->registration.is_added &&
-                    !row->registration.is_final)
+                    !row->registration.is_irreversible)
                         return row;
         }
         return NULL;
 }
 
-/* Mark registrations that this batch stopped as final, too: an undo must not restore a registration that the event ends. */
+/* Mark as irreversible the registrations that KEYNOTIFY STOP has ended in this batch and that the event would also have ended: an
+ * undo must not restore them. */
 static void end_stopped(const struct event *event, struct effects *effects) {
         struct row *row;
         size_t at = 0;
 
         while ((row = disconnect_next_stopped(effects, &at)))
-                row->registration.is_final = has_disconnected(row->registration.registration, event);
+                row->registration.is_irreversible = has_disconnected(row->registration.registration, event);
+}
+
+/* End those registrations of one client that were made over other connections. */
+static void end_connections_except(struct engine *engine, struct registration *registration,
+                                   uint64_t connection, struct effects *effects) {
+        while (registration) {
+                struct registration *next = registration->next_of_client;
+
+                if (registration->connection != connection)
+                        disconnect_end_registration(engine, registration, true, effects);
+                registration = next;
+        }
 }
 
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
@@ -87,39 +115,69 @@ void disconnect_end_former(struct engine *engine, struct slice client, uint64_t 
         struct row *row;
         size_t at = 0;
 
-        while (registration && (registration->connection != connection || engine->has_former_connections)) {
-                struct registration *next = registration->next_of_client;
-
-                if (registration->connection != connection)
-                        disconnect_end(engine, registration, true, effects);
-                registration = next;
-        }
+        if (registration && registration->connection != connection && !engine->has_former_connections)
+                end_client(engine, registration, effects);
+        else if (engine->has_former_connections)
+                end_connections_except(engine, registration, connection, effects);
         while ((row = disconnect_next_stopped(effects, &at)))
-                row->registration.is_final = row->registration.registration->connection != connection &&
-                                             registration_is_of(row->registration.registration, client);
+                row->registration.is_irreversible =
+                        row->registration.registration->connection != connection &&
+                        registration_is_of(row->registration.registration, client);
 }
 
 void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects) {
-        engine->n_disconnects++;
+        engine->disconnect_epoch++;
 
         switch (event->type) {
         case EVENT_CLIENT_DISCONNECTED:
-                end_all_of_client(engine, watch_of_client(&engine->watch, event->client), effects);
+                end_client(engine, watch_of_client(&engine->watch, event->client), effects);
                 break;
         case EVENT_CONNECTION_CLOSED:
-                end_all_of_client(engine, watch_of_connection(&engine->watch, event->connection), effects);
+                end_client(engine, watch_of_connection(&engine->watch, event->connection), effects);
                 break;
         case EVENT_ALL_DISCONNECTED: /* its list of connections is empty */
         case EVENT_CONNECTIONS_RETAINED:
                 end_others(engine, event, effects);
                 break;
-        case EVENT_NOT_DELIVERED:
-                if (!event->registration->key)
-                        return;
-                disconnect_end(engine, event->registration, true, effects);
-                break;
         default:
                 ASSERT(!"an event that ends registrations");
         }
         end_stopped(event, effects);
+}
+
+void disconnect_delivered(struct engine *engine, struct registration *registration) {
+        if (!watch_has_ended(registration))
+                watch_set_subscribed(&engine->watch, registration);
+}
+
+void disconnect_not_delivered(struct engine *engine, const struct event *event, struct now now,
+                              struct effects *effects) {
+        struct registration *registration = event->registration;
+
+        if (watch_has_ended(registration))
+                return;
+        if (!watch_is_subscribed(registration)) {
+                watch_set_unreachable(&engine->watch, registration, now.mono_ns);
+                return;
+        }
+
+        engine->disconnect_epoch++;
+        disconnect_end_registration(engine, registration, true, effects);
+        end_stopped(event, effects);
+}
+
+void disconnect_end_idle(struct engine *engine, struct now now, struct effects *effects) {
+        for (int i = 0; i < IDLE_ENDED_MAX && disconnect_idle_deadline(engine) <= now.mono_ns; i++) {
+                engine->disconnect_epoch++;
+                disconnect_end_registration(engine, watch_longest_idle(&engine->watch), true, effects);
+        }
+}
+
+int64_t disconnect_idle_deadline(const struct engine *engine) {
+        int64_t deadline_ns;
+
+        return __builtin_add_overflow(watch_longest_idle_since(&engine->watch),
+                                      engine->config.registration_timeout_ns, &deadline_ns)
+                       ? INT64_MAX
+                       : deadline_ns;
 }

@@ -5,20 +5,37 @@
 
 /* End registrations of disconnected clients. Internal to this folder. */
 
-/* Process an event that ends registrations: EVENT_CLIENT_DISCONNECTED to EVENT_NOT_DELIVERED. */
+/* Process an event that ends registrations: EVENT_CLIENT_DISCONNECTED to EVENT_ALL_DISCONNECTED. */
 void disconnect_step(struct engine *engine, const struct event *event, struct effects *effects);
 
-/* End one registration. is_final: its connection has ended, so an undo does not restore the registration. */
-void disconnect_end(struct engine *engine, struct registration *registration, bool is_final,
-                    struct effects *effects);
+/* Process EVENT_DELIVERED. */
+void disconnect_delivered(struct engine *engine, struct registration *registration);
+
+/* Process EVENT_NOT_DELIVERED. */
+void disconnect_not_delivered(struct engine *engine, const struct event *event, struct now now,
+                              struct effects *effects);
+
+/* End registrations of unreachable clients that have been idle for registration_timeout_ns. Ends a limited number of
+ * registrations per call; call again on the next tick. */
+void disconnect_end_idle(struct engine *engine, struct now now, struct effects *effects);
+
+/* The time at which the next unreachable client times out, in monotonic nanoseconds; INT64_MAX if there is none. */
+int64_t disconnect_idle_deadline(const struct engine *engine);
+
+/* Remove up to ENGINE_ENDED_MAX registrations of ended clients: see watch_end_client(). */
+void disconnect_continue(struct engine *engine, struct effects *effects);
+
+/* End one registration. is_irreversible: an undo must not restore it. False only for KEYNOTIFY STOP. */
+void disconnect_end_registration(struct engine *engine, struct registration *registration,
+                                 bool is_irreversible, struct effects *effects);
 
 /*
- * Iterate over the rows of registrations that this batch stopped and that an undo would restore. Starts at row *at, and
- * advances it. Returns NULL after the last.
+ * Iterate over the rows of registrations that KEYNOTIFY STOP has ended in this batch and that an undo would restore. Starts at
+ * row *at, and advances *at. Returns NULL after the last.
  */
 struct row *disconnect_next_stopped(struct effects *effects, size_t *at);
 
-/* End all registrations that the client made over other connections: a client has one connection at a time, so the others
- * have ended, although the broker has not reported it yet. */
+/* End all registrations that the client made over other connections. A client has one connection at a time, so its other
+ * connections have ended, even if the plugin has not reported this yet. */
 void disconnect_end_former(struct engine *engine, struct slice client, uint64_t connection,
                            struct effects *effects);

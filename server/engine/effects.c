@@ -16,7 +16,7 @@ static void release_row(struct row *row) {
         case ROW_REGISTRATION:
                 registration_unref(row->registration.registration);
                 break;
-        case ROW_ANSWER:
+        case ROW_REPLY:
                 break;
         }
 }
@@ -39,8 +39,16 @@ static void reset_notifications(struct effects *effects) {
 }
 
 void reply_deinit(struct reply *reply) {
-        entry_unref(reply->entry);
-        scan_page_free(reply->page);
+        switch (reply->outcome) {
+        case OUTCOME_VALUE:
+                entry_unref(reply->entry);
+                break;
+        case OUTCOME_PAGE:
+                scan_page_free(reply->page);
+                break;
+        default:
+                break;
+        }
         *reply = (struct reply){ 0 };
 }
 
@@ -48,9 +56,6 @@ void effects_reset(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
         effects->n_track_changes = 0;
-        for (size_t i = 0; i < effects->n_replies; i++)
-                reply_deinit(&effects->replies[i]);
-        effects->n_replies = 0;
 }
 
 /* Remove all track changes except disconnects. */
@@ -58,62 +63,46 @@ static void keep_disconnects(struct effects *effects) {
         size_t n_kept = 0;
 
         for (size_t i = 0; i < effects->n_track_changes; i++)
-                if (effects->track_changes[i].is_disconnected)
+                if (effects->track_changes[i].action == DISCONNECT_CONNECTION)
                         effects->track_changes[n_kept++] = effects->track_changes[i];
         effects->n_track_changes = n_kept;
 }
 
-void effects_fail(struct effects *effects, enum outcome outcome) {
+void effects_fail(struct effects *effects) {
         reset_rows(effects);
         reset_notifications(effects);
         keep_disconnects(effects);
-        for (size_t i = 0; i < effects->n_replies; i++) {
-                reply_deinit(&effects->replies[i]);
-                effects->replies[i].outcome = outcome;
-        }
 }
 
 void effects_deinit(struct effects *effects) {
         effects_reset(effects);
         free(effects->rows);
         free(effects->track_changes);
-        free(effects->replies);
         free(effects->changes);
         free(effects->notifications);
         *effects = (struct effects){ 0 };
 }
 
-int effects_reserve_reply(struct effects *effects) {
-        return array_reserve((void **)&effects->replies, &effects->replies_capacity, effects->n_replies + 1,
-                             sizeof(*effects->replies));
+int effects_reserve_row(struct effects *effects) {
+        return array_reserve((void **)&effects->rows, &effects->rows_capacity, effects->n_rows + 1,
+                             sizeof(*effects->rows));
 }
 
-struct reply *effects_reply(struct effects *effects) {
-        struct reply *reply;
-
-        ASSERT(effects->n_replies < effects->replies_capacity);
-
-        reply = &effects->replies[effects->n_replies++];
-        *reply = (struct reply){ 0 };
-        return reply;
+void effects_row(struct effects *effects, struct row row) {
+        ASSERT(effects->n_rows < effects->rows_capacity);
+        effects->rows[effects->n_rows++] = row;
 }
 
-struct reply effects_take_reply(struct effects *effects) {
-        ASSERT(effects->n_replies > 0);
-
-        return effects->replies[--effects->n_replies];
-}
-
-int effects_reserve_notify(struct effects *effects, const struct registration *watchers) {
+int effects_reserve_change(struct effects *effects, const struct registration *watchers) {
         size_t n_watchers = 0;
         int r;
 
-        if (!watchers)
-                return 0;
+        r = effects_reserve_row(effects);
+        if (r < 0 || !watchers)
+                return r;
 
-        for (; watchers; watchers = watchers->next_of_key)
+        for (; watchers; watchers = watch_next_of_key(watchers))
                 n_watchers++;
-
         r = array_reserve((void **)&effects->changes, &effects->changes_capacity, effects->n_changes + 1,
                           sizeof(*effects->changes));
         if (r < 0)
@@ -122,10 +111,12 @@ int effects_reserve_notify(struct effects *effects, const struct registration *w
                              effects->n_notifications + n_watchers, sizeof(*effects->notifications));
 }
 
-void effects_notify(struct effects *effects, struct registration *watchers, struct entry *entry,
+void effects_change(struct effects *effects, struct row row, struct registration *watchers,
                     struct version version) {
+        struct entry *entry = row.entry.after;
         size_t change = effects->n_changes;
 
+        effects_row(effects, row);
         if (!watchers)
                 return;
 
@@ -135,7 +126,7 @@ void effects_notify(struct effects *effects, struct registration *watchers, stru
                 .entry = entry ? entry_ref(entry) : NULL,
         };
 
-        for (; watchers; watchers = watchers->next_of_key) {
+        for (; watchers; watchers = watch_next_of_key(watchers)) {
                 ASSERT(effects->n_notifications < effects->notifications_capacity);
                 effects->notifications[effects->n_notifications++] = (struct notification){
                         .registration = registration_ref(watchers),
@@ -149,30 +140,11 @@ int effects_reserve_track(struct effects *effects) {
                              effects->n_track_changes + 1, sizeof(*effects->track_changes));
 }
 
-void effects_track(struct effects *effects, uint64_t connection, bool is_tracked) {
+void effects_track(struct effects *effects, uint64_t connection, enum track_action action) {
         if (connection == 0)
                 return;
 
         ASSERT(effects->n_track_changes < effects->track_changes_capacity);
         effects->track_changes[effects->n_track_changes++] =
-                (struct track_change){ .connection = connection, .is_tracked = is_tracked };
-}
-
-void effects_disconnect(struct effects *effects, uint64_t connection) {
-        if (connection == 0)
-                return;
-
-        ASSERT(effects->n_track_changes < effects->track_changes_capacity);
-        effects->track_changes[effects->n_track_changes++] =
-                (struct track_change){ .connection = connection, .is_disconnected = true };
-}
-
-int effects_reserve_row(struct effects *effects) {
-        return array_reserve((void **)&effects->rows, &effects->rows_capacity, effects->n_rows + 1,
-                             sizeof(*effects->rows));
-}
-
-void effects_row(struct effects *effects, struct row row) {
-        ASSERT(effects->n_rows < effects->rows_capacity);
-        effects->rows[effects->n_rows++] = row;
+                (struct track_change){ .connection = connection, .action = action };
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "engine/entry.h"
+#include "engine/keyspace.h"
 #include "engine/outcome.h"
 #include "engine/row.h"
 #include "engine/scan.h"
 #include "engine/watch.h"
 
 /*
- * The effects of the steps of one batch: rows for storage; one reply per request, in the order of the requests; and
- * notifications, in the order of the changes. Effects hold references: entries and registrations in them stay valid until
- * effects_reset().
+ * The effects of the steps of one batch: rows for storage, and notifications in the order of the changes. Effects hold
+ * references: entries and registrations in them stay valid until effects_reset().
  */
 
+/* The reply to one request. */
 struct reply {
         enum outcome outcome;
         bool has_version;
-        bool is_insertion; /* SET of a key that did not exist, with any outcome */
+        bool is_insertion; /* an executed SET whose key did not exist, with any outcome */
         bool is_repeated;  /* a remembered reply: the request was executed before */
         struct version version;
         struct entry *entry;    /* OUTCOME_VALUE */
@@ -34,24 +34,24 @@ struct notification {
         size_t change; /* index into changes */
 };
 
-/*
- * An instruction to the plugin for one connection. Track it: it has its first registration. Untrack it: it has no
- * registration any more. Disconnect it: its client must register again.
- */
+/* What the plugin must do with one connection (common/protocol/companion.h). */
+enum track_action {
+        TRACK_CONNECTION,      /* report when it ends: it has its first registration */
+        UNTRACK_CONNECTION,    /* do not report it: it has no registration any more */
+        DISCONNECT_CONNECTION, /* close it: its client must register again */
+};
+
 struct track_change {
         uint64_t connection;
-        bool is_tracked;
-        bool is_disconnected;
+        enum track_action action;
 };
 
 struct effects {
         struct row *rows;
         size_t n_rows, rows_capacity;
-        size_t n_stopped; /* rows of registrations that ended by KEYNOTIFY STOP */
+        size_t n_stopped; /* registrations that KEYNOTIFY STOP has ended in this batch */
         struct track_change *track_changes;
         size_t n_track_changes, track_changes_capacity;
-        struct reply *replies;
-        size_t n_replies, replies_capacity;
         struct key_change *changes;
         size_t n_changes, changes_capacity;
         struct notification *notifications;
@@ -62,37 +62,27 @@ struct effects {
 void effects_reset(struct effects *effects);
 void effects_deinit(struct effects *effects);
 
-/* Returns 0 or -ENOMEM. After 0 the next effects_reply() cannot fail. */
-int effects_reserve_reply(struct effects *effects);
-
-/* Append a reply of zeros. Call effects_reserve_reply() before. */
-struct reply *effects_reply(struct effects *effects);
-
-/* Remove the last reply and return it. The caller owns it: reply_deinit(). */
-struct reply effects_take_reply(struct effects *effects);
-
 /* Release what the reply refers to. The reply is all zeros afterwards. */
 void reply_deinit(struct reply *reply);
 
 /*
- * Make room to notify all registrations of a key. watchers: the first, as from watch_of_key(). Returns 0 or -ENOMEM. After
- * 0, the next effects_notify() for them cannot fail.
+ * Make room for the change of a key and the notifications of its registrations. watchers: from watch_of_key(); may be NULL.
+ * Returns 0 or -ENOMEM. After 0, the next effects_change() with these watchers cannot fail.
  */
-int effects_reserve_notify(struct effects *effects, const struct registration *watchers);
+int effects_reserve_change(struct effects *effects, const struct registration *watchers);
 
-/* Add a notification for each registration of the key. entry: the new entry; NULL: the key was deleted or has expired. Takes
- * a reference to the entry if there is a registration. */
-void effects_notify(struct effects *effects, struct registration *watchers, struct entry *entry,
+/*
+ * Add the row of a changed entry, and a notification for each registration of its key. Takes over the row's references.
+ * version: of the new entry; if the key was deleted or has expired, of the former entry.
+ */
+void effects_change(struct effects *effects, struct row row, struct registration *watchers,
                     struct version version);
 
 /* Returns 0 or -ENOMEM. After 0 the next effects_track() cannot fail. */
 int effects_reserve_track(struct effects *effects);
 
-/* Add a track or untrack. Ignores connection 0, which means unknown. Call effects_reserve_track() before. */
-void effects_track(struct effects *effects, uint64_t connection, bool is_tracked);
-
-/* Add a disconnect. Ignores connection 0. Call effects_reserve_track() before. */
-void effects_disconnect(struct effects *effects, uint64_t connection);
+/* Add an action of the plugin. Ignores connection 0, which means unknown. Call effects_reserve_track() before. */
+void effects_track(struct effects *effects, uint64_t connection, enum track_action action);
 
 /* Returns 0 or -ENOMEM. After 0 the next effects_row() cannot fail. */
 int effects_reserve_row(struct effects *effects);
@@ -101,7 +91,7 @@ int effects_reserve_row(struct effects *effects);
 void effects_row(struct effects *effects, struct row row);
 
 /*
- * Convert the effects of a batch whose commit failed; call after engine_undo(). Every reply gets this outcome, and
- * notifications are removed. Disconnects stay, because the registrations of these connections have ended.
+ * Call after engine_undo() of a batch whose commit failed: remove all effects except disconnects, because the registrations
+ * of these connections have ended.
  */
-void effects_fail(struct effects *effects, enum outcome outcome);
+void effects_fail(struct effects *effects);

@@ -12,7 +12,8 @@
 #include "engine/revocation.h"
 
 /*
- * A reply is remembered for the request's expiry, within these bounds (PROTOCOL.md "Repeated requests").
+ * A reply is remembered for the request's Message Expiry Interval, but at least REMEMBER_MIN_S and at most
+ * ENGINE_REMEMBERED_MAX_S. Without an interval: REMEMBER_DEFAULT_S (PROTOCOL.md "Repeated requests").
  */
 #define REMEMBER_MIN_S     60
 #define REMEMBER_DEFAULT_S 120
@@ -48,7 +49,7 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config) {
 
         dedup_init(&engine->dedup, config->max_remembered_bytes);
         watch_init(&engine->watch, &config->table_key);
-        r = store_init(&engine->store, &config->table_key);
+        r = keyspace_init(&engine->keyspace, &config->table_key);
         if (r < 0)
                 return r;
 
@@ -62,7 +63,7 @@ struct engine *engine_free(struct engine *engine) {
 
         dedup_deinit(&engine->dedup);
         watch_deinit(&engine->watch);
-        store_deinit(&engine->store);
+        keyspace_deinit(&engine->keyspace);
         free((void *)engine->config.node_id.data);
         free(engine);
         return NULL;
@@ -73,6 +74,7 @@ void engine_set_limits(struct engine *engine, const struct engine_config *config
         engine->config.max_bytes = config->max_bytes;
         engine->config.max_registrations = config->max_registrations;
         engine->config.max_remembered_bytes = config->max_remembered_bytes;
+        engine->config.registration_timeout_ns = config->registration_timeout_ns;
         dedup_set_limit(&engine->dedup, config->max_remembered_bytes);
 }
 
@@ -87,14 +89,16 @@ void engine_set_policy(struct engine *engine, const struct policy *policy) {
 /* Check 10 of PROTOCOL.md "Errors". SCAN is authorized if the client may read any key; it lists only readable keys. */
 static bool is_authorized(const struct engine *engine, const struct request *request) {
         const struct policy *policy = engine->config.policy;
-        struct request_origin asker = request_asker(request);
         uint64_t budget = POLICY_STEPS_MAX;
+        struct request_origin origin;
 
         if (!policy || request->is_own)
                 return true;
+
+        origin = request_origin_of(request);
         if (request->verb == VERB_SCAN)
-                return policy_grants_any(policy, &asker, ACCESS_READ);
-        return policy_decide(policy, &asker, verb_access(request->verb), request->key, &budget);
+                return policy_grants_any(policy, &origin, ACCESS_READ);
+        return policy_decide(policy, &origin, verb_access(request->verb), request->key, &budget);
 }
 
 /* Checks 8 and 9 of PROTOCOL.md "Errors". */
@@ -102,7 +106,7 @@ static enum outcome check_skew(const struct engine *engine, const struct request
         if (request->has_timestamp && clock_is_too_far_ahead(request->timestamp, wall_ms))
                 return OUTCOME_TIMESTAMP_TOO_FAR;
         if (request->has_fence &&
-            clock_is_too_far_beyond(&engine->clock, engine->config.node_id, request->fence, wall_ms))
+            clock_is_fence_too_far_ahead(&engine->clock, engine->config.node_id, request->fence, wall_ms))
                 return OUTCOME_FENCE_TOO_FAR;
         return OUTCOME_DONE;
 }
@@ -125,14 +129,16 @@ static void execute(struct request_step *step) {
 }
 
 /*
- * The digest that identifies the request. A registration ends with its client's connection, so the digest of KEYNOTIFY
- * includes the connection: over another connection it is another request, and registers again. If the connection is
- * unknown, any disconnect may be this client's, so the digest includes the number of disconnects instead.
+ * Return the digest that identifies the request. A KEYNOTIFY that is sent again after its registration has ended must be
+ * executed again, so its digest must differ. Therefore the digest of a KEYNOTIFY without STOP includes two values:
+ * - the connection, because the end of the connection ends the registration;
+ * - revocation_epoch, because a new policy or EVENT_CONNECTIONS_RETAINED can end the registration while the
+ *   connection is open. If the connection is unknown: disconnect_epoch, because any event may have ended the registration.
  */
 static struct digest identify(const struct engine *engine, const struct request *request) {
-        uint64_t where[2] = { request->connection,
-                              request->connection ? engine->unlisted_at : engine->n_disconnects };
-        bool bound = request->verb == VERB_KEYNOTIFY && !request->stop;
+        uint64_t scope[2] = { request->connection,
+                              request->connection ? engine->revocation_epoch : engine->disconnect_epoch };
+        bool adds_registration = request->verb == VERB_KEYNOTIFY && !request->stop;
         struct slice parts[] = {
                 request->client,
                 request->response_topic,
@@ -140,14 +146,19 @@ static struct digest identify(const struct engine *engine, const struct request 
                 request->payload,
                 request->timestamp_text,
                 request->fence_text,
-                { (const uint8_t *)where, bound ? sizeof(where) : 0 },
+                { (const uint8_t *)scope, adds_registration ? sizeof(scope) : 0 },
         };
 
         return hash_parts(&engine->config.digest_key, parts, sizeof(parts) / sizeof(parts[0]));
 }
 
-static bool can_be_repeated(const struct request *request) {
-        return request_is_write(request) &&
+/*
+ * Return whether to remember the reply, so that a repeat of the request is not executed. Not for GET and SCAN, which change no
+ * state. Not for a request without a timestamp whose Correlation Data may not be unique: a new request with the same content
+ * would look like a repeat.
+ */
+static bool must_be_remembered(const struct request *request) {
+        return request->verb != VERB_GET && request->verb != VERB_SCAN &&
                (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
 }
 
@@ -163,8 +174,8 @@ static int64_t remember_until(const struct request *request, int64_t now_ns) {
         return ((now_ns / NS_PER_S) + lifetime_s + 1) * NS_PER_S;
 }
 
-static struct remembered_answer answer_of(const struct reply *reply) {
-        return (struct remembered_answer){
+static struct remembered_reply remembered_reply_of(const struct reply *reply) {
+        return (struct remembered_reply){
                 .version_wall_ms = reply->version.wall_ms,
                 .version_counter = reply->version.counter,
                 .outcome = (uint16_t)reply->outcome,
@@ -172,26 +183,26 @@ static struct remembered_answer answer_of(const struct reply *reply) {
         };
 }
 
-static void reply_as_remembered(struct reply *reply, struct remembered_answer answer) {
+static void reply_as_remembered(struct reply *reply, struct remembered_reply remembered) {
         reply->is_repeated = true;
-        reply->outcome = answer.outcome;
-        reply->has_version = answer.has_version;
-        reply->version = (struct version){ answer.version_wall_ms, answer.version_counter };
+        reply->outcome = remembered.outcome;
+        reply->has_version = remembered.has_version;
+        reply->version = (struct version){ remembered.version_wall_ms, remembered.version_counter };
 }
 
 /* Execute the request, or reply as before if it is a repeated request. */
 static void execute_once(struct request_step *step, const struct digest *digest) {
         struct dedup *dedup = &step->engine->dedup;
         struct dedup_record *record = dedup_find(dedup, digest);
-        struct row row = { .type = ROW_ANSWER, .answer = { .digest = *digest } };
+        struct row row = { .type = ROW_REPLY, .reply = { .digest = *digest } };
 
-        if (record && !dedup_is_over(dedup, record, step->now.mono_ns)) {
-                reply_as_remembered(step->reply, record->answer);
+        if (record && !dedup_is_expired(dedup, record, step->now.mono_ns)) {
+                reply_as_remembered(step->reply, record->reply);
                 return;
         }
 
         execute(step);
-        /* A client without grants must not use up the memory for other clients' replies, or disk. */
+        /* A client without grants must not use up the disk, or the memory for other clients' replies. */
         if (step->reply->outcome == OUTCOME_OUT_OF_MEMORY || step->reply->outcome == OUTCOME_NOT_AUTHORIZED)
                 return;
         if (effects_reserve_row(step->effects) < 0)
@@ -199,41 +210,41 @@ static void execute_once(struct request_step *step, const struct digest *digest)
 
         if (record)
                 dedup_forget(dedup, record);
-        row.answer.answer = answer_of(step->reply);
-        row.answer.deadline_ns = remember_until(step->request, step->now.mono_ns);
-        if (dedup_add(dedup, digest, row.answer.answer, row.answer.deadline_ns, &row.answer.slot))
+        row.reply.reply = remembered_reply_of(step->reply);
+        row.reply.deadline_ns = remember_until(step->request, step->now.mono_ns);
+        if (dedup_add(dedup, digest, row.reply.reply, row.reply.deadline_ns, &row.reply.slot))
                 effects_row(step->effects, row);
 }
 
-static int step_request(struct engine *engine, const struct request *request, struct now now,
-                        struct effects *effects) {
-        struct request_step step = { .engine = engine, .request = request, .now = now, .effects = effects };
+static void step_request(struct engine *engine, const struct event *event, struct now now,
+                         struct effects *effects) {
+        const struct request *request = event->request;
+        struct request_step step = {
+                .engine = engine, .request = request, .now = now, .effects = effects, .reply = event->reply
+        };
         struct digest digest;
-        int r;
 
-        r = effects_reserve_reply(effects);
-        if (r < 0)
-                return r;
-
-        step.reply = effects_reply(effects);
+        *step.reply = (struct reply){ 0 };
+        watch_restart_idle(&engine->watch, request->client, now.mono_ns);
         if (request->verb != VERB_SCAN)
-                step.key_hash = store_hash(&engine->store, request->key);
-        if (can_be_repeated(request)) {
+                step.key_hash = keyspace_hash(&engine->keyspace, request->key);
+        if (must_be_remembered(request)) {
                 digest = identify(engine, request);
                 execute_once(&step, &digest);
         } else {
                 execute(&step);
         }
-        return 0;
 }
 
 static int step_tick(struct engine *engine, struct now now, struct effects *effects) {
         struct entry *entry;
         int r;
 
-        revocation_go_on(engine, effects);
+        disconnect_continue(engine, effects);
+        revocation_continue(engine, effects);
+        disconnect_end_idle(engine, now, effects);
         for (int i = 0; i < ENGINE_EXPIRED_MAX; i++) {
-                entry = store_expired(&engine->store, now.mono_ns);
+                entry = keyspace_expired(&engine->keyspace, now.mono_ns);
                 if (!entry)
                         break;
                 r = command_expire(engine, entry, effects);
@@ -250,12 +261,19 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
 
         switch (event->type) {
         case EVENT_REQUEST:
-                return step_request(engine, event->request, now, effects);
+                step_request(engine, event, now, effects);
+                return 0;
         case EVENT_TICK:
                 return step_tick(engine, now, effects);
         case EVENT_POLICY_CHANGED:
-                engine->n_disconnects++;
+                engine->disconnect_epoch++;
                 revocation_begin(engine, effects);
+                return 0;
+        case EVENT_DELIVERED:
+                disconnect_delivered(engine, event->registration);
+                return 0;
+        case EVENT_NOT_DELIVERED:
+                disconnect_not_delivered(engine, event, now, effects);
                 return 0;
         default:
                 disconnect_step(engine, event, effects);
@@ -264,24 +282,26 @@ int engine_step(struct engine *engine, const struct event *event, struct now now
 }
 
 int64_t engine_next_deadline(const struct engine *engine) {
-        int64_t expiry = heap_first_deadline(&engine->store.deadlines);
+        int64_t expiry = heap_first_deadline(&engine->keyspace.deadlines);
         int64_t forgetting = dedup_next_deadline(&engine->dedup);
+        int64_t idle = disconnect_idle_deadline(engine);
+        int64_t next = expiry < forgetting ? expiry : forgetting;
 
-        if (engine->is_revoking)
+        if (engine->is_revoking || engine->watch.ended)
                 return 0;
-        return expiry < forgetting ? expiry : forgetting;
+        return idle < next ? idle : next;
 }
 
 struct engine_stats engine_stats(const struct engine *engine) {
         return (struct engine_stats){
-                .n_keys = store_n_keys(&engine->store),
+                .n_keys = keyspace_n_keys(&engine->keyspace),
                 .n_registrations = watch_n_registrations(&engine->watch),
-                .n_remembered = dedup_n_answers(&engine->dedup),
-                .n_entry_bytes = engine->store.n_bytes,
+                .n_remembered = dedup_n_records(&engine->dedup),
+                .n_entry_bytes = engine->keyspace.n_bytes,
                 .n_registration_bytes = engine->watch.n_bytes,
-                .n_bytes = engine->store.n_bytes + engine->watch.n_bytes,
+                .n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes,
                 .n_dropped_early = engine->dedup.n_dropped_early,
-                .n_disconnects = engine->n_disconnects,
+                .disconnect_epoch = engine->disconnect_epoch,
                 .clock = engine->clock.last,
         };
 }
@@ -295,22 +315,32 @@ struct clock *engine_clock(struct engine *engine) {
 }
 
 struct entry *engine_find_entry(const struct engine *engine, struct slice key) {
-        return store_find(&engine->store, store_hash(&engine->store, key), key);
+        return keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
 }
 
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key) {
-        return watch_find(&engine->watch, client, key);
+        return watch_find(&engine->watch, watch_names(&engine->watch, client, key));
 }
 
 bool engine_has_registrations(const struct engine *engine, uint64_t connection) {
         return watch_of_connection(&engine->watch, connection);
 }
 
-int64_t engine_deadline(const struct engine *engine, struct entry *entry) {
-        return store_deadline(&engine->store, entry);
+uint64_t engine_client_registrations(const struct engine *engine, struct slice client) {
+        return watch_n_of_client(&engine->watch, client);
 }
 
-struct entry *engine_each_entry(const struct engine *engine, struct store_cursor *cursor) {
-        return store_each(&engine->store, cursor);
+uint64_t engine_client_registrations_max(const struct engine *engine) {
+        uint64_t quarter = engine->config.max_registrations / 4;
+
+        return quarter > ENGINE_CLIENT_REGISTRATIONS_MIN ? quarter : ENGINE_CLIENT_REGISTRATIONS_MIN;
+}
+
+int64_t engine_deadline(const struct engine *engine, struct entry *entry) {
+        return keyspace_deadline(&engine->keyspace, entry);
+}
+
+struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cursor *cursor) {
+        return keyspace_each(&engine->keyspace, cursor);
 }

@@ -4,11 +4,10 @@
 #include "engine/clock.h"
 #include "engine/dedup.h"
 #include "engine/effects.h"
-#include "engine/packet_limits.h"
+#include "engine/keyspace.h"
 #include "engine/persistence.h"
 #include "engine/request.h"
 #include "engine/scan_token.h"
-#include "engine/store.h"
 #include "engine/watch.h"
 
 /*
@@ -19,6 +18,18 @@
  * The behaviour is defined in PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks", "Notifications", "Repeated requests"
  * and "Listing keys".
  */
+
+/*
+ * How large values and replies may be, given the broker's maximum packet size (MQTT 5, 3.2.2.3.6): PROTOCOL.md "Errors",
+ * rows 15 and 16. The engine does not encode packets, so the caller passes the size of the parts that do not depend on a
+ * request. Decimal numbers in a packet are counted with their maximum length, so the limits are constant.
+ */
+struct packet_limits {
+        uint64_t max_bytes; /* of a packet; 0: no limit */
+        uint64_t
+                notification_bytes; /* of a notification of SET to a client id of 128 bytes, without key and value */
+        uint64_t reply_bytes; /* of a reply, without payload, response topic and correlation data */
+};
 
 struct engine_config {
         struct slice node_id; /* of the store's versions; copied; must satisfy hlc_node_is_valid() */
@@ -32,9 +43,10 @@ struct engine_config {
         struct hash_key digest_key; /* digests of requests whose replies are remembered */
 
         uint64_t max_keys;
-        uint64_t max_bytes; /* keys, values, registrations and their overhead */
-        uint64_t max_registrations;
-        uint64_t max_remembered_bytes; /* remembered replies; not part of max_bytes */
+        uint64_t max_bytes;              /* keys, values, registrations and their overhead */
+        uint64_t max_registrations;      /* see also engine_client_registrations_max() */
+        uint64_t max_remembered_bytes;   /* remembered replies; not part of max_bytes */
+        int64_t registration_timeout_ns; /* see EVENT_NOT_DELIVERED; not negative */
         enum persist persist;
         struct slice persist_pattern; /* glob pattern, borrowed; absent: none */
         const struct policy *policy;  /* borrowed; NULL: everything is allowed */
@@ -48,21 +60,30 @@ struct now {
 };
 
 enum event_type {
-        EVENT_REQUEST, /* execute `request`; adds one reply */
-        EVENT_TICK,    /* time has passed: expire up to ENGINE_EXPIRED_MAX keys */
+        EVENT_REQUEST, /* execute `request` and set *reply; cannot fail */
+        EVENT_TICK, /* time has passed: expire up to ENGINE_EXPIRED_MAX keys, end registrations of idle clients */
 
         /* The following events end registrations: */
         EVENT_CLIENT_DISCONNECTED,  /* all registrations of `client` */
         EVENT_CONNECTION_CLOSED,    /* all registrations made over `connection` */
         EVENT_CONNECTIONS_RETAINED, /* all registrations except those made over `connections` */
         EVENT_ALL_DISCONNECTED,     /* all registrations */
-        EVENT_NOT_DELIVERED,        /* `registration`: the broker delivered its notification to no client */
         EVENT_POLICY_CHANGED, /* registrations that the policy does not grant: see engine_set_policy() */
+
+        /*
+         * Only without the plugin. EVENT_DELIVERED: a notification of `registration` had a subscriber. EVENT_NOT_DELIVERED: it
+         * had none. This ends the registration if an earlier notification to its client had a subscriber. Otherwise it starts
+         * a timeout: all registrations of the client end when the client has sent no request for registration_timeout_ns. A
+         * later EVENT_DELIVERED for the client stops the timeout.
+         */
+        EVENT_DELIVERED,
+        EVENT_NOT_DELIVERED,
 };
 
 struct event {
         enum event_type type;
         const struct request *request;
+        struct reply *reply; /* set by EVENT_REQUEST; the caller owns it: reply_deinit() */
         struct slice client;
         uint64_t connection;
         const uint64_t *connections; /* in ascending order */
@@ -72,6 +93,12 @@ struct event {
 
 /* Maximum number of keys that one tick expires, so that many keys with the same deadline do not delay requests. */
 #define ENGINE_EXPIRED_MAX 1000
+
+/*
+ * Maximum number of registrations that one step removes when a client disconnects. Later ticks remove the remaining ones.
+ * From the disconnect on, the client is not notified.
+ */
+#define ENGINE_ENDED_MAX 200
 
 /* Approximate number of registrations that one step checks against a new policy. */
 #define ENGINE_REVOKED_MAX 1000
@@ -89,12 +116,12 @@ int engine_new(struct engine **ret_engine, const struct engine_config *config);
 struct engine *engine_free(struct engine *engine);
 
 /*
- * Process one event and append its effects. Returns 0, or -ENOMEM if no reply could be allocated. A request that runs out of
- * memory later is answered with OUTCOME_OUT_OF_MEMORY. In both cases the request has changed nothing.
+ * Process one event and append its effects. Returns 0, or -ENOMEM from a tick: a key could not be expired, and the next tick
+ * tries again. A request that runs out of memory changes nothing, and its reply is OUTCOME_OUT_OF_MEMORY.
  */
 int engine_step(struct engine *engine, const struct event *event, struct now now, struct effects *effects);
 
-/* Replace the limits by those of config. Data that exceeds the new limits stays. */
+/* Replace the limits and the timeout by those of config. Data that exceeds the new limits stays. */
 void engine_set_limits(struct engine *engine, const struct engine_config *config);
 
 /* Replace the packet limits. Values that exceed the new limits stay. */
@@ -119,10 +146,10 @@ int engine_undo(struct engine *engine, const struct effects *effects);
 struct engine_stats {
         uint64_t n_keys, n_registrations, n_remembered;
         uint64_t n_entry_bytes, n_registration_bytes;
-        uint64_t n_bytes;         /* the sum of both; limited by max_bytes */
-        uint64_t n_dropped_early; /* remembered replies dropped before their deadline, since start */
-        uint64_t n_disconnects;   /* events that ended registrations, since the first start; stored */
-        struct version clock;     /* the last assigned version */
+        uint64_t n_bytes;          /* the sum of both; limited by max_bytes */
+        uint64_t n_dropped_early;  /* remembered replies dropped before their deadline, since start */
+        uint64_t disconnect_epoch; /* grows when registrations may have ended, except by KEYNOTIFY */
+        struct version clock;      /* the last assigned version */
 };
 struct engine_stats engine_stats(const struct engine *engine);
 
@@ -134,27 +161,36 @@ struct entry *engine_find_entry(const struct engine *engine, struct slice key);
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key);
 bool engine_has_registrations(const struct engine *engine, uint64_t connection);
+uint64_t engine_client_registrations(const struct engine *engine, struct slice client);
 
-/* The entry's deadline in monotonic nanoseconds; STORE_NEVER if it has none. */
+/*
+ * The maximum number of registrations of one client, so that one client cannot take all of max_registrations: a quarter
+ * of them, but at least ENGINE_CLIENT_REGISTRATIONS_MIN.
+ */
+#define ENGINE_CLIENT_REGISTRATIONS_MIN 256
+uint64_t engine_client_registrations_max(const struct engine *engine);
+
+/* The entry's deadline in monotonic nanoseconds; DEADLINE_NEVER if it has none. */
 int64_t engine_deadline(const struct engine *engine, struct entry *entry);
 
 /* Iterate over all entries in unspecified order. Initialize the cursor with zeros; do not step in between. Borrowed; NULL
  * after the last. */
-struct entry *engine_each_entry(const struct engine *engine, struct store_cursor *cursor);
+struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cursor *cursor);
 
 /* 2. Restore */
 
 /*
  * Restore data that an earlier run stored. Call before the first step. Each function returns 0 or -ENOMEM. Deadlines are
- * monotonic nanoseconds and may have passed. fence NULL: no fencing token.
+ * monotonic nanoseconds and may have passed. fence NULL: no fencing token. Restore replies in ascending order of slots:
+ * otherwise engine_restore_reply() returns -EBADMSG.
  */
 int engine_restore_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
                          int64_t deadline_ns, const struct hlc *fence);
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
                                 struct slice key, uint64_t connection);
-int engine_restore_answer(struct engine *engine, uint32_t slot, const struct digest *digest,
-                          struct remembered_answer answer, int64_t deadline_ns);
-void engine_restore_clock(struct engine *engine, struct version clock, uint64_t n_disconnects);
+int engine_restore_reply(struct engine *engine, uint32_t slot, const struct digest *digest,
+                         struct remembered_reply reply, int64_t deadline_ns);
+void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch);
 
 /*
  * Set a key to a value that another store exported, and append the row to the effects. Replaces an existing entry. Returns 0
@@ -166,6 +202,6 @@ int engine_import_entry(struct engine *engine, struct slice key, struct slice va
 /* The clock that assigns versions, for an import. Borrowed. */
 struct clock *engine_clock(struct engine *engine);
 
-/* The monotonic time in nanoseconds of the next necessary tick. In the past if the last tick reached a limit; INT64_MAX if no
- * tick is necessary. */
+/* The monotonic time in nanoseconds of the next necessary tick. In the past if the last tick reached a limit,
+ * for example ENGINE_EXPIRED_MAX; INT64_MAX if no tick is necessary. */
 int64_t engine_next_deadline(const struct engine *engine);

@@ -15,7 +15,7 @@ struct hash_key {
 /* SipHash-2-4, for hash tables. */
 uint64_t hash_bytes(const struct hash_key *key, struct slice bytes);
 
-/* Identifies one input among all others: 128 bits. */
+/* Identifies one input: 128 bits, so that no two inputs have the same digest. */
 struct digest {
         uint8_t bytes[16];
 };
@@ -23,7 +23,7 @@ struct digest {
 #define HASH_PARTS_MAX 8
 
 /*
- * SipHashX-2-4 of up to HASH_PARTS_MAX parts; the boundaries between them count. Parts are not copied: the digest is
- * the hash of the parts' hashes.
+ * SipHashX-2-4 over the hashes of up to HASH_PARTS_MAX parts. The same bytes divided differently into parts have a different
+ * digest.
  */
 struct digest hash_parts(const struct hash_key *key, const struct slice *parts, size_t n_parts);

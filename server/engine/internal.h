@@ -8,16 +8,18 @@
 struct engine {
         struct engine_config config;
         struct clock clock;
-        struct store store;
+        struct keyspace keyspace;
         struct watch watch;
         struct dedup dedup;
-        uint64_t n_disconnects;    /* events that ended registrations, since the first start */
+        uint64_t disconnect_epoch; /* as in struct engine_stats */
         bool is_revoking;          /* registrations remain to be checked against a new policy */
-        uint32_t n_shards_revoked; /* shards of the registrations that have been checked */
+        uint32_t n_shards_checked; /* shards of the watch that are checked against it */
 
-        /* Restored registrations of one client belong to several connections: the end of a connection was not stored. */
+        /* Whether restored registrations of one client belong to several connections. This happens if the process ended before
+         * it stored the end of a connection. */
         bool has_former_connections;
 
-        /* n_disconnects at the last event that ended registrations of connections that may still be open. */
-        uint64_t unlisted_at;
+        /* When an event ends a registration whose connection may still be open, the engine sets this field to disconnect_epoch.
+         * identify() in engine.c uses it. */
+        uint64_t revocation_epoch;
 };

@@ -10,8 +10,8 @@ enum {
 #define VERB_BIT(symbol, ...) ON_##symbol = 1 << VERB_##symbol,
         VERBS(VERB_BIT)
 #undef VERB_BIT
-                ON_UNKNOWN = 1 << N_VERBS,
-        ON_ALL = ON_UNKNOWN - 1, /* every verb that is known */
+                ON_UNKNOWN = 1 << VERB_UNKNOWN,
+        ON_KNOWN = ON_UNKNOWN - 1,
         ON_FENCED = ON_SET | ON_DEL | ON_VDEL,
 };
 

@@ -9,12 +9,14 @@
 #include "base/glob.h"
 #include "engine/internal.h"
 
-bool persistence_keeps(const struct engine_config *config, struct slice key) {
+/* A key whose match runs out of steps is stored: it may match, and an acknowledged write must not be lost. */
+bool persistence_stores(const struct engine_config *config, struct slice key, bool is_asked) {
         uint64_t budget = SCAN_PAGE_STEPS_MAX;
 
         if (config->persist != PERSIST_CUSTOM)
                 return config->persist == PERSIST_ALL;
-        return config->persist_pattern.data && glob_match(config->persist_pattern, key, &budget);
+        return is_asked || (config->persist_pattern.data &&
+                            (glob_match(config->persist_pattern, key, &budget) || budget == 0));
 }
 
 uint64_t persistence_digest(const struct engine_config *config) {
@@ -31,23 +33,26 @@ uint64_t persistence_digest(const struct engine_config *config) {
         return digest == PERSISTENCE_ALL || digest == PERSISTENCE_UNKNOWN ? 1 : digest;
 }
 
-bool persistence_may_have_lost(const struct engine_config *config, uint64_t before, struct slice key) {
-        if (before == PERSISTENCE_ALL)
+bool persistence_may_have_lost(const struct engine_config *config, uint64_t stored_digest,
+                               struct slice key) {
+        if (stored_digest == PERSISTENCE_ALL)
                 return false;
-        return before != persistence_digest(config) || !persistence_keeps(config, key);
+        return stored_digest != persistence_digest(config) || !persistence_stores(config, key, false);
 }
 
-static bool is_lost(const struct engine *engine, uint64_t before, const struct registration *registration) {
+static bool is_lost(const struct engine *engine, uint64_t stored_digest,
+                    const struct registration *registration) {
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
 
         registration_names(registration, &client, &key);
-        return buf_failed(&key) || persistence_may_have_lost(&engine->config, before, buf_slice(&key));
+        return buf_failed(&key) ||
+               persistence_may_have_lost(&engine->config, stored_digest, buf_slice(&key));
 }
 
-bool persistence_lost_watched_key(const struct engine *engine, uint64_t before, uint64_t connection) {
+bool persistence_lost_watched_key(const struct engine *engine, uint64_t stored_digest, uint64_t connection) {
         const struct registration *registration = watch_of_connection(&engine->watch, connection);
 
-        while (registration && !is_lost(engine, before, registration))
+        while (registration && !is_lost(engine, stored_digest, registration))
                 registration = registration->next_of_client;
         return registration;
 }

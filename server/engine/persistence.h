@@ -9,8 +9,8 @@ struct engine;
 struct engine_config;
 
 /*
- * The persistence policy: which keys storage keeps. It decides which keys a restart loses, and so which clients must
- * register again after it.
+ * The persistence policy (--persist; not the access policy): which keys the storage has. It determines which keys a restart
+ * loses, and therefore which clients must register again after it.
  */
 
 enum persist {
@@ -19,21 +19,21 @@ enum persist {
         PERSIST_CUSTOM, /* keys that match the pattern, and keys whose SET asks for it */
 };
 
-/* Digests of persistence policies. */
+/* Special values of a stored digest of the persistence policy. */
 #define PERSISTENCE_ALL     UINT64_C(0) /* every key is stored: a restart loses none */
 #define PERSISTENCE_UNKNOWN UINT64_MAX  /* a restart may lose or change any key */
 
-/* Identifies the policy of this configuration. Never PERSISTENCE_UNKNOWN. */
+/* Return the digest of this configuration's policy. Never PERSISTENCE_UNKNOWN. */
 uint64_t persistence_digest(const struct engine_config *config);
 
-/* Whether storage keeps this key whatever its SET asks for. */
-bool persistence_keeps(const struct engine_config *config, struct slice key);
+/* Return whether a SET of this key is stored. is_asked: the SET asks for it. */
+bool persistence_stores(const struct engine_config *config, struct slice key, bool is_asked);
 
 /*
- * Whether a restart may have lost this key. before: the digest that was stored with the last commit before the
- * restart; config: the present policy.
+ * Return whether a restart may have lost this key. stored_digest: the persistence_digest() that was stored with the last commit
+ * before the restart. config: the present policy.
  */
-bool persistence_may_have_lost(const struct engine_config *config, uint64_t before, struct slice key);
+bool persistence_may_have_lost(const struct engine_config *config, uint64_t stored_digest, struct slice key);
 
-/* Whether the connection watches such a key. Out of memory it is assumed. */
-bool persistence_lost_watched_key(const struct engine *engine, uint64_t before, uint64_t connection);
+/* Return whether the connection has a registration for a key that a restart may have lost; also true if out of memory. */
+bool persistence_lost_watched_key(const struct engine *engine, uint64_t stored_digest, uint64_t connection);

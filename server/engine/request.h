@@ -23,7 +23,7 @@ struct request {
         enum set_condition condition;
         struct slice expected;
         bool has_px;
-        int64_t px_ms; /* from 1 */
+        int64_t px_ms; /* at least 1 */
 
         bool wants_persistence; /* aio-persistence, of SET */
 
@@ -48,13 +48,8 @@ struct request {
         uint32_t expiry_s; /* Message Expiry Interval, 0: none */
 };
 
-static inline struct request_origin request_asker(const struct request *request) {
+static inline struct request_origin request_origin_of(const struct request *request) {
         return (struct request_origin){ request->client, request->user, request->connection != 0 };
-}
-
-/* Return whether the request can change the state: any command except GET and SCAN. */
-static inline bool request_is_write(const struct request *request) {
-        return request->verb != VERB_GET && request->verb != VERB_SCAN;
 }
 
 /* Return whether fencing tokens apply to the verb. */

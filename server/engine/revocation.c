@@ -10,19 +10,20 @@ static bool is_granted(const struct engine *engine, const struct registration *r
         const struct policy *policy = engine->config.policy;
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
         uint64_t budget = POLICY_STEPS_MAX;
-        struct request_origin asker;
+        struct request_origin origin;
 
         if (!policy)
                 return true;
 
         registration_names(registration, &client, &key);
-        asker = (struct request_origin){ buf_slice(&client), registration->user,
-                                         registration->connection != 0 };
+        origin = (struct request_origin){ buf_slice(&client), registration->user,
+                                          registration->connection != 0 };
         return !buf_failed(&client) && !buf_failed(&key) &&
-               policy_decide(policy, &asker, ACCESS_READ, buf_slice(&key), &budget);
+               policy_decide(policy, &origin, ACCESS_READ, buf_slice(&key), &budget);
 }
 
-/* End the registration as if its connection had ended. The connection is open, so untrack it after its last registration. */
+/* End the registration as if its connection had ended. The connection stays open: if it has no other registration, add an
+ * untrack. */
 static void end_unless_granted(struct engine *engine, struct registration *registration,
                                struct effects *effects) {
         uint64_t connection = registration->connection;
@@ -30,32 +31,33 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
         if (is_granted(engine, registration))
                 return;
 
-        disconnect_end(engine, registration, true, effects);
-        engine->unlisted_at = ++engine->n_disconnects;
+        disconnect_end_registration(engine, registration, true, effects);
+        engine->revocation_epoch = ++engine->disconnect_epoch;
         if (connection != 0 && !watch_of_connection(&engine->watch, connection) &&
             effects_reserve_track(effects) == 0)
-                effects_track(effects, connection, false);
+                effects_track(effects, connection, UNTRACK_CONNECTION);
 }
 
-/* Mark registrations that this batch stopped as final if the policy does not grant them: an undo must not restore them. */
+/* Mark as irreversible the registrations that KEYNOTIFY STOP has ended in this batch and that the policy does not grant: an undo
+ * must not restore them. */
 static void end_stopped_unless_granted(const struct engine *engine, struct effects *effects) {
         struct row *row;
         size_t at = 0;
 
         while ((row = disconnect_next_stopped(effects, &at)))
                 if (!is_granted(engine, row->registration.registration))
-                        row->registration.is_final = true;
+                        row->registration.is_irreversible = true;
 }
 
 void revocation_begin(struct engine *engine, struct effects *effects) {
         engine->is_revoking = true;
-        engine->n_shards_revoked = 0;
-        revocation_go_on(engine, effects);
+        engine->n_shards_checked = 0;
+        revocation_continue(engine, effects);
 }
 
-/* Check whole shards: no position within a shard stays valid while the shard changes. */
-void revocation_go_on(struct engine *engine, struct effects *effects) {
-        struct watch_cursor cursor = { .n_shards_begun = engine->n_shards_revoked };
+/* Check whole shards, because a change of a shard invalidates positions in it. */
+void revocation_continue(struct engine *engine, struct effects *effects) {
+        struct watch_cursor cursor = { .n_shards_begun = engine->n_shards_checked };
         struct registration *registration;
         size_t n_seen = 0;
 
@@ -68,21 +70,16 @@ void revocation_go_on(struct engine *engine, struct effects *effects) {
                 for (; (registration = watch_each_of_shard(&cursor)); n_seen++)
                         end_unless_granted(engine, registration, effects);
         }
-        engine->n_shards_revoked = cursor.n_shards_begun;
+        engine->n_shards_checked = cursor.n_shards_begun;
 }
 
-struct registration *revocation_watchers(struct engine *engine, uint64_t hash, struct slice key,
-                                         struct effects *effects) {
+void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key, struct effects *effects) {
         struct registration *registration = watch_of_key(&engine->watch, hash, key);
 
-        if (!engine->is_revoking)
-                return registration;
-
         while (registration) {
-                struct registration *next = registration->next_of_key;
+                struct registration *next = watch_next_of_key(registration);
 
                 end_unless_granted(engine, registration, effects);
                 registration = next;
         }
-        return watch_of_key(&engine->watch, hash, key);
 }

@@ -13,8 +13,7 @@
 void revocation_begin(struct engine *engine, struct effects *effects);
 
 /* Do one more step, if registrations remain to be checked. */
-void revocation_go_on(struct engine *engine, struct effects *effects);
+void revocation_continue(struct engine *engine, struct effects *effects);
 
-/* The registrations of a key that the policy grants, as watch_of_key() returns them. Ends the others. */
-struct registration *revocation_watchers(struct engine *engine, uint64_t hash, struct slice key,
-                                         struct effects *effects);
+/* End the registrations of this key that the policy does not grant. hash: of the key. Call only while is_revoking. */
+void revocation_check_key(struct engine *engine, uint64_t hash, struct slice key, struct effects *effects);

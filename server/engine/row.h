@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/dedup.h"
-#include "engine/entry.h"
+#include "engine/keyspace.h"
 #include "engine/watch.h"
 
 /*
@@ -13,7 +13,7 @@
 enum row_type {
         ROW_ENTRY,
         ROW_REGISTRATION,
-        ROW_ANSWER, /* a remembered reply */
+        ROW_REPLY, /* a remembered reply */
 };
 
 struct row {
@@ -22,19 +22,19 @@ struct row {
                 struct {
                         struct entry *before;       /* NULL: the key did not exist */
                         struct entry *after;        /* NULL: the key was deleted or has expired */
-                        int64_t before_deadline_ns; /* monotonic; STORE_NEVER: none */
+                        int64_t before_deadline_ns; /* monotonic; DEADLINE_NEVER: none */
                         int64_t after_deadline_ns;
                 } entry;
                 struct {
                         struct registration *registration;
-                        bool is_added; /* false: it has ended */
-                        bool is_final; /* it ended with its connection: not restored by an undo */
+                        bool is_added;        /* false: it has ended */
+                        bool is_irreversible; /* it has ended, and an undo does not restore it: see disconnect.h */
                 } registration;
                 struct {
                         struct digest digest;
-                        struct remembered_answer answer;
+                        struct remembered_reply reply;
                         int64_t deadline_ns;
                         uint32_t slot; /* the storage slot; replaces its former content */
-                } answer;
+                } reply;
         };
 };

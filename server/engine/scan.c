@@ -14,8 +14,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
-#include "base/parse.h"
-#include "engine/packet_limits.h"
+#include "protocol/resp3.h"
 
 struct scan_page *scan_page_free(struct scan_page *page) {
         if (!page)
@@ -33,14 +32,14 @@ static void scan_page_cleanup(struct scan_page **page) {
 }
 
 /* Bytes of UTF-8 validation that cost as much as one matching step. */
-#define SCAN_BYTES_A_STEP 16
+#define UTF8_BYTES_PER_STEP 16
 
 /* A page under construction. */
 struct scan {
-        const struct store *store;
+        const struct keyspace *keyspace;
         const struct scan_query *query;
         struct scan_page *page;
-        size_t n_looked_at;
+        size_t n_visited;
         size_t n_bytes;
         uint64_t n_payload_bytes; /* encoded size of the listed keys in the reply */
         uint64_t budget;
@@ -48,24 +47,24 @@ struct scan {
         size_t n_shard, shard_capacity;
 };
 
-static uint64_t hash_of(const struct store *store, const struct entry *entry) {
-        return store_hash(store, entry_key(entry));
+static uint64_t hash_of(const struct keyspace *keyspace, const struct entry *entry) {
+        return keyspace_hash(keyspace, entry_key(entry));
 }
 
-static int compare_hashes(const void *a, const void *b, void *store) {
+static int compare_hashes(const void *a, const void *b, void *keyspace) {
         const struct entry *entry_a = *(struct entry *const *)a, *entry_b = *(struct entry *const *)b;
         uint64_t hash_a = entry_a->hh.hashv, hash_b = entry_b->hh.hashv;
 
         if (hash_a == hash_b) {
-                hash_a = hash_of(store, entry_a);
-                hash_b = hash_of(store, entry_b);
+                hash_a = hash_of(keyspace, entry_a);
+                hash_b = hash_of(keyspace, entry_b);
         }
         return (hash_a > hash_b) - (hash_a < hash_b);
 }
 
-static bool is_listed_before(const struct store *store, const struct entry *entry, uint64_t position) {
+static bool is_listed_before(const struct keyspace *keyspace, const struct entry *entry, uint64_t position) {
         return entry->hh.hashv < hash_value(position) ||
-               (entry->hh.hashv == hash_value(position) && hash_of(store, entry) < position);
+               (entry->hh.hashv == hash_value(position) && hash_of(keyspace, entry) < position);
 }
 
 static int collect_shard(struct scan *scan, struct entry *first, uint64_t position) {
@@ -73,7 +72,7 @@ static int collect_shard(struct scan *scan, struct entry *first, uint64_t positi
 
         scan->n_shard = 0;
         for (struct entry *entry = first; entry; entry = entry->hh.next) {
-                if (is_listed_before(scan->store, entry, position))
+                if (is_listed_before(scan->keyspace, entry, position))
                         continue;
                 r = array_reserve((void **)&scan->shard, &scan->shard_capacity, scan->n_shard + 1,
                                   sizeof(*scan->shard));
@@ -83,7 +82,7 @@ static int collect_shard(struct scan *scan, struct entry *first, uint64_t positi
         }
         if (scan->n_shard > 1)
                 qsort_r(scan->shard, scan->n_shard, sizeof(*scan->shard), compare_hashes,
-                        (void *)scan->store);
+                        (void *)scan->keyspace);
         return 0;
 }
 
@@ -91,19 +90,19 @@ static bool may_read(struct scan *scan, struct slice key) {
         const struct scan_query *query = scan->query;
 
         return !query->policy ||
-               policy_decide(query->policy, &query->asker, ACCESS_READ, key, &scan->budget);
+               policy_decide(query->policy, &query->origin, ACCESS_READ, key, &scan->budget);
 }
 
 static bool matches(struct scan *scan, struct entry *entry) {
         struct slice key = entry_key(entry);
-        uint64_t reading = SCAN_KEY_STEPS + key.length / SCAN_BYTES_A_STEP;
+        uint64_t cost = SCAN_KEY_STEPS + key.length / UTF8_BYTES_PER_STEP;
 
-        scan->budget -= reading < scan->budget ? reading : scan->budget;
-        return store_deadline(scan->store, entry) > scan->query->now_ns && slice_is_utf8(key) &&
+        scan->budget -= cost < scan->budget ? cost : scan->budget;
+        return keyspace_deadline(scan->keyspace, entry) > scan->query->now_ns && slice_is_utf8(key) &&
                glob_match(scan->query->pattern, key, &scan->budget) && may_read(scan, key);
 }
 
-static int list(struct scan *scan, struct entry *entry) {
+static int list_entry(struct scan *scan, struct entry *entry) {
         struct scan_page *page = scan->page;
         int r;
 
@@ -114,12 +113,12 @@ static int list(struct scan *scan, struct entry *entry) {
 
         page->entries[page->n_entries++] = entry_ref(entry);
         scan->n_bytes += entry_key(entry).length;
-        scan->n_payload_bytes += packet_blob_length(entry_key(entry).length);
+        scan->n_payload_bytes += resp3_blob_length(entry_key(entry).length);
         return 0;
 }
 
 static bool is_full(const struct scan *scan) {
-        return scan->n_looked_at >= SCAN_PAGE_KEYS_MAX || scan->n_bytes >= SCAN_PAGE_BYTES_MAX ||
+        return scan->n_visited >= SCAN_PAGE_KEYS_MAX || scan->n_bytes >= SCAN_PAGE_BYTES_MAX ||
                scan->budget == 0;
 }
 
@@ -130,12 +129,12 @@ static bool fits_reply(const struct scan *scan, const struct entry *entry) {
         uint64_t limit = scan->query->max_payload_bytes;
 
         return limit == 0 ||
-               PAYLOAD_FRAME_BYTES + scan->n_payload_bytes + packet_blob_length(entry_key(entry).length) <=
+               PAYLOAD_FRAME_BYTES + scan->n_payload_bytes + resp3_blob_length(entry_key(entry).length) <=
                        limit;
 }
 
 /* Return whether to defer the entry to the next page: it does not fit, or its match ran out of steps. */
-static bool is_too_much(const struct scan *scan, const struct entry *entry, bool is_match) {
+static bool must_defer(const struct scan *scan, const struct entry *entry, bool is_match) {
         if (!is_match)
                 return scan->budget == 0;
         return scan->n_bytes + entry_key(entry).length > SCAN_PAGE_BYTES_MAX || !fits_reply(scan, entry);
@@ -143,7 +142,7 @@ static bool is_too_much(const struct scan *scan, const struct entry *entry, bool
 
 /* End the page before the i-th entry of the shard. */
 static int end_page(struct scan *scan, size_t i) {
-        uint64_t position = hash_of(scan->store, scan->shard[i]);
+        uint64_t position = hash_of(scan->keyspace, scan->shard[i]);
 
         scan->page->has_next = true;
         return scan_token_write(scan->query->token_key, position, scan->page->token);
@@ -155,19 +154,19 @@ static int scan_shard(struct scan *scan) {
 
         for (size_t i = 0; i < scan->n_shard; i++) {
                 struct entry *entry = scan->shard[i];
-                bool is_first = scan->n_looked_at == 0, is_match;
+                bool is_first = scan->n_visited == 0, is_match;
 
                 if (is_full(scan))
                         return end_page(scan, i);
 
-                scan->n_looked_at++;
+                scan->n_visited++;
                 is_match = matches(scan, entry);
-                if (!is_first && is_too_much(scan, entry, is_match))
+                if (!is_first && must_defer(scan, entry, is_match))
                         return end_page(scan, i);
                 if (is_match && !fits_reply(scan, entry))
                         return -EMSGSIZE;
                 if (is_match) {
-                        r = list(scan, entry);
+                        r = list_entry(scan, entry);
                         if (r < 0)
                                 return r;
                 }
@@ -178,18 +177,19 @@ static int scan_shard(struct scan *scan) {
 static int scan_from(struct scan *scan, uint64_t position) {
         int r = 0;
 
-        for (size_t i = hash_shard(hash_value(position), STORE_SHARD_BITS);
-             i < STORE_N_SHARDS && r == 0 && !scan->page->has_next; i++) {
-                r = collect_shard(scan, scan->store->shards[i], position);
+        for (size_t i = hash_shard(hash_value(position), KEYSPACE_SHARD_BITS);
+             i < KEYSPACE_N_SHARDS && r == 0 && !scan->page->has_next; i++) {
+                r = collect_shard(scan, scan->keyspace->shards[i], position);
                 if (r == 0)
                         r = scan_shard(scan);
         }
         return r;
 }
 
-int scan_page_new(struct scan_page **ret_page, const struct store *store, const struct scan_query *query) {
+int scan_page_new(struct scan_page **ret_page, const struct keyspace *keyspace,
+                  const struct scan_query *query) {
         CLEANUP(scan_page_cleanup) struct scan_page *page = NULL;
-        struct scan scan = { .store = store, .query = query, .budget = SCAN_PAGE_STEPS_MAX };
+        struct scan scan = { .keyspace = keyspace, .query = query, .budget = SCAN_PAGE_STEPS_MAX };
         uint64_t position = 0;
         int r;
 

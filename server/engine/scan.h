@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "engine/keyspace.h"
 #include "engine/scan_token.h"
-#include "engine/store.h"
 #include "policy/policy.h"
 
 /*
@@ -13,8 +13,8 @@
 
 /*
  * Limits of a page, so that a SCAN does not delay other requests: a page takes about 1 ms. The first key of a page may exceed
- * the limit of bytes. A key whose match takes more steps than a page allows is not listed: such a key has at least 600 bytes,
- * and a pattern that backtracks on it.
+ * the limit of bytes. A key whose match takes more steps than a page allows is not listed. This happens only to keys of at
+ * least 600 bytes, with a pattern that backtracks.
  */
 #define SCAN_PAGE_KEYS_MAX  2000         /* keys visited */
 #define SCAN_PAGE_BYTES_MAX (256 * 1024) /* bytes of keys listed */
@@ -38,8 +38,8 @@ struct scan_query {
         const struct token_key *token_key;
         int64_t now_ns;
         const struct policy
-                *policy; /* keys that the asker may not read are skipped; NULL: all may be read */
-        struct request_origin asker;
+                *policy; /* keys that the origin may not read are skipped; NULL: all may be read */
+        struct request_origin origin;
         uint64_t max_payload_bytes; /* of the reply; 0: no limit */
 };
 
@@ -48,4 +48,5 @@ struct scan_query {
  * policy with many patterns makes pages shorter. Returns 0; -EINVAL for an empty pattern or a token that this store did not
  * make; -EMSGSIZE if the first key of the page does not fit into the reply; or -ENOMEM.
  */
-int scan_page_new(struct scan_page **ret_page, const struct store *store, const struct scan_query *query);
+int scan_page_new(struct scan_page **ret_page, const struct keyspace *keyspace,
+                  const struct scan_query *query);

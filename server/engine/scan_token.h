@@ -9,8 +9,8 @@
  */
 
 struct token_key {
-        uint8_t nonce[32]; /* of the keyed BLAKE2b that makes the nonce of the position */
-        uint8_t box[32];   /* of the box: XSalsa20 and Poly1305 */
+        uint8_t nonce_key[32]; /* derives the nonce from the position: keyed BLAKE2b */
+        uint8_t box_key[32];   /* encrypts the position: XSalsa20-Poly1305 */
 };
 
 /* Base16 of nonce, MAC and position. */
@@ -19,5 +19,5 @@ struct token_key {
 /* Write the token of a position. Returns 0 or -ENOMEM. */
 int scan_token_write(const struct token_key *key, uint64_t position, char ret_text[SCAN_TOKEN_LENGTH]);
 
-/* Read a token. Returns 0, -EINVAL for one that was not made with this key, or -ENOMEM. */
+/* Read a token. Returns 0, -EINVAL for a token that was not made with this key, or -ENOMEM. */
 int scan_token_read(const struct token_key *key, struct slice text, uint64_t *ret_position);

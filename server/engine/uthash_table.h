@@ -2,23 +2,23 @@
 #pragma once
 
 /*
- * uthash, the one kind of hash table in the engine: without its own hash, as ours is keyed (HASH_..._BYHASHVALUE), and
- * without exit(): after an insertion that ran out of memory the item's hh.tbl is NULL and the table is unchanged.
+ * Settings of uthash, the hash table of the engine. The engine passes its own keyed hashes (HASH_..._BYHASHVALUE). If out
+ * of memory, uthash does not exit: the item's hh.tbl is NULL and the table is unchanged.
  *
- * uthash doubles all buckets of a table at once. So what may hold many items is many tables, "shards", chosen by the top
- * bits of the hash: growing one of them is a short step. Their buckets are chosen by the low bits of the same hash value.
+ * uthash doubles all buckets of a table at once. A table that can hold many items is therefore split into shards, each a
+ * uthash table, chosen by the top bits of the hash: growing one shard is short. The low bits choose the bucket.
  */
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/* A shard begins small: a store of few keys has nearly one shard a key. */
+/* A shard begins small, because a store with few keys has about one key in a shard. */
 #undef HASH_INITIAL_NUM_BUCKETS
 #undef HASH_INITIAL_NUM_BUCKETS_LOG2
 #define HASH_INITIAL_NUM_BUCKETS      4U
 #define HASH_INITIAL_NUM_BUCKETS_LOG2 2U
 
-/* The part of a hash that uthash sees. */
+/* The part of a hash that uthash uses. */
 static inline unsigned int hash_value(uint64_t hash) {
         return (unsigned int)(hash >> 32);
 }

@@ -35,6 +35,6 @@ enum access verb_access(enum verb verb) {
         return verbs[verb].access;
 }
 
-bool verb_takes(enum verb verb, size_t n_arguments) {
+bool verb_accepts(enum verb verb, size_t n_arguments) {
         return n_arguments >= verbs[verb].n_arguments_min && n_arguments <= verbs[verb].n_arguments_max;
 }

@@ -7,9 +7,7 @@
 #include "policy/policy.h"
 
 /*
- * The commands of the protocol (PROTOCOL.md "Request syntax"). VERBS is the only list of them: everything
- * that differs
- * between commands by a value is a column, and everything else is code that switches on the enum.
+ * The commands of the protocol (PROTOCOL.md "Request syntax"). VERBS is the only list of them.
  *
  *   X(symbol, label, access, n_arguments_min, n_arguments_max)
  *
@@ -24,27 +22,28 @@
         X(KEYNOTIFY, "keynotify", ACCESS_READ, 1, 2)                                                        \
         X(SCAN, "scan", ACCESS_READ, 1, 2)
 
-/* The same list for a message to a person. */
+/* The words of VERBS, for error messages. */
 #define VERBS_EXPECTED "SET, GET, DEL, VDEL, KEYNOTIFY or SCAN was expected"
 
 enum verb {
 #define VERB_ENUM(symbol, ...) VERB_##symbol,
         VERBS(VERB_ENUM)
 #undef VERB_ENUM
-                N_VERBS, /* the verb of a request that was refused before its command was known */
+                VERB_UNKNOWN, /* of a request that was refused before its command was known */
+        N_VERBS = VERB_UNKNOWN,
 };
 
-/* The word on the wire, upper case; absent for N_VERBS. */
+/* The word on the wire, upper case; absent for VERB_UNKNOWN. */
 struct slice verb_text(enum verb verb);
 
 /* Find the verb with this word. Returns false, and leaves *ret_verb unchanged, if there is none. */
 bool verb_from_text(struct slice text, enum verb *ret_verb);
 
-/* The word in metrics and log lines; "unknown" for N_VERBS. */
+/* The word in metrics and log lines; "unknown" for VERB_UNKNOWN. */
 const char *verb_label(enum verb verb);
 
-/* What a policy must grant for it. */
+/* The access that a policy must grant for this command. */
 enum access verb_access(enum verb verb);
 
-/* Whether the command accepts this number of arguments, the verb itself not counted. */
-bool verb_takes(enum verb verb, size_t n_arguments);
+/* Return whether the command accepts this number of arguments, the verb itself not counted. */
+bool verb_accepts(enum verb verb, size_t n_arguments);

@@ -19,17 +19,23 @@
 /* Allocator headers and shares of buckets of a registration, its key and its client. */
 #define WATCH_OVERHEAD (3 * (16 + 8))
 
-struct watched {
+struct watch_node {
         UT_hash_handle hh;            /* by name */
         UT_hash_handle by_connection; /* of a client */
         uint64_t number;
         uint64_t connection;                /* 0: in no table of connections */
         struct registration *registrations; /* utlist: the head's previous is the tail */
+        uint64_t n_registrations;
+        struct watch_node *next_ended, *previous_ended; /* of an ended client; utlist; NULL for others */
+        bool is_subscribed;                             /* of a client, as are the following fields */
+        int64_t idle_since_ns;                          /* if it is unreachable */
+        struct watch_node *next_unreachable;
+        struct watch_node *previous_unreachable; /* NULL: it is not unreachable */
         uint8_t name[];
 };
 
-static struct slice watched_name(const struct watched *watched) {
-        return (struct slice){ watched->name, watched->hh.keylen };
+static struct slice node_name(const struct watch_node *node) {
+        return (struct slice){ node->name, node->hh.keylen };
 }
 
 static uint64_t hash_of(const struct watch *watch, const void *bytes, size_t length) {
@@ -63,6 +69,13 @@ void registration_names(const struct registration *registration, struct buf *cli
                                topic.length - strlen(TOPIC_NOTIFY_PREFIX "/") };
         struct slice rest;
 
+        if (registration->key) {
+                buf_append_slice(client, node_name(registration->client));
+                buf_append_slice(key, node_name(registration->key));
+                return;
+        }
+
+        /* the registration has ended */
         base16_append_decoded(client, slice_split(names, '/', &rest));
         slice_split(rest, '/', &rest); /* command */
         slice_split(rest, '/', &rest); /* notify */
@@ -82,9 +95,15 @@ void watch_init(struct watch *watch, const struct hash_key *hash_key) {
         *watch = (struct watch){ .hash_key = *hash_key };
 }
 
+bool watch_has_ended(const struct registration *registration) {
+        return !registration->client || registration->client->previous_ended;
+}
+
 struct registration *watch_each_of_shard(struct watch_cursor *cursor) {
         struct registration *registration = cursor->next;
 
+        while (registration && watch_has_ended(registration))
+                registration = registration->hh.next;
         cursor->next = registration ? registration->hh.next : NULL;
         return registration;
 }
@@ -98,72 +117,69 @@ bool watch_begin_shard(const struct watch *watch, struct watch_cursor *cursor) {
 }
 
 struct registration *watch_each(const struct watch *watch, struct watch_cursor *cursor) {
-        while (!cursor->next)
-                if (!watch_begin_shard(watch, cursor))
-                        return NULL;
-        return watch_each_of_shard(cursor);
+        struct registration *registration;
+
+        do
+                registration = watch_each_of_shard(cursor);
+        while (!registration && watch_begin_shard(watch, cursor));
+        return registration;
 }
 
 void watch_deinit(struct watch *watch) {
         struct watch_cursor cursor = { 0 };
         struct registration *registration;
 
-        while ((registration = watch_each(watch, &cursor)))
+        while ((registration = watch_each(watch, &cursor)) || (registration = watch_of_ended(watch)))
                 watch_remove(watch, registration);
 }
 
 uint64_t watch_cost(struct slice client, struct slice key) {
         return sizeof(struct registration) + topic_notify_length(client.length, key.length) + 1 +
-               2 * sizeof(struct watched) + client.length + key.length + WATCH_OVERHEAD;
+               2 * sizeof(struct watch_node) + client.length + key.length + WATCH_OVERHEAD;
 }
 
-static struct watched *find_named(struct watched *const *table, uint64_t hash, struct slice name) {
-        struct watched *watched;
+static struct watch_node *find_node(struct watch_node *const *table, uint64_t hash, struct slice name) {
+        struct watch_node *node;
 
-        HASH_FIND_BYHASHVALUE(hh, table[shard_of(hash)], name.data, name.length, hash_value(hash), watched);
-        return watched;
+        HASH_FIND_BYHASHVALUE(hh, table[shard_of(hash)], name.data, name.length, hash_value(hash), node);
+        return node;
 }
 
-static struct watched *find_client(const struct watch *watch, struct slice name) {
-        return find_named(watch->clients, hash_of(watch, name.data, name.length), name);
-}
-
-static struct watched *find_key(const struct watch *watch, struct slice name) {
-        return find_named(watch->keys, hash_of(watch, name.data, name.length), name);
+static struct watch_node *find_client(const struct watch *watch, struct slice name) {
+        return find_node(watch->clients, hash_of(watch, name.data, name.length), name);
 }
 
 /* Find the key or client, or create it. */
-static int watched_get(struct watch *watch, struct watched **table, struct slice name,
-                       struct watched **ret_watched) {
-        uint64_t hash = hash_of(watch, name.data, name.length);
-        struct watched *watched = find_named(table, hash, name);
+static int node_find_or_add(struct watch *watch, struct watch_node **table, uint64_t hash, struct slice name,
+                            struct watch_node **ret_node) {
+        struct watch_node *node = find_node(table, hash, name);
 
-        if (!watched) {
-                watched = calloc(1, sizeof(*watched) + name.length);
-                if (!watched)
+        if (!node) {
+                node = calloc(1, sizeof(*node) + name.length);
+                if (!node)
                         return -ENOMEM;
 
-                memcpy(watched->name, name.data, name.length);
-                HASH_ADD_KEYPTR_BYHASHVALUE(hh, table[shard_of(hash)], watched->name,
-                                            (unsigned int)name.length, hash_value(hash), watched);
-                if (!watched->hh.tbl) {
-                        free(watched);
+                memcpy(node->name, name.data, name.length);
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, table[shard_of(hash)], node->name, (unsigned int)name.length,
+                                            hash_value(hash), node);
+                if (!node->hh.tbl) {
+                        free(node);
                         return -ENOMEM;
                 }
-                watched->number = watch->n_watched++;
+                node->number = watch->n_nodes++;
         }
 
-        *ret_watched = watched;
+        *ret_node = node;
         return 0;
 }
 
 /* Free the key or client if it has no registration. Accepts NULL. */
-static void watched_release(struct watched **table, struct watched *watched) {
-        if (!watched || watched->registrations)
+static void node_release(struct watch_node **table, struct watch_node *node) {
+        if (!node || node->registrations)
                 return;
 
-        HASH_DEL(table[hash_shard(watched->hh.hashv, WATCH_SHARD_BITS)], watched);
-        free(watched);
+        HASH_DEL(table[hash_shard(node->hh.hashv, WATCH_SHARD_BITS)], node);
+        free(node);
 }
 
 static int registration_new(struct registration **ret_registration, struct slice client, struct slice key) {
@@ -185,8 +201,8 @@ static int registration_new(struct registration **ret_registration, struct slice
         return 0;
 }
 
-/* Add a new client to the table of connections. */
-static int index_connection(struct watch *watch, struct watched *client, uint64_t connection) {
+/* Add the client to the table of connections, unless it is in it. */
+static int index_connection(struct watch *watch, struct watch_node *client, uint64_t connection) {
         uint64_t hash = hash_of(watch, &connection, sizeof(connection));
 
         if (connection == 0 || client->connection != 0)
@@ -202,7 +218,7 @@ static int index_connection(struct watch *watch, struct watched *client, uint64_
         return 0;
 }
 
-static void remove_connection(struct watch *watch, struct watched *client) {
+static void remove_connection(struct watch *watch, struct watch_node *client) {
         if (client->connection == 0)
                 return;
 
@@ -212,152 +228,250 @@ static void remove_connection(struct watch *watch, struct watched *client) {
 }
 
 /* Index the client by the connection of its remaining registrations. Restored ones may belong to a former connection. */
-static void follow_connection(struct watch *watch, struct watched *client) {
+static void reindex_connection(struct watch *watch, struct watch_node *client) {
         uint64_t connection = client->registrations ? client->registrations->connection : client->connection;
 
         if (connection == client->connection)
                 return;
 
         remove_connection(watch, client);
-        index_connection(watch, client,
-                         connection); /* if out of memory, the next welcome ends the registrations */
+        /* If out of memory, EVENT_CONNECTION_CLOSED does not find the client. A later EVENT_CONNECTIONS_RETAINED ends its
+         * registrations. */
+        index_connection(watch, client, connection);
+}
+
+static void remove_unreachable(struct watch *watch, struct watch_node *client) {
+        if (!client->previous_unreachable)
+                return;
+
+        DL_DELETE2(watch->unreachable, client, previous_unreachable, next_unreachable);
+        client->previous_unreachable = NULL;
+}
+
+/* Clients are appended as time passes, so the list is in the order of idle_since_ns. */
+static void append_unreachable(struct watch *watch, struct watch_node *client, int64_t now_ns) {
+        client->idle_since_ns = now_ns;
+        DL_APPEND2(watch->unreachable, client, previous_unreachable, next_unreachable);
 }
 
 /* Accepts NULL. */
-static void release_client(struct watch *watch, struct watched *client) {
-        if (client && !client->registrations)
+static void client_release(struct watch *watch, struct watch_node *client) {
+        if (client && !client->registrations) {
                 remove_connection(watch, client);
-        watched_release(watch->clients, client);
+                remove_unreachable(watch, client);
+        }
+        node_release(watch->clients, client);
 }
 
-static uint64_t pair_hash(const struct watch *watch, const struct watched_pair *pair) {
+/* Free the ended client if it has no registration. */
+static void release_ended(struct watch *watch, struct watch_node *client) {
+        if (client->registrations)
+                return;
+
+        DL_DELETE2(watch->ended, client, previous_ended, next_ended);
+        free(client);
+}
+
+static uint64_t pair_hash(const struct watch *watch, const struct registration_pair *pair) {
         return hash_of(watch, pair, sizeof(*pair));
 }
 
-static int pair_up(struct watch *watch, struct watched *client, struct watched *key, uint64_t connection) {
+/* Make the registration of this client and key. Returns NULL if out of memory. */
+static struct registration *add_pair(struct watch *watch, struct watch_node *client, struct watch_node *key,
+                                     uint64_t connection) {
         struct registration *registration;
         uint64_t hash;
-        int r;
 
-        r = registration_new(&registration, watched_name(client), watched_name(key));
-        if (r < 0)
-                return r;
+        if (registration_new(&registration, node_name(client), node_name(key)) < 0)
+                return NULL;
 
         registration->key = key;
         registration->client = client;
         registration->connection = connection;
-        registration->pair = (struct watched_pair){ key->number, client->number };
+        registration->pair = (struct registration_pair){ key->number, client->number };
         hash = pair_hash(watch, &registration->pair);
         HASH_ADD_KEYPTR_BYHASHVALUE(hh, watch->registrations[shard_of(hash)], &registration->pair,
                                     sizeof(registration->pair), hash_value(hash), registration);
-        if (!registration->hh.tbl) {
-                registration_unref(registration);
-                return -ENOMEM;
-        }
+        if (!registration->hh.tbl)
+                return registration_unref(registration);
 
         DL_APPEND2(key->registrations, registration, previous_of_key, next_of_key);
         DL_APPEND2(client->registrations, registration, previous_of_client, next_of_client);
+        key->n_registrations++;
+        client->n_registrations++;
         watch->n_registrations++;
-        watch->n_bytes += watch_cost(watched_name(client), watched_name(key));
-        return 0;
+        watch->n_bytes += watch_cost(node_name(client), node_name(key));
+        return registration;
 }
 
-int watch_add(struct watch *watch, struct slice client, struct slice key, uint64_t connection) {
-        struct watched *watched_key = NULL, *watched_client = NULL;
-        int r;
+static struct registration *add(struct watch *watch, const struct watch_names *names, uint64_t connection) {
+        uint64_t client_hash = hash_of(watch, names->client.data, names->client.length);
+        struct watch_node *key_node = NULL, *client_node = NULL;
+        struct registration *registration = NULL;
 
-        r = watched_get(watch, watch->keys, key, &watched_key);
-        if (r == 0)
-                r = watched_get(watch, watch->clients, client, &watched_client);
-        if (r == 0)
-                r = index_connection(watch, watched_client, connection);
-        if (r == 0)
-                r = pair_up(watch, watched_client, watched_key, connection);
-        if (r < 0) {
-                watched_release(watch->keys, watched_key);
-                release_client(watch, watched_client);
+        if (node_find_or_add(watch, watch->keys, names->key_hash, names->key, &key_node) == 0 &&
+            node_find_or_add(watch, watch->clients, client_hash, names->client, &client_node) == 0 &&
+            index_connection(watch, client_node, connection) == 0)
+                registration = add_pair(watch, client_node, key_node, connection);
+        if (!registration) {
+                node_release(watch->keys, key_node);
+                client_release(watch, client_node);
         }
-        return r;
+        return registration;
 }
 
-struct registration *watch_find(const struct watch *watch, struct slice client, struct slice key) {
-        const struct watched *watched_key = find_key(watch, key);
-        const struct watched *watched_client = find_client(watch, client);
+struct watch_names watch_names(const struct watch *watch, struct slice client, struct slice key) {
+        return (struct watch_names){ client, key, hash_of(watch, key.data, key.length) };
+}
+
+struct registration *watch_find(const struct watch *watch, struct watch_names names) {
+        const struct watch_node *client_node = find_client(watch, names.client);
+        const struct watch_node *key_node =
+                client_node ? find_node(watch->keys, names.key_hash, names.key) : NULL;
         struct registration *registration;
-        struct watched_pair pair;
+        struct registration_pair pair;
         uint64_t hash;
 
-        if (!watched_key || !watched_client)
+        if (!key_node)
                 return NULL;
 
-        pair = (struct watched_pair){ watched_key->number, watched_client->number };
+        pair = (struct registration_pair){ key_node->number, client_node->number };
         hash = pair_hash(watch, &pair);
         HASH_FIND_BYHASHVALUE(hh, watch->registrations[shard_of(hash)], &pair, sizeof(pair),
                               hash_value(hash), registration);
         return registration;
 }
 
-int watch_add_of_user(struct watch *watch, struct slice client, struct slice user, struct slice key,
-                      uint64_t connection) {
-        uint8_t *text = NULL;
+struct registration *watch_add(struct watch *watch, struct watch_names names, struct slice user,
+                               uint64_t connection) {
         struct registration *registration;
-        int r;
+        uint8_t *text = NULL;
 
         if (user.length > 0) {
                 text = malloc(user.length);
                 if (!text)
-                        return -ENOMEM;
+                        return NULL;
                 memcpy(text, user.data, user.length);
         }
 
-        r = watch_add(watch, client, key, connection);
-        if (r < 0) {
+        registration = add(watch, &names, connection);
+        if (!registration) {
                 free(text);
-                return r;
+                return NULL;
         }
-        registration = watch_find(watch, client, key);
         registration->user = (struct slice){ text, user.length };
         watch->n_bytes += user.length;
-        return 0;
+        return registration;
 }
 
 void watch_remove(struct watch *watch, struct registration *registration) {
-        struct watched *key = registration->key;
-        struct watched *client = registration->client;
+        struct watch_node *key = registration->key;
+        struct watch_node *client = registration->client;
 
-        watch->n_bytes -= watch_cost(watched_name(client), watched_name(key)) + registration->user.length;
+        watch->n_bytes -= watch_cost(node_name(client), node_name(key)) + registration->user.length;
         watch->n_registrations--;
         HASH_DEL(watch->registrations[hash_shard(registration->hh.hashv, WATCH_SHARD_BITS)], registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
         DL_DELETE2(client->registrations, registration, previous_of_client, next_of_client);
+        key->n_registrations--;
+        client->n_registrations--;
         registration->key = NULL;
         registration->client = NULL;
         registration_unref(registration);
 
-        watched_release(watch->keys, key);
-        follow_connection(watch, client);
-        release_client(watch, client);
+        node_release(watch->keys, key);
+        if (client->previous_ended) {
+                release_ended(watch, client);
+                return;
+        }
+        reindex_connection(watch, client);
+        client_release(watch, client);
+}
+
+void watch_end_client(struct watch *watch, struct registration *registration) {
+        struct watch_node *client = registration->client;
+
+        remove_connection(watch, client);
+        remove_unreachable(watch, client);
+        HASH_DEL(watch->clients[hash_shard(client->hh.hashv, WATCH_SHARD_BITS)], client);
+        DL_APPEND2(watch->ended, client, previous_ended, next_ended);
+}
+
+struct registration *watch_of_ended(const struct watch *watch) {
+        return watch->ended ? watch->ended->registrations : NULL;
+}
+
+bool watch_has_same_names(const struct watch *watch, const struct registration *ended) {
+        return watch_find(watch, watch_names(watch, node_name(ended->client), node_name(ended->key)));
 }
 
 struct registration *watch_of_key(const struct watch *watch, uint64_t hash, struct slice key) {
-        const struct watched *watched = find_named(watch->keys, hash, key);
+        const struct watch_node *node = find_node(watch->keys, hash, key);
+        struct registration *registration = node ? node->registrations : NULL;
 
-        return watched ? watched->registrations : NULL;
+        return registration && watch_has_ended(registration) ? watch_next_of_key(registration)
+                                                             : registration;
+}
+
+struct registration *watch_next_of_key(const struct registration *registration) {
+        struct registration *next = registration->next_of_key;
+
+        while (next && watch_has_ended(next))
+                next = next->next_of_key;
+        return next;
 }
 
 struct registration *watch_of_client(const struct watch *watch, struct slice client) {
-        const struct watched *watched = find_client(watch, client);
+        const struct watch_node *node = find_client(watch, client);
 
-        return watched ? watched->registrations : NULL;
+        return node ? node->registrations : NULL;
 }
 
 struct registration *watch_of_connection(const struct watch *watch, uint64_t connection) {
         uint64_t hash = hash_of(watch, &connection, sizeof(connection));
-        const struct watched *client;
+        const struct watch_node *client;
 
         HASH_FIND_BYHASHVALUE(by_connection, watch->connections[shard_of(hash)], &connection,
                               sizeof(connection), hash_value(hash), client);
         return client ? client->registrations : NULL;
+}
+
+void watch_set_subscribed(struct watch *watch, struct registration *registration) {
+        registration->client->is_subscribed = true;
+        remove_unreachable(watch, registration->client);
+}
+
+bool watch_is_subscribed(const struct registration *registration) {
+        return registration->client->is_subscribed;
+}
+
+void watch_set_unreachable(struct watch *watch, struct registration *registration, int64_t now_ns) {
+        if (!registration->client->previous_unreachable)
+                append_unreachable(watch, registration->client, now_ns);
+}
+
+void watch_restart_idle(struct watch *watch, struct slice name, int64_t now_ns) {
+        struct watch_node *client = watch->unreachable ? find_client(watch, name) : NULL;
+
+        if (!client || !client->previous_unreachable)
+                return;
+
+        remove_unreachable(watch, client);
+        append_unreachable(watch, client, now_ns);
+}
+
+struct registration *watch_longest_idle(const struct watch *watch) {
+        return watch->unreachable ? watch->unreachable->registrations : NULL;
+}
+
+int64_t watch_longest_idle_since(const struct watch *watch) {
+        return watch->unreachable ? watch->unreachable->idle_since_ns : INT64_MAX;
+}
+
+uint64_t watch_n_of_client(const struct watch *watch, struct slice client) {
+        const struct watch_node *node = find_client(watch, client);
+
+        return node ? node->n_registrations : 0;
 }
 
 uint64_t watch_n_registrations(const struct watch *watch) {

@@ -8,13 +8,18 @@
  * The registrations of KEYNOTIFY (PROTOCOL.md "Notifications"). A registration is one client's interest in one key; the key
  * need not exist. Registrations are found by key, by client, by both, and by connection. Iterations are in the order of
  * registration, so that results are deterministic.
+ *
+ * Without the plugin, the store learns from the broker's acknowledgement whether a notification had a subscriber. A client is
+ * *subscribed* after one of its notifications had a subscriber. A client is *unreachable* if one of its notifications had no
+ * subscriber and the client is not subscribed. A client is *idle* while it sends no request. The caller ends the registrations
+ * of an unreachable client that has been idle for some time. The watch drops this state with the client's last registration.
  */
 
-/* A key or a client: its name and the registrations under it. */
-struct watched;
+/* A key or a client: its name and its registrations. */
+struct watch_node;
 
 /* Identifies a registration: the numbers of its key and its client. Numbers are never reused. */
-struct watched_pair {
+struct registration_pair {
         uint64_t key, client;
 };
 
@@ -24,11 +29,10 @@ struct watched_pair {
  */
 struct registration {
         UT_hash_handle hh; /* by pair */
-        struct watched_pair pair;
+        struct registration_pair pair;
         uint32_t n_references;
         uint32_t topic_length;
-        struct watched *key; /* NULL once it has ended, as is client */
-        struct watched *client;
+        struct watch_node *key, *client; /* NULL after watch_remove() */
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
@@ -52,13 +56,15 @@ bool registration_is_of(const struct registration *registration, struct slice cl
 
 /* Hash tables in shards: see engine/uthash_table.h. */
 struct watch {
-        struct watched *keys[WATCH_N_SHARDS];
-        struct watched *clients[WATCH_N_SHARDS];
-        struct watched *connections[WATCH_N_SHARDS]; /* the clients whose connection has a number */
+        struct watch_node *keys[WATCH_N_SHARDS];
+        struct watch_node *clients[WATCH_N_SHARDS];
+        struct watch_node *connections[WATCH_N_SHARDS]; /* clients by the number of their connection */
+        struct watch_node *unreachable;                 /* list of clients, the longest idle first; utlist */
         struct registration *registrations[WATCH_N_SHARDS];
-        uint64_t n_registrations;
-        uint64_t n_watched; /* keys and clients, since the start: the next one's number */
-        uint64_t n_bytes;   /* the sum of watch_cost() */
+        struct watch_node *ended; /* ended clients whose registrations remain to be removed */
+        uint64_t n_registrations; /* includes those of ended clients */
+        uint64_t n_nodes;         /* nodes made since the start; the number of the next node */
+        uint64_t n_bytes;         /* the sum of watch_cost() */
         struct hash_key hash_key;
 };
 
@@ -68,32 +74,79 @@ void watch_deinit(struct watch *watch);
 /* Memory of one registration in bytes, including its client and key; for quotas. */
 uint64_t watch_cost(struct slice client, struct slice key);
 
-/*
- * Register the client for the key. It must not be registered yet: check with watch_find(). connection: the number of the
- * client's connection; 0 if unknown. While a client has registrations of several connections, watch_of_connection() finds
- * it by one of them; remove those of former connections. Returns 0 or -ENOMEM.
- */
-int watch_add(struct watch *watch, struct slice client, struct slice key, uint64_t connection);
+/* The names of a registration, with the hash of the key under the watch's hash key. Slices are borrowed. */
+struct watch_names {
+        struct slice client, key;
+        uint64_t key_hash;
+};
 
-/* As watch_add(), with the client's user name. Its length adds to the cost. */
-int watch_add_of_user(struct watch *watch, struct slice client, struct slice user, struct slice key,
-                      uint64_t connection);
+/* For a caller that has not hashed the key yet. */
+struct watch_names watch_names(const struct watch *watch, struct slice client, struct slice key);
+
+/*
+ * Register the client for the key. It must not be registered yet: check with watch_find(). user: its user name, whose length
+ * adds to the cost; empty: none. connection: the number of the client's connection; 0 if unknown. The watch indexes a client
+ * by one connection only, so the caller must first remove the client's registrations of former connections. Returns the
+ * registration, borrowed, or NULL if out of memory.
+ */
+struct registration *watch_add(struct watch *watch, struct watch_names names, struct slice user,
+                               uint64_t connection);
 
 /* Borrowed; NULL where there is none. */
-struct registration *watch_find(const struct watch *watch, struct slice client, struct slice key);
+struct registration *watch_find(const struct watch *watch, struct watch_names names);
 
 /* End the registration, and drop the reference that the watch holds. */
 void watch_remove(struct watch *watch, struct registration *registration);
 
 /*
- * The registrations of one key, oldest first; follow next_of_key. Borrowed; NULL where there are none. hash: of the key,
- * under the watch's hash key.
+ * The registrations of one key, oldest first; follow watch_next_of_key(). Borrowed; NULL where there are none. hash: of the
+ * key, under the watch's hash key.
  */
 struct registration *watch_of_key(const struct watch *watch, uint64_t hash, struct slice key);
+struct registration *watch_next_of_key(const struct registration *registration);
 
 /* The registrations of one client, oldest first; follow next_of_client. Borrowed. */
 struct registration *watch_of_client(const struct watch *watch, struct slice client);
 struct registration *watch_of_connection(const struct watch *watch, uint64_t connection);
+
+uint64_t watch_n_of_client(const struct watch *watch, struct slice client);
+
+/* Mark the client of this registration as subscribed: a notification had a subscriber. */
+void watch_set_subscribed(struct watch *watch, struct registration *registration);
+
+/* Return whether the registration's client is subscribed. */
+bool watch_is_subscribed(const struct registration *registration);
+
+/*
+ * Mark the client of this registration as unreachable: a notification had no subscriber, and the client is not subscribed. If
+ * the client was not unreachable before, it is idle from now_ns on.
+ */
+void watch_set_unreachable(struct watch *watch, struct registration *registration, int64_t now_ns);
+
+/* The client has sent a request: if it is unreachable, it is idle from now_ns on. */
+void watch_restart_idle(struct watch *watch, struct slice client, int64_t now_ns);
+
+/* The oldest registration of the unreachable client that is idle longest. Borrowed; NULL if no client is unreachable. */
+struct registration *watch_longest_idle(const struct watch *watch);
+
+/* The time at which that client became idle, in monotonic nanoseconds; INT64_MAX if no client is unreachable. */
+int64_t watch_longest_idle_since(const struct watch *watch);
+
+/*
+ * End the client of the registration, in constant time for any number of registrations. From then on, only watch_of_ended()
+ * finds the client's registrations. The caller must remove them soon, because they count in n_registrations and n_bytes. If
+ * the same client id registers again meanwhile, the watch makes a new client.
+ */
+void watch_end_client(struct watch *watch, struct registration *registration);
+
+/* Whether the registration was removed, or its client has ended. */
+bool watch_has_ended(const struct registration *registration);
+
+/* A registration of the client that ended first. Borrowed; NULL if no registration of an ended client remains. */
+struct registration *watch_of_ended(const struct watch *watch);
+
+/* ended: a registration of an ended client. Return whether the same client id has registered again for the same key. */
+bool watch_has_same_names(const struct watch *watch, const struct registration *ended);
 
 /* The position of an iteration. Initialize with zeros. */
 struct watch_cursor {

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "http/process_usage.h"
 #include "pipeline/pipeline.h"
 
-/* The values that the metrics show. */
+/* Resources that this process uses, read from /proc. A value is 0 if it cannot be determined. */
+struct process_usage {
+        uint64_t resident_bytes;
+        uint64_t n_open_fds, max_fds;
+        uint64_t cpu_ms;       /* user and system, all threads */
+        uint64_t started_at_s; /* since the Unix epoch */
+};
+void process_usage_read(struct process_usage *ret_usage);
+
+/* The input of metrics_append(). */
 struct metrics_source {
         const struct counters *counters;
         struct gauges gauges;
         struct process_usage process;
 };
 
-/* Append all metrics in the text format of Prometheus, version 0.0.4. Pure. */
+/* Append all metrics in the text format of Prometheus, version 0.0.4. Does no I/O. */
 void metrics_append(struct buf *text, const struct metrics_source *source);

@@ -18,7 +18,7 @@ static unsigned int render_metrics(void *userdata, struct buf *body) {
         return OK;
 }
 
-/* An answer at all shows that the loop runs. */
+/* If the event loop hangs, there is no response. */
 static unsigned int render_health(void *userdata, struct buf *body) {
         (void)userdata;
         buf_append_string(body, "ok\n");
@@ -30,7 +30,9 @@ static unsigned int render_readiness(void *userdata, struct buf *body) {
 
         pipeline_read_gauges(userdata, system_clock_wall_ms_rounded_up(), &gauges);
         if (gauges.broker_kind == BROKER_UNKNOWN) {
-                buf_append_string(body, "not connected to a broker\n");
+                buf_append_string(body, gauges.is_connected
+                                                ? "connected to the broker, but not serving yet\n"
+                                                : "not connected to a broker\n");
                 return UNAVAILABLE;
         }
         if (gauges.is_storage_failing) {
@@ -47,10 +49,10 @@ static unsigned int render_version(void *userdata, struct buf *body) {
         return OK;
 }
 
-const struct http_page pages[] = {
+const struct http_page store_pages[] = {
         { "/metrics", "text/plain; version=0.0.4; charset=utf-8", render_metrics },
         { "/healthz", "text/plain", render_health },
         { "/readyz", "text/plain", render_readiness },
         { "/version", "text/plain", render_version },
 };
-const size_t n_pages = sizeof(pages) / sizeof(pages[0]);
+const size_t n_store_pages = sizeof(store_pages) / sizeof(store_pages[0]);

@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fills the lists of a manual page: reads a table, as print_options and print_commands write it, of lines of fields
-# separated by tabs, then a page for scdoc, in which a line @name@ stands for a list.
+# Fills the lists of a manual page: reads a table that print_tables wrote, then a page for scdoc. A line
+# @name@ of the page stands for a list.
 #
 # usage: awk -v version=VERSION -f lists.awk TABLE PAGE
 
 BEGIN { FS = "\t" }
 
-# What the table says.
+# Read the table.
 FILENAME == ARGV[1] && $1 == "command" { commands[++n_commands] = $2; synopsis[$2] = $3; summary[$2] = $4; next }
 FILENAME == ARGV[1] && $1 == "help"    { help[$2] = help[$2] $3 "\n"; next }
 FILENAME == ARGV[1]                    { rows[++n_rows] = $0; next }
 
-# What the page is.
+# Copy the page.
 /^@settings@$/     { each_setting(); next }
 /^@commands@$/     { for (i = 1; i <= n_commands; i++) command(commands[i]); next }
 /^@options@$/      { options_of(""); next }
 /^@[a-z-]*@$/      { print "lists.awk: no such list: " $0 >"/dev/stderr"; exit 1 }
                    { gsub(/@version@/, version); print }
 
-# As scdoc shows it to the letter.
+# Escape text for scdoc.
 function literal(text) {
         gsub(/[\\*_~#`]/, "\\\\&", text)
-        sub(/^[-[|]/, "\\\\&", text) # no list, no table
+        sub(/^[-[|]/, "\\\\&", text) # neither a list nor a table
         return text
 }
 
 function bold(text) { return "*" literal(text) "*" }
 function underlined(text) { return text == "" ? "" : "_" literal(text) "_" }
 
-# Not where it begins with a value that it explains.
+# Capitalize the first letter, unless the text begins with a value and a colon.
 function sentence(text) { return text ~ /^[^ ]*:/ ? text : toupper(substr(text, 1, 1)) substr(text, 2) }
 
 function each_setting(   i, fields) {
@@ -41,7 +41,7 @@ function each_setting(   i, fields) {
         }
 }
 
-# Fields as option_print() writes them.
+# fields: of an option, see print_tables.c.
 function setting(fields) {
         if (fields[9] != section)
                 print "## [" literal(fields[9]) "]\n"
@@ -61,7 +61,7 @@ function trimmed(text) {
         return text
 }
 
-# The options of a command; "": those of all commands, or of a program without any.
+# Print the options of a command; "": the options of all commands, or of a program without commands.
 function options_of(name,   i, fields) {
         for (i = 1; i <= n_rows; i++) {
                 split(rows[i], fields, FS)
@@ -82,7 +82,7 @@ function option(fields,   line) {
         print ""
 }
 
-# Indented lines of a command's help are to be shown as they are.
+# Print a command with its help. Indented lines of the help become literal blocks.
 function command(name,   lines, n, i, in_example, is_example) {
         print "## " literal(name) "\n"
         print bold("statestorectl " name) (synopsis[name] == "" ? "" : " " underlined(synopsis[name])) "\n"

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: make.sh VERSION TABLE PAGE: prints the manual page, for man, with the lists of the table. Names are there to be
-# copied, so nothing is hyphenated: groff's .nh alone lasts until the next paragraph.
+# usage: make.sh VERSION TABLE PAGE
+#
+# Prints the manual page, with lists from the table. Hyphenation is disabled, so that names can be copied: the request .nh
+# alone applies only until the next paragraph.
 
 set -eu
 

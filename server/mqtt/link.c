@@ -5,23 +5,25 @@
 #include <errno.h>
 #include <mqtt_protocol.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/random.h"
 #include "mqtt/properties.h"
 
 /* The broker keeps the session and queues messages for this long after a disconnect. */
 #define SESSION_EXPIRY_S 3600
 
 /* Initial and maximum pause between attempts. */
-#define BACKOFF_FIRST_MS 100
-#define BACKOFF_LAST_MS  15000
+#define BACKOFF_MIN_MS 100
+#define BACKOFF_MAX_MS 15000
 
 #define CLOSE_TIMEOUT_MS 2000
 
-/* Limits of unacknowledged messages for new work: libmosquitto keeps a copy of each message. */
-#define ROOM_MESSAGES 50000
-#define ROOM_BYTES    (64 << 20)
+/* Limits of link_has_room(). libmosquitto keeps a copy of each unacknowledged message. */
+#define NEW_WORK_MESSAGES_MAX 50000
+#define NEW_WORK_BYTES_MAX    (64 << 20)
 
 enum link_state {
         LINK_WAITING,    /* the timer starts the next attempt */
@@ -37,35 +39,36 @@ struct link {
         struct mqtt_client *client;
         enum link_state state;
         size_t n_subscribed; /* SUBACKs received */
+        bool is_refused[LINK_SUBSCRIPTIONS_MAX];
         bool session_present;
-        const char *next_client_id; /* NULL: the present one stays */
+        const char *next_client_id; /* of link_change_client_id(); NULL: no change is pending */
         uv_timer_t timer;           /* the next attempt, or the timeout of closing */
-        uint64_t backoff_ms;        /* reset when the link was up for longer than BACKOFF_LAST_MS */
+        uint64_t backoff_ms;        /* reset after the link was up for longer than BACKOFF_MAX_MS */
         uint64_t up_since_ms;
         uint32_t n_outstanding; /* published, not yet acknowledged */
         uint64_t n_outstanding_bytes;
         uint32_t n_bytes_of[65536]; /* by packet identifier */
-        uint32_t send_maximum;
+        uint32_t send_maximum;     /* maximum number of messages in flight; libmosquitto queues the others */
         uint32_t max_packet_bytes; /* of the broker */
         void (*closed)(void *userdata);
-        int n_open; /* while closed: handles that are not closed yet */
+        int n_open_handles; /* in LINK_CLOSED: handles that are still closing */
 };
 
 /* 1. Closing. */
 
-static void release(void *userdata) {
+static void handle_closed(void *userdata) {
         struct link *link = userdata;
         void (*closed)(void *userdata) = link->closed;
 
-        if (--link->n_open > 0)
+        if (--link->n_open_handles > 0)
                 return;
-        userdata = link->config.userdata;
+        userdata = link->config.callbacks.userdata;
         free(link);
         closed(userdata);
 }
 
 static void timer_closed(uv_handle_t *handle) {
-        release(handle->data);
+        handle_closed(handle->data);
 }
 
 static bool is_subscribed(const struct link *link) {
@@ -79,18 +82,19 @@ static void finish_close(struct link *link) {
         link->state = LINK_CLOSED;
         if (is_subscribed(link))
                 mqtt_client_disconnect_gracefully(link->client);
-        link->n_open = 2;
-        mqtt_client_close(link->client, release);
+        link->n_open_handles = 2;
+        mqtt_client_close(link->client, handle_closed);
         uv_close((uv_handle_t *)&link->timer, timer_closed);
 }
 
+/* At most send_maximum messages are in flight. If no more are outstanding, libmosquitto has none in its queue. */
 static void close_if_all_is_sent(struct link *link) {
         if (link->state == LINK_CLOSING && link->n_outstanding <= link->send_maximum &&
             !mqtt_client_wants_write(link->client))
                 finish_close(link);
 }
 
-static void patience_ended(uv_timer_t *timer) {
+static void close_timed_out(uv_timer_t *timer) {
         finish_close(timer->data);
 }
 
@@ -99,7 +103,7 @@ void link_close(struct link *link, void (*closed)(void *userdata)) {
 
         link->closed = closed;
         link->state = LINK_CLOSING;
-        uv_timer_start(&link->timer, patience_ended, CLOSE_TIMEOUT_MS, 0);
+        uv_timer_start(&link->timer, close_timed_out, CLOSE_TIMEOUT_MS, 0);
         if (is_subscribed(link))
                 close_if_all_is_sent(link);
         else
@@ -117,25 +121,25 @@ static void attempt(uv_timer_t *timer) {
 
 /* Subtract up to half of the pause, so that clients of a restarted broker do not all reconnect at once. */
 static uint64_t jitter(uint64_t pause_ms) {
-        uint32_t random = 0;
+        uint32_t random;
 
-        uv_random(NULL, NULL, &random, sizeof(random), 0, NULL);
+        random_fill(&random, sizeof(random));
         return pause_ms - random % (pause_ms / 2 + 1);
 }
 
 static void wait_and_retry(struct link *link) {
-        bool was_up = link->state == LINK_UP && uv_now(link->loop) - link->up_since_ms > BACKOFF_LAST_MS;
-        uint64_t pause_ms = was_up ? BACKOFF_FIRST_MS : link->backoff_ms;
+        bool was_up = link->state == LINK_UP && uv_now(link->loop) - link->up_since_ms > BACKOFF_MAX_MS;
+        uint64_t pause_ms = was_up ? BACKOFF_MIN_MS : link->backoff_ms;
 
         link->state = LINK_WAITING;
-        link->backoff_ms = pause_ms * 2 < BACKOFF_LAST_MS ? pause_ms * 2 : BACKOFF_LAST_MS;
+        link->backoff_ms = pause_ms * 2 < BACKOFF_MAX_MS ? pause_ms * 2 : BACKOFF_MAX_MS;
         uv_timer_start(&link->timer, attempt, jitter(pause_ms), 0);
 }
 
-static void on_desynchronized(void *userdata, enum mqtt_loss loss, int reason, const char *text) {
+static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
         struct link *link = userdata;
 
-        (void)loss;
+        (void)cause;
         (void)reason;
         link->n_subscribed = 0;
         if (link->state == LINK_CLOSING) {
@@ -143,17 +147,59 @@ static void on_desynchronized(void *userdata, enum mqtt_loss loss, int reason, c
                 return;
         }
 
-        link->config.callbacks.down(link->config.userdata, text);
+        link->config.callbacks.down(link->config.callbacks.userdata, text);
         wait_and_retry(link);
 }
 
-/* 3. Callbacks of the client. */
+/* 3. Refusals. */
+
+static const struct {
+        int reason;
+        struct refusal refusal;
+} refusals[] = {
+        { MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION,
+          { "it does not support MQTT 5", "use a broker with MQTT 5, such as mosquitto 2" } },
+        { CONNACK_REFUSED_PROTOCOL_VERSION, /* code of brokers before MQTT 5 */
+          { "it does not support MQTT 5", "use a broker with MQTT 5, such as mosquitto 2" } },
+        { MQTT_RC_CLIENTID_NOT_VALID,
+          { "it does not accept our client id", "choose another client id with --client-id" } },
+        { MQTT_RC_BAD_USERNAME_OR_PASSWORD,
+          { "wrong user name or password", "see --user and --password-file" } },
+        { MQTT_RC_NOT_AUTHORIZED,
+          { "not authorized", "provide other credentials (--user, --password-file, --tls-certificate), or "
+                              "allow this client at the broker" } },
+        { MQTT_RC_BANNED, { "this client is banned", "lift the ban at the broker" } },
+        { MQTT_RC_BAD_AUTHENTICATION_METHOD,
+          { "bad authentication method", "allow user name and password at the broker" } },
+};
+
+/* The broker's Maximum QoS is 0. */
+static const struct refusal refusal_qos = {
+        "it allows QoS 0 only",
+        "the protocol needs QoS 1: raise the broker's maximum QoS (mosquitto: max_qos)"
+};
+
+/* SUBACK with an error. */
+static const struct refusal refusal_subscription = {
+        "it refuses the subscription to the invoke topic",
+        "allow this client in the broker's access rules to read statestore/# and to write clients/#"
+};
+
+/* Return the refusal for the reason code of a CONNACK, or NULL if the cause is temporary, such as a busy broker. */
+static const struct refusal *refusal_of_connection(int reason) {
+        for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+                if (reason == refusals[i].reason)
+                        return &refusals[i].refusal;
+        return NULL;
+}
 
 /* Report the refusal and disconnect. The link tries again later: an operator may have changed the broker. */
 static void refuse(struct link *link, const struct refusal *refusal) {
-        link->config.callbacks.refused(link->config.userdata, refusal);
-        mqtt_client_refuse(link->client);
+        link->config.callbacks.refused(link->config.callbacks.userdata, refusal);
+        mqtt_client_disconnect_in_callback(link->client);
 }
+
+/* 4. Callbacks of the client. */
 
 static void on_connected(void *userdata, int reason, bool session_present,
                          const mosquitto_property *properties) {
@@ -165,7 +211,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
                 const struct refusal *refusal = refusal_of_connection(reason);
 
                 if (refusal)
-                        link->config.callbacks.refused(link->config.userdata, refusal);
+                        link->config.callbacks.refused(link->config.callbacks.userdata, refusal);
                 return;
         }
 
@@ -193,7 +239,7 @@ static void on_connected(void *userdata, int reason, bool session_present,
         }
 }
 
-/* SUBACKs arrive in the order of the subscriptions, each with its retained messages before the next SUBACK. */
+/* SUBACKs arrive in the order of the subscriptions. Before the next SUBACK, the subscription's retained messages arrive. */
 static void on_subscribed(void *userdata, int n_granted, const int *granted) {
         struct link *link = userdata;
         const struct link_subscription *subscription = &link->config.subscriptions[link->n_subscribed];
@@ -205,25 +251,14 @@ static void on_subscribed(void *userdata, int n_granted, const int *granted) {
                 refuse(link, &refusal_subscription);
                 return;
         }
+        link->is_refused[link->n_subscribed] = !is_granted;
         if (++link->n_subscribed < link->config.n_subscriptions)
                 return;
 
         link->state = LINK_UP;
         link->up_since_ms = uv_now(link->loop);
-        mqtt_client_set_up(link->client);
-        link->config.callbacks.up(link->config.userdata, link->session_present);
-}
-
-static void on_message(void *userdata, const struct message *message) {
-        struct link *link = userdata;
-
-        link->config.callbacks.message(link->config.userdata, message);
-}
-
-static void on_dropped(void *userdata) {
-        struct link *link = userdata;
-
-        link->config.callbacks.dropped(link->config.userdata);
+        mqtt_client_set_is_up(link->client);
+        link->config.callbacks.up(link->config.callbacks.userdata, link->session_present);
 }
 
 static void on_acknowledged(void *userdata, int id, int reason) {
@@ -234,17 +269,11 @@ static void on_acknowledged(void *userdata, int id, int reason) {
                 link->n_outstanding_bytes -= link->n_bytes_of[id];
                 link->n_bytes_of[id] = 0;
         }
-        link->config.callbacks.acknowledged(link->config.userdata, (uint16_t)id,
+        link->config.callbacks.acknowledged(link->config.callbacks.userdata, (uint16_t)id,
                                             reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS);
 }
 
-static void on_batch_end(void *userdata) {
-        struct link *link = userdata;
-
-        link->config.callbacks.batch_end(link->config.userdata);
-}
-
-/* If there is no memory for it, the link comes back with the client id that it had. */
+/* If memory is exhausted, the link reconnects with the previous client id. */
 static void change_client_id_if_all_is_acknowledged(struct link *link) {
         if (!link->next_client_id || link->state != LINK_UP || link->n_outstanding > 0)
                 return;
@@ -252,27 +281,23 @@ static void change_client_id_if_all_is_acknowledged(struct link *link) {
         (void)mqtt_client_change_id(link->client, take_ptr(&link->next_client_id));
         link->n_subscribed = 0;
         link->state = LINK_WAITING;
-        link->config.callbacks.down(link->config.userdata, "connecting anew under another client id");
+        link->config.callbacks.down(link->config.callbacks.userdata, "reconnecting with another client id");
         uv_timer_start(&link->timer, attempt, 0, 0);
 }
 
-static void on_batch_written(void *userdata, bool has_read) {
+static void on_packets_written(void *userdata, bool has_read) {
         struct link *link = userdata;
 
         if (has_read)
-                link->config.callbacks.batch_written(link->config.userdata);
+                link->config.callbacks.packets_written(link->config.callbacks.userdata);
         close_if_all_is_sent(link);
         change_client_id_if_all_is_acknowledged(link);
 }
 
-/* 4. The interface. */
-
-static void cleanup_link(struct link **link) {
-        free(*link);
-}
+/* 5. The interface. */
 
 int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config *config) {
-        CLEANUP(cleanup_link) struct link *link = calloc(1, sizeof(*link));
+        CLEANUP(cleanup_free) struct link *link = calloc(1, sizeof(*link));
         struct mqtt_client_config client_config = {
                 .endpoints = config->endpoints,
                 .n_endpoints = config->n_endpoints,
@@ -282,9 +307,9 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
                 .session_expiry_s = SESSION_EXPIRY_S,
                 .credentials = config->credentials,
                 .user_properties = config->user_properties,
-                .callbacks = { on_connected, on_subscribed, on_desynchronized, on_message, on_dropped,
-                               on_acknowledged, on_batch_end, on_batch_written },
-                .userdata = link,
+                .callbacks = { on_connected, on_subscribed, on_disconnected, on_acknowledged,
+                               on_packets_written, link },
+                .messages = config->messages,
         };
         int r;
 
@@ -293,7 +318,7 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
 
         link->config = *config;
         link->loop = loop;
-        link->backoff_ms = BACKOFF_FIRST_MS;
+        link->backoff_ms = BACKOFF_MIN_MS;
         link->send_maximum = MQTT_SEND_MAXIMUM;
         link->max_packet_bytes = MESSAGE_PACKET_MAX;
         r = mqtt_client_new(&link->client, loop, &client_config);
@@ -336,7 +361,7 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 }
 
 bool link_has_room(const struct link *link) {
-        return link->n_outstanding < ROOM_MESSAGES && link->n_outstanding_bytes < ROOM_BYTES;
+        return link->n_outstanding < NEW_WORK_MESSAGES_MAX && link->n_outstanding_bytes < NEW_WORK_BYTES_MAX;
 }
 
 uint32_t link_max_packet_bytes(const struct link *link) {
@@ -347,8 +372,15 @@ void link_change_client_id(struct link *link, const char *client_id) {
         link->next_client_id = client_id;
 }
 
-void link_set_reading(struct link *link, enum mqtt_reading reading) {
-        mqtt_client_set_reading(link->client, reading);
+bool link_has_refused(const struct link *link, const char *filter) {
+        for (size_t i = 0; i < link->n_subscribed; i++)
+                if (strcmp(link->config.subscriptions[i].filter, filter) == 0)
+                        return link->is_refused[i];
+        return false;
+}
+
+void link_set_read_mode(struct link *link, enum mqtt_read_mode read_mode) {
+        mqtt_client_set_read_mode(link->client, read_mode);
 }
 
 const struct endpoint *link_endpoint(const struct link *link) {

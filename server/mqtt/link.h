@@ -7,7 +7,6 @@
 
 #include "base/endpoint.h"
 #include "mqtt/mqtt_client.h"
-#include "mqtt/refusal.h"
 #include "protocol/message.h"
 
 /*
@@ -18,52 +17,53 @@
  */
 struct link;
 
+/* A refusal by the broker that an operator must resolve. */
+struct refusal {
+        const char *cause;
+        const char *advice; /* what to change */
+};
+
 struct link_callbacks {
         /* Connected and subscribed. session_present: as in CONNACK; false if the broker had no session. */
         void (*up)(void *userdata, bool session_present);
 
-        /* The connection has ended, or the attempt has failed. reason is text for the log. */
-        void (*down)(void *userdata, const char *reason);
+        /* The connection has ended, or the attempt has failed. cause: text for the log. */
+        void (*down)(void *userdata, const char *cause);
 
-        /* The broker refuses the client until an operator changes something. The link tries again nevertheless. */
+        /* The broker refuses the client. The link tries again, in case an operator changes the broker. */
         void (*refused)(void *userdata, const struct refusal *refusal);
-
-        /* A message arrived. It is valid during the call. */
-        void (*message)(void *userdata, const struct message *message);
-
-        /* A message was dropped: out of memory. */
-        void (*dropped)(void *userdata);
 
         /* PUBACK for the message to which link_publish() gave this id. no_subscriber: reason code 0x10. */
         void (*acknowledged)(void *userdata, uint16_t id, bool no_subscriber);
 
-        /* The packets of one wake-up have been passed on; messages published now are written next. */
-        void (*batch_end)(void *userdata);
-
-        /* The messages are written: do work here that no client waits for. */
-        void (*batch_written)(void *userdata);
+        /*
+         * The link has read packets from the socket, and has then written as much as the socket accepts. Do work
+         * here that must not delay the writing.
+         */
+        void (*packets_written)(void *userdata);
+        void *userdata;
 };
 
 struct link_subscription {
         const char *filter;
         uint8_t qos;
-        bool required; /* if the broker denies it, call refused() */
+        bool required; /* if the broker denies it or grants only QoS 0, call refused() */
         bool retained; /* ask for retained messages */
 };
 
-#define LINK_SUBSCRIPTIONS_MAX 4
+#define LINK_SUBSCRIPTIONS_MAX 6
 
 struct link_config {
         const struct endpoint *endpoints; /* tried in turn */
         size_t n_endpoints;
         const char *client_id;
-        uint16_t keepalive_s; /* from 5 */
+        uint16_t keepalive_s; /* at least 5 */
         struct credentials credentials;
         struct link_subscription subscriptions[LINK_SUBSCRIPTIONS_MAX]; /* sent in this order */
         size_t n_subscriptions;
-        const struct slice *user_properties; /* names to read from messages, ended by an absent slice */
+        const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
         struct link_callbacks callbacks;
-        void *userdata;
+        struct mqtt_message_callbacks messages;
 };
 
 /*
@@ -79,9 +79,9 @@ int link_open(struct link **ret_link, uv_loop_t *loop, const struct link_config 
 void link_close(struct link *link, void (*closed)(void *userdata));
 
 /*
- * Publish at QoS 1. Without a connection the message is sent after the next one is established. Returns 0; -EAGAIN at
- * LINK_OUTSTANDING_MAX; -EMSGSIZE if the broker does not accept its size; -EINVAL if a string is not valid in MQTT;
- * -ENOMEM. After an error the message is not sent. *ret_id may be reused after its PUBACK.
+ * Publish at QoS 1. Without a connection the message is sent after the link has reconnected. Returns 0; -EAGAIN at
+ * LINK_OUTSTANDING_MAX; -EMSGSIZE above link_max_packet_bytes(); -EINVAL if a string is not valid in MQTT;
+ * -ENOMEM. After an error the message is not sent. After the PUBACK, another message may get the same id.
  */
 int link_publish(struct link *link, const struct message *message, uint16_t *ret_id);
 
@@ -92,8 +92,8 @@ int link_publish(struct link *link, const struct message *message, uint16_t *ret
 #define LINK_OUTSTANDING_MAX 60000
 
 /*
- * Whether the number and the bytes of unacknowledged messages are below the limits for new work. link_publish() does not
- * check these: its only limit is LINK_OUTSTANDING_MAX.
+ * Whether the caller may execute more requests: the number and the bytes of unacknowledged messages leave room for their
+ * replies. These limits are below LINK_OUTSTANDING_MAX, and link_publish() does not enforce them.
  */
 bool link_has_room(const struct link *link);
 
@@ -101,14 +101,18 @@ bool link_has_room(const struct link *link);
 uint32_t link_max_packet_bytes(const struct link *link);
 
 /*
- * Connects anew under this client id, which is borrowed until the link is closed, once the broker has acknowledged all that
- * was published. The present session ends: messages that reach it meanwhile are dropped. Reported as `down`, then `up`.
- * Call from the callback `message`.
+ * Reconnect with this client id as soon as the broker has acknowledged all published messages. This ends the session, so
+ * the broker drops the messages that it has queued in the session. Calls down(), then up(). client_id is borrowed until the
+ * link is closed. Call only from the callback `message`. The link reconnects at the earliest after the call of
+ * packets_written that follows.
  */
 void link_change_client_id(struct link *link, const char *client_id);
 
-/* Initially MQTT_READS. */
-void link_set_reading(struct link *link, enum mqtt_reading reading);
+/* Return whether the broker has refused the subscription with this filter on the present connection. */
+bool link_has_refused(const struct link *link, const char *filter);
+
+/* As mqtt_client_set_read_mode(). */
+void link_set_read_mode(struct link *link, enum mqtt_read_mode read_mode);
 
 /* The endpoint of the latest attempt. */
 const struct endpoint *link_endpoint(const struct link *link);

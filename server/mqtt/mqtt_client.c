@@ -14,17 +14,18 @@
 
 #include "base/cleanup.h"
 #include "mqtt/properties.h"
+#include "mqtt/read_ahead.h"
 
 #define MISC_INTERVAL_MS 1000 /* libmosquitto's timers have a resolution of 1 s */
 #define LINGER_S         2
 
-/* Calls of mosquitto_loop_read() in one wake-up, usually and while the user has a backlog. */
-#define READS_MAX       64
-#define READS_AHEAD_MAX 512
+/* A wake-up receives no more bytes after this many calls of mosquitto_loop_read(). */
+#define READS_MAX         64  /* in MQTT_READ_NORMAL */
+#define READS_BACKLOG_MAX 512 /* in all other modes */
 
 enum client_state {
         CLIENT_IDLE,
-        CLIENT_CONNECTING, /* until mqtt_client_set_up() */
+        CLIENT_CONNECTING, /* until mqtt_client_set_is_up() */
         CLIENT_UP,
 };
 
@@ -34,20 +35,21 @@ struct mqtt_client {
         struct mosquitto *library;
         enum client_state state;
         size_t endpoint;     /* index */
-        size_t address;      /* index of the next of the endpoint's addresses */
-        size_t n_addresses;  /* when its name was last looked up */
+        size_t address;      /* index of the next address of the endpoint to try */
+        size_t n_addresses;  /* result of the latest lookup of its name */
         bool is_socket_open; /* the socket was connected */
-        bool has_woken;      /* the socket has had an event; TLS: the handshake has begun */
-        enum mqtt_reading reading;
+        bool has_had_event;  /* the socket has had an event; TLS: the handshake has begun */
+        enum mqtt_read_mode read_mode;
+        struct read_ahead read_ahead;
         uv_poll_t *poll; /* NULL while there is no socket */
-        int watched;     /* the events of poll; 0: stopped */
+        int poll_events; /* the events that poll watches; 0: stopped */
         uv_timer_t misc_timer;
-        uv_getaddrinfo_t resolution;
-        bool is_resolving;
-        bool is_awake;   /* in socket_ready(), which updates poll at its end */
-        char error[256]; /* latest log line of libmosquitto while connecting: TLS errors are only there */
+        uv_getaddrinfo_t lookup;
+        bool is_looking_up;
+        bool is_in_wakeup; /* socket_ready() is running; it calls update_poll() at its end */
+        char error[256];   /* latest log line of libmosquitto while connecting: TLS errors are only there */
         void (*closed)(void *userdata);
-        int n_open; /* while closing: the timer and a lookup that have not ended */
+        int n_open_handles; /* while closing: the timer and a lookup that have not ended */
 };
 
 /* 1. End of the connection. */
@@ -56,36 +58,46 @@ static void poll_closed(uv_handle_t *handle) {
         free(handle);
 }
 
-/* Stop watching the socket. */
+/* Stop reading and watching the socket. */
 static void drop_poll(struct mqtt_client *client) {
+        read_ahead_end();
         if (client->poll)
                 uv_close((uv_handle_t *)take_ptr(&client->poll), poll_closed);
 }
 
-/* Prefer the text of libmosquitto. Under TLS a broker does not report why it rejects a certificate. */
-static void explain(struct mqtt_client *client, const char *text) {
+/*
+ * Prefer the text of libmosquitto, without its full stop, because the log continues the sentence. Add a hint about the
+ * certificate under TLS: a broker does not report why it rejects one.
+ */
+static void complete_error(struct mqtt_client *client, const char *text) {
         size_t length = strlen(client->error);
         bool is_rejected = client->config.credentials.tls && client->state == CLIENT_CONNECTING &&
                            (client->is_socket_open || length > 0);
 
-        if (length == 0)
-                length = (size_t)snprintf(client->error, sizeof(client->error), "%s", text);
+        if (length == 0) {
+                snprintf(client->error, sizeof(client->error), "%s", text);
+                length = strlen(client->error);
+        }
+        if (length > 0 && client->error[length - 1] == '.')
+                client->error[--length] = '\0';
         if (is_rejected && !strstr(client->error, "certificate") && length < sizeof(client->error))
                 snprintf(client->error + length, sizeof(client->error) - length,
                          "; does the broker accept our certificate?");
 }
 
-/* Call lost() once per connection or attempt, also if libmosquitto reports its end again. */
-static void lose(struct mqtt_client *client, enum mqtt_loss loss, int reason, const char *text) {
+/* Call disconnected() once per connection or attempt, also if libmosquitto reports the end twice. */
+static void report_disconnect(struct mqtt_client *client, enum mqtt_disconnect cause, int reason,
+                              const char *text) {
         drop_poll(client);
         if (client->state == CLIENT_IDLE)
                 return;
 
-        if (loss == MQTT_LOST_CONNECTION && !client->is_socket_open)
-                loss = MQTT_LOST_CONNECT;
-        explain(client, text);
+        if (cause == MQTT_DISCONNECTED && !client->is_socket_open)
+                cause = MQTT_CONNECT_FAILED;
+        complete_error(client, text);
         client->state = CLIENT_IDLE;
-        client->config.callbacks.lost(client->config.userdata, loss, reason, client->error);
+        client->config.callbacks.disconnected(client->config.callbacks.userdata, cause, reason,
+                                              client->error);
 }
 
 static void next_endpoint(struct mqtt_client *client) {
@@ -93,9 +105,9 @@ static void next_endpoint(struct mqtt_client *client) {
         client->address = 0;
 }
 
-static void lose_name(struct mqtt_client *client, const char *text) {
+static void report_failed_lookup(struct mqtt_client *client, const char *text) {
         client->n_addresses = 0;
-        lose(client, MQTT_LOST_NAME, MOSQ_ERR_EAI, text);
+        report_disconnect(client, MQTT_LOOKUP_FAILED, MOSQ_ERR_EAI, text);
         if (!client->closed)
                 next_endpoint(client);
 }
@@ -107,7 +119,7 @@ static void on_connect(struct mosquitto *library, void *userdata, int reason, in
         struct mqtt_client *client = userdata;
 
         (void)library;
-        client->config.callbacks.connected(client->config.userdata, reason, flags & 1, properties);
+        client->config.callbacks.connected(client->config.callbacks.userdata, reason, flags & 1, properties);
 }
 
 static void on_subscribe(struct mosquitto *library, void *userdata, int id, int n_granted,
@@ -116,13 +128,13 @@ static void on_subscribe(struct mosquitto *library, void *userdata, int id, int 
 
         (void)library;
         (void)id;
-        client->config.callbacks.subscribed(client->config.userdata, n_granted, granted);
+        client->config.callbacks.subscribed(client->config.callbacks.userdata, n_granted, granted);
 }
 
 static const char *reason_text(int reason) {
         if (reason == MQTT_RC_SESSION_TAKEN_OVER)
-                return "another client has connected with our client id: two statestored throw each other "
-                       "out";
+                return "another client has connected with our client id: two stores with one client id "
+                       "disconnect each other; stop one of them";
         return reason < 0x80 ? mosquitto_strerror(reason) : mosquitto_reason_string(reason);
 }
 
@@ -130,7 +142,7 @@ static void on_disconnect(struct mosquitto *library, void *userdata, int reason,
                           const mosquitto_property *properties) {
         (void)library;
         (void)properties;
-        lose(userdata, MQTT_LOST_CONNECTION, reason, reason_text(reason));
+        report_disconnect(userdata, MQTT_DISCONNECTED, reason, reason_text(reason));
 }
 
 static void on_message(struct mosquitto *library, void *userdata, const struct mosquitto_message *message,
@@ -140,9 +152,9 @@ static void on_message(struct mosquitto *library, void *userdata, const struct m
 
         (void)library;
         if (mqtt_incoming_init(&incoming, message, properties, client->config.user_properties) == 0)
-                client->config.callbacks.message(client->config.userdata, &incoming.message);
+                client->config.messages.message(client->config.messages.userdata, &incoming.message);
         else
-                client->config.callbacks.dropped(client->config.userdata);
+                client->config.messages.dropped(client->config.messages.userdata);
 
         /* mosquitto_loop_read() returns early if errno is EAGAIN */
         errno = 0;
@@ -154,7 +166,7 @@ static void on_publish(struct mosquitto *library, void *userdata, int id, int re
 
         (void)library;
         (void)properties;
-        client->config.callbacks.acknowledged(client->config.userdata, id, reason);
+        client->config.callbacks.acknowledged(client->config.callbacks.userdata, id, reason);
 }
 
 /* Set only while connecting: with a log callback libmosquitto formats a line for each packet. */
@@ -168,44 +180,64 @@ static void on_log(struct mosquitto *library, void *userdata, int level, const c
 
 /* 3. The socket. */
 
-/* mosquitto_loop_read() does the TLS handshake. CONNECT waits for it and must not cause wake-ups. */
-static bool is_shaking_hands(const struct mqtt_client *client) {
+/*
+ * mosquitto_loop_read() performs the TLS handshake. Until its end CONNECT cannot be written: do not wait for the socket to
+ * become writable. is_in_handshake() does not detect this end: under TLS it returns true until the connection is up.
+ */
+static bool is_in_handshake(const struct mqtt_client *client) {
         return client->config.credentials.tls && client->state == CLIENT_CONNECTING;
 }
 
-/* Bytes of TLS records count too. */
+/* Under TLS the bytes are encrypted: they may be an incomplete record. */
 static bool has_unread_bytes(const struct mqtt_client *client) {
         int n_bytes = 0;
 
-        return ioctl(mosquitto_socket(client->library), FIONREAD, &n_bytes) == 0 && n_bytes > 0;
+        return !read_ahead_is_drained(&client->read_ahead) &&
+               ioctl(mosquitto_socket(client->library), FIONREAD, &n_bytes) == 0 && n_bytes > 0;
 }
 
 /*
- * A call of mosquitto_loop_read() reads one packet, or as many packets as there are messages in flight. Repeat the call, so
- * that the user sees the requests of all clients together and can serve them in turn.
+ * A call of mosquitto_loop_read() reads one packet, or as many packets as there are messages in flight. Repeat the call until
+ * all bytes of the read-ahead are read. Under TLS, OpenSSL reads whole records: do not read ahead.
  */
+static int read_received_packets(struct mqtt_client *client, int *n_reads) {
+        int r;
+
+        if (!client->config.credentials.tls)
+                read_ahead_begin(&client->read_ahead, mosquitto_socket(client->library));
+        do {
+                r = mosquitto_loop_read(client->library, 1);
+                (*n_reads)++;
+        } while (r == MOSQ_ERR_SUCCESS && read_ahead_has_bytes());
+        read_ahead_end();
+        return r;
+}
+
+/* Read repeatedly, so that the caller sees the requests of all clients together and can serve them in turn. */
 static int read_packets(struct mqtt_client *client) {
-        int n_reads_max = client->reading == MQTT_READS ? READS_MAX : READS_AHEAD_MAX;
+        int n_reads_max = client->read_mode == MQTT_READ_NORMAL ? READS_MAX : READS_BACKLOG_MAX;
         int n_reads = 0;
         int r;
 
         do
-                r = mosquitto_loop_read(client->library, 1);
-        while (r == MOSQ_ERR_SUCCESS && client->state == CLIENT_UP && ++n_reads < n_reads_max &&
+                r = read_received_packets(client, &n_reads);
+        while (r == MOSQ_ERR_SUCCESS && client->state == CLIENT_UP && n_reads < n_reads_max &&
                has_unread_bytes(client));
         return r;
 }
 
 /*
- * The socket has an event but no peer: the connection was refused or reset. libmosquitto 2.0 does not report that under TLS,
- * and its handshake may have taken the error from the socket.
+ * The socket has an event but no peer: the connection was refused or reset. libmosquitto 2.0 does not report that under TLS.
+ * Its handshake may already have cleared SO_ERROR; then the cause is not known.
  */
-static void lose_unconnected(struct mqtt_client *client) {
+static void report_unconnected(struct mqtt_client *client) {
         int error = 0;
         socklen_t size = sizeof(error);
 
         getsockopt(mosquitto_socket(client->library), SOL_SOCKET, SO_ERROR, &error, &size);
-        lose(client, MQTT_LOST_CONNECT, MOSQ_ERR_ERRNO, strerror(error ? error : ECONNREFUSED));
+        report_disconnect(client, MQTT_CONNECT_FAILED, MOSQ_ERR_ERRNO,
+                          error ? strerror(error)
+                                : "the connection was refused, or closed during the TLS handshake");
 }
 
 /* Returns a result of libmosquitto. */
@@ -214,8 +246,8 @@ static int transfer(struct mqtt_client *client, bool reads) {
 
         if (reads) {
                 r = read_packets(client);
-                if (client->config.callbacks.batch_end)
-                        client->config.callbacks.batch_end(client->config.userdata);
+                if (client->config.messages.packets_read)
+                        client->config.messages.packets_read(client->config.messages.userdata);
         }
         if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
                 r = mosquitto_loop_write(client->library, 1);
@@ -227,30 +259,30 @@ static void update_poll(struct mqtt_client *client);
 static void socket_ready(uv_poll_t *poll, int status, int events) {
         struct mqtt_client *client = poll->data;
         const struct mqtt_client_callbacks *callbacks = &client->config.callbacks;
-        bool reads = status < 0 || events & UV_READABLE || is_shaking_hands(client);
+        bool reads = status < 0 || events & UV_READABLE || is_in_handshake(client);
         int r;
 
-        client->is_awake = true;
-        client->has_woken = true;
-        client->is_socket_open = client->is_socket_open || mqtt_client_is_reached(client);
+        client->is_in_wakeup = true;
+        client->has_had_event = true;
+        client->is_socket_open = client->is_socket_open || mqtt_client_is_socket_connected(client);
         if (status < 0)
-                client->watched = 0; /* libuv has stopped it */
+                client->poll_events = 0; /* libuv has stopped it */
         r = transfer(client, reads);
         if (r != MOSQ_ERR_SUCCESS) /* usually on_disconnect() has reported it already */
-                lose(client, MQTT_LOST_CONNECTION, r, mosquitto_strerror(r));
+                report_disconnect(client, MQTT_DISCONNECTED, r, mosquitto_strerror(r));
         else if (!client->is_socket_open)
-                lose_unconnected(client);
-        if (callbacks->batch_written)
-                callbacks->batch_written(client->config.userdata, reads);
-        client->is_awake = false;
+                report_unconnected(client);
+        if (callbacks->packets_written)
+                callbacks->packets_written(callbacks->userdata, reads);
+        client->is_in_wakeup = false;
         update_poll(client);
 }
 
 static bool wants_read(const struct mqtt_client *client, bool wants_write) {
-        switch (client->reading) {
-        case MQTT_WRITES_FIRST:
+        switch (client->read_mode) {
+        case MQTT_READ_AFTER_WRITES:
                 return !wants_write;
-        case MQTT_READS_NOTHING:
+        case MQTT_READ_PAUSED:
                 return client->state != CLIENT_UP;
         default:
                 return true;
@@ -259,10 +291,10 @@ static bool wants_read(const struct mqtt_client *client, bool wants_write) {
 
 /* Starting poll again with the same events would cost two system calls. */
 static void watch_for(struct mqtt_client *client, int events) {
-        if (events == client->watched)
+        if (events == client->poll_events)
                 return;
 
-        client->watched = events;
+        client->poll_events = events;
         if (events == 0)
                 uv_poll_stop(client->poll);
         else
@@ -278,7 +310,7 @@ static void update_poll(struct mqtt_client *client) {
                 return;
 
         wants_write =
-                mosquitto_want_write(client->library) && !(is_shaking_hands(client) && client->has_woken);
+                mosquitto_want_write(client->library) && !(is_in_handshake(client) && client->has_had_event);
         if (wants_write)
                 events |= UV_WRITABLE;
         if (wants_read(client, wants_write))
@@ -286,7 +318,7 @@ static void update_poll(struct mqtt_client *client) {
         watch_for(client, events);
 }
 
-/* A new connection often reuses the number of the old socket, so it needs a new handle. */
+/* Create a new handle for each socket: a new socket often gets the file descriptor of the previous one. */
 static int watch_socket(struct mqtt_client *client) {
         CLEANUP(cleanup_free) uv_poll_t *poll = malloc(sizeof(*poll));
         int r;
@@ -299,7 +331,7 @@ static int watch_socket(struct mqtt_client *client) {
                 return r;
 
         poll->data = client;
-        client->watched = 0;
+        client->poll_events = 0;
         client->poll = take_ptr(&poll);
         update_poll(client);
         return 0;
@@ -313,8 +345,9 @@ static void connect_to(struct mqtt_client *client, const char *host, const char 
 
         r = credentials_set_password(&client->config.credentials, client->library);
         if (r < 0) {
-                snprintf(client->error, sizeof(client->error), "the password file: %s", strerror(-r));
-                lose(client, MQTT_LOST_CONNECT, MOSQ_ERR_ERRNO, NULL);
+                snprintf(client->error, sizeof(client->error), "cannot read the password file %s: %s",
+                         client->config.credentials.password_file, strerror(-r));
+                report_disconnect(client, MQTT_CONNECT_FAILED, MOSQ_ERR_ERRNO, NULL);
                 return;
         }
 
@@ -323,18 +356,18 @@ static void connect_to(struct mqtt_client *client, const char *host, const char 
         if (r == MOSQ_ERR_SUCCESS && watch_socket(client) < 0)
                 r = MOSQ_ERR_NOMEM;
         if (r == MOSQ_ERR_SUCCESS) {
-                client->is_socket_open = mqtt_client_is_reached(client);
+                client->is_socket_open = mqtt_client_is_socket_connected(client);
                 return;
         }
 
-        /* on a fast network TLS may have begun to shake hands already */
+        /* on a fast network the TLS handshake may have begun already */
         client->is_socket_open = r == MOSQ_ERR_TLS || (r == MOSQ_ERR_ERRNO && errno == EPROTO);
-        lose(client, MQTT_LOST_CONNECT, client->is_socket_open ? MOSQ_ERR_TLS : r,
-             r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+        report_disconnect(client, MQTT_CONNECT_FAILED, client->is_socket_open ? MOSQ_ERR_TLS : r,
+                          r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 }
 
-/* An address needs no lookup: once a process has had a second thread, each allocation costs more. */
-static bool is_address(const struct endpoint *endpoint) {
+/* A lookup starts a thread, and with a second thread each allocation takes longer. */
+static bool needs_no_lookup(const struct endpoint *endpoint) {
         unsigned char address[sizeof(struct in6_addr)];
 
         return endpoint->port == 0 || uv_inet_pton(AF_INET, endpoint->host, address) == 0 ||
@@ -350,28 +383,28 @@ static void try_address(struct mqtt_client *client, const struct addrinfo *addre
                 if (client->n_addresses++ == client->address)
                         address = at;
         if (client->address >= client->n_addresses)
-                client->address = 0; /* there are fewer than there were */
+                client->address = 0; /* the name has fewer addresses than before */
         client->address++;
 
         if (!address || getnameinfo(address->ai_addr, address->ai_addrlen, text, sizeof(text), NULL, 0,
                                     NI_NUMERICHOST) != 0)
-                lose_name(client, "the name is not known");
+                report_failed_lookup(client, "the name is not known");
         else if (client->config.credentials.tls)
                 connect_to(client, mqtt_client_endpoint(client)->host, strchr(text, ':') ? "::" : "0.0.0.0");
         else
                 connect_to(client, text, NULL);
 }
 
-static void release(struct mqtt_client *client);
+static void release_client(struct mqtt_client *client);
 
 static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses) {
         struct mqtt_client *client = request->data;
 
-        client->is_resolving = false;
+        client->is_looking_up = false;
         if (client->closed)
-                release(client);
+                release_client(client);
         else if (status < 0)
-                lose_name(client, "the name is not known");
+                report_failed_lookup(client, "the name is not known");
         else
                 try_address(client, addresses);
         uv_freeaddrinfo(addresses);
@@ -380,29 +413,29 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *add
 static void resolve(struct mqtt_client *client) {
         const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
 
-        client->resolution.data = client;
-        client->is_resolving = uv_getaddrinfo(client->loop, &client->resolution, resolved,
-                                              mqtt_client_endpoint(client)->host, NULL, &hints) == 0;
-        if (!client->is_resolving)
-                lose_name(client, "the name is not known");
+        client->lookup.data = client;
+        client->is_looking_up = uv_getaddrinfo(client->loop, &client->lookup, resolved,
+                                               mqtt_client_endpoint(client)->host, NULL, &hints) == 0;
+        if (!client->is_looking_up)
+                report_failed_lookup(client, "the name is not known");
 }
 
 /*
- * When it connects without blocking, libmosquitto uses only the first address of a name. So the client resolves the name
- * and passes one address per attempt. Under TLS libmosquitto needs the name, to verify the certificate, and resolves it
- * again. The client then selects the address family: libmosquitto skips addresses that do not match the local address to
- * which the client binds it.
+ * The non-blocking connect of libmosquitto uses only the first address of a name. So the client resolves the name and passes
+ * one address per attempt. Under TLS the client must pass the name, because libmosquitto verifies the certificate with it.
+ * libmosquitto then resolves the name again. The client selects the address family by binding to a local address:
+ * libmosquitto skips addresses of the other family.
  */
 void mqtt_client_connect(struct mqtt_client *client) {
         client->state = CLIENT_CONNECTING;
         client->is_socket_open = false;
-        client->has_woken = false;
+        client->has_had_event = false;
         client->error[0] = '\0';
         mosquitto_log_callback_set(client->library, on_log);
 
-        if (client->address > 0 && !mqtt_client_has_address(client))
+        if (client->address > 0 && !mqtt_client_has_untried_address(client))
                 next_endpoint(client);
-        if (is_address(mqtt_client_endpoint(client))) {
+        if (needs_no_lookup(mqtt_client_endpoint(client))) {
                 client->n_addresses = 1;
                 client->address = 1;
                 connect_to(client, mqtt_client_endpoint(client)->host, NULL);
@@ -411,18 +444,18 @@ void mqtt_client_connect(struct mqtt_client *client) {
         }
 }
 
-bool mqtt_client_has_address(const struct mqtt_client *client) {
+bool mqtt_client_has_untried_address(const struct mqtt_client *client) {
         return client->address < client->n_addresses;
 }
 
-void mqtt_client_set_up(struct mqtt_client *client) {
+void mqtt_client_set_is_up(struct mqtt_client *client) {
         client->state = CLIENT_UP;
         client->address--;
         client->error[0] = '\0';
         mosquitto_log_callback_set(client->library, NULL);
 }
 
-bool mqtt_client_is_reached(const struct mqtt_client *client) {
+bool mqtt_client_is_socket_connected(const struct mqtt_client *client) {
         struct sockaddr_storage peer;
         socklen_t size = sizeof(peer);
 
@@ -467,8 +500,8 @@ static int set_options(struct mosquitto *library, const struct mqtt_client_confi
                 return mqtt_error(r);
 
         /*
-         * Only the blocking call takes properties for CONNECT. Without a host it stores them and fails; every later
-         * attempt sends them.
+         * Only the blocking call accepts properties for CONNECT. Without a host the call stores the properties and
+         * returns MOSQ_ERR_INVAL. Every later attempt sends them.
          */
         r = mosquitto_property_add_int32(&properties, MQTT_PROP_SESSION_EXPIRY_INTERVAL,
                                          config->session_expiry_s);
@@ -543,27 +576,27 @@ int mqtt_client_new(struct mqtt_client **ret_client, uv_loop_t *loop,
         return 0;
 }
 
-static void release(struct mqtt_client *client) {
+static void release_client(struct mqtt_client *client) {
         void (*closed)(void *userdata) = client->closed;
-        void *userdata = client->config.userdata;
+        void *userdata = client->config.callbacks.userdata;
 
-        if (--client->n_open > 0)
+        if (--client->n_open_handles > 0)
                 return;
         free_client(client);
         closed(userdata);
 }
 
 static void timer_closed(uv_handle_t *handle) {
-        release(handle->data);
+        release_client(handle->data);
 }
 
 void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata)) {
         client->closed = closed;
         client->state = CLIENT_IDLE; /* later events of libmosquitto are not passed on */
         drop_poll(client);
-        client->n_open = 1 + client->is_resolving;
-        if (client->is_resolving)
-                uv_cancel((uv_req_t *)&client->resolution);
+        client->n_open_handles = 1 + client->is_looking_up;
+        if (client->is_looking_up)
+                uv_cancel((uv_req_t *)&client->lookup);
         uv_close((uv_handle_t *)&client->misc_timer, timer_closed);
 }
 
@@ -618,10 +651,11 @@ int mqtt_client_change_id(struct mqtt_client *client, const char *client_id) {
         return r;
 }
 
-void mqtt_client_refuse(struct mqtt_client *client) {
+void mqtt_client_disconnect_in_callback(struct mqtt_client *client) {
         mosquitto_disconnect_v5(client->library, 0, NULL);
 
-        /* end the library's reading: it closes the socket on a packet after DISCONNECT, before it writes DISCONNECT */
+        /* end mosquitto_loop_read(): another packet would make it close the socket before DISCONNECT is written */
+        read_ahead_end();
         errno = EAGAIN;
 }
 
@@ -638,7 +672,7 @@ int mqtt_client_publish(struct mqtt_client *client, const char *topic, struct sl
         if (payload.length <= MQTT_MAX_PAYLOAD)
                 r = mosquitto_publish_v5(client->library, ret_id, topic, (int)payload.length, payload.data,
                                          1, false, properties);
-        if (!client->is_awake)
+        if (!client->is_in_wakeup)
                 update_poll(client);
         return r;
 }
@@ -647,10 +681,10 @@ bool mqtt_client_wants_write(const struct mqtt_client *client) {
         return mosquitto_want_write(client->library);
 }
 
-void mqtt_client_set_reading(struct mqtt_client *client, enum mqtt_reading reading) {
-        if (client->reading == reading)
+void mqtt_client_set_read_mode(struct mqtt_client *client, enum mqtt_read_mode read_mode) {
+        if (client->read_mode == read_mode)
                 return;
 
-        client->reading = reading;
+        client->read_mode = read_mode;
         update_poll(client);
 }

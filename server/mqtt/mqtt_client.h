@@ -10,21 +10,40 @@
 
 /*
  * An MQTT 5 client: libmosquitto on a libuv loop, one connection at a time. Each mqtt_client_connect() tries one address.
- * The user of the client decides when to try again, what to subscribe to, and when the connection is up. Users are the link
- * of statestored (mqtt/link.h) and the connection of statestorectl (ctl/connection.h).
+ * The caller decides when to try again, what to subscribe to, and when the connection is up. Callers are the link of
+ * statestored (mqtt/link.h) and the connection of statestorectl (ctl/connection.h).
+ *
+ * A wake-up is one event of the socket. The client reads packets, calls packets_read, writes packets, and calls
+ * packets_written.
  *
  * Callbacks are called from the loop or from mqtt_client_connect(). Not thread-safe.
  */
 struct mqtt_client;
 
-enum mqtt_loss {
-        MQTT_LOST_NAME,    /* the lookup of the endpoint's name failed */
-        MQTT_LOST_CONNECT, /* the attempt failed */
-        MQTT_LOST_CONNECTION,
+/* Callbacks for received messages. struct link_config also has them. */
+struct mqtt_message_callbacks {
+        /* A message arrived. It is valid during the call. */
+        void (*message)(void *userdata, const struct message *message);
+
+        /* A message was dropped: out of memory. */
+        void (*dropped)(void *userdata);
+
+        /* May be NULL. The wake-up has read its packets. Messages that are published now are written in the same wake-up. */
+        void (*packets_read)(void *userdata);
+        void *userdata;
+};
+
+enum mqtt_disconnect {
+        MQTT_LOOKUP_FAILED, /* of the endpoint's name */
+        MQTT_CONNECT_FAILED, /* no connected socket, failed connect call of libmosquitto, or no password file */
+        MQTT_DISCONNECTED, /* the connection ended, or the connected socket was closed before CONNACK */
 };
 
 struct mqtt_client_callbacks {
-        /* CONNACK. reason: of MQTT; 0 is success. After an error the broker closes the connection, and lost() follows. */
+        /*
+         * CONNACK. reason: of MQTT; 0 is success. After an error the broker closes the connection, and
+         * disconnected() follows.
+         */
         void (*connected)(void *userdata, int reason, bool session_present,
                           const mosquitto_property *properties);
 
@@ -32,43 +51,35 @@ struct mqtt_client_callbacks {
         void (*subscribed)(void *userdata, int n_granted, const int *granted);
 
         /*
-         * The connection has ended, or the attempt has failed. reason: of MQTT, from 0x80, if the broker gave one, else of
-         * libmosquitto. text: the cause, for people.
+         * The connection has ended, or the attempt has failed. reason: a reason code of MQTT if it is 0x80 or more,
+         * else a result of libmosquitto. text: the cause, for people.
          */
-        void (*lost)(void *userdata, enum mqtt_loss loss, int reason, const char *text);
-
-        /* A message arrived, valid during the call. */
-        void (*message)(void *userdata, const struct message *message);
-
-        /* A message was dropped: out of memory. */
-        void (*dropped)(void *userdata);
+        void (*disconnected)(void *userdata, enum mqtt_disconnect cause, int reason, const char *text);
 
         /* PUBACK. */
         void (*acknowledged)(void *userdata, int id, int reason);
 
-        /* May be NULL. The packets of one wake-up have been passed on; messages published now are written next. */
-        void (*batch_end)(void *userdata);
-
-        /* May be NULL. The wake-up has written as much as the socket takes. */
-        void (*batch_written)(void *userdata, bool has_read);
+        /* May be NULL. The wake-up has written as much as the socket accepts. has_read: it has also read packets. */
+        void (*packets_written)(void *userdata, bool has_read);
+        void *userdata;
 };
 
 struct mqtt_client_config {
         const struct endpoint *endpoints; /* tried in turn */
         size_t n_endpoints;
         const char *client_id;
-        uint16_t keepalive_s; /* from 5 */
+        uint16_t keepalive_s; /* at least 5 */
         uint16_t receive_maximum;
         uint32_t session_expiry_s; /* 0: a new session for each connection */
         struct credentials credentials;
-        const struct slice *user_properties; /* names to read from messages, ended by an absent slice */
+        const struct slice *user_properties; /* names to read; a slice with data NULL ends the array */
         struct mqtt_client_callbacks callbacks;
-        void *userdata;
+        struct mqtt_message_callbacks messages;
 };
 
 /*
- * Maximum number of messages in flight to the broker, which may allow fewer. libmosquitto walks the list of them for each
- * publish and PUBACK.
+ * Maximum number of messages in flight to the broker. The Receive Maximum of the broker may be less. A higher limit costs
+ * time: libmosquitto searches the list of messages in flight for each publish and PUBACK.
  */
 #define MQTT_SEND_MAXIMUM 1000
 
@@ -86,20 +97,20 @@ void mqtt_client_close(struct mqtt_client *client, void (*closed)(void *userdata
 void mqtt_client_connect(struct mqtt_client *client);
 
 /*
- * Ends the connection, as mqtt_client_disconnect_gracefully(), and its session. The next attempt connects with this client
- * id, which is borrowed; nothing that was published waits for it. Not from within a callback, but for batch_written.
- * Returns 0; as mqtt_client_new() on an error, when the client id stays as it was.
+ * End the session and disconnect gracefully. The next attempt uses this client id, which is borrowed.
+ * Messages that the broker has not acknowledged are dropped. The only callback that may call this function is
+ * packets_written. Returns 0 or an error of mqtt_client_new(); after an error the client id is unchanged.
  */
 int mqtt_client_change_id(struct mqtt_client *client, const char *client_id);
 
-/* Whether the endpoint has addresses that were not tried since the last connection. */
-bool mqtt_client_has_address(const struct mqtt_client *client);
+/* Whether the current endpoint has addresses that were not tried since the last connection. */
+bool mqtt_client_has_untried_address(const struct mqtt_client *client);
 
 /* Whether the socket of the attempt, or of the connection, is connected. */
-bool mqtt_client_is_reached(const struct mqtt_client *client);
+bool mqtt_client_is_socket_connected(const struct mqtt_client *client);
 
-/* Mark the connection as up: after losing it, the next attempt uses the same address. */
-void mqtt_client_set_up(struct mqtt_client *client);
+/* Tell the client that the connection is up. After it ends, the next attempt uses the same address. */
+void mqtt_client_set_is_up(struct mqtt_client *client);
 
 /* The endpoint of the latest attempt. */
 const struct endpoint *mqtt_client_endpoint(const struct mqtt_client *client);
@@ -115,8 +126,8 @@ int mqtt_client_publish(struct mqtt_client *client, const char *topic, struct sl
 /* Whether libmosquitto has bytes to write. */
 bool mqtt_client_wants_write(const struct mqtt_client *client);
 
-/* Stop reading and send DISCONNECT at the end of the wake-up. Call from a callback. */
-void mqtt_client_refuse(struct mqtt_client *client);
+/* Stop reading, and send DISCONNECT at the end of the wake-up. Call only from a callback. */
+void mqtt_client_disconnect_in_callback(struct mqtt_client *client);
 
 /* Send DISCONNECT at once. ends_session: set the session expiry to 0. */
 void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session);
@@ -127,19 +138,31 @@ void mqtt_client_disconnect(struct mqtt_client *client, bool ends_session);
  */
 void mqtt_client_disconnect_gracefully(struct mqtt_client *client);
 
-enum mqtt_reading {
-        MQTT_READS,       /* up to 64 packets per wake-up, more while messages are in flight */
-        MQTT_READS_AHEAD, /* eight times as many: the user has a backlog, and newer messages may precede it */
-        MQTT_WRITES_FIRST, /* as MQTT_READS_AHEAD, when nothing is left to write: PUBACKs use the same socket */
-        MQTT_READS_NOTHING, /* once the connection serves */
-};
-
 /*
- * Create only the instance of libmosquitto, with the options, TLS settings and session of config. Returns 0, -ENOMEM, or
- * -EINVAL as mqtt_client_new(); the caller frees *ret_library with mosquitto_destroy().
+ * Create an instance of libmosquitto without a struct mqtt_client, for programs with their own loop. Options, TLS settings
+ * and session are those of config. Returns 0, -ENOMEM, or -EINVAL as mqtt_client_new(). The caller frees *ret_library with
+ * mosquitto_destroy().
  */
 int mqtt_library_new(struct mosquitto **ret_library, const struct mqtt_client_config *config,
                      void *userdata);
 
-/* Initially MQTT_READS. */
-void mqtt_client_set_reading(struct mqtt_client *client, enum mqtt_reading reading);
+/* How much a wake-up reads while the connection is up. */
+enum mqtt_read_mode {
+        MQTT_READ_NORMAL, /* about 64 packets, more if they are small or messages are in flight */
+
+        /*
+         * About 512 packets. For a caller that has requests waiting: with more packets it has requests of more clients,
+         * and can serve the clients in turn.
+         */
+        MQTT_READ_BACKLOG,
+
+        /*
+         * As MQTT_READ_BACKLOG, but read nothing while bytes wait to be written. For a caller that has enough requests,
+         * but must receive PUBACKs.
+         */
+        MQTT_READ_AFTER_WRITES,
+        MQTT_READ_PAUSED, /* nothing, not even PUBACKs */
+};
+
+/* Initially MQTT_READ_NORMAL. */
+void mqtt_client_set_read_mode(struct mqtt_client *client, enum mqtt_read_mode read_mode);

@@ -7,7 +7,7 @@
 
 /* Conversion between struct message and the messages and properties of libmosquitto. */
 
-/* A received message. Owns the copies made by the property readers; libmosquitto owns the rest. */
+/* A received message. libmosquitto owns topic and payload; `owned` lists the property values, which are copies. */
 struct mqtt_incoming {
         struct message message;
         void *owned[2 + 2 * MESSAGE_USER_PROPERTIES_MAX];
@@ -15,8 +15,8 @@ struct mqtt_incoming {
 };
 
 /*
- * Fill *incoming. Call mqtt_incoming_deinit() also after an error. `wanted` lists names of user properties, ended by an
- * absent slice; the first property of each name is copied. Returns 0 or -ENOMEM.
+ * Fill *incoming. Call mqtt_incoming_deinit() also after an error. wanted: the names of the user properties to copy; a slice
+ * with data NULL ends the array. Only the first property of each name is copied. Returns 0 or -ENOMEM.
  */
 int mqtt_incoming_init(struct mqtt_incoming *incoming, const struct mosquitto_message *message,
                        const mosquitto_property *properties, const struct slice *wanted);

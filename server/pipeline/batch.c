@@ -8,6 +8,9 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
+/* An empty batch keeps at most this much memory for texts. */
+#define TEXTS_RETAINED_MAX ((size_t)1 << 20)
+
 static void reset_replies(struct batch *batch) {
         for (size_t i = 0; i < batch->n_replies; i++)
                 reply_deinit(&batch->replies[i].reply);
@@ -18,16 +21,20 @@ static void reset_replies(struct batch *batch) {
 void batch_reset(struct batch *batch) {
         reset_replies(batch);
         effects_reset(&batch->effects);
-        buf_reset(&batch->texts);
-        batch->is_stored = false;
+        batch->texts_length = 0;
+        if (batch->texts_capacity > TEXTS_RETAINED_MAX) {
+                free(batch->texts);
+                batch->texts = NULL;
+                batch->texts_capacity = 0;
+        }
+        batch->is_committed = false;
         batch->n_track_changes_published = 0;
-        batch->n_notifications_published = 0;
 }
 
 void batch_deinit(struct batch *batch) {
         reset_replies(batch);
         effects_deinit(&batch->effects);
-        buf_deinit(&batch->texts);
+        free(batch->texts);
         free(batch->replies);
         *batch = (struct batch){ 0 };
 }
@@ -46,60 +53,41 @@ struct pending_reply pending_reply_to(const struct message *message, int64_t arr
                 .has_expiry = message->has_expiry,
                 .expiry_s = message->expiry_s,
                 .arrived_ns = arrived_ns,
-                .verb = N_VERBS,
+                .verb = VERB_UNKNOWN,
         };
 }
 
-/* A test clock may have been set back since the request arrived. */
-static int64_t waited_s(const struct pending_reply *pending, int64_t now_ns) {
-        return now_ns > pending->arrived_ns ? (now_ns - pending->arrived_ns) / NS_PER_S : 0;
-}
+/* Test control may set the clock back behind the arrival. */
+uint32_t pending_reply_expiry_s(const struct pending_reply *pending, int64_t now_ns) {
+        int64_t waited_s = now_ns > pending->arrived_ns ? (now_ns - pending->arrived_ns) / NS_PER_S : 0;
 
-bool pending_reply_is_expired(const struct pending_reply *pending, int64_t now_ns) {
-        return pending->has_expiry && waited_s(pending, now_ns) >= pending->expiry_s;
-}
-
-void pending_reply_address(const struct pending_reply *pending, int64_t now_ns, struct message *message) {
-        message->topic = pending->response_topic;
-        if (pending->correlation_data.data)
-                message->correlation_data = pending->correlation_data;
-        message->has_expiry = pending->has_expiry;
-        if (pending->has_expiry)
-                message->expiry_s = pending->expiry_s - (uint32_t)waited_s(pending, now_ns);
+        if (!pending->has_expiry)
+                return UINT32_MAX;
+        return waited_s < pending->expiry_s ? pending->expiry_s - (uint32_t)waited_s : 0;
 }
 
 struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_reply *pending) {
-        size_t text_offset = batch->texts.length;
+        size_t n_text_bytes = pending->response_topic.length + 1 + pending->correlation_data.length + 1;
         struct pending_reply *added;
+        uint8_t *at;
 
         if (array_reserve((void **)&batch->replies, &batch->replies_capacity, batch->n_replies + 1,
-                          sizeof(*batch->replies)) < 0)
+                          sizeof(*batch->replies)) < 0 ||
+            array_reserve((void **)&batch->texts, &batch->texts_capacity, batch->texts_length + n_text_bytes,
+                          1) < 0)
                 return NULL;
-
-        buf_append_slice(&batch->texts, pending->response_topic);
-        buf_append(&batch->texts, "", 1);
-        buf_append_slice(&batch->texts, pending->correlation_data);
-        buf_append(&batch->texts, "", 1);
-        if (buf_failed(&batch->texts)) {
-                batch->texts.length = text_offset;
-                batch->texts.failed = false;
-                return NULL;
-        }
 
         added = &batch->replies[batch->n_replies++];
         *added = *pending;
-        added->text_offset = text_offset;
+        added->text_offset = batch->texts_length;
+        at = batch->texts + batch->texts_length;
+        at = mempcpy(at, pending->response_topic.data, pending->response_topic.length);
+        *at++ = '\0';
+        if (pending->correlation_data.length > 0)
+                at = mempcpy(at, pending->correlation_data.data, pending->correlation_data.length);
+        *at = '\0';
+        batch->texts_length += n_text_bytes;
         return added;
-}
-
-void batch_complete_reply(struct batch *batch, struct pending_reply *pending, struct reply reply) {
-        pending->reply = reply;
-        pending->n_notifications_before = batch->effects.n_notifications;
-}
-
-void batch_drop_reply(struct batch *batch, const struct pending_reply *pending) {
-        batch->texts.length = pending->text_offset;
-        batch->n_replies--;
 }
 
 const struct pending_reply *batch_next_reply(struct batch *batch) {
@@ -109,7 +97,7 @@ const struct pending_reply *batch_next_reply(struct batch *batch) {
                 return NULL;
 
         pending = &batch->replies[batch->n_replies_published];
-        pending->response_topic.data = batch->texts.data + pending->text_offset;
+        pending->response_topic.data = batch->texts + pending->text_offset;
         if (pending->correlation_data.data)
                 pending->correlation_data.data =
                         pending->response_topic.data + pending->response_topic.length + 1;
@@ -117,7 +105,7 @@ const struct pending_reply *batch_next_reply(struct batch *batch) {
 }
 
 void batch_fail(struct batch *batch, enum outcome outcome) {
-        effects_fail(&batch->effects, outcome);
+        effects_fail(&batch->effects);
         for (size_t i = 0; i < batch->n_replies; i++) {
                 reply_deinit(&batch->replies[i].reply);
                 batch->replies[i].reply.outcome = outcome;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Two kinds of broker. One with our plugin proves to have it by its answer to hello, and then says who sends and who
- * has gone. Any other is served at once, on what messages claim and acknowledgements hint.
+ * The store's side of the companion protocol (common/protocol/companion.h). A broker with the plugin answers HELLO with
+ * WELCOME. Then the store verifies the senders of requests, and the plugin reports disconnects. Any other broker is served at
+ * once: the senders are not verified, and disconnects are inferred from PUBACKs.
  */
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "codec/companion_messages.h"
 #include "codec/identity.h"
 #include "engine/persistence.h"
@@ -18,26 +18,29 @@
 #include "protocol/topics.h"
 
 /*
- * How long the plugin may take to welcome us, once the broker has taken hello, after the last thing that we heard, for what
- * waited for us comes before it; and how long at most. Until then a broker that stands still is waited for: whoever
- * registers before it is known that the plugin is there loses that, and the plugin does not know.
+ * Time for WELCOME to arrive after the PUBACK of HELLO. After this timeout, the store sends HELLO again. DELIVERED and each
+ * early message restart the timeout, because messages that waited in the session precede WELCOME. WELCOME_TIMEOUT_MAX_NS
+ * limits this extension. Before the PUBACK there is no limit: the broker may be slow.
  */
 #define WELCOME_TIMEOUT_NS     INT64_C(10000000000)
 #define WELCOME_TIMEOUT_MAX_NS INT64_C(60000000000)
 
-static void remember_notified(void *userdata, struct registration *registration, uint16_t id) {
-        struct pipeline *pipeline = userdata;
+/* Acknowledge DISCONNECTED. If out of memory, the plugin repeats DISCONNECTED. */
+static void acknowledge_disconnect(struct pipeline *pipeline, uint64_t connection) {
+        struct effects *effects = &pipeline->batch.effects;
 
-        unacknowledged_add(&pipeline->notified, registration, id);
+        if (pipeline->broker_kind == BROKER_WITH_PLUGIN && effects_reserve_track(effects) == 0)
+                effects_track(effects, connection, UNTRACK_CONNECTION);
 }
 
-/* A disconnect, as the plugin or a presence topic tells it. */
-void broker_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now) {
+/* Execute a disconnect that the plugin or the presence topic reports. */
+void companion_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now) {
         struct event disconnected = { .type = EVENT_CONNECTION_CLOSED };
 
         if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DISCONNECTED))) {
-                if (parse_uint64(message->payload, &disconnected.connection) == 0)
-                        pipeline_step(pipeline, &disconnected, now);
+                if (parse_uint64(message->payload, &disconnected.connection) == 0 &&
+                    pipeline_step(pipeline, &disconnected, now) == 0)
+                        acknowledge_disconnect(pipeline, disconnected.connection);
                 return;
         }
 
@@ -48,16 +51,24 @@ void broker_execute_disconnect(struct pipeline *pipeline, const struct message *
                 pipeline_step(pipeline, &disconnected, now);
 }
 
-static void serve(struct pipeline *pipeline, enum broker_kind broker_kind, struct now now) {
-        bool is_proven = broker_kind == BROKER_WITH_PLUGIN;
+/*
+ * Publish again the notifications whose delivery is unknown, if the present or the previous broker has the plugin. The PUBACK
+ * of a frame does not mean that the plugin has processed the frame. The plugin drops changes that it has delivered already.
+ * Between two connections to a plain broker, the transport itself repeats messages without a PUBACK.
+ */
+static void publish_again(struct pipeline *pipeline, enum broker_kind broker_kind) {
+        if (broker_kind == BROKER_WITH_PLUGIN || pipeline->last_broker_kind == BROKER_WITH_PLUGIN)
+                outbox_rewind(&pipeline->outbox);
+}
 
+static void serve(struct pipeline *pipeline, enum broker_kind broker_kind, struct now now) {
+        publish_again(pipeline, broker_kind);
         pipeline->broker_kind = broker_kind;
         pipeline->last_broker_kind = broker_kind;
-        pipeline->welcome_until_ns = INT64_MAX;
-        pipeline->decoder.is_proven = is_proven;
-        pipeline->sender.direct = is_proven;
-        pipeline->sender.notified = is_proven ? NULL : remember_notified;
-        pipeline_admit_arrivals(pipeline);
+        pipeline->hello_state = HELLO_NONE;
+        pipeline->welcome_deadline_ns = INT64_MAX;
+        pipeline->decoder.has_plugin = broker_kind == BROKER_WITH_PLUGIN;
+        pipeline_admit_early_messages(pipeline);
         pipeline_apply_policy(pipeline, now);
         pipeline->callbacks.serving(pipeline->callbacks.userdata, broker_kind);
 }
@@ -67,69 +78,96 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
 
         if (all_have_disconnected)
                 pipeline_step(pipeline, &all_disconnected, now);
-        else if (pipeline->lost_persistence != PERSISTENCE_ALL &&
+        else if (pipeline->persistence_at_restart != PERSISTENCE_ALL &&
                  engine_stats(pipeline->engine).n_registrations > 0)
                 log_warning(
                         "keys that were not stored are lost; without the plugin the clients that watch them "
-                        "cannot be disconnected, and are not told");
+                        "cannot be disconnected, and are not notified");
         serve(pipeline, BROKER_PLAIN, now);
 }
 
-/* What is registered stays: the plugin may still say who is there. */
-void companion_give_up_welcome(struct pipeline *pipeline, struct now now) {
-        if (!pipeline->is_greeting_taken) {
-                pipeline->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
-                return;
-        }
-        log_warning("the plugin in the broker does not answer: going on without it until it does");
-        serve_plain(pipeline, !pipeline->is_session_present, now);
+/*
+ * Repeat HELLO. The broker drops WELCOME if the queue of the store's session is full, and clients can keep it full. The store
+ * must not serve the broker as a plain broker meanwhile: any client could send requests as another client.
+ */
+void companion_welcome_timed_out(struct pipeline *pipeline, struct now now) {
+        if (pipeline->hello_state == HELLO_ACKNOWLEDGED)
+                log_warning("the plugin in the broker does not answer yet: the store waits for it");
+        pipeline->hello_state = HELLO_PENDING;
+        pipeline->welcome_deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 }
 
-void companion_wait_on(struct pipeline *pipeline, struct now now) {
+void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now) {
         int64_t until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 
-        if (pipeline->welcome_until_ns != INT64_MAX)
-                pipeline->welcome_until_ns =
-                        until_ns < pipeline->welcome_latest_ns ? until_ns : pipeline->welcome_latest_ns;
+        if (pipeline->hello_state == HELLO_ACKNOWLEDGED)
+                pipeline->welcome_deadline_ns = until_ns < pipeline->welcome_deadline_max_ns
+                                                        ? until_ns
+                                                        : pipeline->welcome_deadline_max_ns;
 }
 
-void broker_receive_banner(struct pipeline *pipeline, const struct message *message) {
+void pipeline_plugin_detected(struct pipeline *pipeline) {
+        pipeline->is_plugin_seen = true;
+}
+
+/* The store requires the plugin, and its banner may still wait behind other messages in the store's session. */
+static bool is_plugin_awaited(const struct pipeline *pipeline) {
+        return pipeline->is_connected && pipeline->broker_kind == BROKER_UNKNOWN &&
+               pipeline->hello_state == HELLO_NONE;
+}
+
+void companion_receive_banner(struct pipeline *pipeline, const struct message *message) {
         pipeline->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!pipeline->is_plugin_seen)
-                log_warning("the plugin in the broker is of another version than this: going on without it");
+                log_warning("the plugin in the broker has another version: the store does not use it");
+        else if (is_plugin_awaited(pipeline))
+                pipeline->hello_state = HELLO_PENDING;
 }
 
-void broker_receive_takeover(struct pipeline *pipeline) {
+void companion_receive_delivered(struct pipeline *pipeline, const struct message *message) {
+        uint64_t sequence;
+
+        if (parse_uint64(message->payload, &sequence) == 0)
+                notifications_delivered(pipeline, sequence);
+}
+
+void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message) {
+        pipeline->counters.n_slow_watchers++;
+        refusal_log_slow_watcher(&pipeline->refusal_log, pipeline->engine, message->payload);
+}
+
+void companion_receive_takeover(struct pipeline *pipeline) {
         log_limited(&pipeline->takeover_limit, LOG_ERROR,
-                    "another statestored with this client id has taken over the session at this broker, and "
-                    "this one has "
-                    "taken it back: two of them throw each other out; stop one");
+                    "another statestored serves this broker, too: the two disconnect each other repeatedly; "
+                    "stop one of them");
 }
 
-static struct slice greeting(const struct pipeline *pipeline) {
-        return (struct slice){ (const uint8_t *)pipeline->greeting.text, pipeline->greeting.length };
+static struct slice hello_correlation(const struct pipeline *pipeline) {
+        return (struct slice){ (const uint8_t *)pipeline->hello.text, pipeline->hello.length };
 }
 
 /*
- * Disconnect the clients that must register again, and remove their connections from the list. Returns its new length. Two
- * kinds must: clients that the plugin tracks but for which the store has no registrations, since these ended while
- * another broker was served or while the plugin did not answer; and clients that watch a key which the last restart may
- * have lost.
+ * Disconnect the clients whose registrations the store may not have, and remove their connections from the list. Returns the
+ * new length of the list. The clients must register again. They are:
+ * - clients that the plugin tracks and for which the store has no registrations: the registrations ended while the store
+ *   served another broker, or while the plugin did not answer;
+ * - clients that watch a key that the last restart may have lost.
  */
-static size_t disconnect_losers(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
-        size_t n_stored = 0;
+static size_t disconnect_desynchronized(struct pipeline *pipeline, uint64_t *connections,
+                                        size_t n_connections) {
+        size_t n_stored = 0; /* connections that remain in the list */
 
         for (size_t i = 0; i < n_connections; i++) {
                 if (engine_has_registrations(pipeline->engine, connections[i]) &&
-                    !persistence_lost_watched_key(pipeline->engine, pipeline->lost_persistence,
+                    !persistence_lost_watched_key(pipeline->engine, pipeline->persistence_at_restart,
                                                   connections[i]))
                         connections[n_stored++] = connections[i];
                 else if (effects_reserve_track(&pipeline->batch.effects) == 0)
-                        effects_disconnect(&pipeline->batch.effects, connections[i]);
+                        effects_track(&pipeline->batch.effects, connections[i], DISCONNECT_CONNECTION);
                 else
-                        sender_out_of_memory(&pipeline->sender);
+                        pipeline_add_dropped(pipeline);
         }
-        pipeline->lost_persistence = PERSISTENCE_ALL;
+        pipeline->persistence_at_restart = PERSISTENCE_ALL;
         return n_stored;
 }
 
@@ -140,7 +178,7 @@ static int open_welcome(const struct pipeline *pipeline, struct slice box, struc
 
         if (!text)
                 return -ENOMEM;
-        r = companion_box_open(box, pipeline->greeting_key, text, &length);
+        r = companion_box_open(box, pipeline->hello_key, text, &length);
         if (r < 0)
                 return r;
 
@@ -152,32 +190,26 @@ static int open_welcome(const struct pipeline *pipeline, struct slice box, struc
 static void take_welcome(struct pipeline *pipeline, struct welcome *welcome, struct now now) {
         struct event retained = { .type = EVENT_CONNECTIONS_RETAINED, .connections = welcome->connections };
 
-        /* requests that wait in the session may need the key after a restart of the broker */
-        if (identity_take_key(&pipeline->positions, welcome->key))
+        /* Store the key with the next commit: after a restart of the broker, requests that wait in the session need it. */
+        if (identity_set_key(&pipeline->key_states, welcome->key))
                 pipeline->is_commit_pending = true;
         pipeline->is_guarded = welcome->is_guarded;
-        retained.n_connections = disconnect_losers(pipeline, welcome->connections, welcome->n_connections);
+        outbox_deliver(&pipeline->outbox, welcome->delivered);
+        retained.n_connections =
+                disconnect_desynchronized(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
         serve(pipeline, BROKER_WITH_PLUGIN, now);
-        identity_end_wait(&pipeline->positions, welcome->sequence);
+        identity_skip_to(&pipeline->key_states, welcome->sequence);
 }
 
-/* Have the caller reconnect under a client id that nobody can guess. Returns false where it keeps the client id. */
+/* Ask the caller to reconnect with a random client id. Returns false if the caller keeps its client id. */
 static bool change_client_id(struct pipeline *pipeline) {
-        char suffix[sizeof(pipeline->client_suffix)];
-        uint8_t random[STORAGE_CLIENT_SUFFIX_LENGTH / 2];
-
-        if (!pipeline->callbacks.unguarded)
+        if (!pipeline->callbacks.change_client_id ||
+            !pipeline->callbacks.change_client_id(pipeline->callbacks.userdata,
+                                                  pipeline->next_client_suffix))
                 return false;
 
-        randombytes_buf(random, sizeof(random));
-        sodium_bin2hex(suffix, sizeof(suffix), random, sizeof(random));
-        if (pipeline->client_suffix[0] != '\0')
-                memcpy(suffix, pipeline->client_suffix, sizeof(suffix));
-        if (!pipeline->callbacks.unguarded(pipeline->callbacks.userdata, suffix))
-                return false;
-
-        memcpy(pipeline->client_suffix, suffix, sizeof(suffix));
+        memcpy(pipeline->client_suffix, pipeline->next_client_suffix, sizeof(pipeline->client_suffix));
         pipeline->is_commit_pending = true;
         return true;
 }
@@ -185,48 +217,55 @@ static bool change_client_id(struct pipeline *pipeline) {
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
 
-        if (!pipeline->is_plugin_seen || pipeline->is_greeting_pending || !pipeline_is_open(pipeline))
-                return; /* not asked; or so late that others have gone on, and it can be left */
-        if (!slice_equal(message->correlation_data, greeting(pipeline)))
-                return; /* the answer to an earlier hello */
+        if (!pipeline->is_plugin_seen || pipeline->hello_state == HELLO_PENDING ||
+            !pipeline_is_open(pipeline))
+                return; /* no HELLO was sent; or WELCOME is late and a batch is in flight: ignore it */
+        if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
+                return; /* the reply to an earlier HELLO */
         if (open_welcome(pipeline, message->payload, &welcome) < 0) {
-                log_error("cannot read the welcome of the plugin in the broker: is it of another version?");
+                log_error("cannot read WELCOME of the plugin in the broker: does the plugin have another "
+                          "version?");
                 return;
         }
-        if (!welcome.is_guarded && welcome.is_client_id_free && change_client_id(pipeline))
-                return; /* the next connection says hello again */
+        if (!welcome.is_guarded && welcome.may_change_client_id && change_client_id(pipeline))
+                return; /* the next connection sends HELLO again */
         take_welcome(pipeline, &welcome, now);
 }
 
 /*
- * Hello comes after all that the batch has to say of connections: a welcome that does not list one whose hold is yet
- * to be said would end what it has registered.
+ * Send HELLO after all TRACK messages of earlier batches. Otherwise WELCOME might not list a connection whose TRACK was not
+ * sent yet, and the store would end its registrations.
  */
-void companion_greet(struct pipeline *pipeline, struct now now) {
-        uint8_t payload[sizeof(pipeline->greeting_key) + sizeof(pipeline->instance_id)];
+void companion_send_hello(struct pipeline *pipeline, struct now now) {
+        uint8_t payload[sizeof(pipeline->hello_key) + sizeof(pipeline->instance_id)];
         size_t instance_length = strlen(pipeline->instance_id);
         struct message hello = { .topic = SLICE_LITERAL(COMPANION_HELLO),
-                                 .payload = { payload, sizeof(pipeline->greeting_key) + instance_length },
+                                 .payload = { payload, sizeof(pipeline->hello_key) + instance_length },
                                  .qos = 1 };
 
-        if (!pipeline->is_greeting_pending)
-                return;
+        pipeline->hello = companion_pair(pipeline->run, ++pipeline->n_hellos);
+        hello.correlation_data = hello_correlation(pipeline);
+        companion_hello_key(pipeline->companion_secret, hello.correlation_data, pipeline->hello_key);
+        memcpy(payload, pipeline->hello_key, sizeof(pipeline->hello_key));
+        memcpy(payload + sizeof(pipeline->hello_key), pipeline->instance_id, instance_length);
+        if (pipeline->is_plugin_seen) {
+                bool is_sent = publish_message(pipeline, &hello, &pipeline->hello_id) == 0;
 
-        pipeline->is_greeting_pending = false;
-        pipeline->greeting = companion_pair(pipeline->run, ++pipeline->sender.last_sequence);
-        hello.correlation_data = greeting(pipeline);
-        companion_hello_key(pipeline->companion_secret, hello.correlation_data, pipeline->greeting_key);
-        memcpy(payload, pipeline->greeting_key, sizeof(pipeline->greeting_key));
-        memcpy(payload + sizeof(pipeline->greeting_key), pipeline->instance_id, instance_length);
-        if (pipeline->is_plugin_seen &&
-            sender_send(&pipeline->sender, &hello, &pipeline->greeting_id) == 0) {
-                pipeline->is_greeting_taken = false;
-                pipeline->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
-                pipeline->welcome_latest_ns = INT64_MAX;
+                pipeline->hello_state = is_sent ? HELLO_SENT : HELLO_DROPPED;
+                pipeline->welcome_deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
+                pipeline->welcome_deadline_max_ns = INT64_MAX;
                 return;
         }
 
-        /* without our session the broker was started anew, and with its connections ended what hung on them */
+        if (pipeline->requires_plugin) {
+                log_error("the broker does not show the plugin, and require-plugin is on: load "
+                          "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
+                          "it");
+                pipeline->hello_state = HELLO_NONE;
+                return;
+        }
+
+        /* A broker without the session, or without the plugin it had, was restarted: all connections have ended. */
         serve_plain(pipeline,
                     !pipeline->is_session_present || pipeline->last_broker_kind == BROKER_WITH_PLUGIN, now);
 }
@@ -234,7 +273,7 @@ void companion_greet(struct pipeline *pipeline, struct now now) {
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now) {
         pipeline->is_connected = true;
         pipeline->counters.n_connections++;
-        pipeline->is_greeting_pending = true;
+        pipeline->hello_state = HELLO_PENDING;
         pipeline->is_session_present = session_present;
         pipeline_flush(pipeline, now);
 }
@@ -243,29 +282,29 @@ void pipeline_disconnected(struct pipeline *pipeline) {
         pipeline->is_connected = false;
         pipeline->broker_kind = BROKER_UNKNOWN;
         pipeline->is_plugin_seen = false;
-        pipeline->is_greeting_pending = false;
-        pipeline->welcome_until_ns = INT64_MAX;
+        pipeline->hello_state = HELLO_NONE;
+        pipeline->welcome_deadline_ns = INT64_MAX;
+        pipeline->delivered_deadline_ns = INT64_MAX;
 }
 
-static void note_greeting(struct pipeline *pipeline, uint16_t id, struct now now) {
-        if (pipeline->welcome_until_ns == INT64_MAX || pipeline->is_greeting_taken ||
-            id != pipeline->greeting_id)
+static void note_hello_acknowledged(struct pipeline *pipeline, uint16_t id, struct now now) {
+        if (pipeline->hello_state != HELLO_SENT || id != pipeline->hello_id)
                 return;
 
-        pipeline->is_greeting_taken = true;
-        pipeline->welcome_until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
-        pipeline->welcome_latest_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
+        pipeline->hello_state = HELLO_ACKNOWLEDGED;
+        pipeline->welcome_deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+        pipeline->welcome_deadline_max_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
 }
 
-/* A hint that comes while the batch is not open is left: the next notification gives it again. */
+/* Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports the same. */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now) {
-        struct event not_delivered = { .type = EVENT_NOT_DELIVERED };
+        struct event notified = { .type = no_subscriber ? EVENT_NOT_DELIVERED : EVENT_DELIVERED };
 
         pipeline->n_acknowledged++;
-        note_greeting(pipeline, id, now);
-        not_delivered.registration = unacknowledged_take(&pipeline->notified, id);
-        if (not_delivered.registration && no_subscriber && pipeline->broker_kind == BROKER_PLAIN &&
-            pipeline_is_open(pipeline))
-                pipeline_step(pipeline, &not_delivered, now);
-        registration_unref(not_delivered.registration);
+        notifications_acknowledged(pipeline);
+        note_hello_acknowledged(pipeline, id, now);
+        notified.registration = inflight_take(&pipeline->inflight, id);
+        if (notified.registration && pipeline->broker_kind == BROKER_PLAIN && pipeline_is_open(pipeline))
+                pipeline_step(pipeline, &notified, now);
+        registration_unref(notified.registration);
 }

@@ -8,77 +8,73 @@
 #include "engine/request.h"
 #include "pipeline/histograms.h"
 
-/* What has been counted since the start. */
+/*
+ * Counters since the start of the process, for metrics. "The plugin" is mosquitto_statestore.so in the broker: see
+ * common/protocol/companion.h.
+ */
 
-/* What a request's time is made of. */
+/* The stages of a request, whose durations are measured. */
 enum latency_stage {
-        STAGE_QUEUE,  /* from its arrival until its turn */
-        STAGE_ENGINE, /* decoding and executing it */
-        STAGE_COMMIT, /* storing its batch; counted once a batch */
-        STAGE_WHOLE,  /* from its arrival until its answer is given to the connection */
+        STAGE_QUEUE,  /* from the arrival of the request until its execution */
+        STAGE_ENGINE, /* decoding and execution */
+        STAGE_COMMIT, /* the commit; counted once per batch */
+        STAGE_WHOLE,  /* from the arrival until the reply is published */
         N_STAGES,
 };
 
-/* Why a request, an answer or a notification was lost. */
+/* Why a request, a reply or a notification was dropped. */
 enum drop_reason {
         DROP_OUT_OF_MEMORY,
-        DROP_TOO_MANY_WAITING, /* requests past PIPELINE_INBOX_MAX, or answers that a test delays */
-        DROP_CONNECTION_FULL,  /* the broker has not acknowledged what was sent before */
-        DROP_TOO_LARGE,        /* for the broker */
-        DROP_NOT_SENDABLE,     /* text that MQTT cannot carry */
-        DROP_UNVERIFIED,       /* requests that the plugin in the broker does not vouch for */
-        DROP_REPEATED,         /* requests that the broker delivered, or a client published, once more */
+        /* Messages beyond the limits of the inbox. With test control: also replies beyond the limit of delayed replies. */
+        DROP_TOO_MANY_WAITING,
+        DROP_CONNECTION_FULL, /* too many earlier messages are not acknowledged */
+        DROP_TOO_LARGE,       /* larger than the broker's maximum packet size */
+        DROP_NOT_SENDABLE,    /* a topic or property that is not valid in MQTT */
+        DROP_UNVERIFIED,      /* requests that the plugin did not verify */
+        DROP_REPEATED,        /* requests whose sequence number was accepted before */
         N_DROPS,
 };
 
 struct counters {
-        uint64_t n_answers[N_VERBS][N_OUTCOMES]; /* of requests that were executed, as it was stored */
-        uint64_t n_repeated;   /* of these, requests that came again and were not executed */
-        uint64_t n_insertions; /* of SETs, those that found no such key, whatever came of them */
+        uint64_t n_replies[N_VERBS][N_OUTCOMES]; /* replies to executed requests */
+        uint64_t n_repeated;                     /* of n_replies: replies from the remembered ones */
+        uint64_t n_insertions; /* executed SETs whose key did not exist, except of failed batches */
 
-        uint64_t n_refused; /* answered with an error before the engine saw them: */
-        uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES]; /* the last row: their verb is not known */
-        uint64_t n_faults[N_REQUEST_FAULTS];
+        uint64_t n_refused;                           /* requests answered with an error, not executed */
+        uint64_t n_refusals[N_VERBS + 1][N_OUTCOMES]; /* of n_refused; last row: unknown verb */
+        uint64_t n_faults[N_REQUEST_FAULTS];          /* of n_refused */
 
-        uint64_t n_unanswerable; /* without a response topic, or with a forbidden one; not executed */
-        uint64_t n_expired;      /* past their message expiry; not executed, or not answered */
-        uint64_t n_notifications_set, n_notifications_deleted; /* sent */
+        uint64_t n_unanswerable; /* not executed: no response topic, or an invalid one */
+        uint64_t
+                n_expired; /* not executed, or not answered, because the message expiry interval has passed */
+        uint64_t n_notifications_set, n_notifications_deleted; /* published */
         uint64_t n_drops[N_DROPS];
+        uint64_t n_slow_watchers; /* disconnected by the plugin */
 
         uint64_t n_commits, n_failed_commits;
-        uint64_t n_rows; /* committed */
-        uint64_t n_connections;
-        uint64_t ahead_max_ms, behind_max_ms; /* of timestamps, against our wall clock */
+        uint64_t n_rows;                      /* committed */
+        uint64_t n_connections;               /* of the store to the broker */
+        uint64_t ahead_max_ms, behind_max_ms; /* largest skew of a request's timestamp to the wall clock */
         struct histogram latencies[N_STAGES];
 };
 
-/* Requests with this outcome, executed or not; verb: N_VERBS where it is not known. */
+/* The number of requests with this outcome, executed or not. */
 static inline uint64_t counters_n_outcomes(const struct counters *counters, enum verb verb,
                                            enum outcome outcome) {
         return counters->n_refusals[verb][outcome] +
-               (verb < N_VERBS ? counters->n_answers[verb][outcome] : 0);
+               (verb < N_VERBS ? counters->n_replies[verb][outcome] : 0);
 }
 
-/* All that were sent. */
+/* The number of published notifications. */
 static inline uint64_t counters_n_notifications(const struct counters *counters) {
         return counters->n_notifications_set + counters->n_notifications_deleted;
 }
 
-/* All that was lost. */
+/* The number of dropped messages. */
 static inline uint64_t counters_n_dropped(const struct counters *counters) {
         uint64_t n = 0;
 
         for (int i = 0; i < N_DROPS; i++)
                 n += counters->n_drops[i];
         return n;
-}
-
-/* A request's timestamp was seen. */
-static inline void counters_add_skew(struct counters *counters, int64_t timestamp_ms, int64_t wall_ms) {
-        uint64_t *max = timestamp_ms > wall_ms ? &counters->ahead_max_ms : &counters->behind_max_ms;
-        uint64_t skew_ms = timestamp_ms > wall_ms ? (uint64_t)timestamp_ms - (uint64_t)wall_ms
-                                                  : (uint64_t)wall_ms - (uint64_t)timestamp_ms;
-
-        if (skew_ms > *max)
-                *max = skew_ms;
 }

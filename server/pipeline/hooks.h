@@ -5,25 +5,28 @@
 #include "engine/engine.h"
 #include "protocol/message.h"
 
-/* What a test double does with all that passes through the pipeline: control/control.h. A pipeline without hooks has none of it. */
+/*
+ * Callbacks with which test control (control/control.h) observes and changes messages. A pipeline without hooks ignores
+ * messages on the control topic.
+ */
 struct hooks {
-        /* A message on the control topic. The batch is empty, and what was asked before is answered. */
+        /* Execute a message on the control topic. The batch is empty, and all earlier requests are answered. */
         void (*control)(void *userdata, const struct message *message, struct now now);
 
         /*
-         * A request was decoded, and may be changed; is_answerable: it will be answered. Returns the number under which its
-         * answer will be given, 0: none.
+         * Called after a request was decoded; may change the request. has_response_topic: the request has a
+         * response topic, and it is valid. Returns a number that the pipeline passes to `reply`; 0: none.
          */
-        uint64_t (*request)(void *userdata, struct invocation *invocation, bool is_answerable,
+        uint64_t (*request)(void *userdata, struct invocation *invocation, bool has_response_topic,
                             struct now now);
 
-        /* An answer, to be sent. */
-        void (*answer)(void *userdata, uint64_t number, const struct message *answer, struct now now);
+        /* Publish a reply, or change, delay or drop it. */
+        void (*reply)(void *userdata, uint64_t number, const struct message *reply, struct now now);
 
-        /* How often a notification of this registration is to be sent. */
+        /* Return how many times to publish a notification of this registration. */
         int (*notification)(void *userdata, const struct registration *registration);
 
-        /* Time has passed; when there is something to do, INT64_MAX: never. */
+        /* As pipeline_tick() and pipeline_next_deadline(). */
         void (*tick)(void *userdata, struct now now);
         int64_t (*next_deadline)(void *userdata);
         void *userdata;

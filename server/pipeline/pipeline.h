@@ -4,61 +4,111 @@
 #include "codec/encoder.h"
 #include "engine/engine.h"
 #include "pipeline/counters.h"
-#include "pipeline/sender.h"
 #include "protocol/companion_mac.h"
 #include "protocol/message.h"
 #include "storage/storage.h"
 
 /*
- * What happens between the broker and the engine: messages in, one batch of steps, messages out. Knows every
- * layer and no event loop: whoever runs it calls it and says what time it is.
+ * Requests pass four stages: queue, execute, commit, publish.
+ *
+ * Requests are executed in the open batch. When the batch ends, its changed rows are committed, and then its replies and
+ * notifications are published. One batch is in flight at a time. A message that arrives meanwhile waits, so no request is
+ * executed on state that may still be rolled back. A storage that stores nothing needs no commit, so each reply is published
+ * at once.
+ *
+ * The pipeline has no event loop, and reads no clock but transport.clock_ns. The caller reports events with the present time:
+ * pipeline_connected(), pipeline_receive(), pipeline_acknowledged(), pipeline_wakeup_ended(), pipeline_work_done(),
+ * pipeline_tick(), pipeline_check_storage(), pipeline_disconnected(). The pipeline decides when a batch ends. Not thread-safe.
+ *
+ * "The plugin" is mosquitto_statestore.so in the broker: see common/protocol/companion.h.
  */
 struct pipeline;
 struct hooks;
 
-/* What we can know through this broker (PROTOCOL.md "Broker abilities"). */
-enum broker_kind {
-        BROKER_UNKNOWN, /* not connected, or not yet found out: requests wait */
-        BROKER_PLAIN, /* any broker: who sends and who is gone is what messages say and acknowledgements hint */
-        BROKER_WITH_PLUGIN, /* our plugin: senders are verified, delivery is direct, presence exact */
-};
+/* What the caller of pipeline_new() provides: the connection to the broker, a worker thread, and a clock. */
+struct transport {
+        /* As link_publish(): 0, -EAGAIN, -EMSGSIZE, -EINVAL or -ENOMEM. The message is borrowed for the call. */
+        int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
 
-struct pipeline_config {
-        struct engine_config engine;
-        enum dialect dialect;
-        const char *node_id; /* borrowed; the same as the engine's */
-        uint64_t run; /* random, new with each start of the process: see common/protocol/companion.h */
-        uint8_t companion_secret[COMPANION_KEY_SIZE]; /* likewise: keys of hellos are derived from it */
+        /* Return false if the broker does not keep up: publishing stops until this returns true. */
+        bool (*has_room)(void *userdata);
 
         /*
-         * A topic filter on which a broker without our plugin says who has left, with {client} in the place of the
-         * client id's level; NULL: none. Borrowed.
+         * Run work(argument). Return:
+         * 0: a worker thread runs the work. When it has ended, call pipeline_work_done() on the pipeline's own thread.
+         * 1: the work has ended already. Do not call pipeline_work_done().
+         * -errno: the work cannot run.
+         * At most one work is in flight. Not called if storage_is_volatile().
+         */
+        int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
+        void *userdata;
+
+        /* Return monotonic nanoseconds, to measure how long a request takes. NULL: durations are not measured. */
+        int64_t (*clock_ns)(void *userdata);
+};
+
+/* What the broker provides (PROTOCOL.md "Broker abilities"). */
+enum broker_kind {
+        BROKER_UNKNOWN, /* not connected, or WELCOME is awaited: requests wait */
+        BROKER_PLAIN, /* no plugin: client ids are not verified, and disconnects are inferred from PUBACKs */
+        BROKER_WITH_PLUGIN, /* client ids are verified; the plugin delivers notifications and reports disconnects */
+};
+
+/* Strings are borrowed. */
+struct pipeline_config {
+        struct engine_config engine; /* its node id is NUL-terminated */
+        enum dialect dialect;
+        uint64_t run; /* random number of this process: see common/protocol/companion.h */
+        /* Random hexadecimal digits: the suffix for the callback `change_client_id` if the storage has none. */
+        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
+        uint8_t companion_secret
+                [COMPANION_KEY_SIZE]; /* random, new for each start: keys of HELLO are derived from it */
+
+        /*
+         * Topic filter of the messages that report disconnected clients on a broker without the plugin; {client} stands for
+         * the level with the client id. NULL: none.
          */
         const char *presence_topic;
 
-        const char *persistence_name; /* as struct decoder's; borrowed */
+        bool requires_plugin; /* do not serve a broker without the plugin: wait for its banner */
+
+        const char *persistence_name; /* the user property with which a SET requests persistence */
         const char *persistence_value;
 };
 
 struct pipeline_callbacks {
-        /* Requests are served, again after each time that they were not. */
+        /* The store serves requests: after the start, and again after each interruption. */
         void (*serving)(void *userdata, enum broker_kind broker_kind);
 
-        /* What is in memory can no longer be trusted to be what is stored: stop, and start from what is stored. */
+        /* The state in memory may differ from the stored state. Stop, and start again from the stored state. */
         void (*desynchronized)(void *userdata);
 
         /*
-         * NULL, or: the plugin cannot keep other users from the store's client id, and would recognize the store under
-         * another one. Return true to end the session and reconnect under a client id that ends in `suffix`, which the
-         * pipeline stores; no request is executed before. Return false to keep the client id.
+         * NULL, or: the plugin cannot refuse the store's client id to other users, but would accept the store under another
+         * client id. Return true to end the session and reconnect under a client id that ends in `suffix`. The pipeline stores
+         * the suffix, and executes no request before the reconnect. Return false to keep the client id.
          */
-        bool (*unguarded)(void *userdata, const char *suffix);
+        bool (*change_client_id)(void *userdata, const char *suffix);
+
+        /*
+         * NULL, or: a request, or a message of test control, is processed now. A request may still be refused, may have
+         * expired, or may have no valid response topic. `client` is the sender, absent if unknown; the plugin has verified it
+         * if the broker has the plugin.
+         */
+        void (*executing)(void *userdata, struct slice client, const struct message *message);
+
+        /*
+         * NULL, or: a notification is published. Its topic contains the client id, even if the plugin delivers the
+         * notification.
+         */
+        void (*notifying)(void *userdata, const struct message *notification);
         void *userdata;
 };
 
 /*
- * Loads what the storage holds; its header gives the engine's digest key and the instance id. Returns 0, -ENOMEM, or what
- * storage_load() failed with; the caller owns *ret_pipeline, which then owns the storage. After an error the caller still owns the storage.
+ * Create a pipeline with the state in the storage, which also provides the digest key of the engine and the instance id.
+ * Returns 0, -ENOMEM, or the error of storage_load(). The caller owns *ret_pipeline, which owns the storage. After an error
+ * the caller still owns the storage.
  */
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
                  const struct transport *transport, const struct pipeline_callbacks *callbacks,
@@ -67,92 +117,100 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
 /* Accepts NULL, returns NULL. */
 struct pipeline *pipeline_free(struct pipeline *pipeline);
 
-/* The suffix of the client id that `unguarded` was given last, in this process or as stored; empty: none. Borrowed. */
-const char *pipeline_client_suffix(const struct pipeline *pipeline);
+/* 1. Events */
 
-/* The connection to the broker is there, or is gone. */
+/*
+ * The store is connected and subscribed, or its connection has ended. If the broker has the plugin, the caller must pass its
+ * banner to pipeline_receive() or call pipeline_plugin_detected() before pipeline_connected().
+ */
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now);
 void pipeline_disconnected(struct pipeline *pipeline);
 
-/*
- * Execute a message from the broker, or queue it. The message is borrowed for the call. Its reply is published by the next
- * pipeline_flush(), or by this call if the storage never blocks and no request waits.
- */
+/* The broker has the plugin, although its banner may not have arrived yet. Call before pipeline_connected(). */
+void pipeline_plugin_detected(struct pipeline *pipeline);
+
+/* A message has arrived. It is borrowed for the call, and executed or copied. */
 void pipeline_receive(struct pipeline *pipeline, const struct message *message, struct now now);
 
-/* One that arrived was dropped for want of memory: it is counted. */
+/* Memory is too short to pass on a message that has arrived, or to publish a message. Count and log it as dropped. */
 void pipeline_add_dropped(struct pipeline *pipeline);
 
-/* The broker has taken the message that the transport gave this id. */
+/* The broker has acknowledged the message to which transport.publish() gave this id. */
 void pipeline_acknowledged(struct pipeline *pipeline, uint16_t id, bool no_subscriber, struct now now);
 
 /*
- * Commits the batch, if it is open and the plugin does not owe us a welcome, though it may have no rows:
- * storage_needs_commit().
+ * All messages and acknowledgements of one wake-up are reported, and the caller will wait for input. Commit and publish the
+ * open batch.
+ *
+ * Between two calls, pipeline_receive() executes requests for a limited time; later requests wait in the inbox. So the caller
+ * continues to read, and the inbox serves the clients in turn.
  */
-void pipeline_commit(struct pipeline *pipeline, struct now now);
+void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now);
 
-/*
- * The work that transport.run_worker() accepted has returned: publish its batch. error: 0, or -errno if the work could not
- * be run after all.
- */
+/* The work that transport.run_worker() accepted has ended. error: 0, or -errno if the work was accepted but not run. */
 void pipeline_work_done(struct pipeline *pipeline, int error, struct now now);
 
+/* The time of pipeline_next_deadline() has come. An earlier call is harmless. */
+void pipeline_tick(struct pipeline *pipeline, struct now now);
+
+/* When to call pipeline_tick(): monotonic nanoseconds, in the past if work is overdue; INT64_MAX for never. */
+int64_t pipeline_next_deadline(const struct pipeline *pipeline);
+
 /*
- * Call once a second if the storage may block. Commits a batch without rows if storage_needs_commit(), and now and then
- * while commits fail, so that a storage that has recovered is noticed although no client writes.
+ * Call every second unless storage_is_volatile(). Commits a batch, even without rows, if storage_needs_commit() or if
+ * delivered notifications are still in the storage. While commits fail, tries a commit every few calls, so that a storage
+ * that works again is noticed although no client writes.
  */
 void pipeline_check_storage(struct pipeline *pipeline, struct now now);
 
-/* Time has passed. */
-void pipeline_tick(struct pipeline *pipeline, struct now now);
+/* 2. Settings */
 
-/* Ends the batch: what its steps led to is stored, then published; requests that had to wait have their turn. */
-void pipeline_flush(struct pipeline *pipeline, struct now now);
-
-/*
- * The caller is about to wait for input again. Until then the pipeline executes requests for a bounded time, those that
- * pipeline_receive() executes at once included: then it lets them wait, so that the caller reads on.
- */
-void pipeline_end_wakeup(struct pipeline *pipeline);
-
-/* Whether it would do anything: most wake-ups bring acknowledgements alone. */
-bool pipeline_has_work(const struct pipeline *pipeline);
-
-/* Before the first message. Borrowed. */
+/* Observe and change requests and replies, for test control. Borrowed; NULL: none. Call before the first message. */
 void pipeline_set_hooks(struct pipeline *pipeline, const struct hooks *hooks);
 
-/*
- * The broker's maximum packet size, in bytes; MESSAGE_PACKET_MAX before the first call. Requests that are executed from
- * here on follow it.
- */
+/* The broker's maximum packet size in bytes; MESSAGE_PACKET_MAX before the first call. Applies to later requests. */
 void pipeline_set_max_packet(struct pipeline *pipeline, uint64_t n_bytes);
 
 /* As engine_set_limits(). */
 void pipeline_set_limits(struct pipeline *pipeline, const struct engine_config *config);
 
 /*
- * From here on requests are decided by this policy, which is taken over; NULL: everything is allowed. Registrations that
- * it does not grant end, as soon as the broker can be told, many of them in several ticks.
+ * Replace the policy; the pipeline takes ownership. NULL allows everything. A batch in flight delays the change. Registrations
+ * that the new policy does not grant end once the broker kind is known. If there are many, several ticks end them.
  */
 void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struct now now);
 
-/* When pipeline_tick() has something to do: monotonic nanoseconds, INT64_MAX for never. */
-int64_t pipeline_next_deadline(const struct pipeline *pipeline);
+/* 3. State */
 
-/*
- * A commit takes so long that it is useless to read on: no request can be executed before it ends. A commit of usual
- * length is no reason to stop, for a request of another client may be behind what has been read so far.
- */
-bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now);
+/* Return the suffix that `change_client_id` accepted last, in this process or before its start; empty: none. Borrowed. */
+const char *pipeline_client_suffix(const struct pipeline *pipeline);
 
-/* Nothing waits to be executed, stored or published. */
+/* Call when the client id ends in that suffix: other users cannot guess the client id then. */
+void pipeline_set_client_id_random(struct pipeline *pipeline);
+
+/* Return true if no message waits, and no batch is being committed or published. */
 bool pipeline_is_idle(const struct pipeline *pipeline);
 
 /*
- * Bytes of requests that wait. Above PIPELINE_INBOX_PAUSE the caller stops reading while the broker takes no answers or a
- * commit is stalled. PIPELINE_INBOX_MAX is shared by the clients as pipeline/inbox.h says; what exceeds a client's share is
- * dropped and counted.
+ * Return true if the commit in flight takes unusually long; the caller may then stop reading. Continue to read during a normal
+ * commit: a request of another client may arrive behind the messages that were read.
+ */
+bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now);
+
+/*
+ * For a watchdog that calls periodically. Return false if there was work at the last call and there is work now, but no
+ * message was executed and no commit has ended in between.
+ *
+ * Messages that wait for the broker are not work: a restart would not help. A failed commit is progress: each of its requests
+ * is answered with an error.
+ */
+bool pipeline_check_progress(struct pipeline *pipeline);
+
+/*
+ * Return the bytes of waiting messages. Above PIPELINE_INBOX_PAUSE the caller stops reading while the broker accepts no
+ * replies or a commit is stalled. Clients share PIPELINE_INBOX_MAX by the rule of pipeline/inbox.h. A message that exceeds its
+ * client's share is dropped and counted. While the broker kind is unknown, there are no shares: a message is dropped and
+ * counted if all messages together would exceed PIPELINE_INBOX_MAX.
  */
 #define PIPELINE_INBOX_PAUSE ((size_t)16 << 20)
 #define PIPELINE_INBOX_MAX   ((size_t)512 << 20)
@@ -160,19 +218,19 @@ size_t pipeline_n_waiting_bytes(const struct pipeline *pipeline);
 
 const struct counters *pipeline_counters(const struct pipeline *pipeline);
 
-/* What there is now. */
 struct gauges {
         uint64_t n_keys;
-        uint64_t n_bytes; /* of what max_bytes limits */
+        uint64_t n_bytes; /* of keys, values and registrations; limited by max_bytes */
         uint64_t n_registrations;
-        uint64_t n_remembered_answers;
-        uint64_t n_answers_dropped_early; /* since the start */
-        uint64_t n_waiting_bytes;         /* of requests */
+        uint64_t n_remembered_replies;
+        uint64_t n_remembered_dropped_early; /* replies dropped before their deadline, since the start */
+        uint64_t n_pending_notifications;    /* changes whose notifications are not known to be delivered */
+        uint64_t n_waiting_bytes;            /* pipeline_n_waiting_bytes() */
         uint64_t max_keys, max_bytes, max_registrations, max_waiting_bytes;
-        uint64_t clock_ahead_ms; /* of the versions that are given, against the wall clock */
+        uint64_t clock_ahead_ms; /* of the version clock, relative to the wall clock */
         enum broker_kind broker_kind;
         bool is_connected;
-        bool is_guarded;         /* the plugin keeps other users from the store's client id */
-        bool is_storage_failing; /* the last commit had to be taken back */
+        bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
+        bool is_storage_failing; /* the last commit failed */
 };
 void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, struct gauges *ret_gauges);

@@ -7,25 +7,102 @@
 #include "base/cleanup.h"
 #include "codec/companion_messages.h"
 #include "pipeline/hooks.h"
+#include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* A client id up to this length does not reduce the size of its notifications. */
+/* The limit on the size of a value assumes that the watcher's client id has at most this length: the notify topic contains the
+ * client id and is in the same packet as the value. */
 #define ORDINARY_CLIENT_ID_MAX 128
 
 static void cleanup_entry(struct entry **entry) {
         entry_unref(*entry);
 }
 
-static void publish_message(struct pipeline *pipeline, const struct pending_reply *pending,
-                            struct message *message, struct now now) {
+void pipeline_add_dropped(struct pipeline *pipeline) {
+        pipeline->counters.n_drops[DROP_OUT_OF_MEMORY]++;
+        log_limited(&pipeline->memory_limit, LOG_ERROR, "out of memory: a message was dropped");
+}
+
+/* 1. The transport */
+
+static enum drop_reason drop_of(int error) {
+        switch (error) {
+        case -EAGAIN:
+                return DROP_CONNECTION_FULL;
+        case -EMSGSIZE:
+                return DROP_TOO_LARGE;
+        case -ENOMEM:
+                return DROP_OUT_OF_MEMORY;
+        default:
+                return DROP_NOT_SENDABLE;
+        }
+}
+
+static const char *drop_reason(int error) {
+        switch (error) {
+        case -EAGAIN:
+                return "too many messages are not acknowledged yet";
+        case -EMSGSIZE:
+                return "the message is larger than the broker accepts";
+        default:
+                return strerror(-error);
+        }
+}
+
+static void drop_unpublished(struct pipeline *pipeline, const struct message *message, int error) {
+        pipeline->counters.n_drops[drop_of(error)]++;
+        log_limited_fields(
+                &pipeline->publish_limit, LOG_WARNING, "a message was dropped",
+                (struct log_field[]){ LOG_FIELD_TEXT("topic", topic_without_key(message->topic)),
+                                      LOG_FIELD_TEXT("reason", slice_from_string(drop_reason(error))),
+                                      LOG_FIELD_NUMBER("message_bytes", message->payload.length),
+                                      { 0 } });
+}
+
+int publish_message(struct pipeline *pipeline, const struct message *message, uint16_t *ret_id) {
+        const struct transport *transport = &pipeline->transport;
+        int r;
+
+        r = transport->publish(transport->userdata, message, ret_id);
+        if (r < 0)
+                drop_unpublished(pipeline, message, r);
+        else
+                pipeline->n_sent++;
+        return r;
+}
+
+void publish_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection) {
+        struct connection_text number = connection_text(connection);
+        struct message message = {
+                .topic = topic,
+                .payload = { (const uint8_t *)number.text, number.length },
+                .qos = 1,
+        };
+        uint16_t id;
+
+        publish_message(pipeline, &message, &id);
+}
+
+bool publish_has_room(const struct pipeline *pipeline) {
+        return pipeline->transport.has_room(pipeline->transport.userdata);
+}
+
+/* 2. Replies */
+
+/* Publish the message as the reply. expiry_s: from pending_reply_expiry_s(). */
+static void publish_to(struct pipeline *pipeline, const struct pending_reply *pending, uint32_t expiry_s,
+                       struct message *message, struct now now) {
         const struct hooks *hooks = pipeline->hooks;
         uint16_t id;
 
-        pending_reply_address(pending, now.mono_ns, message);
+        message->topic = pending->response_topic;
+        message->correlation_data = pending->correlation_data;
+        message->has_expiry = pending->has_expiry;
+        message->expiry_s = pending->has_expiry ? expiry_s : 0;
         if (hooks)
-                hooks->answer(hooks->userdata, pending->number, message, now);
+                hooks->reply(hooks->userdata, pending->number, message, now);
         else
-                sender_send(&pipeline->sender, message, &id);
+                publish_message(pipeline, message, &id);
 }
 
 void publish_fault(struct pipeline *pipeline, const struct pending_reply *pending, enum request_fault fault,
@@ -33,79 +110,109 @@ void publish_fault(struct pipeline *pipeline, const struct pending_reply *pendin
         struct message message;
 
         if (encoder_fault(&pipeline->encoder, fault, value, &message) < 0)
-                sender_out_of_memory(&pipeline->sender);
+                pipeline_add_dropped(pipeline);
         else
-                publish_message(pipeline, pending, &message, now);
-}
-
-static void publish_track_change(struct sender *sender, const struct track_change *track_change) {
-        struct slice topic = SLICE_LITERAL(COMPANION_UNTRACK);
-
-        if (track_change->is_disconnected)
-                topic = SLICE_LITERAL(COMPANION_KICK);
-        else if (track_change->is_tracked)
-                topic = SLICE_LITERAL(COMPANION_TRACK);
-        sender_send_connection(sender, topic, track_change->connection);
+                publish_to(pipeline, pending, pending_reply_expiry_s(pending, now.mono_ns), &message, now);
 }
 
 static void publish_reply(struct pipeline *pipeline, const struct pending_reply *pending, struct now now) {
+        uint32_t expiry_s = pending_reply_expiry_s(pending, now.mono_ns);
         struct message message;
 
-        if (pending_reply_is_expired(pending, now.mono_ns))
+        if (expiry_s == 0)
                 pipeline->counters.n_expired++;
         else if (encoder_reply(&pipeline->encoder, &pending->reply, &message) < 0)
-                sender_out_of_memory(&pipeline->sender);
+                pipeline_add_dropped(pipeline);
         else
-                publish_message(pipeline, pending, &message, now);
+                publish_to(pipeline, pending, expiry_s, &message, now);
 }
 
-/* Make the message one that the plugin delivers. Topic and correlation are borrowed. */
-static void address_delivery(struct message *message, struct slice topic,
-                             const struct companion_pair *correlation) {
-        message->topic = SLICE_LITERAL(COMPANION_DELIVER);
-        message->response_topic = topic;
-        message->correlation_data =
-                (struct slice){ (const uint8_t *)correlation->text, correlation->length };
+/* Add the durations of the replies since `first` to the histogram. Read the clock once for all of them. */
+static void count_durations(struct pipeline *pipeline, size_t first) {
+        struct histogram *whole = &pipeline->counters.latencies[STAGE_WHOLE];
+        const struct batch *batch = &pipeline->batch;
+        int64_t now_ns;
+
+        if (first == batch->n_replies_published || !pipeline->transport.clock_ns)
+                return;
+
+        now_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
+        for (; first < batch->n_replies_published; first++)
+                histogram_add(whole, now_ns - batch->replies[first].arrived_ns);
+}
+
+/* Publish the notifications up to this sequence. Most batches have none: avoid the call. */
+static bool publish_notifications(struct pipeline *pipeline, uint64_t sequence) {
+        return pipeline->outbox.n_pending == 0 || notifications_publish(pipeline, sequence);
+}
+
+static bool publish_replies(struct pipeline *pipeline, struct now now) {
+        struct batch *batch = &pipeline->batch;
+        size_t first = batch->n_replies_published;
+        const struct pending_reply *pending;
+
+        while ((pending = batch_next_reply(batch)) &&
+               publish_notifications(pipeline, batch->sequence_before + pending->n_changes_before) &&
+               publish_has_room(pipeline)) {
+                batch->n_replies_published++;
+                publish_reply(pipeline, pending, now);
+        }
+        count_durations(pipeline, first);
+        return batch->n_replies_published == batch->n_replies;
+}
+
+/* 3. The batch */
+
+static bool publish_track_changes(struct pipeline *pipeline) {
+        static const struct slice topics[] = {
+                [TRACK_CONNECTION] = SLICE_LITERAL(COMPANION_TRACK),
+                [UNTRACK_CONNECTION] = SLICE_LITERAL(COMPANION_UNTRACK),
+                [DISCONNECT_CONNECTION] = SLICE_LITERAL(COMPANION_KICK),
+        };
+        struct batch *batch = &pipeline->batch;
+        const struct effects *effects = &batch->effects;
+
+        while (batch->n_track_changes_published < effects->n_track_changes && publish_has_room(pipeline)) {
+                const struct track_change *track_change =
+                        &effects->track_changes[batch->n_track_changes_published++];
+
+                publish_connection(pipeline, topics[track_change->action], track_change->connection);
+        }
+        return batch->n_track_changes_published == effects->n_track_changes;
 }
 
 /*
- * `message` has the parts that all notifications of one change share. A client whose notification is too large, because its id
- * is very long, would wait for it forever: disconnect it instead.
+ * The order of publishing:
+ * 1. Track changes: the plugin must track a connection before the client has the reply to KEYNOTIFY.
+ * 2. Replies, each after the notifications of its own change and of all earlier changes. So when a client has its reply, the
+ *    watchers are notified, even if the process is killed directly after. After the reply to KEYNOTIFY STOP, no notification
+ *    follows.
+ * 3. The remaining notifications.
  */
-static void publish_notification(struct sender *sender, struct registration *registration, bool is_set,
-                                 struct message message) {
-        struct slice topic = { (const uint8_t *)registration->topic, registration->topic_length };
-        struct companion_pair correlation;
-        uint16_t id;
-        int r;
+bool publish_batch(struct pipeline *pipeline, struct now now) {
+        struct batch *batch = &pipeline->batch;
 
-        message.topic = topic;
-        if (sender->direct) {
-                correlation = companion_pair(registration->connection, ++sender->last_sequence);
-                address_delivery(&message, topic, &correlation);
-        }
+        if (!publish_track_changes(pipeline) || !publish_replies(pipeline, now) ||
+            !publish_notifications(pipeline, UINT64_MAX))
+                return false;
 
-        r = sender_send(sender, &message, &id);
-        if (r == -EMSGSIZE && sender->direct)
-                sender_send_connection(sender, SLICE_LITERAL(COMPANION_KICK), registration->connection);
-        if (r < 0)
-                return;
-        if (is_set)
-                sender->counters->n_notifications_set++;
-        else
-                sender->counters->n_notifications_deleted++;
-        if (sender->notified)
-                sender->notified(sender->userdata, registration, id);
+        batch_reset(batch);
+        return true;
 }
 
-/* Size of the packet without the parts that are added later. These may lengthen the packet's length fields. */
+/* 4. Packet limits */
+
+/*
+ * Return the size of a packet that lacks its key, value or topic; the caller adds their sizes. The packet's two length fields
+ * are counted with their maximum length, because these parts may lengthen them.
+ */
 static uint64_t size_without_parts(const struct message *message) {
         return message_packet_size(message) + 2 * (MESSAGE_VARINT_MAX - 1);
 }
 
+/* Measure for a plain broker. A frame for the plugin is smaller: it has the key once, and no notify topic. */
 static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) {
         static const struct version longest = { INT64_MAX, INT32_MAX };
-        const struct companion_pair correlation = companion_pair(UINT64_MAX, UINT64_MAX);
         CLEANUP(cleanup_entry) struct entry *entry = NULL;
         struct key_change change = { .version = longest };
         struct message message;
@@ -119,8 +226,7 @@ static int measure_notification(struct encoder *encoder, uint64_t *ret_n_bytes) 
         if (r < 0)
                 return r;
 
-        address_delivery(&message, SLICE_LITERAL(""), &correlation);
-        *ret_n_bytes = size_without_parts(&message) - packet_blob_length(entry_value(entry).length) +
+        *ret_n_bytes = size_without_parts(&message) - resp3_blob_length(entry_value(entry).length) +
                        topic_notify_length(ORDINARY_CLIENT_ID_MAX, 0);
         return 0;
 }
@@ -154,96 +260,4 @@ int publish_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct pa
 
         *ret_limits = limits;
         return 0;
-}
-
-static int n_deliveries(const struct pipeline *pipeline, const struct registration *registration) {
-        const struct hooks *hooks = pipeline->hooks;
-
-        return hooks ? hooks->notification(hooks->userdata, registration) : 1;
-}
-
-static bool publish_track_changes(struct batch *batch, struct sender *sender) {
-        const struct effects *effects = &batch->effects;
-
-        while (batch->n_track_changes_published < effects->n_track_changes && sender_has_room(sender))
-                publish_track_change(sender, &effects->track_changes[batch->n_track_changes_published++]);
-        return batch->n_track_changes_published == effects->n_track_changes;
-}
-
-/*
- * Publish the batch's first n_publishable notifications. After a failed commit the batch has fewer than a reply counts.
- * Notifications of one change follow each other, so the shared parts are encoded once.
- */
-static bool publish_notifications(struct pipeline *pipeline, size_t n_publishable) {
-        struct batch *batch = &pipeline->batch;
-        const struct effects *effects = &batch->effects;
-        size_t encoded = SIZE_MAX;
-        struct message message;
-
-        if (n_publishable > effects->n_notifications)
-                n_publishable = effects->n_notifications;
-        for (; batch->n_notifications_published < n_publishable && sender_has_room(&pipeline->sender);
-             batch->n_notifications_published++) {
-                const struct notification *notification =
-                        &effects->notifications[batch->n_notifications_published];
-                const struct key_change *change = &effects->changes[notification->change];
-
-                if (notification->change != encoded &&
-                    encoder_notification(&pipeline->encoder, change, &message) < 0) {
-                        sender_out_of_memory(&pipeline->sender);
-                        continue;
-                }
-                encoded = notification->change;
-                for (int n = n_deliveries(pipeline, notification->registration); n > 0; n--)
-                        publish_notification(&pipeline->sender, notification->registration, change->entry,
-                                             message);
-        }
-        return batch->n_notifications_published >= n_publishable;
-}
-
-/* Count how long the replies from `first` on took. The clock is read once for all of them. */
-static void count_durations(struct pipeline *pipeline, size_t first) {
-        struct histogram *whole = &pipeline->counters.latencies[STAGE_WHOLE];
-        const struct batch *batch = &pipeline->batch;
-        int64_t now_ns;
-
-        if (first == batch->n_replies_published || !pipeline->transport.clock_ns)
-                return;
-
-        now_ns = pipeline->transport.clock_ns(pipeline->transport.userdata);
-        for (; first < batch->n_replies_published; first++)
-                histogram_add(whole, now_ns - batch->replies[first].arrived_ns);
-}
-
-static bool publish_replies(struct pipeline *pipeline, struct now now) {
-        struct batch *batch = &pipeline->batch;
-        size_t first = batch->n_replies_published;
-        const struct pending_reply *pending;
-
-        while ((pending = batch_next_reply(batch)) &&
-               publish_notifications(pipeline, pending->n_notifications_before) &&
-               sender_has_room(&pipeline->sender)) {
-                batch->n_replies_published++;
-                publish_reply(pipeline, pending, now);
-        }
-        count_durations(pipeline, first);
-        return batch->n_replies_published == batch->n_replies;
-}
-
-/*
- * The order of publishing:
- * 1. Track changes: the plugin must know that a connection has a registration before the client's reply says so.
- * 2. Each reply after the notifications that were made before it. A client that has its reply knows that the watchers were
- *    notified, even if the process is killed right after. After the reply to STOP no notification follows.
- * 3. The rest of the notifications.
- */
-bool publish_batch(struct pipeline *pipeline, struct now now) {
-        struct batch *batch = &pipeline->batch;
-
-        if (!publish_track_changes(batch, &pipeline->sender) || !publish_replies(pipeline, now) ||
-            !publish_notifications(pipeline, batch->effects.n_notifications))
-                return false;
-
-        batch_reset(batch);
-        return true;
 }

@@ -4,10 +4,10 @@
 
 #include "protocol/topics.h"
 
-/* Outcomes that are errors; others are answers like any other. */
+/* All errors except those of a failed commit, which is logged once per batch. */
 static const struct {
         bool is_refusal;
-        enum log_level level; /* a warning where somebody should look at the store, or at who asks */
+        enum log_level level; /* LOG_WARNING: the operator should investigate the store or the client */
 } outcomes[N_OUTCOMES] = {
         [OUTCOME_SYNTAX_ERROR] = { true, LOG_INFO },
         [OUTCOME_UNKNOWN_COMMAND] = { true, LOG_INFO },
@@ -28,7 +28,7 @@ static const struct {
         [OUTCOME_OUT_OF_MEMORY] = { true, LOG_ERROR },
 };
 
-/* Who, what, why; up to two limits with what stands against them; the end. */
+/* Four fields of the request, and up to three limits, each with its present value. */
 #define N_FIELDS_MAX 10
 struct fields {
         struct log_field list[N_FIELDS_MAX + 1];
@@ -54,6 +54,9 @@ static void add_quota(struct fields *fields, const struct engine *engine, const 
         if (request->verb == VERB_KEYNOTIFY) {
                 add_number(fields, "registrations", engine_stats(engine).n_registrations);
                 add_number(fields, "max_registrations", engine_config(engine)->max_registrations);
+                add_number(fields, "client_registrations",
+                           engine_client_registrations(engine, request->client));
+                add_number(fields, "max_client_registrations", engine_client_registrations_max(engine));
         } else {
                 add_number(fields, "keys", engine_stats(engine).n_keys);
                 add_number(fields, "max_keys", engine_config(engine)->max_keys);
@@ -65,6 +68,13 @@ static void add_quota(struct fields *fields, const struct engine *engine, const 
 static void add_ahead(struct fields *fields, struct hlc remote, int64_t wall_ms) {
         add_number(fields, "ahead_ms", (uint64_t)remote.wall_ms - (uint64_t)wall_ms);
         add_number(fields, "max_ahead_ms", CLOCK_SKEW_MAX_MS);
+}
+
+static struct log_limit *limit_of(struct refusal_log *log, const struct engine *engine,
+                                  struct slice client) {
+        uint64_t hash = hash_bytes(&engine_config(engine)->table_key, client);
+
+        return &log->limits[hash % REFUSAL_LOG_N_LIMITS];
 }
 
 void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, const struct request *request,
@@ -109,18 +119,22 @@ void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, c
         default:
                 break;
         }
-        log_limited_fields(&log->outcomes[outcome], outcomes[outcome].level, "request refused", fields.list);
+        log_limited_fields(limit_of(log, engine, request->client), outcomes[outcome].level,
+                           "request refused", fields.list);
 }
 
-void refusal_log_fault(struct refusal_log *log, const struct invocation *invocation) {
+void refusal_log_fault(struct refusal_log *log, const struct engine *engine,
+                       const struct invocation *invocation) {
         struct fields fields = { 0 };
 
         add_request(&fields, &invocation->request, request_fault_label(invocation->fault));
         add_text(&fields, "value", invocation->fault_value);
-        log_limited_fields(&log->faults[invocation->fault], LOG_INFO, "request refused", fields.list);
+        log_limited_fields(limit_of(log, engine, invocation->request.client), LOG_INFO, "request refused",
+                           fields.list);
 }
 
-void refusal_log_unanswerable(struct refusal_log *log, const struct request *request) {
+void refusal_log_unanswerable(struct refusal_log *log, const struct engine *engine,
+                              const struct request *request) {
         bool has_topic = request->response_topic.data;
         struct fields fields = { 0 };
 
@@ -128,5 +142,16 @@ void refusal_log_unanswerable(struct refusal_log *log, const struct request *req
                     has_topic ? "its response topic is not allowed" : "it has no response topic");
         if (has_topic)
                 add_text(&fields, "response_topic", request->response_topic);
-        log_limited_fields(&log->unanswerable, LOG_WARNING, "request not executed", fields.list);
+        log_limited_fields(limit_of(log, engine, request->client), LOG_WARNING, "request not executed",
+                           fields.list);
+}
+
+void refusal_log_slow_watcher(struct refusal_log *log, const struct engine *engine, struct slice client) {
+        struct fields fields = { 0 };
+
+        add_text(&fields, "client", client);
+        add_text(&fields, "reason",
+                 SLICE_LITERAL("the broker dropped messages for it because it did not read them"));
+        log_limited_fields(limit_of(log, engine, client), LOG_WARNING, "slow watcher disconnected",
+                           fields.list);
 }

@@ -9,122 +9,105 @@
 #include "base/log.h"
 #include "codec/encoder.h"
 #include "pipeline/internal.h"
-#include "records/seed.h"
 
-static int ask(struct engine *engine, const struct request *request, struct now now, struct effects *effects,
-               enum outcome *ret_outcome) {
-        struct event event = { .type = EVENT_REQUEST, .request = request };
+static enum outcome step(struct engine *engine, const struct request *request, struct now now,
+                         struct effects *effects) {
         struct reply reply;
-        int r;
+        struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &reply };
+        enum outcome outcome;
 
-        r = engine_step(engine, &event, now, effects);
-        if (r < 0)
-                return r;
-
-        reply = effects_take_reply(effects);
-        *ret_outcome = reply.outcome;
+        engine_step(engine, &event, now, effects);
+        outcome = reply.outcome;
         reply_deinit(&reply);
-        return 0;
+        return outcome;
 }
 
-int seeding_set(struct engine *engine, const struct record *record, enum set_condition condition,
-                struct now now, struct effects *effects, enum outcome *ret_outcome) {
+enum outcome seeding_set(struct engine *engine, const struct key_record *record,
+                         enum set_condition condition, struct now now, struct effects *effects) {
         struct request get = { .verb = VERB_GET, .key = buf_slice(&record->key), .is_own = true };
         struct request set = {
                 .verb = VERB_SET, .key = get.key, .value = SLICE_LITERAL(""), .is_own = true
         };
-        enum outcome outcome;
-        int r;
 
         if (record->value.length > 0)
                 set.value = buf_slice(&record->value);
-        if (record->deadline_ms != RECORD_NO_DEADLINE) {
-                if (record->deadline_ms <= now.wall_ms) {
-                        *ret_outcome = OUTCOME_NOTHING;
-                        return 0;
-                }
+        if (record->deadline_ms != KEY_RECORD_NO_DEADLINE) {
+                if (record->deadline_ms <= now.wall_ms)
+                        return OUTCOME_NOTHING;
                 set.has_px = true;
                 set.px_ms = record->deadline_ms - now.wall_ms;
         }
-        if (condition == SET_IF_ABSENT) {
-                /* first, as a key that is there may have a token, which is checked before the condition */
-                r = ask(engine, &get, now, effects, &outcome);
-                if (r < 0)
-                        return r;
-                if (outcome == OUTCOME_VALUE) {
-                        *ret_outcome = OUTCOME_CONDITION_NOT_MET;
-                        return 0;
-                }
-        }
+        /* Check first: SET checks the fencing token of an existing key before the condition. */
+        if (condition == SET_IF_ABSENT && step(engine, &get, now, effects) == OUTCOME_VALUE)
+                return OUTCOME_CONDITION_NOT_MET;
 
         set.has_fence = hlc_parse(buf_slice(&record->token), &set.fence) == 0;
-        return ask(engine, &set, now, effects, ret_outcome);
+        return step(engine, &set, now, effects);
 }
 
-struct counts {
-        uint64_t n_set, n_stored, n_expired;
-};
-
-static int set_all(struct engine *engine, struct seed *seed, struct now now, struct effects *effects,
-                   struct counts *counts) {
-        CLEANUP(record_deinit) struct record record = { 0 };
-        enum outcome outcome;
+int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
+                    struct now now, struct seed_counts *ret_counts) {
+        CLEANUP(key_record_deinit) struct key_record record = { 0 };
+        struct seed_counts counts = { 0 };
         int r;
 
         while ((r = seed_next(seed, &record)) > 0) {
-                r = seeding_set(engine, &record, SET_IF_ABSENT, now, effects, &outcome);
-                if (r < 0)
-                        return r;
+                enum outcome outcome =
+                        seeding_set(pipeline->engine, &record, condition, now, &pipeline->batch.effects);
 
                 switch (outcome) {
                 case OUTCOME_DONE:
-                        counts->n_set++;
+                        counts.n_set++;
                         break;
                 case OUTCOME_CONDITION_NOT_MET:
-                        counts->n_stored++;
+                        counts.n_existing++;
                         break;
                 case OUTCOME_NOTHING:
-                        counts->n_expired++;
+                        counts.n_expired++;
                         break;
+                case OUTCOME_OUT_OF_MEMORY:
+                        return -ENOMEM;
                 default:
-                        return seed_refuse(seed, encoder_error_text(outcome));
+                        return seed_reject(seed, encoder_error_text(outcome));
                 }
         }
+        *ret_counts = counts;
         return r;
 }
 
-static int store(struct pipeline *pipeline, const struct effects *effects, struct now now) {
-        struct storage_batch batch = storage_batch_from(pipeline->engine, effects, now);
+static int store(struct pipeline *pipeline, struct now now) {
+        struct storage_batch batch = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
 
-        batch.persistence = pipeline_persistence(pipeline);
+        batch.persistence_digest = pipeline_persistence(pipeline);
+        batch.key_states = pipeline->acknowledged_key_states;
         return batch.n_rows > 0 ? storage_commit(pipeline->storage, &batch) : 0;
 }
 
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now) {
-        CLEANUP(effects_deinit) struct effects effects = { 0 };
         CLEANUP(seed_deinit) struct seed seed;
-        struct counts counts = { 0 };
+        struct seed_counts counts;
         int r;
 
         r = seed_open(&seed, file);
         if (r == 0)
-                r = set_all(pipeline->engine, &seed, now, &effects, &counts);
+                r = seeding_set_all(pipeline, &seed, SET_IF_ABSENT, now, &counts);
         if (r < 0) {
                 log_error("cannot start: --seed %s", seed.fault[0] ? seed.fault : "out of memory");
                 return r == -ENOMEM ? r : -EBADMSG;
         }
 
-        if (effects.n_notifications > 0) /* they are not sent: the clients register again instead */
-                pipeline->lost_persistence = PERSISTENCE_UNKNOWN;
-        r = store(pipeline, &effects, now);
+        /* The notifications of these changes are dropped. Instead, make the watching clients register again. */
+        if (pipeline->batch.effects.n_notifications > 0)
+                pipeline->persistence_at_restart = PERSISTENCE_UNKNOWN;
+        r = store(pipeline, now);
+        effects_reset(&pipeline->batch.effects);
         if (r < 0) {
                 log_error("cannot start: the keys of --seed %s could not be stored: %s",
                           LOG_TEXT(slice_from_string(file)), strerror(-r));
                 return r;
         }
 
-        log_info("seeded from %s: %" PRIu64 " set, %" PRIu64 " there already, %" PRIu64
-                 " left out whose deadline has passed",
-                 LOG_TEXT(slice_from_string(file)), counts.n_set, counts.n_stored, counts.n_expired);
+        log_info("seeded from %s: set=%" PRIu64 " existing=%" PRIu64 " expired=%" PRIu64,
+                 LOG_TEXT(slice_from_string(file)), counts.n_set, counts.n_existing, counts.n_expired);
         return 0;
 }

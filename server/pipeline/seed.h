@@ -3,22 +3,43 @@
 
 #include "engine/engine.h"
 #include "pipeline/pipeline.h"
-#include "records/record.h"
+#include "records/seed.h"
 
-/* Keys that are set on nobody's behalf: what a store begins with. */
+/* Set the keys of a seed file (records/seed.h): the initial content of a store. No client is the sender of these SETs. */
 
 /*
- * Sets one key through the engine, as a SET with what is left until the record's deadline, and its token; its version is a
- * new one. No reply is added to the effects. ret_outcome: OUTCOME_DONE; OUTCOME_CONDITION_NOT_MET where the condition is
- * SET_IF_ABSENT and the key is there; OUTCOME_NOTHING where its deadline has passed; or an error. Returns 0 or -ENOMEM.
+ * Set one key in the engine, with the record's fencing token and the time until its deadline. The entry gets a new version.
+ * Returns:
+ *
+ *     OUTCOME_DONE                 set
+ *     OUTCOME_CONDITION_NOT_MET    the condition is SET_IF_ABSENT and the key exists
+ *     OUTCOME_NOTHING              the record's deadline has passed
+ *     other                        an error
  */
-int seeding_set(struct engine *engine, const struct record *record, enum set_condition condition,
-                struct now now, struct effects *effects, enum outcome *ret_outcome);
+enum outcome seeding_set(struct engine *engine, const struct key_record *record,
+                         enum set_condition condition, struct now now, struct effects *effects);
+
+/* Numbers of records: key set, key exists already, deadline has passed. */
+struct seed_counts {
+        uint64_t n_set, n_existing, n_expired;
+};
 
 /*
- * Before the first message: sets what is in the file and not in the pipeline's store yet, and stores it in one batch; of two
- * lines for one key the first counts. Returns 0; -EBADMSG where the file cannot be read or a key of it cannot be set;
- * -ENOMEM; or what the storage failed with. Then nothing is stored, and the pipeline is not to be used: it may hold a part.
- * What was done or what is wrong has been logged.
+ * Set all keys of the seed with seeding_set(), and add their rows to the batch. Returns 0, -ENOMEM, or -EBADMSG with the
+ * cause in seed->fault. After an error, some of the keys are set: undo the batch, or free the pipeline.
+ */
+int seeding_set_all(struct pipeline *pipeline, struct seed *seed, enum set_condition condition,
+                    struct now now, struct seed_counts *ret_counts);
+
+/*
+ * Set all keys of the file that the store does not have, and commit them in one batch. Of two lines with the same key, the
+ * first counts. Call before the first message. Logs the result, or the cause of an error. Returns:
+ *
+ *     0           done
+ *     -EBADMSG    the file cannot be read, or one of its keys cannot be set
+ *     -ENOMEM     out of memory
+ *     other       the error of storage_commit()
+ *
+ * After an error nothing is stored. Free the pipeline: some of the keys may be set in memory.
  */
 int seeding_run(struct pipeline *pipeline, const char *file, struct now now);

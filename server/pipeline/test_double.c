@@ -4,19 +4,17 @@
 
 #include <errno.h>
 
-#include "base/cleanup.h"
 #include "pipeline/internal.h"
 #include "pipeline/seed.h"
-#include "records/seed.h"
 
 void pipeline_send(struct pipeline *pipeline, const struct message *message) {
         uint16_t id;
 
-        sender_send(&pipeline->sender, message, &id);
+        publish_message(pipeline, message, &id);
 }
 
 void pipeline_send_connection(struct pipeline *pipeline, struct slice topic, uint64_t connection) {
-        sender_send_connection(&pipeline->sender, topic, connection);
+        publish_connection(pipeline, topic, connection);
 }
 
 static void reply_to(struct pipeline *pipeline, const struct message *request, struct message reply) {
@@ -28,7 +26,7 @@ static void reply_to(struct pipeline *pipeline, const struct message *request, s
 void pipeline_send_reply(struct pipeline *pipeline, const struct message *message, struct slice payload) {
         struct message reply;
 
-        encoder_payload(&pipeline->encoder, payload, &reply);
+        encoder_reply_payload(&pipeline->encoder, payload, &reply);
         reply_to(pipeline, message, reply);
 }
 
@@ -48,7 +46,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
                 return true;
 
         if (encoder_fault(&pipeline->encoder, invocation.fault, invocation.fault_value, &reply) < 0)
-                sender_out_of_memory(&pipeline->sender);
+                pipeline_add_dropped(pipeline);
         else
                 reply_to(pipeline, message, reply);
         return false;
@@ -56,7 +54,7 @@ bool pipeline_check_properties(struct pipeline *pipeline, const struct message *
 
 void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason) {
         if (reason == DROP_OUT_OF_MEMORY)
-                sender_out_of_memory(&pipeline->sender);
+                pipeline_add_dropped(pipeline);
         else
                 pipeline->counters.n_drops[reason]++;
 }
@@ -77,35 +75,20 @@ int pipeline_reset(struct pipeline *pipeline) {
         if (r < 0)
                 return r;
 
-        unacknowledged_deinit(&pipeline->notified);
+        inflight_deinit(&pipeline->inflight);
         engine_free(pipeline->engine);
         pipeline->engine = engine;
         pipeline->counters = (struct counters){ .n_connections = pipeline->counters.n_connections };
-        pipeline->tick_from_ns = 0; /* the test clock may be set back to before this time */
+        pipeline->next_tick_ns = 0; /* the test clock may be set back behind this time */
         return 0;
 }
 
-static int set_all(struct pipeline *pipeline, struct seed *seed, struct now now) {
-        CLEANUP(record_deinit) struct record record = { 0 };
-        enum outcome outcome;
-        int r;
-
-        while ((r = seed_next(seed, &record)) > 0) {
-                r = seeding_set(pipeline->engine, &record, SET_ALWAYS, now, &pipeline->batch.effects,
-                                &outcome);
-                if (r < 0)
-                        return r;
-                if (outcome != OUTCOME_DONE && outcome != OUTCOME_NOTHING)
-                        return seed_refuse(seed, encoder_error_text(outcome));
-        }
-        return r;
-}
-
 int pipeline_set_seed(struct pipeline *pipeline, struct seed *seed, struct now now) {
+        struct seed_counts counts;
         int r;
 
-        r = set_all(pipeline, seed, now);
-        if (r >= 0)
+        r = seeding_set_all(pipeline, seed, SET_ALWAYS, now, &counts);
+        if (r == 0)
                 return 0;
 
         if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0)

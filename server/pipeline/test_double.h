@@ -6,7 +6,8 @@
 struct seed;
 
 /*
- * Operations for test control (server/control), called from its hooks: pipeline/hooks.h. No other caller may use them: they
+ * Operations for test control (server/control), called from its hooks: pipeline/hooks.h. With test control the store is a
+ * test double: it stands in for a state store in the tests of its clients. No other caller may use the operations: they
  * bypass the batch and the storage.
  */
 
@@ -28,10 +29,10 @@ void pipeline_send_reply(struct pipeline *pipeline, const struct message *messag
  */
 bool pipeline_check_properties(struct pipeline *pipeline, const struct message *message);
 
-/* Count a message that test control drops. DROP_OUT_OF_MEMORY is logged too. */
+/* Count a message that test control drops. DROP_OUT_OF_MEMORY is also logged. */
 void pipeline_count_drop(struct pipeline *pipeline, enum drop_reason reason);
 
-/* Count a reply that test control delays beyond the message expiry of its request. */
+/* Count a reply that test control delays until the message expiry interval of its request has passed. */
 void pipeline_count_expired(struct pipeline *pipeline);
 
 enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline);
@@ -39,8 +40,8 @@ enum broker_kind pipeline_broker_kind(const struct pipeline *pipeline);
 /* Call the functions below only from the hook `control`: the batch is empty there. */
 
 /*
- * Remove all keys, registrations and remembered replies, and set the counters to 0. Clients are not notified. Return 0, or
- * -ENOMEM with nothing changed.
+ * Remove all keys, registrations and remembered replies, and set the counters to 0, except n_connections. Clients are not
+ * notified. Return 0, or -ENOMEM with nothing changed.
  */
 int pipeline_reset(struct pipeline *pipeline);
 

@@ -3,49 +3,118 @@
 /*
  * A CONNECT with the store's client id by another user would take over the store's session: the plugin refuses it.
  *
- * mosquitto 2.0 calls the callbacks in the order in which they registered, before its own check of password_file, until
- * one of them does not return DEFER. If all defer, a client with a user name is refused. So the plugin takes part only
- * where plugin_opt_statestored_username says that the broker authenticates. mosquitto does not call the callbacks on
- * listeners with use_identity_as_username or use_subject_as_username, nor with enhanced authentication: welcome says so,
- * and the store chooses a client id that cannot be guessed.
+ * mosquitto 2.0 calls the callbacks in the order of their registration, before its own check of password_file, and takes the
+ * first result other than DEFER. If all defer, it refuses a client with a user name. On a broker without authentication the
+ * plugin's callback would therefore refuse all user names. So the plugin registers it only if
+ * plugin_opt_statestored_username is set, because then the broker authenticates.
+ *
+ * mosquitto does not call the callbacks on listeners with use_identity_as_username or use_subject_as_username. There WELCOME
+ * contains COMPANION_UNGUARDED, and the store chooses a client id that cannot be guessed.
+ *
+ * For enhanced authentication mosquitto calls other callbacks, and refuses the client if all defer. The store does not use
+ * enhanced authentication, so the plugin refuses the store's client id to every client that uses it.
  */
 
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/log.h"
 #include "plugin/internal.h"
 
 static bool is_same(const char *text, const char *other) {
         return text && other && strcmp(text, other) == 0;
 }
 
-/* The store's client id is the one of the last hello, or the one in the options, or the default. */
-static bool is_store_client_id(const struct guard *guard, const char *client_id) {
-        if (is_same(client_id, guard->plugin->peer_id))
+/* Two client ids are the store's: that of the last HELLO, and that of the options (or the default if they have none). */
+static bool is_store_client_id(const struct plugin_load *load, const char *client_id) {
+        if (is_same(client_id, load->plugin->store_client_id))
                 return true;
-        return is_same(client_id, guard->client_id ? guard->client_id : COMPANION_CLIENT_ID_DEFAULT);
+        return is_same(client_id, load->client_id ? load->client_id : COMPANION_CLIENT_ID_DEFAULT);
+}
+
+static int refuse(const char *client_id, const char *username) {
+        mosquitto_log_printf(
+                MOSQ_LOG_WARNING,
+                "statestore: CONNECT refused: the client has the store's client id, but not its user name: "
+                "client_id=%s username=%s",
+                LOG_TEXT(slice_from_string(client_id)), LOG_TEXT(slice_from_string(username)));
+        return MOSQ_ERR_AUTH;
+}
+
+/* Return the index of the client in checked_store_clients, or n_checked_store_clients if it is not there. */
+static size_t find_checked(const struct plugin *plugin, const struct mosquitto *client) {
+        size_t i = 0;
+
+        while (i < plugin->n_checked_store_clients && plugin->checked_store_clients[i] != client)
+                i++;
+        return i;
+}
+
+static int add_checked(struct plugin *plugin, const struct mosquitto *client) {
+        int r;
+
+        if (authentication_has_checked(plugin, client))
+                return 0;
+        r = array_reserve((void **)&plugin->checked_store_clients, &plugin->checked_store_clients_capacity,
+                          plugin->n_checked_store_clients + 1, sizeof(*plugin->checked_store_clients));
+        if (r < 0)
+                return r;
+
+        plugin->checked_store_clients[plugin->n_checked_store_clients++] = client;
+        return 0;
+}
+
+bool authentication_has_checked(const struct plugin *plugin, const struct mosquitto *client) {
+        return find_checked(plugin, client) < plugin->n_checked_store_clients;
+}
+
+void authentication_forget(struct plugin *plugin, const struct mosquitto *client) {
+        size_t i = find_checked(plugin, client);
+
+        if (i < plugin->n_checked_store_clients)
+                plugin->checked_store_clients[i] =
+                        plugin->checked_store_clients[--plugin->n_checked_store_clients];
 }
 
 static int on_basic_auth(int event, void *event_data, void *userdata) {
         const struct mosquitto_evt_basic_auth *connect = event_data;
-        const struct guard *guard = userdata;
+        const struct plugin_load *load = userdata;
+        const char *client_id = mosquitto_client_id(connect->client);
 
         (void)event;
-        if (is_same(connect->username, guard->username)) {
-                guard->plugin->guarded_client = connect->client;
-        } else if (is_store_client_id(guard, mosquitto_client_id(connect->client))) {
-                mosquitto_log_printf(
-                        MOSQ_LOG_WARNING,
-                        "statestore: refused a client with the store's client id and another user");
-                return MOSQ_ERR_AUTH;
+        if (is_same(connect->username, load->username)) {
+                if (add_checked(load->plugin, connect->client) < 0)
+                        return MOSQ_ERR_NOMEM;
+        } else if (is_store_client_id(load, client_id)) {
+                return refuse(client_id, connect->username);
         }
-        return broker_not_my_business();
+        return broker_no_decision();
 }
 
-int authentication_start(struct guard *guard) {
-        if (!guard->username)
+static int on_enhanced_auth(int event, void *event_data, void *userdata) {
+        const struct mosquitto_evt_extended_auth *connect = event_data;
+        const char *client_id = mosquitto_client_id(connect->client);
+
+        (void)event;
+        if (is_store_client_id(userdata, client_id))
+                return refuse(client_id, mosquitto_client_username(connect->client));
+        return broker_no_decision();
+}
+
+int authentication_register(struct plugin_load *load) {
+        int r;
+
+        if (!load->username)
                 return 0;
-        return broker_error(
-                mosquitto_callback_register(guard->id, MOSQ_EVT_BASIC_AUTH, on_basic_auth, NULL, guard));
+        r = broker_errno(
+                mosquitto_callback_register(load->id, MOSQ_EVT_BASIC_AUTH, on_basic_auth, NULL, load));
+        if (r < 0)
+                return r;
+        return broker_errno(mosquitto_callback_register(load->id, MOSQ_EVT_EXT_AUTH_START, on_enhanced_auth,
+                                                        NULL, load));
 }
 
-void authentication_stop(struct guard *guard) {
-        mosquitto_callback_unregister(guard->id, MOSQ_EVT_BASIC_AUTH, on_basic_auth, NULL);
+void authentication_unregister(struct plugin_load *load) {
+        mosquitto_callback_unregister(load->id, MOSQ_EVT_BASIC_AUTH, on_basic_auth, NULL);
+        mosquitto_callback_unregister(load->id, MOSQ_EVT_EXT_AUTH_START, on_enhanced_auth, NULL);
 }

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Numbers are counted up from a random one, not from the clock: a gateway without a battery clock may start
- * twice at the same hour.
+ * Each connection has a number. The first number is random, so that a restarted broker does not use a number again. Numbers
+ * from the clock could repeat: a gateway without a battery-backed clock may boot twice with the same time.
  */
 
-#include "plugin/connections.h"
-
 #include <errno.h>
-#include <inttypes.h>
-#include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <utlist.h>
 
-/* Leaves room to count, below what fits a signed number. */
+#include "base/random.h"
+#include "plugin/internal.h"
+
+/* The first number is below 2^62, so that numbers stay below 2^63. */
 #define FIRST_NUMBER_BITS 62
 
 void connections_init(struct connections *connections) {
         uint64_t number;
 
-        randombytes_buf(&number, sizeof(number));
+        random_fill(&number, sizeof(number));
         *connections = (struct connections){ .last_number = number >> (64 - FIRST_NUMBER_BITS) };
 }
 
 void connections_deinit(struct connections *connections) {
         struct connection *connection, *next;
 
-        HASH_CLEAR(by_id, connections->by_id);
+        HASH_CLEAR(by_client_id, connections->by_client_id);
         HASH_CLEAR(by_number, connections->by_number);
         HASH_ITER(by_client, connections->by_client, connection, next) {
                 HASH_DELETE(by_client, connections->by_client, connection);
@@ -34,23 +33,31 @@ void connections_deinit(struct connections *connections) {
         }
 }
 
-/* What was not added has no table: that is uthash's word for out of memory. */
-static bool is_in(const UT_hash_handle *handle) {
+/* uthash leaves tbl NULL if HASH_ADD fails for lack of memory. */
+static bool is_added(const UT_hash_handle *handle) {
         return handle->tbl;
 }
 
-void connections_remove(struct connections *connections, struct connection *connection) {
-        if (is_in(&connection->by_client))
+static void remove_ending(struct connections *connections, struct connection *connection) {
+        if (!connection->ending_prev)
+                return;
+        DL_DELETE2(connections->ending, connection, ending_prev, ending_next);
+        connection->ending_prev = NULL;
+}
+
+static void connection_remove(struct connections *connections, struct connection *connection) {
+        remove_ending(connections, connection);
+        if (is_added(&connection->by_client))
                 HASH_DELETE(by_client, connections->by_client, connection);
-        if (is_in(&connection->by_id))
-                HASH_DELETE(by_id, connections->by_id, connection);
-        if (is_in(&connection->by_number))
+        if (is_added(&connection->by_client_id))
+                HASH_DELETE(by_client_id, connections->by_client_id, connection);
+        if (is_added(&connection->by_number))
                 HASH_DELETE(by_number, connections->by_number, connection);
         free(connection);
 }
 
-int connections_add(struct connections *connections, const struct mosquitto *client, const char *client_id,
-                    struct connection **ret_connection) {
+static int connection_add(struct connections *connections, const struct mosquitto *client,
+                          const char *client_id, struct connection **ret_connection) {
         struct connection *connection;
         size_t id_size = strlen(client_id) + 1;
 
@@ -60,13 +67,14 @@ int connections_add(struct connections *connections, const struct mosquitto *cli
         connection->client = client;
         connection->number = ++connections->last_number;
         memcpy(connection->client_id, client_id, id_size);
-        snprintf(connection->number_text, sizeof(connection->number_text), "%" PRIu64, connection->number);
 
         HASH_ADD(by_client, connections->by_client, client, sizeof(connection->client), connection);
         HASH_ADD(by_number, connections->by_number, number, sizeof(connection->number), connection);
-        HASH_ADD_KEYPTR(by_id, connections->by_id, connection->client_id, id_size - 1, connection);
-        if (!is_in(&connection->by_client) || !is_in(&connection->by_number) || !is_in(&connection->by_id)) {
-                connections_remove(connections, connection);
+        HASH_ADD_KEYPTR(by_client_id, connections->by_client_id, connection->client_id, id_size - 1,
+                        connection);
+        if (!is_added(&connection->by_client) || !is_added(&connection->by_number) ||
+            !is_added(&connection->by_client_id)) {
+                connection_remove(connections, connection);
                 return -ENOMEM;
         }
 
@@ -74,24 +82,88 @@ int connections_add(struct connections *connections, const struct mosquitto *cli
         return 0;
 }
 
-struct connection *connections_find_client(const struct connections *connections,
-                                           const struct mosquitto *client) {
+static void connection_close(struct plugin *plugin, struct connection *connection) {
+        /* Ignore an error: the store then still sends notifications for this connection, and the plugin drops them. */
+        if (connection->is_tracked)
+                (void)ended_report(plugin, connection->number);
+        connection_remove(&plugin->connections, connection);
+}
+
+int connections_open(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
+                     struct connection **ret_connection) {
+        struct connections *connections = &plugin->connections;
         struct connection *connection;
 
         HASH_FIND(by_client, connections->by_client, &client, sizeof(client), connection);
-        return connection;
+        if (connection) {
+                *ret_connection = connection;
+                return 0;
+        }
+
+        /*
+         * If a client takes over a session over websockets, the broker may report the end of the former connection
+         * after requests of the new one.
+         */
+        HASH_FIND(by_client_id, connections->by_client_id, client_id, strlen(client_id), connection);
+        if (connection)
+                connection_close(plugin, connection);
+        return connection_add(connections, client, client_id, ret_connection);
 }
 
-struct connection *connections_find_id(const struct connections *connections, struct slice client_id) {
+void connections_close(struct plugin *plugin, const struct mosquitto *client) {
         struct connection *connection;
 
-        HASH_FIND(by_id, connections->by_id, client_id.data, client_id.length, connection);
-        return connection;
+        HASH_FIND(by_client, plugin->connections.by_client, &client, sizeof(client), connection);
+        if (connection)
+                connection_close(plugin, connection);
 }
 
-struct connection *connections_find_number(const struct connections *connections, uint64_t number) {
+struct connection *connections_find(const struct connections *connections, uint64_t number) {
         struct connection *connection;
 
         HASH_FIND(by_number, connections->by_number, &number, sizeof(number), connection);
         return connection;
+}
+
+static bool is_slow(const struct connection *connection) {
+        return connection->is_tracked && connection->is_dropping;
+}
+
+static void update_ending(struct connections *connections, struct connection *connection) {
+        if ((connection->is_refused || is_slow(connection)) && !connection->ending_prev)
+                DL_APPEND2(connections->ending, connection, ending_prev, ending_next);
+}
+
+void connections_track(struct connections *connections, struct connection *connection) {
+        connection->is_tracked = true;
+        update_ending(connections, connection);
+}
+
+void connections_note_drop(struct connections *connections, struct slice client_id) {
+        struct connection *connection;
+
+        HASH_FIND(by_client_id, connections->by_client_id, client_id.data, client_id.length, connection);
+        if (!connection)
+                return;
+        connection->is_dropping = true;
+        update_ending(connections, connection);
+}
+
+void connections_refuse(struct connections *connections, struct connection *connection) {
+        connection->is_refused = true;
+        update_ending(connections, connection);
+}
+
+void connections_disconnect_ending(struct plugin *plugin) {
+        struct connection *connection;
+
+        /* Start again at the head each time: the kick publishes the client's will, which can end other connections. */
+        while ((connection = plugin->connections.ending)) {
+                remove_ending(&plugin->connections, connection);
+                /* Ignore an error: its only effect is that the store does not count this disconnect. */
+                if (is_slow(connection))
+                        (void)send_slow_watcher(plugin, slice_from_string(connection->client_id));
+                if (is_slow(connection) || connection->is_refused)
+                        mosquitto_kick_client_by_clientid(connection->client_id, true);
+        }
 }

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker queues what a plugin publishes, and finds the client when it processes that queue. A client that disconnects
- * or reconnects before would get a notification for a connection that has ended. So notifications wait here until the
- * tick: after the tick mosquitto 2.0 processes its queue before it reads any packet.
+ * The broker queues each message that a plugin publishes, and looks up the client id when it processes this queue. If the
+ * client reconnected in between, the new connection would get a notification for the old one. So the plugin keeps the frames
+ * until the tick, and looks up the connections then. mosquitto 2.0 processes its queue directly after the tick, before it
+ * reads any packet.
  *
- * mosquitto 2.1 calls the tick at another place, so there the plugin publishes at once. A client that keeps its session
- * and disconnects in the turn of the broker's loop in which it is notified gets the notification when it reconnects.
+ * mosquitto 2.1 reads packets after the tick, so there the plugin publishes at once. If a client with a persistent session
+ * disconnects in the same iteration of the broker's loop, it gets the notification when it reconnects.
+ *
+ * The plugin interface has no publish to several clients: each recipient needs its own list of properties and payload.
  */
 
 #include <errno.h>
 #include <limits.h>
 
-#include "base/base16.h"
 #include "base/cleanup.h"
 #include "plugin/internal.h"
+#include "protocol/companion_frame.h"
 
 struct delivery {
         struct delivery *next;
-        uint64_t number; /* of the connection */
-        char *topic;
+        struct buf bytes;             /* the frame as it arrived */
+        struct companion_frame frame; /* borrows from bytes */
+        size_t next_recipient;        /* index in this frame; the recipients before it are finished */
         mosquitto_property *properties;
-        uint32_t payload_length;
-        void *payload; /* allocated by mosquitto_malloc() */
 };
 
 static struct delivery *delivery_free(struct delivery *delivery) {
         if (!delivery)
                 return NULL;
 
-        broker_free_read(delivery->topic);
         mosquitto_property_free_all(&delivery->properties);
-        mosquitto_free(delivery->payload);
+        buf_deinit(&delivery->bytes);
         free(delivery);
         return NULL;
 }
@@ -41,86 +42,32 @@ static void cleanup_delivery(struct delivery **delivery) {
 }
 
 /* For properties_copy(). */
-static int is_passed_on(const mosquitto_property *property) {
-        int kind = mosquitto_property_identifier(property);
-
-        return kind != MQTT_PROP_RESPONSE_TOPIC && kind != MQTT_PROP_CORRELATION_DATA;
-}
-
-/* The part of a deliver message that is for the plugin. */
-struct address {
-        char *topic;
-        uint64_t number, sequence;
-};
-
-static void address_deinit(struct address *address) {
-        broker_free_read(address->topic);
-}
-
-static int address_read(struct address *address, const mosquitto_property *properties) {
-        const mosquitto_property *property = properties;
-        int r;
-
-        r = property_pair(properties, &address->number, &address->sequence);
-        if (r < 0)
-                return r;
-
-        while (property && mosquitto_property_identifier(property) != MQTT_PROP_RESPONSE_TOPIC)
-                property = mosquitto_property_next(property);
-        return property ? property_text(property, &address->topic) : -EINVAL;
-}
-
-/* The client that a notify topic names. */
-static int client_of(struct buf *client_id, struct slice topic) {
-        const struct slice prefix = SLICE_LITERAL(TOPIC_NOTIFY_PREFIX "/");
-        struct slice rest;
-
-        if (!slice_starts_with(topic, prefix))
-                return -EINVAL;
-
-        topic.data += prefix.length;
-        topic.length -= prefix.length;
-        return base16_append_decoded(client_id, slice_split(topic, '/', &rest));
-}
-
-/* *ret_connection becomes NULL if the client is not connected, or over another connection. */
-static int connection_for(const struct plugin *plugin, const struct address *address,
-                          const struct connection **ret_connection) {
-        CLEANUP(buf_deinit) struct buf client_id = { 0 };
-        const struct connection *connection;
-        int r;
-
-        r = client_of(&client_id, slice_from_string(address->topic));
-        if (r < 0)
-                return r;
-
-        connection = connections_find_number(&plugin->connections, address->number);
-        *ret_connection =
-                connection && slice_equal(buf_slice(&client_id), slice_from_string(connection->client_id))
-                        ? connection
-                        : NULL;
-        return 0;
+static int is_forwarded(const mosquitto_property *property) {
+        switch (mosquitto_property_identifier(property)) {
+        case MQTT_PROP_PAYLOAD_FORMAT_INDICATOR:
+        case MQTT_PROP_CONTENT_TYPE:
+        case MQTT_PROP_USER_PROPERTY:
+                return 1;
+        default:
+                return 0;
+        }
 }
 
 static int delivery_new(struct delivery **ret_delivery, const struct mosquitto_evt_control *message) {
         CLEANUP(cleanup_delivery) struct delivery *delivery = NULL;
         int r;
 
-        if (message->payloadlen > INT_MAX)
-                return -EINVAL;
-
         delivery = calloc(1, sizeof(*delivery));
         if (!delivery)
                 return -ENOMEM;
-
-        delivery->payload_length = message->payloadlen;
-        delivery->payload = mosquitto_malloc((size_t)message->payloadlen + 1);
-        if (!delivery->payload)
+        buf_append(&delivery->bytes, message->payload, message->payloadlen);
+        if (buf_failed(&delivery->bytes))
                 return -ENOMEM;
-        if (message->payloadlen > 0)
-                memcpy(delivery->payload, message->payload, message->payloadlen);
 
-        r = properties_copy(&delivery->properties, message->properties, is_passed_on);
+        r = companion_frame_read(buf_slice(&delivery->bytes), &delivery->frame);
+        if (r < 0)
+                return r;
+        r = properties_copy(&delivery->properties, message->properties, is_forwarded);
         if (r < 0)
                 return r;
 
@@ -128,66 +75,131 @@ static int delivery_new(struct delivery **ret_delivery, const struct mosquitto_e
         return 0;
 }
 
-int deliver_take(struct plugin *plugin, const struct mosquitto_evt_control *message) {
-        CLEANUP(address_deinit) struct address address = { 0 };
-        const struct connection *connection;
-        struct delivery *delivery;
+/*
+ * Skip the recipients that earlier frames contained, and set the position to the end of this frame. Return false if the frame
+ * adds nothing: drop it.
+ */
+static bool skip_repeated(struct frame_position *position, struct delivery *delivery) {
+        const struct companion_frame *frame = &delivery->frame;
+        uint32_t end = frame->index + (uint32_t)companion_frame_n_recipients(frame);
+
+        if (frame->sequence < position->sequence)
+                return false;
+        if (frame->sequence == position->sequence) {
+                if (position->is_complete || end < position->n_recipients ||
+                    (end == position->n_recipients && !frame->is_last))
+                        return false;
+                if (frame->index < position->n_recipients)
+                        delivery->next_recipient = position->n_recipients - frame->index;
+        }
+
+        *position = (struct frame_position){ frame->sequence, end, frame->is_last };
+        return true;
+}
+
+/* If the plugin drops a frame that requests an acknowledgement, the store sends the frame again after WELCOME. */
+static bool will_be_repeated(const struct mosquitto_evt_control *message) {
+        struct companion_frame frame;
+
+        return companion_frame_read((struct slice){ message->payload, message->payloadlen }, &frame) == 0 &&
+               frame.wants_acknowledgement;
+}
+
+int deliver_queue(struct plugin *plugin, const struct mosquitto_evt_control *message) {
+        CLEANUP(cleanup_delivery) struct delivery *delivery = NULL;
         int r;
 
-        r = address_read(&address, message->properties);
-        if (r < 0)
-                return r;
-        if (address.sequence <= plugin->last_sequence)
-                return 0;
-        r = connection_for(plugin, &address, &connection);
-        if (r < 0 || !connection)
-                return r;
+        if (plugin->hello_client != message->client && will_be_repeated(message))
+                return 0; /* an earlier frame may be lost */
         r = delivery_new(&delivery, message);
+        if (r == -ENOMEM)
+                plugin->hello_client = NULL;
         if (r < 0)
                 return r;
 
-        plugin->last_sequence = address.sequence;
-        delivery->number = connection->number;
-        delivery->topic = take_ptr(&address.topic);
-        *plugin->end_of_deliveries = delivery;
-        plugin->end_of_deliveries = &delivery->next;
-
-        if (!plugin->ticks || !broker_tick_is_last())
-                deliver_hand_over(plugin);
+        /* also for a repeated frame: the store may not have received the first acknowledgement */
+        if (delivery->frame.wants_acknowledgement)
+                plugin->is_acknowledgement_pending = true;
+        if (skip_repeated(&plugin->position, delivery)) {
+                *plugin->deliveries_tail = delivery;
+                plugin->deliveries_tail = &delivery->next;
+                delivery = NULL;
+        }
+        if (!plugin->has_ticked || broker_is_2_1())
+                deliver_publish(plugin);
         return 0;
 }
 
-/* The broker owns payload and properties if it accepts the message. */
-static void hand_over(struct delivery *delivery, const char *client_id) {
-        int result;
+static int publish(const struct delivery *delivery, const char *client_id, struct buf *topic) {
+        CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
+        const struct slice payload = delivery->frame.payload;
+        int r;
 
-        result = mosquitto_broker_publish(client_id, delivery->topic, (int)delivery->payload_length,
-                                          delivery->payload, 1, false, delivery->properties);
-        if (result != MOSQ_ERR_SUCCESS) {
-                mosquitto_log_printf(MOSQ_LOG_ERR, "statestore: a notification is lost (error %d)", result);
+        buf_reset(topic);
+        topic_append_notify(topic, slice_from_string(client_id), delivery->frame.key);
+        if (topic->length > TOPIC_LENGTH_MAX)
+                return -EINVAL;
+        buf_append(topic, "", 1);
+        if (buf_failed(topic))
+                return -ENOMEM;
+        r = properties_copy(&properties, delivery->properties, NULL);
+        if (r < 0)
+                return r;
+
+        r = broker_errno(mosquitto_broker_publish_copy(client_id, (const char *)topic->data,
+                                                       (int)payload.length, payload.data, 1, false,
+                                                       properties));
+        if (r == 0)
+                properties = NULL; /* owned by the broker */
+        return r;
+}
+
+/* Return false if memory is short: the next tick continues with the same recipient. */
+static bool publish_frame(struct plugin *plugin, struct delivery *delivery) {
+        CLEANUP(buf_deinit) struct buf topic = { 0 };
+        const struct companion_frame *frame = &delivery->frame;
+
+        for (; delivery->next_recipient < companion_frame_n_recipients(frame); delivery->next_recipient++) {
+                uint64_t number = companion_frame_recipient(frame, delivery->next_recipient);
+                const struct connection *connection = connections_find(&plugin->connections, number);
+
+                if (connection && publish(delivery, connection->client_id, &topic) == -ENOMEM)
+                        return false;
+        }
+        if (frame->is_last)
+                plugin->delivered_sequence = frame->sequence;
+        return true;
+}
+
+void deliver_publish(struct plugin *plugin) {
+        struct delivery *delivery;
+
+        while ((delivery = plugin->deliveries) && publish_frame(plugin, delivery)) {
+                plugin->deliveries = delivery->next;
+                delivery_free(delivery);
+        }
+        if (plugin->deliveries)
                 return;
-        }
-        delivery->payload = NULL;
-        delivery->properties = NULL;
+
+        plugin->deliveries_tail = &plugin->deliveries;
+        if (plugin->is_acknowledgement_pending && send_delivered(plugin) == 0)
+                plugin->is_acknowledgement_pending = false;
 }
 
-void deliver_hand_over(struct plugin *plugin) {
-        for (struct delivery *delivery = plugin->first_delivery; delivery; delivery = delivery->next) {
-                const struct connection *connection;
-
-                connection = connections_find_number(&plugin->connections, delivery->number);
-                if (connection)
-                        hand_over(delivery, connection->client_id);
-        }
-        deliver_drop_all(plugin);
+void deliver_forget(struct plugin *plugin, const struct mosquitto *client) {
+        if (plugin->hello_client == client)
+                plugin->hello_client = NULL;
 }
 
-void deliver_drop_all(struct plugin *plugin) {
-        while (plugin->first_delivery) {
-                struct delivery *next = plugin->first_delivery->next;
+void deliver_reset(struct plugin *plugin) {
+        while (plugin->deliveries) {
+                struct delivery *next = plugin->deliveries->next;
 
-                delivery_free(plugin->first_delivery);
-                plugin->first_delivery = next;
+                delivery_free(plugin->deliveries);
+                plugin->deliveries = next;
         }
-        plugin->end_of_deliveries = &plugin->first_delivery;
+        plugin->deliveries_tail = &plugin->deliveries;
+        plugin->position = (struct frame_position){ 0 };
+        plugin->delivered_sequence = 0;
+        plugin->is_acknowledgement_pending = false;
 }

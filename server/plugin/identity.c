@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The identity properties of a request. Few requests bring properties of these names: the plugin appends its own to the
- * list that the broker made. Only if a client sent some, the list is copied without them.
+ * The identity properties of a request. Usually the plugin appends them to the request's list of properties. If the list
+ * already has user properties with reserved names, which begin with COMPANION_PROPERTY, they are forged: the plugin replaces
+ * the list by a copy without them.
  */
 
 #include <errno.h>
@@ -12,39 +13,39 @@
 #include "plugin/internal.h"
 
 /*
- * A request with more properties is refused. In the memory of broker and store an empty user property takes 20 times as
- * much as in its packet: without a limit one packet exhausts the store's memory, again whenever it is delivered again.
+ * A request with more properties is refused. In the memory of the broker and of the store, an empty user property takes 20
+ * times its size in the packet. Without a limit one packet could exhaust the store's memory, and again at each redelivery.
  */
 #define REQUEST_PROPERTIES_MAX 1024
 
-/* What a request's properties say, in one pass. */
+/* The parts of a request's properties that the plugin needs, read in one pass. */
 struct request_properties {
         char *response_topic;
         void *correlation_data;
-        struct slice response, correlation; /* absent: the request has none */
+        struct slice response, correlation; /* data is NULL if the property is absent */
         uint8_t digest[COMPANION_DIGEST_SIZE];
-        bool has_reserved; /* of the names that the plugin gives */
+        bool has_reserved; /* user properties with reserved names */
 };
 
 static void request_properties_deinit(struct request_properties *properties) {
-        broker_free_read(properties->response_topic);
-        broker_free_read(properties->correlation_data);
+        property_value_free(properties->response_topic);
+        property_value_free(properties->correlation_data);
 }
 
-/* The broker's readers may give NULL for what is empty. */
+/* mosquitto_property_read_*() may return NULL for an empty text. */
 static struct slice text_slice(const char *text) {
         return slice_from_string(text ? text : "");
 }
 
 /* For properties_copy(). */
 static int is_not_reserved(const mosquitto_property *property) {
-        CLEANUP(broker_cleanup_read) char *name = NULL;
+        CLEANUP(cleanup_property_value) char *name = NULL;
         int r;
 
         if (mosquitto_property_identifier(property) != MQTT_PROP_USER_PROPERTY)
                 return 1;
 
-        r = property_name(property, &name);
+        r = property_read_name(property, &name);
         if (r < 0)
                 return r;
         return !slice_starts_with(text_slice(name), SLICE_LITERAL(COMPANION_PROPERTY));
@@ -52,7 +53,7 @@ static int is_not_reserved(const mosquitto_property *property) {
 
 static int read_user_property(struct request_properties *properties, struct companion_digest *digest,
                               const mosquitto_property *property) {
-        CLEANUP(broker_cleanup_read) char *name = NULL, *value = NULL;
+        CLEANUP(cleanup_property_value) char *name = NULL, *value = NULL;
 
         if (!mosquitto_property_read_string_pair(property, MQTT_PROP_USER_PROPERTY, &name, &value, false))
                 return -ENOMEM;
@@ -69,9 +70,9 @@ static int read_property(struct request_properties *properties, struct companion
 
         switch (mosquitto_property_identifier(property)) {
         case MQTT_PROP_RESPONSE_TOPIC:
-                if (properties->response.data) /* the broker takes it for a protocol error */
+                if (properties->response.data) /* protocol error */
                         return -EINVAL;
-                r = property_text(property, &properties->response_topic);
+                r = property_read_text(property, &properties->response_topic);
                 properties->response = text_slice(properties->response_topic);
                 return r;
         case MQTT_PROP_CORRELATION_DATA:
@@ -108,28 +109,29 @@ static int request_properties_read(struct request_properties *properties, const 
         return 0;
 }
 
-static int add(mosquitto_property **list, const char *name, const char *value) {
-        return broker_error(mosquitto_property_add_string_pair(list, MQTT_PROP_USER_PROPERTY, name, value));
+static int append_user_property(mosquitto_property **list, const char *name, const char *value) {
+        return broker_errno(mosquitto_property_add_string_pair(list, MQTT_PROP_USER_PROPERTY, name, value));
 }
 
-static int add_identity(mosquitto_property **list, const struct companion_proof *proof,
-                        const struct connection *connection) {
+static int append_identity(mosquitto_property **list, const struct companion_proof *proof,
+                           const struct connection *connection) {
         const char *username = mosquitto_client_username(connection->client);
         int r;
 
-        r = add(list, COMPANION_PROPERTY_MAC, proof->text);
+        r = append_user_property(list, COMPANION_PROPERTY_MAC, proof->text);
         if (r < 0)
                 return r;
-        r = add(list, COMPANION_PROPERTY_CLIENT_ID, connection->client_id);
+        r = append_user_property(list, COMPANION_PROPERTY_CLIENT_ID, connection->client_id);
         if (r < 0)
                 return r;
-        return username ? add(list, COMPANION_PROPERTY_USERNAME, username) : 0;
+        return username ? append_user_property(list, COMPANION_PROPERTY_USERNAME, username) : 0;
 }
 
-static struct companion_proof prove(struct plugin *plugin, const struct mosquitto_evt_message *request,
-                                    const struct request_properties *properties,
-                                    const struct connection *connection) {
-        struct companion_request proven = {
+static struct companion_proof compute_proof(struct plugin *plugin,
+                                            const struct mosquitto_evt_message *request,
+                                            const struct request_properties *properties,
+                                            const struct connection *connection) {
+        struct companion_request covered = {
                 .client_id = slice_from_string(connection->client_id),
                 .username = slice_from_string(mosquitto_client_username(connection->client)),
                 .response_topic = properties->response,
@@ -137,15 +139,15 @@ static struct companion_proof prove(struct plugin *plugin, const struct mosquitt
                 .payload = { request->payload, request->payloadlen },
                 .properties = properties->digest,
                 .connection = connection->number,
-                .sequence = ++plugin->last_request,
+                .sequence = ++plugin->request_sequence,
         };
 
-        return companion_proof(&proven, plugin->mac_key);
+        return companion_proof(&covered, plugin->mac_key);
 }
 
-/* Remove the reserved user properties from the list, and append the identity properties if there are any. */
-static int rebuild(mosquitto_property *list, const struct companion_proof *proof,
-                   const struct connection *connection) {
+/* Remove the user properties with reserved names. If proof is not NULL, append the identity properties. */
+static int replace_reserved(mosquitto_property *list, const struct companion_proof *proof,
+                            const struct connection *connection) {
         CLEANUP(cleanup_properties) mosquitto_property *copy = NULL;
         int r;
 
@@ -153,9 +155,9 @@ static int rebuild(mosquitto_property *list, const struct companion_proof *proof
         if (r < 0)
                 return r;
         if (proof)
-                r = add_identity(&copy, proof, connection);
-        else if (!copy) /* a list cannot be replaced by none */
-                r = broker_error(mosquitto_property_add_byte(&copy, MQTT_PROP_PAYLOAD_FORMAT_INDICATOR, 0));
+                r = append_identity(&copy, proof, connection);
+        else if (!copy) /* properties_swap() needs lists that are not empty */
+                r = broker_errno(mosquitto_property_add_byte(&copy, MQTT_PROP_PAYLOAD_FORMAT_INDICATOR, 0));
         if (r < 0)
                 return r;
 
@@ -163,28 +165,49 @@ static int rebuild(mosquitto_property *list, const struct companion_proof *proof
         return 0;
 }
 
-static int identify(struct plugin *plugin, struct mosquitto_evt_message *request,
-                    const struct request_properties *properties, const char *client_id) {
-        bool had_none = !request->properties;
+static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *request,
+                        const struct request_properties *properties, const char *client_id) {
+        bool is_list_new = !request->properties;
         struct connection *connection;
         struct companion_proof proof;
         int r;
 
         if (request->qos != 1)
-                return properties->has_reserved ? rebuild(request->properties, NULL, NULL) : 0;
+                return properties->has_reserved ? replace_reserved(request->properties, NULL, NULL) : 0;
 
-        r = presence_enter(plugin, request->client, client_id, &connection);
+        r = connections_open(plugin, request->client, client_id, &connection);
         if (r < 0)
                 return r;
-        proof = prove(plugin, request, properties, connection);
+        proof = compute_proof(plugin, request, properties, connection);
         if (properties->has_reserved)
-                return rebuild(request->properties, &proof, connection);
+                return replace_reserved(request->properties, &proof, connection);
 
-        r = add_identity(&request->properties, &proof, connection);
-        /* the broker frees what was added to a list that it knows */
-        if (r < 0 && had_none)
+        r = append_identity(&request->properties, &proof, connection);
+        /* the broker frees only the list that it passed to the plugin */
+        if (r < 0 && is_list_new)
                 mosquitto_property_free_all(&request->properties);
         return r;
+}
+
+/*
+ * Refuse a request with a forbidden response topic, and disconnect its sender after the PUBACK. If the sender were disconnected
+ * without PUBACK, a bridge would repeat the request after each reconnect, and never forward another message. If the broker
+ * sends no ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK.
+ */
+static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
+                                 const char *client_id) {
+        struct connection *connection;
+
+        mosquitto_log_printf(MOSQ_LOG_NOTICE,
+                             "statestore: request refused: forbidden response topic: client_id=%s",
+                             LOG_TEXT(slice_from_string(client_id)));
+        if (!plugin->has_ticked)
+                return MOSQ_ERR_PROTOCOL;
+        if (connections_open(plugin, client, client_id, &connection) < 0)
+                return MOSQ_ERR_NOMEM;
+
+        connections_refuse(&plugin->connections, connection);
+        return MOSQ_ERR_ACL_DENIED;
 }
 
 int identity_add(struct plugin *plugin, struct mosquitto_evt_message *request) {
@@ -196,22 +219,19 @@ int identity_add(struct plugin *plugin, struct mosquitto_evt_message *request) {
                 return MOSQ_ERR_ACL_DENIED;
 
         r = request_properties_read(&properties, request->properties);
-        if (r == 0 && properties.response.data && !topic_is_valid_response(properties.response)) {
-                mosquitto_log_printf(MOSQ_LOG_NOTICE,
-                                     "statestore: client %s names a forbidden response topic",
-                                     LOG_TEXT(slice_from_string(client_id)));
-                return MOSQ_ERR_PROTOCOL;
-        }
+        if (r == 0 && properties.response.data && !topic_is_valid_response(properties.response))
+                return refuse_response_topic(plugin, request->client, client_id);
         if (r == 0)
-                r = identify(plugin, request, &properties, client_id);
+                r = set_identity(plugin, request, &properties, client_id);
 
         switch (r) {
         case 0:
-                request->retain = false; /* or the request would be executed for each new subscription */
+                /* the broker would send a retained request again each time that the store subscribes */
+                request->retain = false;
                 return MOSQ_ERR_SUCCESS;
         case -ENOMEM:
                 return MOSQ_ERR_NOMEM;
-        default: /* too many properties, or a user name that is not UTF-8 */
+        default: /* too many properties, a repeated property, or a user name that is not UTF-8 */
                 return MOSQ_ERR_ACL_DENIED;
         }
 }

@@ -1,153 +1,296 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "plugin/broker.h"
-#include "plugin/connections.h"
+#include <stdbool.h>
+
+#include <mosquitto.h>
+#if LIBMOSQUITTO_VERSION_NUMBER < 2001000
+#include <mosquitto_broker.h>
+#include <mosquitto_plugin.h>
+#include <mqtt_protocol.h>
+#endif
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "base/bytes.h"
 #include "protocol/companion_mac.h"
 
 /*
- * The companion plugin, internally. What it does for statestored is in common/protocol/companion.h.
+ * Internal interfaces of the mosquitto plugin. common/protocol/companion.h defines what the plugin does for the store.
  *
- * The broker has one thread, which runs the plugin's callbacks. The callbacks return results of mosquitto
- * (MOSQ_ERR_...), all other functions 0 or -errno. Out of memory, the plugin refuses the message: the broker disconnects
- * its sender, which tries again.
+ * The broker calls the plugin in one thread. Callbacks return a result of mosquitto (MOSQ_ERR_...). All other functions
+ * return 0 or -errno. If memory is short, a callback refuses the message, and the broker disconnects its sender.
  *
- * There is one `struct plugin`, and one guard for each time that the broker loads the plugin: with per_listener_settings
- * mosquitto 2.0 loads it once per listener.
+ * mosquitto 2.0 with per_listener_settings loads the plugin once for each listener. All loads share one `struct plugin`.
+ * Each load has its own `struct plugin_load`, which is the userdata of its callbacks.
  */
+
+/*
+ * A connection of a client, recorded from its first request to its end. Earlier is not possible: mosquitto 2.0 has no event
+ * for a new connection and no list of clients. It is not necessary either: a client without a request has no registrations.
+ */
+struct connection {
+        UT_hash_handle by_client, by_client_id, by_number;
+        /* only compared, but the callback for a message of this client may dereference it */
+        const struct mosquitto *client;
+        uint64_t number;
+        bool is_tracked;  /* the store has registrations of this connection under the present instance id */
+        bool is_dropping; /* the broker has dropped a message for this connection, since its first request */
+        bool is_refused;  /* the client has sent a request that ends its connection */
+        struct connection *ending_prev, *ending_next; /* ending_prev is NULL outside the list */
+        char client_id[];
+};
+
+/* The connections of all clients that have sent a request. The plugin sets no limit: the broker limits its clients. */
+struct connections {
+        struct connection *by_client, *by_client_id, *by_number;
+        /* the connections that the next tick disconnects: each is refused, or tracked and dropping; oldest entry first */
+        struct connection *ending;
+        uint64_t last_number;
+};
+
+struct ended_connection;
+
+/* Tracked connections that have ended, until the store acknowledges DISCONNECTED with UNTRACK. */
+struct ended_connections {
+        struct ended_connection *by_number; /* also a list, the earliest first */
+        int64_t repeat_at_ns;               /* earliest time of the next repetition; CLOCK_MONOTONIC */
+        bool is_acknowledging;              /* the store has acknowledged one since the last repetition */
+};
 
 struct delivery;
 
-struct plugin {
-        size_t n_guards;
-        struct connections connections;
+/* How far the plugin has accepted the notifications of the store: the end of the last frame (COMPANION_DELIVER). */
+struct frame_position {
+        uint64_t sequence;     /* of the change; 0: no frame of this instance id was accepted */
+        uint32_t n_recipients; /* recipients of the change in this frame and in its earlier frames */
+        bool is_complete;      /* the frame is the last one of the change */
+};
 
-        /* the client id and the instance id of the last hello; NULL before the first one */
-        char *peer_id;
+/* The state that all loads share. */
+struct plugin {
+        size_t n_loads;
+        struct connections connections;
+        struct ended_connections ended;
+
+        char *store_client_id; /* of the last HELLO; NULL: no HELLO was received */
         uint8_t instance[COMPANION_INSTANCE_MAX];
         size_t instance_length;
-        uint64_t run, former_run; /* of the last hello, and of the last hello of another run */
-        uint64_t last_sequence;   /* the highest one accepted in this run */
+        uint64_t run, former_run; /* of the last HELLO, and of the last HELLO with another run */
 
-        uint8_t mac_key[COMPANION_MAC_KEY_SIZE];
-        uint64_t last_request; /* the sequence of the last request that was given a MAC */
+        uint8_t mac_key[COMPANION_KEY_SIZE];
+        uint64_t request_sequence; /* of the last request with a MAC; see companion_mac.h */
 
-        /* the last client with the store's user name whose CONNECT was checked; compared, never read */
-        const struct mosquitto *guarded_client;
-        bool is_client_id_fixed; /* a guard recognizes the store by its client id */
+        /* connected clients with the store's user name whose CONNECT the plugin has checked; only compared */
+        const struct mosquitto **checked_store_clients;
+        size_t n_checked_store_clients, checked_store_clients_capacity;
+        bool is_client_id_fixed; /* a load identifies the store by its client id */
 
-        struct delivery *first_delivery, **end_of_deliveries;
-        bool ticks;
+        struct delivery *deliveries, **deliveries_tail; /* queued frames */
+        struct frame_position position;
+        uint64_t delivered_sequence;     /* of the last change that was published completely */
+        bool is_acknowledgement_pending; /* DELIVERED must be sent when all queued frames are published */
+        /* sender of the last HELLO; NULL after its connection ends or memory is too short for a frame; only compared */
+        const struct mosquitto *hello_client;
+        bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() does not wait for one */
+        bool is_log_seen; /* a line of the broker's log has reached the plugin since the last HELLO */
 };
 
-/* What a hello says. */
+/* The content of HELLO. */
 struct hello {
-        uint64_t run, sequence;
-        uint8_t key[COMPANION_HELLO_KEY_SIZE];
+        uint64_t run, number;
+        uint8_t key[COMPANION_KEY_SIZE];
         struct slice instance;
-        bool is_guarded; /* the plugin checked the CONNECT of its sender */
+        bool is_connect_checked; /* authentication_has_checked() of the sender */
 };
 
-/* The store's user name and client id, and the result of an access check that no rule decides. */
-struct guard {
+/* The options of one load, and the state of its access checks. */
+struct plugin_load {
         struct plugin *plugin;
         mosquitto_plugin_id_t *id;
-        char *username;  /* NULL: any; at most one of the two is NULL */
-        char *client_id; /* NULL: any */
+        char *username;  /* the store's user name; NULL: any. username and client_id are not both NULL */
+        char *client_id; /* the store's client id; NULL: any */
         enum {
-                UNDECIDED_AUTO, /* allowed where no other plugin is loaded */
+                /* 2.0: to be determined: ALLOW if no other plugin is loaded, else DENY. 2.1: the broker decides. */
+                UNDECIDED_AUTO,
                 UNDECIDED_ALLOW,
                 UNDECIDED_DENY,
-        } undecided;
-        bool is_behind_all;
+        } undecided;         /* the result for an access that neither acl_file nor a plugin decides */
+        bool is_order_valid; /* if false, the next access check calls register_last(); only for 2.0, see acl.c */
 };
 
-/* guard.c: access to statestored's topics */
+/* plugin.c: mosquitto 2.0 and 2.1 load the same binary. The releases of 2.0 cannot be distinguished. */
 
-bool guard_is_statestored(const struct guard *guard, const struct mosquitto *client);
+bool broker_is_2_1(void);
 
-/* Whether the client may publish on the topic. Also for a bridge's messages, which the broker does not check. */
-bool guard_may_publish(const struct guard *guard, const struct mosquitto *client, const char *topic);
+/*
+ * The result of a callback that leaves the decision to other callbacks. In 2.0 this is DEFER; if all callbacks defer, the
+ * broker denies the access. In 2.1 it is IGNORE: the broker then decides as if the callback were not registered.
+ */
+int broker_no_decision(void);
+
+/* Convert MOSQ_ERR_... to 0, -ENOMEM, or -EINVAL for all other errors. */
+int broker_errno(int result);
+
+/* acl.c: access to the store's topics */
+
+bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client);
+
+/* Whether the client may publish on the topic. Also call for a bridge's messages: the broker does not check them. */
+bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic);
 
 /* Register the access checks. Returns 0 or -ENOMEM. */
-int guard_start(struct guard *guard);
-void guard_stop(struct guard *guard);
+int acl_register(struct plugin_load *load);
+void acl_unregister(struct plugin_load *load);
 
-/* Call after a reload: other callbacks may have been registered behind the plugin's. */
-void guard_look_again(struct guard *guard);
+/* Call after a reload: the broker may have registered callbacks behind the plugin's. */
+void acl_order_changed(struct plugin_load *load);
 
-/* other_plugins.c: whether the broker has loaded another plugin. True where that cannot be found out. */
-bool neighbours_exist(void);
+/* connections.c */
 
-/* presence.c: connections begin and end */
+/* Draw a random number. The first connection gets the number after it. */
+void connections_init(struct connections *connections);
+void connections_deinit(struct connections *connections);
 
-/* Find the connection of a client that has sent a request, or add it. Returns 0 or -ENOMEM. */
-int presence_enter(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
-                   struct connection **ret_connection);
+/* Return the connection of a client that has sent a request, or add it. Returns 0 or -ENOMEM. */
+int connections_open(struct plugin *plugin, const struct mosquitto *client, const char *client_id,
+                     struct connection **ret_connection);
 
-/* Remove a connection that has ended, and tell the store if it was tracked. Accepts NULL. */
-void presence_end(struct plugin *plugin, struct connection *connection);
+/* Remove the connection of the client, if any. Sends DISCONNECTED if it was tracked. */
+void connections_close(struct plugin *plugin, const struct mosquitto *client);
+
+/* Return NULL if no connection has this number. */
+struct connection *connections_find(const struct connections *connections, uint64_t number);
+
+/*
+ * Slow watchers: tracked connections for which the broker has dropped a message. They have lost notifications, or will lose
+ * some without a further line in the log (protocol/broker_log.h), so the plugin disconnects them. The order of the two
+ * calls does not matter: if the broker drops a message for a client before the client registers, the client is disconnected
+ * after it has registered.
+ */
+void connections_track(struct connections *connections, struct connection *connection);
+void connections_note_drop(struct connections *connections, struct slice client_id);
+
+/* Disconnect the client at the next tick, after the PUBACK of its present message. */
+void connections_refuse(struct connections *connections, struct connection *connection);
+
+/*
+ * Disconnect the slow watchers, which are reported to the store, and the refused clients. Call at a tick: during a callback
+ * for a client, or while the broker publishes, a connection must not end.
+ */
+void connections_disconnect_ending(struct plugin *plugin);
+
+/* ended.c: DISCONNECTED, repeated until the store acknowledges it */
+
+/*
+ * Send DISCONNECTED for a connection that has ended, and keep its number until ended_acknowledge(). Returns 0 or -ENOMEM: then
+ * the message is not sent, or will not be repeated.
+ */
+int ended_report(struct plugin *plugin, uint64_t number);
+
+/* The store has no registrations of this connection any more. Ignores a number that is not kept. */
+void ended_acknowledge(struct ended_connections *ended, uint64_t number);
+
+/* Repeat DISCONNECTED for some of the kept numbers, at most once a second, while the store is connected. Call at each tick. */
+void ended_repeat(struct plugin *plugin);
+
+/* Drop all numbers. Call at HELLO, too: the store learns from WELCOME which connections have ended. */
+void ended_clear(struct ended_connections *ended);
 
 /* identity.c: the identity properties */
 
 /* Process a client's PUBLISH to the invoke topic, before the broker delivers it. Returns MOSQ_ERR_... */
 int identity_add(struct plugin *plugin, struct mosquitto_evt_message *request);
 
-/* authentication.c: refuse other users the store's client id */
+/* authentication.c: refuse a CONNECT with the store's client id by another user */
 
-/* Register for CONNECT if the guard has the store's user name. Returns 0 or -ENOMEM. */
-int authentication_start(struct guard *guard);
-void authentication_stop(struct guard *guard);
+/* Register for CONNECT if the options contain the store's user name. Returns 0 or -ENOMEM. */
+int authentication_register(struct plugin_load *load);
+void authentication_unregister(struct plugin_load *load);
 
-/* companion_requests.c: messages of the store */
+/*
+ * Whether the plugin has checked the CONNECT of this connected client, and the client has the store's user name. If true, the
+ * client's password is right. The broker checks the password after the plugin; if it is wrong, the broker reports the
+ * disconnect at once, and authentication_forget() removes the client.
+ */
+bool authentication_has_checked(const struct plugin *plugin, const struct mosquitto *client);
+
+/* Call at the end of each connection: the next client may have the same pointer. */
+void authentication_forget(struct plugin *plugin, const struct mosquitto *client);
+
+/* from_store.c: messages from the store */
 
 /* Register for the control topics. Returns 0 or -ENOMEM. */
-int control_start(struct guard *guard);
-void control_stop(struct guard *guard);
+int from_store_register(struct plugin_load *load);
+void from_store_unregister(struct plugin_load *load);
 
-/* notify.c: messages to the store. Each returns 0 or -ENOMEM, and publishes nothing before the first hello. */
+/* to_store.c: messages to the store. Each returns 0 or -ENOMEM. Before the first HELLO, only the banner is published. */
 
-int tell_banner(void);
-int tell_takeover(const struct plugin *plugin);
-int plugin_send_welcome(const struct plugin *plugin, const struct hello *hello);
-int tell_disconnected(const struct plugin *plugin, struct slice number);
+int send_banner(void);
+int send_takeover(const struct plugin *plugin);
+int send_welcome(const struct plugin *plugin, const struct hello *hello);
+int send_disconnected(const struct plugin *plugin, uint64_t number);
+int send_slow_watcher(const struct plugin *plugin, struct slice client_id);
+int send_delivered(const struct plugin *plugin);
 
-/* deliver.c: notifications, each to its client alone */
+/* deliver.c: notifications, each published to one client */
 
-/* Queue a notification until the next tick: see deliver.c. Returns 0, -EINVAL or -ENOMEM. */
-int deliver_take(struct plugin *plugin, const struct mosquitto_evt_control *message);
+/* Queue the frame in a DELIVER message, or drop it if it is repeated. Returns 0, -EBADMSG, -E2BIG or -ENOMEM. */
+int deliver_queue(struct plugin *plugin, const struct mosquitto_evt_control *message);
 
-/* Publish the queued notifications whose connections have not ended, and drop the others. */
-void deliver_hand_over(struct plugin *plugin);
-void deliver_drop_all(struct plugin *plugin);
+/*
+ * Publish the queued notifications to the recipients that are still connected, and acknowledge the frames. If memory is
+ * short, the rest stays queued.
+ */
+void deliver_publish(struct plugin *plugin);
+
+/*
+ * Call at the end of each connection. After the end of the store's connection, deliver_queue() drops frames that request an
+ * acknowledgement, until the next HELLO.
+ */
+void deliver_forget(struct plugin *plugin, const struct mosquitto *client);
+
+/* Drop the queued frames and reset the position. Call when the instance id changes. */
+void deliver_reset(struct plugin *plugin);
 
 /* properties.c: lists of MQTT properties */
 
 /*
- * Read the text of a Response Topic or Content Type, or the name of a user property, from this element of a list. Free it
- * with CLEANUP(broker_cleanup_read). An empty text may be NULL. Return 0 or -ENOMEM.
+ * Read a Response Topic or Content Type, or the name of a user property. property is the list element. Free the text with
+ * property_value_free() or CLEANUP(cleanup_property_value). For an empty text, *ret_text may be NULL. Returns 0 or -ENOMEM.
  */
-int property_text(const mosquitto_property *property, char **ret_text);
-int property_name(const mosquitto_property *property, char **ret_name);
-
-/* Read the two numbers in a message's Correlation Data. Returns 0, -EINVAL or -ENOMEM. */
-int property_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second);
+int property_read_text(const mosquitto_property *property, char **ret_text);
+int property_read_name(const mosquitto_property *property, char **ret_name);
 
 /*
- * Append a copy of each property for which keep() returns > 0; 0 leaves it out, -errno ends the copying. Copies made before
- * an error stay in *list. Returns -E2BIG for more than PROPERTIES_COPIED_MAX: mosquitto walks the list to append.
+ * Free a value from mosquitto_property_read_*(): 2.0 allocates it with malloc(), 2.1 with the broker's allocator. In 2.0.21
+ * and 2.0.22 the memory count of the broker grows with each value: they add its bytes, but free() does not subtract them.
+ * Their manual still requires free().
+ */
+void property_value_free(void *value);
+void cleanup_property_value(void *pointer_to_value);
+
+/* Parse the two numbers in a message's Correlation Data. Returns 0, -EINVAL or -ENOMEM. */
+int properties_read_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second);
+
+/*
+ * Append a copy of each property for which keep() returns a positive number, or of all properties if keep is NULL. keep()
+ * returns 0 to omit the property, or -errno to end the copying. On error, *list contains the copies made so far. Returns 0,
+ * -ENOMEM, -EINVAL, the error of keep(), or -E2BIG for more than PROPERTIES_COPIED_MAX copies. The limit bounds the time,
+ * which is quadratic: mosquitto walks the list for each append.
+ *
+ * mosquitto_property_copy_all() is not used: in 2.0.11 it crashes on an empty text.
  */
 #define PROPERTIES_COPIED_MAX 256
 int properties_copy(mosquitto_property **list, const mosquitto_property *from,
                     int (*keep)(const mosquitto_property *property));
 
 /*
- * Exchange the contents of two lists that are not empty. A message's list cannot be replaced: mosquitto 2.0.15 and later
- * free the former list, earlier releases leave that to the plugin, and a plugin cannot tell the releases apart. So the
- * first node stays and gets the bytes of another node. That is enough: a node is one allocation, and refers to the next
- * node only.
+ * Exchange the contents of two lists that are not empty. The plugin cannot replace the list pointer of a message: mosquitto
+ * 2.0.15 and later free the former list themselves, earlier releases do not. So the two first nodes stay where they are, and
+ * the function exchanges their bytes. The later nodes follow, because these bytes contain the pointer to the second node. Each
+ * node is one allocation and has no other link.
  */
 void properties_swap(mosquitto_property *a, mosquitto_property *b);
 
-/* For CLEANUP. */
 void cleanup_properties(mosquitto_property **list);

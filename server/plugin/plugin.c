@@ -3,59 +3,88 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "base/random.h"
 #include "plugin/internal.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* All that the broker loads us for work on the same connections. */
-static struct plugin the_plugin;
+/* Events and results that the headers of 2.0 do not define. */
+#define EVENT_CLIENT_OFFLINE 28
+#define RESULT_IGNORE        32
+
+/* The state that all loads share. */
+static struct plugin shared_plugin;
+
+static bool is_2_1;
+
+bool broker_is_2_1(void) {
+        return is_2_1;
+}
+
+int broker_no_decision(void) {
+        return is_2_1 ? RESULT_IGNORE : MOSQ_ERR_PLUGIN_DEFER;
+}
+
+int broker_errno(int result) {
+        switch (result) {
+        case MOSQ_ERR_SUCCESS:
+                return 0;
+        case MOSQ_ERR_NOMEM:
+                return -ENOMEM;
+        default:
+                return -EINVAL;
+        }
+}
 
 static int on_message(int event, void *event_data, void *userdata) {
         struct mosquitto_evt_message *message = event_data;
-        const struct guard *guard = userdata;
+        const struct plugin_load *load = userdata;
 
         (void)event;
         if (strcmp(message->topic, TOPIC_INVOKE) == 0)
-                return identity_add(guard->plugin, message);
-        return guard_may_publish(guard, message->client, message->topic) ? MOSQ_ERR_SUCCESS
-                                                                         : MOSQ_ERR_ACL_DENIED;
+                return identity_add(load->plugin, message);
+        return acl_may_publish(load, message->client, message->topic) ? MOSQ_ERR_SUCCESS
+                                                                      : MOSQ_ERR_ACL_DENIED;
 }
 
-/* The client's id may be gone by now. */
-static int on_end(int event, void *event_data, void *userdata) {
-        const struct mosquitto_evt_disconnect *end = event_data;
-        const struct guard *guard = userdata;
-        struct plugin *plugin = guard->plugin;
+/* The client is looked up by its pointer, because its client id may be NULL here. */
+static int on_disconnect(int event, void *event_data, void *userdata) {
+        const struct mosquitto_evt_disconnect *disconnect = event_data;
+        const struct plugin_load *load = userdata;
 
         (void)event;
-        if (end->client == plugin->guarded_client)
-                plugin->guarded_client = NULL; /* its memory may become another client's */
-        presence_end(plugin, connections_find_client(&plugin->connections, end->client));
+        deliver_forget(load->plugin, disconnect->client);
+        authentication_forget(load->plugin, disconnect->client);
+        connections_close(load->plugin, disconnect->client);
         return MOSQ_ERR_SUCCESS;
 }
 
 static int on_tick(int event, void *event_data, void *userdata) {
-        struct guard *guard = userdata;
+        struct plugin_load *load = userdata;
 
         (void)event;
         (void)event_data;
-        guard->plugin->ticks = true;
-        deliver_hand_over(guard->plugin);
-        guard_look_again(guard); /* another plugin may have kept the news of a reload from us */
+        load->plugin->has_ticked = true;
+        connections_disconnect_ending(load->plugin);
+        ended_repeat(load->plugin);
+        deliver_publish(load->plugin);
+        acl_order_changed(load); /* another plugin may have ended the reload event before on_reload() */
         return MOSQ_ERR_SUCCESS;
 }
 
+/* Let the broker also call the callbacks of other plugins: SUCCESS would end the event in 2.0, DEFER is an error in 2.1. */
 static int on_reload(int event, void *event_data, void *userdata) {
         (void)event;
         (void)event_data;
-        guard_look_again(userdata);
-        return broker_reloaded();
+        acl_order_changed(userdata);
+        return is_2_1 ? MOSQ_ERR_SUCCESS : MOSQ_ERR_PLUGIN_DEFER;
 }
 
 static const struct {
         int event;
         MOSQ_FUNC_generic_callback callback;
 } events[] = {
+        { MOSQ_EVT_DISCONNECT, on_disconnect },
         { MOSQ_EVT_MESSAGE, on_message },
         { MOSQ_EVT_TICK, on_tick },
         { MOSQ_EVT_RELOAD, on_reload },
@@ -63,33 +92,48 @@ static const struct {
 
 #define N_EVENTS (sizeof(events) / sizeof(events[0]))
 
-static int start(struct guard *guard) {
+/*
+ * 2.1 reports the end of a connection as DISCONNECT if the session also ends, else as CLIENT_OFFLINE. The data of both events
+ * have the same layout. 2.0 reports each end as DISCONNECT and refuses to register CLIENT_OFFLINE: this reveals the version.
+ */
+static int register_offline(struct plugin_load *load) {
+        int result;
+
+        result = mosquitto_callback_register(load->id, EVENT_CLIENT_OFFLINE, on_disconnect, NULL, load);
+        if (result == MOSQ_ERR_NOMEM)
+                return -ENOMEM;
+        is_2_1 = result == MOSQ_ERR_SUCCESS;
+        return 0;
+}
+
+static int register_all(struct plugin_load *load) {
         int r;
 
-        r = broker_on_end(guard->id, on_end, guard);
+        r = register_offline(load);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < N_EVENTS; i++) {
-                r = broker_error(mosquitto_callback_register(guard->id, events[i].event, events[i].callback,
-                                                             NULL, guard));
+                r = broker_errno(mosquitto_callback_register(load->id, events[i].event, events[i].callback,
+                                                             NULL, load));
                 if (r < 0)
                         return r;
         }
 
-        r = guard_start(guard);
+        r = acl_register(load);
         if (r < 0)
                 return r;
-        r = authentication_start(guard);
-        return r < 0 ? r : control_start(guard);
+        r = authentication_register(load);
+        return r < 0 ? r : from_store_register(load);
 }
 
-static void stop(struct guard *guard) {
-        control_stop(guard);
-        authentication_stop(guard);
-        guard_stop(guard);
+static void unregister_all(struct plugin_load *load) {
+        from_store_unregister(load);
+        authentication_unregister(load);
+        acl_unregister(load);
         for (size_t i = 0; i < N_EVENTS; i++)
-                mosquitto_callback_unregister(guard->id, events[i].event, events[i].callback, NULL);
-        broker_on_end_stop(guard->id, on_end);
+                mosquitto_callback_unregister(load->id, events[i].event, events[i].callback, NULL);
+        if (is_2_1)
+                mosquitto_callback_unregister(load->id, EVENT_CLIENT_OFFLINE, on_disconnect, NULL);
 }
 
 static int plugin_init(struct plugin *plugin) {
@@ -99,142 +143,143 @@ static int plugin_init(struct plugin *plugin) {
         if (r < 0)
                 return r;
 
-        *plugin = (struct plugin){ .end_of_deliveries = &plugin->first_delivery };
-        randombytes_buf(plugin->mac_key, sizeof(plugin->mac_key));
+        *plugin = (struct plugin){ .deliveries_tail = &plugin->deliveries };
+        random_fill(plugin->mac_key, sizeof(plugin->mac_key));
         connections_init(&plugin->connections);
         return 0;
 }
 
 static void plugin_deinit(struct plugin *plugin) {
-        deliver_drop_all(plugin);
+        deliver_reset(plugin);
         connections_deinit(&plugin->connections);
-        free(plugin->peer_id);
+        ended_clear(&plugin->ended);
+        free(plugin->store_client_id);
+        free(plugin->checked_store_clients);
         sodium_memzero(plugin, sizeof(*plugin));
 }
 
-static struct guard *guard_free(struct guard *guard) {
-        if (!guard)
+static struct plugin_load *load_free(struct plugin_load *load) {
+        if (!load)
                 return NULL;
 
-        stop(guard);
-        if (--guard->plugin->n_guards == 0)
-                plugin_deinit(guard->plugin);
-        free(guard->username);
-        free(guard->client_id);
-        free(guard);
+        unregister_all(load);
+        if (--load->plugin->n_loads == 0)
+                plugin_deinit(load->plugin);
+        free(load->username);
+        free(load->client_id);
+        free(load);
         return NULL;
 }
 
-static void cleanup_guard(struct guard **guard) {
-        guard_free(*guard);
+static void cleanup_load(struct plugin_load **load) {
+        load_free(*load);
 }
 
-static int guard_new(struct guard **ret_guard, mosquitto_plugin_id_t *id) {
-        CLEANUP(cleanup_free) struct guard *guard = NULL;
+static int load_new(struct plugin_load **ret_load, mosquitto_plugin_id_t *id) {
+        CLEANUP(cleanup_free) struct plugin_load *load = NULL;
         int r;
 
-        guard = calloc(1, sizeof(*guard));
-        if (!guard)
+        load = calloc(1, sizeof(*load));
+        if (!load)
                 return -ENOMEM;
 
-        if (the_plugin.n_guards == 0) {
-                r = plugin_init(&the_plugin);
+        if (shared_plugin.n_loads == 0) {
+                r = plugin_init(&shared_plugin);
                 if (r < 0)
                         return r;
         }
-        the_plugin.n_guards++;
+        shared_plugin.n_loads++;
 
-        guard->plugin = &the_plugin;
-        guard->id = id;
-        *ret_guard = take_ptr(&guard);
+        load->plugin = &shared_plugin;
+        load->id = id;
+        *ret_load = take_ptr(&load);
         return 0;
 }
 
-static int set_text(char **option, const char *value) {
-        char *text;
+static int set_string(char **option, const char *value) {
+        char *copy;
 
         if (!value || value[0] == '\0')
                 return -EINVAL;
-        text = strdup(value);
-        if (!text)
+        copy = strdup(value);
+        if (!copy)
                 return -ENOMEM;
 
         free(*option);
-        *option = text;
+        *option = copy;
         return 0;
 }
 
-static int set_undecided(struct guard *guard, const char *value) {
+static int set_undecided(struct plugin_load *load, const char *value) {
         if (value && strcmp(value, "allow") == 0)
-                guard->undecided = UNDECIDED_ALLOW;
+                load->undecided = UNDECIDED_ALLOW;
         else if (value && strcmp(value, "deny") == 0)
-                guard->undecided = UNDECIDED_DENY;
+                load->undecided = UNDECIDED_DENY;
         else
                 return -EINVAL;
         return 0;
 }
 
-static int set_option(struct guard *guard, const struct mosquitto_opt *option) {
+static int set_option(struct plugin_load *load, const struct mosquitto_opt *option) {
         if (strcmp(option->key, "statestored_username") == 0)
-                return set_text(&guard->username, option->value);
+                return set_string(&load->username, option->value);
         if (strcmp(option->key, "statestored_client_id") == 0)
-                return set_text(&guard->client_id, option->value);
+                return set_string(&load->client_id, option->value);
         if (strcmp(option->key, "undecided") == 0)
-                return set_undecided(guard, option->value);
+                return set_undecided(load, option->value);
         return -EINVAL;
 }
 
-/* Refuse an unknown option: a misspelt one would leave the topics unprotected. The broker does not start then. */
-static int set_options(struct guard *guard, const struct mosquitto_opt *options, int n_options) {
+/* An invalid option is an error, so that the broker does not start: a misspelt one would leave the topics unprotected. */
+static int set_options(struct plugin_load *load, const struct mosquitto_opt *options, int n_options) {
         int r;
 
         for (int i = 0; i < n_options; i++) {
-                r = set_option(guard, &options[i]);
+                r = set_option(load, &options[i]);
                 if (r == -EINVAL)
-                        mosquitto_log_printf(MOSQ_LOG_ERR, "statestore: no such option: plugin_opt_%s %s",
-                                             options[i].key, options[i].value ? options[i].value : "");
+                        mosquitto_log_printf(
+                                MOSQ_LOG_ERR,
+                                "statestore: invalid option: plugin_opt_%s %s; valid options are "
+                                "plugin_opt_statestored_username NAME, "
+                                "plugin_opt_statestored_client_id ID and "
+                                "plugin_opt_undecided allow or deny",
+                                options[i].key, options[i].value ? options[i].value : "");
                 if (r < 0)
                         return r;
         }
-        r = guard->username || guard->client_id ? 0
-                                                : set_text(&guard->client_id, COMPANION_CLIENT_ID_DEFAULT);
-        if (r < 0)
-                return r;
-        if (guard->client_id)
-                guard->plugin->is_client_id_fixed = true;
+        if (!load->username && !load->client_id) {
+                r = set_string(&load->client_id, COMPANION_CLIENT_ID_DEFAULT);
+                if (r < 0)
+                        return r;
+        }
+        if (load->client_id)
+                load->plugin->is_client_id_fixed = true;
         return 0;
 }
 
-static void log_guarded(const struct guard *guard) {
-        const char *username = guard->username, *client_id = guard->client_id;
-
-        mosquitto_log_printf(MOSQ_LOG_NOTICE,
-                             "statestore: plugin %s guards %s and $CONTROL/statestore for %s%s%s%s%s",
-                             STATESTORED_VERSION, TOPIC_SERVICE, username ? "username " : "",
-                             username ? username : "", username && client_id ? ", " : "",
-                             client_id ? "client id " : "", client_id ? client_id : "");
-}
-
-static int load(struct guard **ret_guard, mosquitto_plugin_id_t *id, const struct mosquitto_opt *options,
-                int n_options) {
-        CLEANUP(cleanup_guard) struct guard *guard = NULL;
+static int load_plugin(struct plugin_load **ret_load, mosquitto_plugin_id_t *id,
+                       const struct mosquitto_opt *options, int n_options) {
+        CLEANUP(cleanup_load) struct plugin_load *load = NULL;
         int r;
 
-        r = guard_new(&guard, id);
+        r = load_new(&load, id);
         if (r < 0)
                 return r;
-        r = set_options(guard, options, n_options);
+        r = set_options(load, options, n_options);
         if (r < 0)
                 return r;
-        r = start(guard);
+        r = register_all(load);
         if (r < 0)
                 return r;
-        r = tell_banner();
+        r = send_banner();
         if (r < 0)
                 return r;
 
-        log_guarded(guard);
-        *ret_guard = take_ptr(&guard);
+        mosquitto_log_printf(MOSQ_LOG_NOTICE,
+                             "statestore: plugin loaded: version=%s store_username=%s store_client_id=%s",
+                             STATESTORED_VERSION, load->username ? load->username : "(any)",
+                             load->client_id ? load->client_id : "(any)");
+        *ret_load = take_ptr(&load);
         return 0;
 }
 
@@ -247,11 +292,11 @@ EXPORT int mosquitto_plugin_version(int n_versions, const int *versions) {
 
 EXPORT int mosquitto_plugin_init(mosquitto_plugin_id_t *id, void **ret_userdata,
                                  struct mosquitto_opt *options, int n_options) {
-        struct guard *guard;
+        struct plugin_load *load;
 
-        switch (load(&guard, id, options, n_options)) {
+        switch (load_plugin(&load, id, options, n_options)) {
         case 0:
-                *ret_userdata = guard;
+                *ret_userdata = load;
                 return MOSQ_ERR_SUCCESS;
         case -ENOMEM:
                 return MOSQ_ERR_NOMEM;
@@ -263,6 +308,6 @@ EXPORT int mosquitto_plugin_init(mosquitto_plugin_id_t *id, void **ret_userdata,
 EXPORT int mosquitto_plugin_cleanup(void *userdata, struct mosquitto_opt *options, int n_options) {
         (void)options;
         (void)n_options;
-        guard_free(userdata);
+        load_free(userdata);
         return MOSQ_ERR_SUCCESS;
 }

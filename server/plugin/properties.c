@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker's readers search for a property of the given kind. They are only ever pointed at one that is of
- * this kind: so there is no search, and where they still return NULL it is for lack of memory.
+ * mosquitto_property_read_*() searches the list from the given element on, and returns the element that it has read. All
+ * callers pass an element of the wanted kind, so the returned element is NULL only if memory is short.
  */
 
 #include <errno.h>
@@ -11,20 +11,31 @@
 #include "base/cleanup.h"
 #include "plugin/internal.h"
 
-int property_text(const mosquitto_property *property, char **ret_text) {
+void property_value_free(void *value) {
+        if (broker_is_2_1())
+                mosquitto_free(value);
+        else
+                free(value);
+}
+
+void cleanup_property_value(void *pointer_to_value) {
+        property_value_free(*(void **)pointer_to_value);
+}
+
+int property_read_text(const mosquitto_property *property, char **ret_text) {
         int kind = mosquitto_property_identifier(property);
 
         return mosquitto_property_read_string(property, kind, ret_text, false) ? 0 : -ENOMEM;
 }
 
-int property_name(const mosquitto_property *property, char **ret_name) {
+int property_read_name(const mosquitto_property *property, char **ret_name) {
         int kind = mosquitto_property_identifier(property);
 
         return mosquitto_property_read_string_pair(property, kind, ret_name, NULL, false) ? 0 : -ENOMEM;
 }
 
-int property_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second) {
-        CLEANUP(broker_cleanup_read) void *data = NULL;
+int properties_read_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second) {
+        CLEANUP(cleanup_property_value) void *data = NULL;
         uint16_t length;
 
         while (properties && mosquitto_property_identifier(properties) != MQTT_PROP_CORRELATION_DATA)
@@ -38,28 +49,28 @@ int property_pair(const mosquitto_property *properties, uint64_t *ret_first, uin
 }
 
 static int copy_text(mosquitto_property **list, const mosquitto_property *property, int kind) {
-        CLEANUP(broker_cleanup_read) char *text = NULL;
+        CLEANUP(cleanup_property_value) char *text = NULL;
         int r;
 
-        r = property_text(property, &text);
-        return r < 0 ? r : broker_error(mosquitto_property_add_string(list, kind, text));
+        r = property_read_text(property, &text);
+        return r < 0 ? r : broker_errno(mosquitto_property_add_string(list, kind, text));
 }
 
 static int copy_user_property(mosquitto_property **list, const mosquitto_property *property, int kind) {
-        CLEANUP(broker_cleanup_read) char *name = NULL, *value = NULL;
+        CLEANUP(cleanup_property_value) char *name = NULL, *value = NULL;
 
         if (!mosquitto_property_read_string_pair(property, kind, &name, &value, false))
                 return -ENOMEM;
-        return broker_error(mosquitto_property_add_string_pair(list, kind, name, value));
+        return broker_errno(mosquitto_property_add_string_pair(list, kind, name, value));
 }
 
 static int copy_binary(mosquitto_property **list, const mosquitto_property *property, int kind) {
-        CLEANUP(broker_cleanup_read) void *data = NULL;
+        CLEANUP(cleanup_property_value) void *data = NULL;
         uint16_t length;
 
         if (!mosquitto_property_read_binary(property, kind, &data, &length, false))
                 return -ENOMEM;
-        return broker_error(mosquitto_property_add_binary(list, kind, data, length));
+        return broker_errno(mosquitto_property_add_binary(list, kind, data, length));
 }
 
 static int copy_byte(mosquitto_property **list, const mosquitto_property *property, int kind) {
@@ -67,7 +78,7 @@ static int copy_byte(mosquitto_property **list, const mosquitto_property *proper
 
         if (!mosquitto_property_read_byte(property, kind, &value, false))
                 return -ENOMEM;
-        return broker_error(mosquitto_property_add_byte(list, kind, value));
+        return broker_errno(mosquitto_property_add_byte(list, kind, value));
 }
 
 static int copy_int32(mosquitto_property **list, const mosquitto_property *property, int kind) {
@@ -75,10 +86,10 @@ static int copy_int32(mosquitto_property **list, const mosquitto_property *prope
 
         if (!mosquitto_property_read_int32(property, kind, &value, false))
                 return -ENOMEM;
-        return broker_error(mosquitto_property_add_int32(list, kind, value));
+        return broker_errno(mosquitto_property_add_int32(list, kind, value));
 }
 
-/* What a PUBLISH may bear; the broker keeps the others for itself. */
+/* Append a copy of the property. Omits kinds that the broker does not forward. */
 static int copy(mosquitto_property **list, const mosquitto_property *property) {
         int kind = mosquitto_property_identifier(property);
 
@@ -106,7 +117,7 @@ int properties_copy(mosquitto_property **list, const mosquitto_property *from,
 
         for (const mosquitto_property *property = from; property;
              property = mosquitto_property_next(property)) {
-                r = keep(property);
+                r = keep ? keep(property) : 1;
                 if (r < 0)
                         return r;
                 if (r == 0)

@@ -7,11 +7,15 @@
 /*
  * Data structures shared by the .c files of this folder. Internal to them.
  *
- * A *holder* is a subject of grants: "anyone", a client id, or a user name. A request has at most three holders. The grants
- * of a holder, from all rules, are sorted by the literal prefix of their keys.
+ * A *principal* is "anyone", a client id, or a user name. A *line of keys* (struct policy_keys) is a pattern or one key, on
+ * one line of a rule. A *grant* is one line of keys for one principal. A *grantee* is a principal with its grants of all
+ * rules, sorted by the literal prefix of their keys. A request has at most three grantees: "anyone", the client id, and the
+ * user name of its origin.
  *
- * Each grant links to the grant with the next shorter prefix of its own prefix. To find all grants whose prefix is a prefix
- * of a key, binary-search the last prefix that does not sort after the key, and follow the links.
+ * Each grant links to an earlier grant of the same grantee: the last one whose prefix is also a prefix of its own prefix. For
+ * example, "a/b/" links to "a/", and "a/" links to "". A binary search finds the last grant whose prefix does not sort after
+ * the key. From this grant, the links lead to every grant whose prefix is a prefix of the key. They also lead to other
+ * grants, so compare each prefix.
  */
 
 #define POLICY_PARTS_MAX (2 * POLICY_PLACEHOLDERS_MAX + 1)
@@ -27,8 +31,8 @@ struct policy_keys {
         struct slice text;   /* owned */
         struct slice prefix; /* literal prefix of every matching key */
         struct slice
-                suffix; /* literal suffix of every matching key: rejects most keys if the prefix is empty */
-        bool is_prefix_all; /* only the key that equals the prefix matches */
+                suffix;  /* literal suffix of every matching key: rejects most keys if the prefix is empty */
+        bool is_one_key; /* only the key that equals the prefix matches */
         bool has_placeholders;
         size_t n_parts;
         struct policy_part parts[POLICY_PARTS_MAX];
@@ -37,24 +41,24 @@ struct policy_keys {
 struct policy_rule {
         struct slice name; /* owned */
         enum access access;
-        uint32_t first_name, n_names; /* in policy->names */
-        uint32_t first_keys, n_keys;  /* in policy->keys */
+        uint32_t first_principal, n_principals; /* in policy->principals */
+        uint32_t first_keys, n_keys;            /* in policy->keys */
 };
 
-struct policy_name {
-        enum policy_holder_kind kind;
+struct policy_principal {
+        enum policy_principal_kind kind;
         struct slice name; /* owned */
 };
 
 #define NO_GRANT UINT32_MAX
 
 struct policy_grant {
-        uint32_t keys;
-        uint32_t next; /* the grant with the next shorter prefix, or NO_GRANT */
+        uint32_t keys; /* index in policy->keys */
+        uint32_t next; /* the grant that this one links to; or NO_GRANT */
 };
 
-struct policy_holder {
-        struct policy_name name;
+struct policy_grantee {
+        struct policy_principal principal;
         unsigned int access; /* union of its grants */
         uint32_t first_grant, n_grants;
 };
@@ -63,16 +67,16 @@ struct policy {
         bool allows_unverified;
         struct policy_rule *rules;
         size_t n_rules, rules_capacity;
-        struct policy_name *names;
-        size_t n_names, names_capacity;
+        struct policy_principal *principals;
+        size_t n_principals, principals_capacity;
         struct policy_keys *keys;
         size_t n_keys, keys_capacity;
-        struct policy_holder *holders; /* sorted by policy_name_compare() */
-        size_t n_holders;
+        struct policy_grantee *grantees; /* sorted by policy_principal_compare() */
+        size_t n_grantees;
         struct policy_grant *grants;
 };
 
-int policy_name_compare(const struct policy_name *a, const struct policy_name *b);
+int policy_principal_compare(const struct policy_principal *a, const struct policy_principal *b);
 
 /* Parse keys->text into parts (policy_keys.c). */
 enum policy_outcome policy_keys_parse(struct policy_keys *keys, enum policy_keys_kind kind);

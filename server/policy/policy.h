@@ -22,39 +22,39 @@ enum access {
 struct request_origin {
         struct slice client; /* client id; empty: unknown */
         struct slice user;   /* user name at the broker; empty: none */
-        bool is_verified;    /* true: the plugin verified both; false: the request claims them */
+        bool is_verified;    /* true: the broker's plugin verified both; false: the request claims them */
 };
 
-/* Maximum matching steps of a decision. Access is denied if they do not suffice: only long keys under patterns with many
- * wildcards need as many. */
+/* Maximum number of matching steps of a decision. Only long keys with patterns of many wildcards need so many. */
 #define POLICY_STEPS_MAX (1000 * 1000)
 
-/* The keys of one line of a rule. */
+/* A line of keys: one line of a rule, with a pattern or one key. */
 struct policy_keys;
 
 /*
- * Find a line that grants the asker access to the key. Borrowed from the policy; NULL if access is denied. If several lines
- * grant it, the result is one of them, always the same. Decrements *budget by the number of matching steps.
+ * Find a line that grants the origin access to the key. Borrowed from the policy; NULL if access is denied. If several lines
+ * grant it, the result is one of them, always the same. Decrements *budget by the number of matching steps. A decision that
+ * needs more than *budget or POLICY_STEPS_MAX steps denies access.
  */
-const struct policy_keys *policy_decide(const struct policy *policy, const struct request_origin *asker,
+const struct policy_keys *policy_decide(const struct policy *policy, const struct request_origin *origin,
                                         enum access access, struct slice key, uint64_t *budget);
 
-/* Return whether the policy grants the asker access to any key. */
-bool policy_grants_any(const struct policy *policy, const struct request_origin *asker, enum access access);
+/* Return whether the policy grants the origin access to any key. */
+bool policy_grants_any(const struct policy *policy, const struct request_origin *origin, enum access access);
 
 /*
- * Iterate over the lines that grant the asker access, in the order of the file. after: the previous line; NULL for the
+ * Iterate over the lines that grant the origin access, in the order of the file. after: the previous line; NULL for the
  * first. Returns NULL after the last.
  */
-const struct policy_keys *policy_next_keys(const struct policy *policy, const struct request_origin *asker,
+const struct policy_keys *policy_next_keys(const struct policy *policy, const struct request_origin *origin,
                                            enum access access, const struct policy_keys *after);
 
 /* The place of a line in the policy file, for messages. Borrowed. */
-struct policy_reason {
+struct policy_location {
         struct slice rule;
         unsigned int line;
 };
-struct policy_reason policy_reason(const struct policy *policy, const struct policy_keys *keys);
+struct policy_location policy_location(const struct policy *policy, const struct policy_keys *keys);
 
 size_t policy_n_rules(const struct policy *policy);
 bool policy_allows_unverified(const struct policy *policy);

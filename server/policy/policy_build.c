@@ -25,14 +25,14 @@ struct policy *policy_free(struct policy *policy) {
 
         for (size_t i = 0; i < policy->n_rules; i++)
                 free((void *)policy->rules[i].name.data);
-        for (size_t i = 0; i < policy->n_names; i++)
-                free((void *)policy->names[i].name.data);
+        for (size_t i = 0; i < policy->n_principals; i++)
+                free((void *)policy->principals[i].name.data);
         for (size_t i = 0; i < policy->n_keys; i++)
                 free((void *)policy->keys[i].text.data);
         free(policy->rules);
-        free(policy->names);
+        free(policy->principals);
         free(policy->keys);
-        free(policy->holders);
+        free(policy->grantees);
         free(policy->grants);
         free(policy);
         return NULL;
@@ -50,12 +50,12 @@ static int copy(struct slice text, struct slice *ret_copy) {
 }
 
 static struct policy_rule *last_rule(struct policy *policy) {
-        ASSERT(policy->n_rules > 0 && !policy->holders);
+        ASSERT(policy->n_rules > 0 && !policy->grantees);
         return &policy->rules[policy->n_rules - 1];
 }
 
 int policy_add_rule(struct policy *policy, struct slice name) {
-        struct policy_rule rule = { .first_name = (uint32_t)policy->n_names,
+        struct policy_rule rule = { .first_principal = (uint32_t)policy->n_principals,
                                     .first_keys = (uint32_t)policy->n_keys };
         int r;
 
@@ -76,25 +76,25 @@ void policy_set_access(struct policy *policy, enum access access) {
         last_rule(policy)->access = access;
 }
 
-int policy_add_holder(struct policy *policy, enum policy_holder_kind kind, struct slice name) {
-        struct policy_name holder = { .kind = kind };
+int policy_add_principal(struct policy *policy, enum policy_principal_kind kind, struct slice name) {
+        struct policy_principal principal = { .kind = kind };
         int r;
 
         if (kind != POLICY_ANYONE && name.length == 0)
                 return POLICY_EMPTY;
         if (!slice_is_utf8(name))
                 return POLICY_NOT_UTF8;
-        if (policy->n_names == POLICY_NAMES_MAX)
+        if (policy->n_principals == POLICY_PRINCIPALS_MAX)
                 return POLICY_TOO_MANY;
-        r = array_reserve((void **)&policy->names, &policy->names_capacity, policy->n_names + 1,
-                          sizeof(*policy->names));
+        r = array_reserve((void **)&policy->principals, &policy->principals_capacity,
+                          policy->n_principals + 1, sizeof(*policy->principals));
         if (r == 0)
-                r = copy(kind == POLICY_ANYONE ? (struct slice){ 0 } : name, &holder.name);
+                r = copy(kind == POLICY_ANYONE ? (struct slice){ 0 } : name, &principal.name);
         if (r < 0)
                 return r;
 
-        policy->names[policy->n_names++] = holder;
-        last_rule(policy)->n_names++;
+        policy->principals[policy->n_principals++] = principal;
+        last_rule(policy)->n_principals++;
         return POLICY_DONE;
 }
 
@@ -124,17 +124,18 @@ int policy_add_keys(struct policy *policy, enum policy_keys_kind kind, struct sl
 
 /* A grant before compilation. */
 struct grant_draft {
-        const struct policy_name *name;
+        const struct policy_principal *principal;
         const struct policy_keys *keys;
 };
 
 static int draft_compare(const void *a, const void *b) {
         const struct grant_draft *one = a, *other = b;
-        int order = policy_name_compare(one->name, other->name);
+        int order = policy_principal_compare(one->principal, other->principal);
 
         if (order == 0)
                 order = slice_compare(one->keys->prefix, other->keys->prefix);
-        if (order == 0) /* the search begins at the last: sort the first line of the file last */
+        if (order ==
+            0) /* descending: find_grant() starts at the end and finds the line that is first in the file */
                 order = one->keys < other->keys ? 1 : one->keys > other->keys ? -1 : 0;
         return order;
 }
@@ -143,7 +144,7 @@ static uint64_t count_grants(const struct policy *policy) {
         uint64_t n_grants = 0;
 
         for (size_t i = 0; i < policy->n_rules; i++)
-                n_grants += (uint64_t)policy->rules[i].n_names * policy->rules[i].n_keys;
+                n_grants += (uint64_t)policy->rules[i].n_principals * policy->rules[i].n_keys;
         return n_grants;
 }
 
@@ -151,14 +152,16 @@ static void draft_all(const struct policy *policy, struct grant_draft *drafts) {
         for (size_t i = 0; i < policy->n_rules; i++) {
                 const struct policy_rule *rule = &policy->rules[i];
 
-                for (size_t name = 0; name < rule->n_names; name++)
+                for (size_t principal = 0; principal < rule->n_principals; principal++)
                         for (size_t keys = 0; keys < rule->n_keys; keys++)
-                                *drafts++ = (struct grant_draft){ &policy->names[rule->first_name + name],
-                                                                  &policy->keys[rule->first_keys + keys] };
+                                *drafts++ = (struct grant_draft){
+                                        &policy->principals[rule->first_principal + principal],
+                                        &policy->keys[rule->first_keys + keys]
+                                };
         }
 }
 
-/* Find the grant of the same holder with the next shorter prefix of this grant's prefix. */
+/* Return the index of the next grant in the chain that policy/internal.h describes, or NO_GRANT. */
 static uint32_t find_next(const struct policy *policy, const struct grant_draft *drafts, uint32_t first,
                           uint32_t at) {
         uint32_t next = at > first ? at - 1 : NO_GRANT;
@@ -168,23 +171,24 @@ static uint32_t find_next(const struct policy *policy, const struct grant_draft 
         return next;
 }
 
-/* Fill in holders and grants from the sorted drafts. */
+/* Fill in grantees and grants from the sorted drafts. */
 static void compile_grants(struct policy *policy, const struct grant_draft *drafts, uint32_t n_drafts) {
         for (uint32_t i = 0; i < n_drafts; i++) {
-                struct policy_holder *holder = &policy->holders[policy->n_holders];
+                struct policy_grantee *grantee = &policy->grantees[policy->n_grantees];
                 const struct policy_keys *keys = drafts[i].keys;
 
-                if (i == 0 || policy_name_compare(drafts[i - 1].name, drafts[i].name) != 0) {
-                        *holder = (struct policy_holder){ .name = *drafts[i].name, .first_grant = i };
-                        policy->n_holders++;
+                if (i == 0 || policy_principal_compare(drafts[i - 1].principal, drafts[i].principal) != 0) {
+                        *grantee = (struct policy_grantee){ .principal = *drafts[i].principal,
+                                                            .first_grant = i };
+                        policy->n_grantees++;
                 } else {
-                        holder--;
+                        grantee--;
                 }
-                holder->n_grants++;
-                holder->access |= policy->rules[keys->rule].access;
+                grantee->n_grants++;
+                grantee->access |= policy->rules[keys->rule].access;
                 policy->grants[i] =
                         (struct policy_grant){ .keys = (uint32_t)(keys - policy->keys),
-                                               .next = find_next(policy, drafts, holder->first_grant, i) };
+                                               .next = find_next(policy, drafts, grantee->first_grant, i) };
         }
 }
 
@@ -197,8 +201,8 @@ int policy_compile(struct policy *policy, bool allows_unverified) {
 
         drafts = calloc(n_grants + 1, sizeof(*drafts));
         policy->grants = calloc(n_grants + 1, sizeof(*policy->grants));
-        policy->holders = calloc(policy->n_names + 1, sizeof(*policy->holders));
-        if (!drafts || !policy->grants || !policy->holders)
+        policy->grantees = calloc(policy->n_principals + 1, sizeof(*policy->grantees));
+        if (!drafts || !policy->grants || !policy->grantees)
                 return -ENOMEM;
 
         draft_all(policy, drafts);

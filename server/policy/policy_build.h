@@ -5,16 +5,17 @@
 
 /*
  * Build a policy: call policy_new(); for each rule, policy_add_rule() and then, in any order, policy_set_access(),
- * policy_add_holder() and policy_add_keys(); at the end policy_compile().
+ * policy_add_principal() and policy_add_keys(); at the end policy_compile().
  *
- * Functions return POLICY_DONE, -ENOMEM, or an outcome that names an error in the policy file. On error, nothing was added.
+ * Functions return POLICY_DONE (0), -ENOMEM, or another policy_outcome for an error in the policy file. On error, they add
+ * nothing.
  */
 
 /* Limits on memory and compile time, far above realistic policies. */
 #define POLICY_RULES_MAX        10000
-#define POLICY_NAMES_MAX        100000 /* client ids and user names of all rules */
+#define POLICY_PRINCIPALS_MAX   100000 /* client ids and user names of all rules */
 #define POLICY_KEYS_MAX         100000
-#define POLICY_GRANTS_MAX       1000000 /* sum over all rules: names times lines of keys */
+#define POLICY_GRANTS_MAX       1000000 /* sum over all rules: principals times lines of keys */
 #define POLICY_PLACEHOLDERS_MAX 4       /* in one pattern */
 
 enum policy_outcome {
@@ -22,7 +23,7 @@ enum policy_outcome {
         POLICY_EMPTY,
         POLICY_NOT_UTF8,
         POLICY_OPEN_CLASS,           /* a '[' without ']' */
-        POLICY_PLACEHOLDER_IN_CLASS, /* a placeholder between '[' and ']' is not replaced */
+        POLICY_PLACEHOLDER_IN_CLASS, /* a placeholder between '[' and ']' */
         POLICY_UNKNOWN_PLACEHOLDER,  /* a {word} other than {client} and {user} */
         POLICY_TOO_MANY_PLACEHOLDERS,
         POLICY_TOO_MANY,
@@ -36,14 +37,14 @@ int policy_add_rule(struct policy *policy, struct slice name);
 /* Set the access that the last added rule grants. Default: none. */
 void policy_set_access(struct policy *policy, enum access access);
 
-enum policy_holder_kind {
+enum policy_principal_kind {
         POLICY_ANYONE,
         POLICY_CLIENT, /* by client id */
         POLICY_USER,   /* by user name */
 };
 
 /* Add a client or user to the last added rule. The name is copied and has no wildcards; it is ignored for POLICY_ANYONE. */
-int policy_add_holder(struct policy *policy, enum policy_holder_kind kind, struct slice name);
+int policy_add_principal(struct policy *policy, enum policy_principal_kind kind, struct slice name);
 
 enum policy_keys_kind {
         POLICY_PATTERN, /* a glob pattern (common/base/glob.h); UTF-8 */
@@ -52,9 +53,10 @@ enum policy_keys_kind {
 };
 
 /*
- * Add keys to the last added rule. In a pattern and a string, {client} and {user} are replaced by the asker's client id and
- * user name; wildcard characters in these have no meaning. An asker without the id or name is denied. line: the line number
- * for policy_reason(). The text is copied.
+ * Add keys to the last added rule. In a pattern and a string, {client} and {user} are replaced by the origin's client id and
+ * user name; wildcard characters in these have no meaning. Keys with {client} grant nothing if the origin has no client id, or
+ * one that is not UTF-8. The same holds for {user} and the user name. line: the line number for policy_location(). The text is
+ * copied.
  */
 int policy_add_keys(struct policy *policy, enum policy_keys_kind kind, struct slice text, unsigned int line);
 

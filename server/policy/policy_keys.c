@@ -30,7 +30,7 @@ static bool looks_like_placeholder(struct slice text) {
 }
 
 static bool has_placeholder(struct slice text) {
-        for (; text.length > 0; text = (struct slice){ text.data + 1, text.length - 1 })
+        for (; text.length > 0; text = slice_skip(text, 1))
                 if (placeholder_at(text))
                         return true;
         return false;
@@ -77,7 +77,7 @@ static enum policy_outcome find_parts(struct policy_keys *keys, bool is_pattern)
                                 return outcome;
                         before.length += length;
                 }
-                rest = (struct slice){ rest.data + length, rest.length - length };
+                rest = slice_skip(rest, length);
         }
         add_text(keys, before, is_pattern);
         keys->has_placeholders = n_placeholders > 0;
@@ -125,6 +125,6 @@ enum policy_outcome policy_keys_parse(struct policy_keys *keys, enum policy_keys
 
         keys->prefix = literal_prefix(&keys->parts[0]);
         keys->suffix = literal_suffix(&keys->parts[keys->n_parts - 1]);
-        keys->is_prefix_all = keys->n_parts == 1 && keys->prefix.length == keys->text.length;
+        keys->is_one_key = keys->n_parts == 1 && keys->prefix.length == keys->text.length;
         return POLICY_DONE;
 }

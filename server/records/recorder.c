@@ -22,14 +22,14 @@ struct recorder {
         char *name;
         int fd;
         struct buf lines; /* complete lines */
-        uint64_t n_gathered;
+        uint64_t n_buffered;
         bool has_requests; /* the buffer contains requests */
         bool is_failing;   /* writing failed, and this was logged */
-        uint64_t n_omitted;
+        uint64_t n_dropped;
 };
 
 /*
- * The reason why other users may be able to read the file; NULL: they cannot. Devices are exempt: the
+ * Return the reason why other users may be able to read the file; NULL if they cannot. Do not check devices: the
  * administrator sets their mode.
  */
 static const char *find_exposure(int fd) {
@@ -62,7 +62,7 @@ static int open_file(const char *file) {
         if (!fault)
                 return fd;
 
-        log_error("cannot start: --record %s: %s", LOG_TEXT(slice_from_string(file)), fault);
+        log_error("cannot start: --record %s: %s", LOG_STRING(file), fault);
         if (fd >= 0)
                 close(fd);
         return r;
@@ -83,10 +83,10 @@ int recorder_open(struct recorder **ret_recorder, const char *file) {
                 return r;
         }
 
-        recording_append(&recorder->lines, RECORDED_START, NULL, system_clock_wall_ms());
-        recorder->n_gathered = 1;
-        log_info("requests and answers, with all keys and values, are recorded in %s",
-                 LOG_TEXT(slice_from_string(file)));
+        recording_append(&recorder->lines, RECORDED_START, (struct slice){ 0 }, NULL,
+                         system_clock_wall_ms());
+        recorder->n_buffered = 1;
+        log_info("requests and answers, with all keys and values, are recorded in %s", LOG_STRING(file));
         *ret_recorder = recorder;
         return 0;
 }
@@ -122,7 +122,7 @@ static int write_lines(struct recorder *recorder) {
                         if (n_written > 0 &&
                             ftruncate(recorder->fd, lseek(recorder->fd, 0, SEEK_END) - (off_t)n_written) < 0)
                                 log_error("the recording %s may contain an incomplete line: %s",
-                                          LOG_TEXT(slice_from_string(recorder->name)), strerror(errno));
+                                          LOG_STRING(recorder->name), strerror(errno));
                         return r;
                 }
                 n_written += (size_t)n;
@@ -133,7 +133,7 @@ static int write_lines(struct recorder *recorder) {
 void recorder_flush(struct recorder *recorder) {
         int r;
 
-        if (!recorder || recorder->n_gathered == 0)
+        if (!recorder || recorder->n_buffered == 0)
                 return;
 
         r = write_lines(recorder);
@@ -141,15 +141,15 @@ void recorder_flush(struct recorder *recorder) {
                 if (!recorder->is_failing)
                         log_error("cannot write the recording %s: %s; lines are dropped until writing "
                                   "succeeds",
-                                  LOG_TEXT(slice_from_string(recorder->name)), strerror(-r));
-                recorder->n_omitted += recorder->n_gathered;
+                                  LOG_STRING(recorder->name), strerror(-r));
+                recorder->n_dropped += recorder->n_buffered;
         } else if (recorder->is_failing) {
                 log_warning("writing the recording %s succeeds again: dropped_lines=%" PRIu64,
-                            LOG_TEXT(slice_from_string(recorder->name)), recorder->n_omitted);
-                recorder->n_omitted = 0;
+                            LOG_STRING(recorder->name), recorder->n_dropped);
+                recorder->n_dropped = 0;
         }
         recorder->is_failing = r < 0;
-        recorder->n_gathered = 0;
+        recorder->n_buffered = 0;
         recorder->has_requests = false;
         buf_reset(&recorder->lines);
 }
@@ -159,33 +159,28 @@ void recorder_flush_requests(struct recorder *recorder) {
                 recorder_flush(recorder);
 }
 
-static void gather(struct recorder *recorder, enum recorded_type type, const struct message *message) {
-        recording_append(&recorder->lines, type, message, system_clock_wall_ms());
-        recorder->n_gathered++;
+static void append_message(struct recorder *recorder, enum recorded_type type, struct slice client,
+                           const struct message *message) {
+        if (!recorder)
+                return;
+
+        recording_append(&recorder->lines, type, client, message, system_clock_wall_ms());
+        recorder->n_buffered++;
         recorder->has_requests |= type == RECORDED_REQUEST;
         if (recorder->lines.length > BUFFERED_MAX)
                 recorder_flush(recorder);
 }
 
-void recorder_received(struct recorder *recorder, const struct message *message) {
-        if (recorder && slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_SERVICE "/")))
-                gather(recorder, RECORDED_REQUEST, message);
+void recorder_request(struct recorder *recorder, struct slice client, const struct message *message) {
+        append_message(recorder, RECORDED_REQUEST, client, message);
+}
+
+void recorder_notification(struct recorder *recorder, const struct message *notification) {
+        append_message(recorder, RECORDED_NOTIFICATION, (struct slice){ 0 }, notification);
 }
 
 void recorder_sent(struct recorder *recorder, const struct message *message) {
-        struct message notification;
-
-        if (!recorder)
-                return;
-        notification = *message;
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER))) {
-                notification.topic = message->response_topic;
-                notification.response_topic = (struct slice){ 0 };
-                notification.correlation_data = (struct slice){ 0 };
-                gather(recorder, RECORDED_NOTIFICATION, &notification);
-        } else if (slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
-                gather(recorder, RECORDED_NOTIFICATION, message);
-        } else if (!slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL))) {
-                gather(recorder, RECORDED_ANSWER, message);
-        }
+        if (!slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)) &&
+            !slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL)))
+                append_message(recorder, RECORDED_ANSWER, (struct slice){ 0 }, message);
 }

@@ -3,7 +3,6 @@
 #include "records/recording.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +28,6 @@ static void add_bytes(struct buf *line, const char *name, struct slice bytes) {
                 json_add_bytes(line, name, bytes, false);
 }
 
-static void add_number(struct buf *line, const char *name, int64_t number) {
-        char digits[24];
-
-        snprintf(digits, sizeof(digits), "%" PRId64, number);
-        json_add_raw(line, name, digits);
-}
-
 /* Append the first two words of the payload as verb and key. */
 static void add_words(struct buf *line, struct slice payload) {
         static const char *const names[] = { "verb", "key" };
@@ -51,50 +43,41 @@ static void add_words(struct buf *line, struct slice payload) {
 }
 
 static void add_properties(struct buf *line, const struct message *message) {
-        CLEANUP(buf_deinit) struct buf list = { 0 };
+        const char *separator = "";
 
+        json_add_name(line, "properties");
+        buf_append_string(line, "[");
         for (size_t i = 0; i < message->n_user_properties; i++) {
                 const struct user_property *property = &message->user_properties[i];
 
                 if (slice_starts_with(property->name, SLICE_LITERAL(COMPANION_PROPERTY)))
                         continue;
-                buf_append_string(&list, list.length > 0 ? ",{" : "[{");
-                json_add_bytes(&list, "name", property->name, false);
-                json_add_bytes(&list, "value", property->value, false);
-                buf_append_string(&list, "}");
+                buf_append_string(line, separator);
+                buf_append_string(line, "{");
+                json_add_bytes(line, "name", property->name, false);
+                json_add_bytes(line, "value", property->value, false);
+                buf_append_string(line, "}");
+                separator = ",";
         }
-        buf_append(&list, list.length > 0 ? "]" : "[]", list.length > 0 ? 2 : 3);
-        if (buf_failed(&list))
-                line->failed = true;
-        else
-                json_add_raw(line, "properties", (const char *)list.data);
+        buf_append_string(line, "]");
 }
 
-/* The client id that the broker verified, else the one that the client claims. */
-static struct slice client_of(const struct message *message) {
-        struct slice client = message_property(message, COMPANION_PROPERTY_CLIENT_ID);
-
-        if (!client.data)
-                client = message_property(message, PROPERTY_SOURCE_ID);
-        return client.data ? client : topic_response_client(message->response_topic);
-}
-
-void recording_append(struct buf *line, enum recorded_type type, const struct message *message,
-                      int64_t time_ms) {
+void recording_append(struct buf *line, enum recorded_type type, struct slice client,
+                      const struct message *message, int64_t time_ms) {
         json_begin(line);
         json_add_bytes(line, "type", slice_from_string(type_names[type]), false);
-        add_number(line, "time", time_ms);
+        json_add_uint(line, "time", (uint64_t)time_ms);
         if (type == RECORDED_REQUEST) {
-                add_bytes(line, "client", client_of(message));
+                add_bytes(line, "client", client);
                 add_words(line, message->payload);
         }
         if (type != RECORDED_START) {
                 add_bytes(line, "topic", message->topic);
                 add_bytes(line, "response_topic", message->response_topic);
                 add_bytes(line, "correlation_data", message->correlation_data);
-                add_number(line, "qos", message->qos);
+                json_add_uint(line, "qos", message->qos);
                 if (message->has_expiry)
-                        add_number(line, "expiry", message->expiry_s);
+                        json_add_uint(line, "expiry", message->expiry_s);
                 add_properties(line, message);
                 json_add_bytes(line, "payload",
                                message->payload.length > 0 ? message->payload : SLICE_LITERAL(""), false);

@@ -17,24 +17,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-#define CHUNK 65536
-
 void seed_init(struct seed *seed, const char *name, struct slice text) {
         *seed = (struct seed){ .name = name, .text = text, .line = 1 };
-}
-
-static int read_all(int fd, struct buf *text) {
-        char chunk[CHUNK];
-        ssize_t n;
-
-        while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
-                if ((size_t)n > SEED_LENGTH_MAX - text->length)
-                        return -EFBIG;
-                buf_append(text, chunk, (size_t)n);
-                if (buf_failed(text))
-                        return -ENOMEM;
-        }
-        return n < 0 ? -errno : 0;
 }
 
 int seed_open(struct seed *seed, const char *name) {
@@ -42,12 +26,11 @@ int seed_open(struct seed *seed, const char *name) {
         int r;
 
         seed_init(seed, name, (struct slice){ 0 });
-        r = fd < 0 ? -errno : read_all(fd, &seed->file);
+        r = fd < 0 ? -errno : buf_append_file(&seed->file, fd, SEED_LENGTH_MAX);
         if (fd >= 0)
                 close(fd);
         if (r < 0) {
-                snprintf(seed->fault, sizeof(seed->fault), "%s: %s", LOG_TEXT(slice_from_string(name)),
-                         strerror(-r));
+                snprintf(seed->fault, sizeof(seed->fault), "%s: %s", LOG_STRING(name), strerror(-r));
                 return r;
         }
 
@@ -60,14 +43,14 @@ void seed_deinit(struct seed *seed) {
         buf_deinit(&seed->file);
 }
 
-static int fail(struct seed *seed, uint64_t line, const char *what) {
-        snprintf(seed->fault, sizeof(seed->fault), "%s:%" PRIu64 ": %s",
-                 LOG_TEXT(slice_from_string(seed->name)), line, what);
+static int fail(struct seed *seed, uint64_t line, const char *reason) {
+        snprintf(seed->fault, sizeof(seed->fault), "%s:%" PRIu64 ": %s", LOG_STRING(seed->name), line,
+                 reason);
         return -EBADMSG;
 }
 
-int seed_refuse(struct seed *seed, struct slice what) {
-        struct log_text text = log_text(what);
+int seed_reject(struct seed *seed, struct slice reason) {
+        struct log_text text = log_text(reason);
 
         return fail(seed, seed->record_line, text.text);
 }
@@ -93,7 +76,7 @@ static bool take(struct seed *seed, char character) {
 
 /* 1. Lines */
 
-static int next_line(struct seed *seed, struct record *record) {
+static int next_line(struct seed *seed, struct key_record *record) {
         struct slice rest, line;
         const char *fault;
         int r;
@@ -103,9 +86,9 @@ static int next_line(struct seed *seed, struct record *record) {
                 return 0;
 
         seed->record_line = seed->line;
-        rest = (struct slice){ seed->text.data + seed->position, seed->text.length - seed->position };
+        rest = slice_skip(seed->text, seed->position);
         line = slice_split(rest, '\n', &rest);
-        r = record_read(record, line, &fault);
+        r = key_record_read(record, line, &fault);
         if (r < 0)
                 return r == -EBADMSG ? fail(seed, seed->line, fault) : r;
 
@@ -136,17 +119,17 @@ static const char *read_value(const json_t *value, struct buf *bytes) {
         return NULL;
 }
 
-static int read_member(struct seed *seed, struct record *record) {
+static int read_member(struct seed *seed, struct key_record *record) {
         const char *key = json_object_iter_key(seed->member);
         const char *fault = read_value(json_object_iter_value(seed->member), &record->value);
 
         buf_reset(&record->key);
         buf_reset(&record->version);
         buf_reset(&record->token);
-        record->deadline_ms = RECORD_NO_DEADLINE;
+        record->deadline_ms = KEY_RECORD_NO_DEADLINE;
         buf_append_string(&record->key, key);
         if (*key == '\0')
-                fault = "a key was expected, not empty";
+                fault = "a non-empty key was expected";
         if (fault)
                 return fail(seed, seed->record_line, fault);
         if (buf_failed(&record->key) || buf_failed(&record->value))
@@ -189,7 +172,7 @@ static int read_object(struct seed *seed) {
         return 1;
 }
 
-static int next_of_list(struct seed *seed, struct record *record) {
+static int next_in_list(struct seed *seed, struct key_record *record) {
         int r;
 
         while (!seed->member) {
@@ -198,12 +181,12 @@ static int next_of_list(struct seed *seed, struct record *record) {
                 r = read_object(seed);
                 if (r <= 0)
                         return r;
-                if (!record_is_one(seed->object)) {
+                if (!key_record_is_in(seed->object)) {
                         seed->member = json_object_iter(seed->object);
                         continue;
                 }
 
-                r = record_read_object(record, seed->object, &fault);
+                r = key_record_read_object(record, seed->object, &fault);
                 if (r < 0)
                         return r == -EBADMSG ? fail(seed, seed->record_line, fault) : r;
                 return 1;
@@ -211,8 +194,8 @@ static int next_of_list(struct seed *seed, struct record *record) {
         return read_member(seed, record);
 }
 
-int seed_next(struct seed *seed, struct record *record) {
+int seed_next(struct seed *seed, struct key_record *record) {
         if (seed->position == 0)
                 seed->is_list = take(seed, '[');
-        return seed->is_list ? next_of_list(seed, record) : next_line(seed, record);
+        return seed->is_list ? next_in_list(seed, record) : next_line(seed, record);
 }

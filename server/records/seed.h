@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "records/record.h"
+#include "records/key_record.h"
 
 /*
- * Initial keys and values of a store: a text, exported or written by hand. The first character determines
- * its format.
+ * Reads the initial keys and values of a store from a text. The text has one of two formats.
  *
- * Lines of JSON, each a record as in record.h:
+ * Lines of JSON, each a record as in key_record.h, exported or written by hand:
  *
  *     {"key":"greeting","value":"hello"}
  *     {"key":"lock","value":"me","deadline":1795219618274,"token":"001795219608274:00000:StateStore"}
  *
- * Or a list of objects, as in the file statestore.json for testing data flows of Azure IoT Operations:
+ * If the first character is '[': a list of objects, as in the file statestore.json for testing data flows of
+ * Azure IoT Operations:
  *
  *     [ { "factoryId": "factoryA" }, { "machineId": "machineA", "limits": { "max": 7 } } ]
  *
  * Each member of such an object is a key and its value. A string is the value as it is. For an object, a
  * list, a number, true or false the value is its JSON text without blanks. An object with both "key" and
- * "value" (or key_base64, value_base64) is a record, so a list may contain records too.
+ * "value" (or key_base64, value_base64) is a record, so a list may also contain records.
  */
 struct seed {
         const char *name; /* of the file, for messages; borrowed */
         struct slice text;
-        struct buf file; /* the text, if seed_open() has read it */
+        struct buf file; /* owned: the text, if seed_open() has read it from a file */
         size_t position;
-        uint64_t line, record_line;
+        uint64_t line, record_line; /* line of position, and of the last key */
         bool is_list, is_begun, is_ended;
         struct json_t *object; /* of a list: the object whose members are being read */
-        void *member;
-        char fault[320]; /* after -EBADMSG and -errno: "FILE:LINE: fault" */
+        void *member;          /* of a list: iterator of jansson in object */
+        char fault[320];       /* after -EBADMSG and -errno: "FILE:LINE: fault" */
 };
 
 /* Maximum length of a file in bytes. Files are read whole. */
@@ -47,10 +47,10 @@ void seed_deinit(struct seed *seed);
  * Read the next key into the record; overwrites the record. Returns 1; 0 at the end; -ENOMEM; or -EBADMSG
  * with seed->fault, after which reading must stop.
  */
-int seed_next(struct seed *seed, struct record *record);
+int seed_next(struct seed *seed, struct key_record *record);
 
 /*
- * Set seed->fault to this text, with the line of the last key. For a key that the caller cannot use. Returns
- * -EBADMSG.
+ * Reject the last key that seed_next() has read: set seed->fault to the reason, with the line of the key.
+ * Returns -EBADMSG.
  */
-int seed_refuse(struct seed *seed, struct slice what);
+int seed_reject(struct seed *seed, struct slice reason);

@@ -4,22 +4,32 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Limit for the deadlines of loaded answers. A step of the system clock must not extend them. */
+/* A loaded reply is remembered for at most this time, even if the stored deadline is later. */
 #define REMEMBERED_MAX_NS ((ENGINE_REMEMBERED_MAX_S + 1) * INT64_C(1000000000))
 
 struct restore {
         const struct engine_config *config;
-        struct storage_header header;
+        struct restored restored;
         struct engine *engine;
         struct now now;
 };
 
+void restored_deinit(struct restored *restored) {
+        for (size_t i = 0; i < restored->n_notifications; i++)
+                pending_notification_deinit(&restored->notifications[i]);
+        free(restored->notifications);
+        *restored = (struct restored){ 0 };
+}
+
 static void restore_deinit(struct restore *restore) {
         engine_free(restore->engine);
+        restored_deinit(&restore->restored);
 }
 
 static int take_header(void *userdata, const struct storage_header *header) {
@@ -32,8 +42,7 @@ static int take_header(void *userdata, const struct storage_header *header) {
             !slice_equal(config.node_id, slice_from_string(header->node_id))) {
                 log_error("cannot start: the data directory was written with the node id \"%s\": use "
                           "--node-id %s",
-                          LOG_TEXT(slice_from_string(header->node_id)),
-                          LOG_TEXT(slice_from_string(header->node_id)));
+                          LOG_STRING(header->node_id), LOG_STRING(header->node_id));
                 return -EBADMSG;
         }
         if (!config.node_id.data)
@@ -44,8 +53,8 @@ static int take_header(void *userdata, const struct storage_header *header) {
         if (r < 0)
                 return r;
 
-        restore->header = *header;
-        engine_restore_clock(restore->engine, header->clock, header->n_disconnects);
+        restore->restored.header = *header;
+        engine_restore_clock(restore->engine, header->clock, header->disconnect_epoch);
         return 0;
 }
 
@@ -63,13 +72,28 @@ static int take_registration(void *userdata, struct slice client, struct slice u
         return engine_restore_registration(restore->engine, client, user, key, connection);
 }
 
-static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
-                       struct remembered_answer answer, int64_t deadline_ns) {
+static int take_reply(void *userdata, uint32_t slot, const struct digest *digest,
+                      struct remembered_reply reply, int64_t deadline_ns) {
         struct restore *restore = userdata;
 
         if (deadline_ns > restore->now.mono_ns + REMEMBERED_MAX_NS)
                 deadline_ns = restore->now.mono_ns + REMEMBERED_MAX_NS;
-        return engine_restore_answer(restore->engine, slot, digest, answer, deadline_ns);
+        return engine_restore_reply(restore->engine, slot, digest, reply, deadline_ns);
+}
+
+static int take_notification(void *userdata, const struct pending_notification *notification) {
+        struct restore *restore = userdata;
+        struct restored *restored = &restore->restored;
+        int r;
+
+        r = array_reserve((void **)&restored->notifications, &restored->notifications_capacity,
+                          restored->n_notifications + 1, sizeof(*restored->notifications));
+        if (r == 0)
+                r = pending_notification_copy(&restored->notifications[restored->n_notifications],
+                                              notification);
+        if (r == 0)
+                restored->n_notifications++;
+        return r;
 }
 
 static void log_progress(void *userdata, uint64_t n_rows) {
@@ -77,14 +101,15 @@ static void log_progress(void *userdata, uint64_t n_rows) {
         log_info("loading the data directory: rows=%" PRIu64, n_rows);
 }
 
-int restore_engine(struct engine **ret_engine, struct storage_header *ret_header, struct storage *storage,
+int restore_engine(struct engine **ret_engine, struct restored *ret_restored, struct storage *storage,
                    const struct engine_config *config, struct now now) {
         CLEANUP(restore_deinit) struct restore restore = { .config = config, .now = now };
         struct storage_sink sink = {
                 .header = take_header,
                 .entry = take_entry,
                 .registration = take_registration,
-                .answer = take_answer,
+                .reply = take_reply,
+                .notification = take_notification,
                 .progress = log_progress,
                 .userdata = &restore,
         };
@@ -94,7 +119,8 @@ int restore_engine(struct engine **ret_engine, struct storage_header *ret_header
         if (r < 0)
                 return r;
 
-        *ret_header = restore.header;
+        *ret_restored = restore.restored;
+        restore.restored = (struct restored){ 0 };
         *ret_engine = take_ptr(&restore.engine);
         return 0;
 }

@@ -2,6 +2,13 @@
 
 #include "storage/storage.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+
 int storage_load(struct storage *storage, const struct storage_sink *sink, struct now now) {
         return storage->operations->load(storage, sink, now);
 }
@@ -14,8 +21,8 @@ bool storage_needs_commit(const struct storage *storage, struct now now) {
         return storage->operations->needs_commit(storage, now);
 }
 
-bool storage_is_immediate(const struct storage *storage) {
-        return storage->operations->is_immediate;
+bool storage_is_volatile(const struct storage *storage) {
+        return storage->operations->is_volatile;
 }
 
 struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,
@@ -27,11 +34,71 @@ struct storage_batch storage_batch_from(const struct engine *engine, const struc
                 .rows = effects->rows,
                 .n_rows = effects->n_rows,
                 .clock = stats.clock,
-                .n_disconnects = stats.n_disconnects,
+                .disconnect_epoch = stats.disconnect_epoch,
                 .now = now,
         };
 }
 
 struct storage *storage_close(struct storage *storage) {
         return storage ? storage->operations->close(storage) : NULL;
+}
+
+void storage_header_renew_instance(struct storage_header *header) {
+        uint64_t random[2];
+
+        random_fill(random, sizeof(random));
+        snprintf(header->instance_id, sizeof(header->instance_id), "%016" PRIx64 "%016" PRIx64, random[0],
+                 random[1]);
+}
+
+void storage_header_init(struct storage_header *ret_header) {
+        *ret_header = (struct storage_header){ 0 };
+        random_fill(&ret_header->digest_key, sizeof(ret_header->digest_key));
+        storage_header_renew_instance(ret_header);
+}
+
+/* Memory. */
+
+static int memory_load(struct storage *storage, const struct storage_sink *sink, struct now now) {
+        struct storage_header header;
+
+        (void)storage;
+        (void)now;
+        storage_header_init(&header);
+        return sink->header(sink->userdata, &header);
+}
+
+static int memory_commit(struct storage *storage, const struct storage_batch *batch) {
+        (void)storage;
+        (void)batch;
+        return 0;
+}
+
+static bool memory_needs_commit(const struct storage *storage, struct now now) {
+        (void)storage;
+        (void)now;
+        return false;
+}
+
+static struct storage *memory_close(struct storage *storage) {
+        free(storage);
+        return NULL;
+}
+
+int storage_memory_new(struct storage **ret_storage) {
+        static const struct storage_operations operations = {
+                .load = memory_load,
+                .commit = memory_commit,
+                .needs_commit = memory_needs_commit,
+                .close = memory_close,
+                .is_volatile = true,
+        };
+        struct storage *storage = malloc(sizeof(*storage));
+
+        if (!storage)
+                return -ENOMEM;
+
+        storage->operations = &operations;
+        *ret_storage = storage;
+        return 0;
 }

@@ -4,39 +4,52 @@
 #include "engine/engine.h"
 #include "engine/row.h"
 #include "protocol/companion.h"
+#include "storage/pending_notification.h"
 
 /*
- * Interface of a storage: load all rows once, then commit batches, each atomically. Callers do not depend on
- * the kind of storage: memory, a disk, or other machines.
+ * Interface of a storage: load all rows once, then commit batches, each atomically. There are two
+ * implementations: memory (this file), and a local disk (storage/sqlite).
  *
  * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call
- * it. It accesses only the storage and the batch. It only reads the entries and registrations of the batch.
+ * it. storage_commit() accesses only the storage and the batch, and changes neither the batch nor the
+ * entries and registrations of its rows.
  */
 struct storage;
-
-/* Maximum length of a node id in bytes. */
-#define STORAGE_NODE_ID_MAX 256
 
 /* 128 random bits in hexadecimal: they make the store's client id hard to guess, see common/protocol/companion.h. */
 #define STORAGE_CLIENT_SUFFIX_LENGTH 32
 
-/* What is kept once, beside the rows. */
+/* Values that are stored once, beside the rows. */
 struct storage_header {
-        char node_id[STORAGE_NODE_ID_MAX + 1]; /* of all versions; empty before the first commit */
-        struct hash_key digest_key; /* the engine's: digests of remembered answers are keyed with it */
-        char instance_id[33];       /* text; new for each empty storage: see common/protocol/companion.h */
-        struct version clock;       /* at or above every version that the engine has issued */
-        uint64_t n_disconnects;     /* as counted by the engine */
-        uint64_t
-                persistence; /* of the last batch: which keys a restart may lose, see engine/persistence.h */
-        struct companion_positions positions; /* of requests that the plugin in the broker vouches for */
+        char node_id[NODE_ID_MAX + 1]; /* in the version of each entry; empty before the first commit */
+        struct hash_key digest_key;    /* the engine hashes requests with it to find remembered replies */
+        char instance_id[33];        /* text; new for each empty storage: see common/protocol/companion.h */
+        struct version clock;        /* at or above every version that the engine has issued */
+        uint64_t disconnect_epoch;   /* grows when registrations may have ended, except by KEYNOTIFY */
+        uint64_t persistence_digest; /* persistence_digest() at the last commit */
+        struct companion_key_states key_states; /* MAC keys of the plugin, see common/protocol/companion.h */
         char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH +
-                           1]; /* of the store's client id; empty: not in use */
+                           1];          /* of the store's client id; empty: the client id has no suffix */
+        uint64_t notification_sequence; /* of the last notification that was stored; 0: none was */
+};
+
+/* Initialize the header of an empty storage: random digest key and instance id, clock 0. */
+void storage_header_init(struct storage_header *ret_header);
+
+/* Replace the instance id by a new random one. */
+void storage_header_renew_instance(struct storage_header *header);
+
+/* Numbers of stored rows. */
+struct storage_census {
+        uint64_t n_entries;
+        uint64_t n_registrations;
+        uint64_t n_replies;       /* not yet expired */
+        uint64_t n_notifications; /* pending */
 };
 
 /*
- * Receives the stored data. Each callback returns 0 or -ENOMEM, which ends the loading. Arguments are
- * borrowed for the call.
+ * Receives the stored data. Each callback returns 0 or -errno; an error ends the loading, and storage_load()
+ * returns it. Arguments are borrowed for the call.
  */
 struct storage_sink {
         /*
@@ -45,42 +58,60 @@ struct storage_sink {
          */
         int (*header)(void *userdata, const struct storage_header *header);
 
-        /* deadline_ns: monotonic, in the past if it has passed; STORE_NEVER: none. fence NULL: none. */
+        /*
+         * deadline_ns: monotonic time, may have passed; DEADLINE_NEVER: no deadline. fence NULL: no fencing token.
+         */
         int (*entry)(void *userdata, struct slice key, struct slice value, struct version version,
                      int64_t deadline_ns, const struct hlc *fence);
         /* user: empty for none. */
         int (*registration)(void *userdata, struct slice client, struct slice user, struct slice key,
                             uint64_t connection);
 
-        /* Called only for answers whose deadline has not passed. */
-        int (*answer)(void *userdata, uint32_t slot, const struct digest *digest,
-                      struct remembered_answer answer, int64_t deadline_ns);
+        /*
+         * Called only for replies whose deadline has not passed. slot: the number under which the reply is stored, see
+         * dedup_add().
+         */
+        int (*reply)(void *userdata, uint32_t slot, const struct digest *digest,
+                     struct remembered_reply reply, int64_t deadline_ns);
 
-        /* Called after every so many rows, for a log message. May be NULL. */
+        /* Called in ascending order of sequence. The callback may keep the entry with entry_ref(). */
+        int (*notification)(void *userdata, const struct pending_notification *notification);
+
+        /* Called after each 100,000 rows, for a log message. May be NULL. */
         void (*progress)(void *userdata, uint64_t n_rows);
         void *userdata;
 };
 
 /* One batch. Borrowed until storage_commit() returns. */
 struct storage_batch {
-        struct slice node_id;   /* at most STORAGE_NODE_ID_MAX bytes */
+        struct slice node_id;   /* at most NODE_ID_MAX bytes */
         const struct row *rows; /* in order of execution: for one key the last row counts */
         size_t n_rows;
         struct version clock;
-        uint64_t n_disconnects;
-        uint64_t persistence;
-        struct companion_positions positions;
-        const char *client_suffix; /* NULL or empty: the stored one stays */
-        struct now now;            /* of the batch: deadlines are put on the wall clock by it */
+        uint64_t disconnect_epoch;
+        uint64_t persistence_digest;            /* always replaces the stored one */
+        struct companion_key_states key_states; /* always replace the stored ones */
+        const char *client_suffix;              /* NULL or empty: the stored one stays */
+
+        /* In ascending order of sequence, and above every sequence that was stored before. */
+        const struct pending_notification *notifications;
+        size_t n_notifications;
+        uint64_t delivered; /* stored notifications up to this sequence are removed */
+
+        struct now now; /* time of the batch, to convert its deadlines to stored times */
 };
 
-/* Return the batch that stores these effects of the engine. The caller sets `persistence` and `positions`. All borrowed. */
+/*
+ * Return the batch that stores the rows of these effects of the engine. All borrowed. The caller must also set
+ * persistence_digest and key_states. The members about the client suffix and the notifications are 0 and change nothing in
+ * the storage, unless the caller sets them.
+ */
 struct storage_batch storage_batch_from(const struct engine *engine, const struct effects *effects,
                                         struct now now);
 
 /*
- * The operations of a storage. A commit stores persistent entries, all registrations, and all answers. It
- * removes an entry that is no longer persistent.
+ * The operations of a storage. A commit stores persistent entries, all registrations, all remembered replies, and
+ * all notifications. It removes an entry that is no longer persistent.
  */
 struct storage_operations {
         int (*load)(struct storage *storage, const struct storage_sink *sink, struct now now);
@@ -88,7 +119,7 @@ struct storage_operations {
         bool (*needs_commit)(const struct storage *storage, struct now now);
         struct storage *(*close)(struct storage *storage);
 
-        bool is_immediate; /* commit never blocks: no thread is needed */
+        bool is_volatile; /* result of storage_is_volatile() */
 };
 
 /* First member of every implementation. */
@@ -110,22 +141,24 @@ int storage_load(struct storage *storage, const struct storage_sink *sink, struc
  * Commit a batch. Returns:
  *
  *     0           the batch is durable
- *     -ENOSPC     no room; nothing of the batch is stored, and a later commit may succeed
- *     -EIO        likewise: writing failed
- *     -ENOMEM     likewise: out of memory
- *     -ESTALE     fsync failed, so it is unknown whether the batch is stored. All further commits fail.
- *                 Close the storage and load it again.
+ *     -ENOSPC     no room
+ *     -EIO        writing failed
+ *     -ENOMEM     out of memory
+ *     -ESTALE     it is unknown whether the batch is stored, for example because fsync failed. All further
+ *                 commits fail. Close the storage and load it again.
+ *
+ * After -ENOSPC, -EIO and -ENOMEM nothing of the batch is stored, and a later commit may succeed.
  */
 int storage_commit(struct storage *storage, const struct storage_batch *batch);
 
 /*
- * Whether a commit is due although no row has changed: the wall clock was stepped, so stored deadlines would
- * be wrong after a restart. A batch without rows is enough. Call about once a second.
+ * Return true if the wall clock was stepped since the last commit: the stored deadlines would be wrong after a
+ * restart. The caller must then commit a batch, which may have no rows. Call about once a second.
  */
 bool storage_needs_commit(const struct storage *storage, struct now now);
 
-/* Return true if storage_commit() never blocks: it needs no worker thread. */
-bool storage_is_immediate(const struct storage *storage);
+/* Return true if the storage stores nothing, so that a batch needs no commit. */
+bool storage_is_volatile(const struct storage *storage);
 
 /* Accepts NULL, returns NULL. */
 struct storage *storage_close(struct storage *storage);

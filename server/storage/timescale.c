@@ -54,6 +54,6 @@ int64_t timescale_to_deadline(struct timescale timescale, int64_t reading_ms) {
         int64_t deadline_ns;
 
         if (__builtin_mul_overflow(deadline_ms, NS_PER_MS, &deadline_ns))
-                return deadline_ms < 0 ? INT64_MIN : STORE_NEVER;
+                return deadline_ms < 0 ? INT64_MIN : DEADLINE_NEVER;
         return deadline_ns;
 }

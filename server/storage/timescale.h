@@ -4,39 +4,42 @@
 #include "engine/engine.h"
 
 /*
- * The clock for stored deadlines, in milliseconds. It advances with the monotonic clock while the process
- * runs, and with the wall clock between runs. It never goes back, and a step of the system clock does not
- * move it. Its reading is the wall clock minus the sum of all steps so far. That sum is the shift.
+ * The clock for stored deadlines, in milliseconds. This clock advances with the monotonic clock while the
+ * process runs, and with the wall clock between runs. It never goes back. A step of the wall clock does not
+ * change it. Example: a gateway boots with the date 1970, sets a deadline one hour ahead, and then receives the
+ * date. The deadline is still one hour ahead.
  *
- * A deadline one hour ahead thus stays one hour ahead when a gateway that booted in 1970 receives the date.
- * The shift is stored with the deadlines, so that they are also right after a restart.
+ * The reading is the present time of this clock. The shift is the wall clock minus the reading: the sum of all
+ * steps of the wall clock so far. Both are stored with the deadlines, for timescale_resume().
  */
 struct timescale {
-        int64_t base_ms; /* difference to the monotonic clock */
+        int64_t base_ms; /* the reading minus the monotonic clock */
 };
 
 /*
- * Continue from the reading and the shift of the last commit; both are 0 at the first start. If the wall
- * clock is behind that reading, no time has passed since.
+ * Continue from the reading and the shift of the last commit; both are 0 at the first start. If the wall clock
+ * went back between the runs, continue from that reading. Deadlines move by less than 1 ms, because both clocks
+ * are read in whole milliseconds.
  */
 struct timescale timescale_resume(int64_t reading_ms, int64_t shift_ms, struct now now);
 
 int64_t timescale_read(struct timescale timescale, struct now now);
 
-/* The lead of the wall clock over this clock. Clamped to the range of plausible values. */
+/* Return the shift. Saturates at the limits of int64_t. */
 int64_t timescale_shift(struct timescale timescale, struct now now);
 
-/* Whether two shifts differ by more than the drift of a clock that was not stepped. */
+/* Return true if the wall clock was stepped between the two shifts: they differ by more than clock drift can cause. */
 bool timescale_was_stepped(int64_t shift_ms, int64_t other_shift_ms);
 
 /*
  * Convert a monotonic deadline; rounds up, so that no key expires early. deadline_ns must not be
- * STORE_NEVER.
+ * DEADLINE_NEVER.
  */
 int64_t timescale_from_deadline(struct timescale timescale, int64_t deadline_ns);
 
 /*
- * Convert to monotonic nanoseconds. Negative if the deadline passed before the machine was started. The
- * result is clamped, and never STORE_NEVER.
+ * Convert a reading to a monotonic deadline in nanoseconds. The result is negative if the deadline passed
+ * before the machine was started. It is DEADLINE_NEVER if the deadline does not fit in int64_t (292 years). A deadline
+ * that did fit when it was stored may not fit after a restart, because base_ms has changed.
  */
 int64_t timescale_to_deadline(struct timescale timescale, int64_t reading_ms);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine without a broker, and the memory that keys take, here and in Redis.
+"""The engine without a broker, and the memory of keys in statestored and in Redis.
 
-Targets are for what a client or an operator sees: the longest stall, and memory. The engine's rates and allocations have
-none: a broker passes on 26,000 requests a second, and the engine does 20 times as many, so no client sees them.
+Targets are for what a client or an operator sees: the longest stall, and memory. The engine's rates and allocations
+have none: a broker passes on 26,000 requests a second, and the engine does 20 times as many, so no client sees them.
 """
 
 import subprocess
@@ -12,7 +12,7 @@ import tools
 from figures import Series
 from subjects import Redis, Subject
 
-# How long the answers to these requests are remembered, and forgetting them may take.
+# Replies are remembered for 60 s; the rest is for forgetting them.
 REMEMBERED_S = 65
 
 POLICIES = [("100", "GET, 100 rules"), ("1000", "GET, 1,000 rules"),
@@ -28,18 +28,17 @@ def part(name, n_keys, n_rounds):
 
 
 def part_in_fresh_processes(name, n_keys, n_rounds):
-    """The first round of each: later ones find the memory as the former ones have left it."""
+    """The first round of each process: later rounds would reuse memory of earlier ones."""
     rounds = [tools.run("bench_engine", "--part", name, "--keys", n_keys, "--rounds", 1) for _ in range(n_rounds)]
     return {name: Series(printed[name][0] for printed in rounds) for name in rounds[0]}
 
 
 def engine(figures, directory, effort):
-    figures.section(f"The engine alone, one core, {effort.n_keys:,} keys; reads of as many random places, one by one",
-                    ("reads",))
+    figures.section(f"The engine alone, one core, {effort.n_keys:,} keys; yardstick: as many dependent reads of random "
+                    "places in memory", ("reads",))
     rates = part("rates", effort.n_keys, effort.n_rounds)
     for name, label in RATES:
-        figures.row(label, f"engine_{name}", "1/s", rates[f"{name}_per_s"], [("reads", rates["reads_per_s"])],
-                    of_ratio=False)
+        figures.row(label, f"engine_{name}", "1/s", rates[f"{name}_per_s"], [("reads", rates["reads_per_s"])])
 
     figures.section("What it allocates, and how long it makes others wait")
     for name, label in RATES:
@@ -55,11 +54,11 @@ def engine(figures, directory, effort):
     figures.row(f"{effort.n_keys:,} expire in 1 s: stall", "expiry_tick_max", "ms", expiry["expiry_tick_max_ms"],
                 target=("<=", 5))
     figures.line("expiry_tick_cpu_max", expiry["expiry_tick_cpu_max_ms"].median, "ms")
-    figures.row("the last one is late by", "expiry_latest", "ms", expiry["expiry_latest_ms"], target=("<=", 1000))
+    figures.row("greatest delay of a key", "expiry_latest", "ms", expiry["expiry_latest_ms"], target=("<=", 1000))
     figures.row("all in 1 ms: stall", "expiry_burst_tick_max", "ms", expiry["expiry_burst_tick_max_ms"],
                 target=("<=", 5))
     figures.line("expiry_burst_tick_cpu_max", expiry["expiry_burst_tick_cpu_max_ms"].median, "ms")
-    figures.row("the last one is late by", "expiry_burst_latest", "ms", expiry["expiry_burst_latest_ms"],
+    figures.row("greatest delay of a key", "expiry_burst_latest", "ms", expiry["expiry_burst_latest_ms"],
                 target=("<=", 1000))
 
     policies = part("policy", max(1000, effort.n_keys // 10), effort.n_rounds)
@@ -80,7 +79,8 @@ def fill_redis(redis, n_keys):
     pipe.stdin.close()
     if pipe.wait():
         raise RuntimeError("redis-cli has failed")
-    count = subprocess.run(["redis-cli", "-p", str(redis.port), "DBSIZE"], stdout=subprocess.PIPE, text=True, check=True)
+    count = subprocess.run(["redis-cli", "-p", str(redis.port), "DBSIZE"], stdout=subprocess.PIPE, text=True,
+                           check=True)
     assert int(count.stdout) == n_keys, count.stdout
 
 

@@ -4,10 +4,9 @@
 #include "protocol/message.h"
 
 /*
- * The one answer of responders that do not look at what they are asked. It is as large as the store's answers to as
- * many SETs as GETs of 100 bytes are on average, and has the same properties: so the broker has the same to do for
- * it.
+ * The fixed reply of responders that do not parse requests. It has the properties of the store's replies, and their mean
+ * size at 50 % GET and 50 % SET of values of 100 bytes: so the broker does the same work.
  */
 
-/* Fills all but topic and correlation data. */
+/* Set all fields except topic and correlation data. */
 void answer_fill(struct message *message);

@@ -2,7 +2,7 @@
 
 #include "bench/arguments.h"
 
-#include "base/parse.h"
+#include "base/bytes.h"
 #include "bench/fail.h"
 
 static const struct argument *find(const struct argument *table, const char *text) {

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A benchmark's command line: --name value, or --name alone for a switch. */
+/* The command line of a benchmark: --name value, or --name for a switch. */
 
 enum argument_type {
         ARGUMENT_NUMBER, /* uint64_t */
         ARGUMENT_TEXT,   /* const char *, borrowed */
-        ARGUMENT_TEXTS,  /* struct argument_texts: one each time that it is given */
+        ARGUMENT_TEXTS,  /* struct argument_texts: one text per occurrence */
         ARGUMENT_SWITCH, /* bool */
 };
 
@@ -24,8 +24,8 @@ struct argument_texts {
 struct argument {
         const char *name;
         enum argument_type type;
-        void *value; /* where it is written; what stands there before is the default */
+        void *value; /* written if the option is given; initialize it with the default */
 };
 
-/* The table ends with a name of NULL. Anything that is not in it ends the program. */
+/* Parse the arguments. The table ends with a name of NULL. An unknown option ends the program. */
 void arguments_read(int n_arguments, char *const *arguments, const struct argument *table);

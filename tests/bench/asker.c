@@ -10,7 +10,7 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* How long the published clients wait for an answer. */
+/* Request timeout of the published clients. */
 #define EXPIRY_S 10
 
 void asker_connect(struct asker *asker, uint64_t port, uint32_t number) {

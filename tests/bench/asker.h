@@ -3,21 +3,20 @@
 
 #include "bench/peer.h"
 
-/* A client that asks the store as the published clients do: the same properties, a timestamp of its own. */
+/* A client of the store that sends the same properties as the Go, Rust and .NET clients of AIO. */
 struct asker {
         struct peer peer;
-        struct slice topic; /* that requests go to: TOPIC_INVOKE, unless the owner changes it; borrowed */
+        struct slice topic; /* of requests; TOPIC_INVOKE unless the caller replaces it; borrowed */
         char id[32];
         char response_topic[96];
         struct buf payload, timestamp;
 };
 
-/* Connects as the client of this number, with a response topic that it has subscribed to. */
+/* Connect with a client id made of the number, and subscribe to the response topic. */
 void asker_connect(struct asker *asker, uint64_t port, uint32_t number);
 void asker_close(struct asker *asker);
 
 /*
- * Publishes a request of these words; it leaves with the next peer_flush(). What correlation is unlike all others is
- * the caller's care.
+ * Publish a request with these words. The next peer_flush() sends it. The caller chooses unique correlation data.
  */
 void asker_ask(struct asker *asker, const struct slice *words, size_t n_words, struct slice correlation);

@@ -15,7 +15,7 @@
 #define NODE_ID "StateStore"
 #define PROOF   "1:1:01234567890123456789012345678901"
 
-/* The payloads are written once; of each request its key, and where it has one its PX, is put in. */
+/* Payloads are formatted once; each request overwrites the key, and PX if it has one. */
 #define KEY_IN_GET (sizeof("*2\r\n$3\r\nGET\r\n$20\r\n") - 1)
 #define KEY_IN_SET (sizeof("*3\r\n$3\r\nSET\r\n$20\r\n") - 1)
 #define PX_DIGITS  12
@@ -72,8 +72,8 @@ void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes) {
         };
 
         *store = (struct bare_store){
-                .decoder = { .is_proven = true },
-                .encoder = { .node_id = NODE_ID },
+                .decoder = { .has_plugin = true },
+                .encoder = { .node_id = SLICE_LITERAL(NODE_ID) },
         };
         if (engine_new(&store->engine, &config) < 0)
                 fail("out of memory");
@@ -85,6 +85,8 @@ void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes) {
 }
 
 void bare_store_deinit(struct bare_store *store) {
+        for (size_t i = 0; i < store->n_replies; i++)
+                reply_deinit(&store->replies[i]);
         effects_deinit(&store->effects);
         encoder_deinit(&store->encoder);
         engine_free(store->engine);
@@ -102,9 +104,11 @@ static void ask(struct bare_store *store, const struct message *request) {
 
         store->correlation[0]++;
         if (invocation_decode(&store->decoder, request, &invocation) != INVOCATION_REQUEST)
-                fail("a request is refused");
-        step(store, &(struct event){ .type = EVENT_REQUEST, .request = &invocation.request });
-        if (store->effects.n_replies >= BARE_BATCH)
+                fail("the store refused a request");
+        step(store, &(struct event){ .type = EVENT_REQUEST,
+                                     .request = &invocation.request,
+                                     .reply = &store->replies[store->n_replies++] });
+        if (store->n_replies == BARE_BATCH)
                 bare_store_flush(store);
 }
 
@@ -113,7 +117,7 @@ void bare_store_get(struct bare_store *store, uint64_t key) {
         ask(store, &store->get);
 }
 
-/* The digits end before `end`. */
+/* Write the digits so that they end before `end`. */
 static void write_px(uint8_t *end, uint64_t px_ms) {
         for (uint8_t *at = end; at > end - PX_DIGITS; px_ms /= 10)
                 *--at = (uint8_t)('0' + px_ms % 10);
@@ -135,12 +139,14 @@ void bare_store_tick(struct bare_store *store) {
 void bare_store_flush(struct bare_store *store) {
         struct message answer;
 
-        for (size_t i = 0; i < store->effects.n_replies; i++) {
-                if (encoder_reply(&store->encoder, &store->effects.replies[i], &answer) < 0)
+        for (size_t i = 0; i < store->n_replies; i++) {
+                if (encoder_reply(&store->encoder, &store->replies[i], &answer) < 0)
                         fail("out of memory");
                 store->n_answer_bytes +=
                         answer.payload.length + answer.payload.data[answer.payload.length - 1];
+                reply_deinit(&store->replies[i]);
         }
+        store->n_replies = 0;
         effects_reset(&store->effects);
         store->now = (struct now){ stopwatch_wall_ms(), stopwatch_ns() };
 }
@@ -150,5 +156,5 @@ void bare_store_fill(struct bare_store *store, uint64_t n_keys) {
                 bare_store_set(store, key, 0);
         bare_store_flush(store);
         if (engine_stats(store->engine).n_keys != n_keys)
-                fail("the keys are not there");
+                fail("the keys do not exist");
 }

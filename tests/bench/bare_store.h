@@ -6,29 +6,31 @@
 #include "engine/engine.h"
 
 /*
- * The store without a broker: the bytes of a request go in, the bytes of its answer come out, through the same
- * decoder, engine and encoder. Requests read as the published clients send them and the plugin stamps them.
+ * The store without a broker: decoder, engine and encoder, from the bytes of a request to the bytes of its reply. Requests
+ * have the properties of the Go, Rust and .NET clients of AIO, and the identity properties of the plugin.
  */
 
 #define BARE_VALUE_LENGTH 100
 
-/* A store that remembers answers as statestored does unless told otherwise. */
+/* The default of max-remembered-bytes. */
 #define BARE_REMEMBERED_BYTES (UINT64_C(32) << 20)
+
+/* Number of requests per batch, as in a busy store. */
+#define BARE_BATCH 16
 
 struct bare_store {
         struct engine *engine;
         struct decoder decoder;
         struct encoder encoder;
         struct effects effects;
-        struct now now; /* read once a batch, as once a wake-up */
+        struct reply replies[BARE_BATCH];
+        size_t n_replies;
+        struct now now; /* read once per batch, as statestored does once per wake-up */
         struct message get, set, set_px;
         struct buf texts[3]; /* their payloads */
         uint64_t correlation[2];
-        uint64_t n_answer_bytes; /* so that nothing of the work can be left out */
+        uint64_t n_answer_bytes; /* uses the result, so that the compiler keeps the work */
 };
-
-/* Answers are made after this many requests: what one wake-up brings in a busy store. */
-#define BARE_BATCH 16
 
 void bare_store_init(struct bare_store *store, uint64_t n_remembered_bytes);
 void bare_store_deinit(struct bare_store *store);
@@ -37,11 +39,11 @@ void bare_store_deinit(struct bare_store *store);
 void bare_store_get(struct bare_store *store, uint64_t key);
 void bare_store_set(struct bare_store *store, uint64_t key, uint64_t px_ms);
 
-/* What a timer does. */
+/* Process a tick. */
 void bare_store_tick(struct bare_store *store);
 
-/* Ends the batch and reads the clock. */
+/* End the batch and read the clock. */
 void bare_store_flush(struct bare_store *store);
 
-/* SETs the keys below n, each once. */
+/* Set each key below n once. */
 void bare_store_fill(struct bare_store *store, uint64_t n_keys);

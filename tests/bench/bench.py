@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures everything; started by run.sh.
+"""Run all measurements; started by run.sh.
 
 usage: bench.py [--quick] [--only SECTION[,SECTION]]
 """
@@ -24,32 +24,33 @@ import through_broker  # noqa: E402
 from figures import Figures  # noqa: E402
 from support.process import BUILD  # noqa: E402
 
-# Beside one more busy program on two cores no figure means anything.
+# Highest load at the start without a warning: with another busy program on two cores the figures mean nothing.
 QUIET = 1.0
 
 
 @dataclasses.dataclass
 class Effort:
-    """How much is done for each figure."""
+    """Number and duration of the measurements."""
 
     n_rounds: int = 5
     n_load_rounds: int = 9
+    n_flood_rounds: int = 5
     n_turns: int = 18  # of each subject in a round
     turn_ms: int = 50
-    warm_up_ms: int = 20  # of each turn: a request at 64x4 takes 16
-    milliseconds: int = 2000  # without turns
+    warm_up_ms: int = 20  # of each turn; a reply to one of 64 clients with 4 outstanding requests takes 16 ms
+    measure_ms: int = 2000  # of a measurement without turns; some take a fraction of it
     n_counted: int = 5_000  # requests whose system calls are counted
     n_redis: int = 20_000  # requests of each kind
     n_keys: int = 1_000_000
     n_resident: int = 1_000_000
     n_stored: int = 1_000_000
     n_watcher_sizes: int = 3
-    waits_for_answers: bool = True  # until the store has forgotten those to its load
+    waits_for_answers: bool = True  # wait until the store has forgotten the replies to the load
     disk: Path = BUILD
 
 
-QUICK = Effort(n_rounds=3, n_load_rounds=3, n_turns=3, milliseconds=250, n_counted=2000, n_redis=5000, n_keys=100_000,
-               n_resident=100_000, n_stored=50_000, n_watcher_sizes=2, waits_for_answers=False)
+QUICK = Effort(n_rounds=3, n_load_rounds=3, n_flood_rounds=1, n_turns=3, measure_ms=250, n_counted=2000, n_redis=5000,
+               n_keys=100_000, n_resident=100_000, n_stored=50_000, n_watcher_sizes=2, waits_for_answers=False)
 
 SECTIONS = {
     "responders": through_broker.responders,
@@ -70,7 +71,7 @@ def processor():
 
 def main():
     parser = argparse.ArgumentParser(prog="run.sh")
-    parser.add_argument("--quick", action="store_true", help="whether it works, in under a minute")
+    parser.add_argument("--quick", action="store_true", help="check only that the measurements work, in about a minute")
     parser.add_argument("--only", default=",".join(SECTIONS), help=f"some of: {', '.join(SECTIONS)}")
     arguments = parser.parse_args()
     begin = time.monotonic()
@@ -78,7 +79,7 @@ def main():
 
     print(f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}, load {busy:.2f} at the start")
     if busy > QUIET:
-        print("something else is running: figures will be worse, and differ more from round to round")
+        print("another program is running: the figures will be worse, and differ more between rounds")
     figures = Figures()
     with tempfile.TemporaryDirectory() as directory:
         for name in arguments.only.split(","):

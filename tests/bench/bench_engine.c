@@ -35,5 +35,5 @@ int main(int n_arguments, char **arguments) {
                         parts[i].run(n_keys, n_rounds);
                         return 0;
                 }
-        fail("--part %s: there is no such part", part);
+        fail("--part %s: no such part", part);
 }

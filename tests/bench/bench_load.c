@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Puts responders under load through their brokers and prints what was measured, a name and a value a line, for each
- * round those of each subject in the order in which they were given.
+ * Puts responders under load through their brokers, and prints lines of a name and a value: for each round, the figures of
+ * each subject in the order of the command line.
  *
- * What a machine can do wanders within tenths of a second by much more than subjects differ. So a round is made of
- * many short turns, A B C, B C A, ...: each warms up, is measured for a while, and ends when all is answered.
- * With --requests a turn is as long as so many requests take, all of it measured.
+ * The speed of the machine varies within tenths of a second by more than the subjects differ. So a round consists of many
+ * short turns, A B C, B C A, ...: each warms up, is measured, and ends when all requests are answered and all watchers are
+ * notified. With --requests a turn lasts until that many requests are answered, and is measured from its start.
  */
 
 #include <inttypes.h>
@@ -18,19 +18,16 @@
 #include "bench/process.h"
 #include "bench/stopwatch.h"
 
-/* An answer that has not come by then will not come. */
-#define PATIENCE_NS (120 * NS_PER_S)
-
 struct usage {
         uint64_t n_answered;
         int64_t wall_ns, responder_ns, broker_ns, load_ns;
 };
 
 struct subject {
-        uint64_t responder, broker; /* whose computing is measured: process ids */
+        uint64_t responder, broker; /* process ids; their CPU time is measured */
         struct load load;
-        struct usage used;  /* in this round's measured time */
-        size_t n_latencies; /* of which these are */
+        struct usage used;  /* in the measured time of this round */
+        size_t n_latencies; /* measured values of load.latencies_ns; later values belong to a warm-up */
 };
 
 struct options {
@@ -50,6 +47,14 @@ static void add_usage(struct usage *sum, const struct usage *begin, const struct
         sum->load_ns += end->load_ns - begin->load_ns;
 }
 
+/* A turn without an answer has no latency to print. */
+static void await_answer(struct load *load, uint64_t n_answered) {
+        int64_t until_ns = stopwatch_ns() + LOAD_PATIENCE_NS;
+
+        while (load->n_answered == n_answered && load->n_outstanding > 0 && stopwatch_ns() < until_ns)
+                load_run(load, stopwatch_ns() + NS_PER_MS);
+}
+
 static void take_turn(struct subject *subject, const struct options *options) {
         struct load *load = &subject->load;
         bool is_counted = load->options.n_requests_max > 0;
@@ -62,12 +67,13 @@ static void take_turn(struct subject *subject, const struct options *options) {
         load->latencies_ns.n_values = subject->n_latencies;
         begin = usage_of(subject);
         load_run(load, is_counted ? INT64_MAX : stopwatch_ns() + (int64_t)options->measure_ms * NS_PER_MS);
+        await_answer(load, begin.n_answered);
         end = usage_of(subject);
         add_usage(&subject->used, &begin, &end);
         subject->n_latencies = load->latencies_ns.n_values;
 
         load_stop(load);
-        load_run(load, stopwatch_ns() + PATIENCE_NS);
+        load_run(load, stopwatch_ns() + LOAD_PATIENCE_NS);
 }
 
 static void print_percentile(const struct samples *latencies_ns, const char *name, double share) {
@@ -84,6 +90,7 @@ static void print_answers(const struct load *load) {
         printf("not_found %" PRIu64 "\n", load->n_not_found);
         printf("errors %" PRIu64 "\n", load->n_errors);
         printf("unanswered %" PRIu64 "\n", load->n_outstanding);
+        printf("unnotified %" PRIu64 "\n", load->n_unnotified);
 }
 
 static void print(struct subject *subject) {
@@ -109,7 +116,7 @@ static void print(struct subject *subject) {
 }
 
 static void measure(struct subject *subjects, size_t n_subjects, const struct options *options) {
-        uint64_t first = 0; /* each begins as often as the others */
+        uint64_t first = 0; /* every subject is first equally often */
 
         for (uint64_t i = 0; i < options->n_rounds; i++) {
                 for (uint64_t turn = 0; turn < options->n_turns; turn++, first++)
@@ -150,6 +157,7 @@ int main(int n_arguments, char **arguments) {
                                { "order", ARGUMENT_TEXT, &order },
                                { "get-percent", ARGUMENT_NUMBER, &load_options.get_percent },
                                { "requests", ARGUMENT_NUMBER, &load_options.n_requests_max },
+                               { "watchers", ARGUMENT_NUMBER, &load_options.n_watchers },
                                { "rounds", ARGUMENT_NUMBER, &options.n_rounds },
                                { "turns", ARGUMENT_NUMBER, &options.n_turns },
                                { "warm-up-ms", ARGUMENT_NUMBER, &options.warm_up_ms },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How long it takes until the last of many has been told: of a SET of the key that they all watch, or, as the
- * yardstick, of one message of the same bytes on a topic that they all have subscribed to (--fan-out).
+ * Measures the time until the last of many watchers is notified of a SET. With --fan-out it measures the yardstick: the
+ * time until the last of as many subscribers has received one message of the same size from the broker.
  */
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static void on_message(void *userdata, const struct message *message) {
         else if (slice_equal(message->payload, buf_slice(&notify->payload)))
                 notify->n_notified++;
         else
-                fail("a message is not the notification that was expected");
+                fail("a message is not the expected notification");
 }
 
 static void read_some(struct notify *notify) {
@@ -60,7 +60,7 @@ static void read_some(struct notify *notify) {
         int n = epoll_wait(notify->epoll, events, EVENTS_AT_ONCE, PATIENCE_MS);
 
         if (n == 0)
-                fail("only %" PRIu64 " of %" PRIu64 " have been told", notify->n_notified,
+                fail("only %" PRIu64 " of %" PRIu64 " watchers were notified", notify->n_notified,
                      notify->options.n_watchers);
         for (int i = 0; i < n; i++) {
                 struct asker *asker = events[i].data.ptr;
@@ -70,7 +70,7 @@ static void read_some(struct notify *notify) {
         }
 }
 
-/* Asks; the answer is counted when it comes. */
+/* Send a request; the reply is counted when it arrives. */
 static void ask(struct notify *notify, struct asker *asker, const struct slice *words, size_t n_words) {
         uint64_t ticket[2] = { (uint64_t)stopwatch_ns(), ++notify->serial };
 
@@ -134,7 +134,7 @@ static void fan_out(struct notify *notify) {
         peer_flush(&notify->setter.peer);
 }
 
-/* Returns nanoseconds until the last one has been told. */
+/* Return the nanoseconds until the last watcher is notified. */
 static int64_t run_round(struct notify *notify) {
         const struct slice words[] = { SLICE_LITERAL("SET"),
                                        key_of(notify),

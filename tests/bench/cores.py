@@ -19,7 +19,7 @@ def give_to_server(pid):
 
 @contextlib.contextmanager
 def left_to_servers():
-    """What is started meanwhile keeps off the servers' core; also a decorator."""
+    """Keep programs that are started meanwhile off the core of the servers; also a decorator."""
     os.sched_setaffinity(0, _OTHERS)
     try:
         yield

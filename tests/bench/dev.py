@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --dev: how long tests wait for it to start, and to be reset."""
+"""statestored --dev: time to start and to reset."""
 
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ def milliseconds_since(begin):
 
 
 def start(directory):
-    """Until it serves; that of its mosquitto included."""
+    """Time until it answers requests, including the start of its mosquitto."""
     begin = time.monotonic()
     double = Double(directory).start()
     took = milliseconds_since(begin)
@@ -26,7 +26,7 @@ def start(directory):
 
 
 def reset(control):
-    """Beyond what any answer takes."""
+    """Time of a reset, less the time of a control command that changes nothing."""
     for key in range(N_KEYS):
         control.request("SET", f"key-{key}", "value")
     begin = time.monotonic()

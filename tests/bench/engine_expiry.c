@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Many keys whose time comes within one second, or all in one millisecond (burst): how long one tick takes and
- * how late the last key goes, on the real clock. A key that goes early ends the program. Between ticks the
- * store answers a request, as it would.
+ * Many keys expire within one second, or all within one millisecond (burst). Measures the longest tick and the greatest
+ * delay of a key, on the real clock. A key that expires early ends the program. Between ticks the store answers a request.
  */
 
 #include <inttypes.h>
@@ -22,7 +21,7 @@ struct expiry {
         uint64_t n_expired;
 };
 
-/* Sets the keys, then waits for none: the deadlines are far enough. */
+/* Set the keys. All deadlines are later than the last SET. */
 static void fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, uint64_t fill_ms) {
         int64_t first_ns = stopwatch_ns() + (int64_t)(fill_ms + LEAD_MS) * NS_PER_MS;
 
@@ -31,13 +30,13 @@ static void fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, 
                         first_ns + (int64_t)(within_ms * key / n_keys) * NS_PER_MS - store->now.mono_ns;
 
                 if (remaining_ns < NS_PER_MS)
-                        fail("it took too long: the keys should have expired by now");
+                        fail("setting the keys took too long: the first deadline has passed");
                 bare_store_set(store, key, (uint64_t)(remaining_ns / NS_PER_MS));
         }
         bare_store_flush(store);
 }
 
-/* Looks at what a tick has taken out. */
+/* Check the rows of a tick. */
 static void check(const struct bare_store *store, struct expiry *expiry) {
         for (size_t i = 0; i < store->effects.n_rows; i++) {
                 const struct row *row = &store->effects.rows[i];
@@ -47,14 +46,14 @@ static void check(const struct bare_store *store, struct expiry *expiry) {
                         continue;
                 late_ns = store->now.mono_ns - row->entry.before_deadline_ns;
                 if (late_ns < 0)
-                        fail("a key went %" PRId64 " ns early", -late_ns);
+                        fail("a key expired %" PRId64 " ns early", -late_ns);
                 if (late_ns > expiry->latest_ns)
                         expiry->latest_ns = late_ns;
                 expiry->n_expired++;
         }
 }
 
-/* What has been measured from each begin to its end. */
+/* Measured times of ticks. */
 struct times {
         int64_t wall_ns, cpu_ns;
 };
@@ -107,7 +106,7 @@ static void run(const char *name, uint64_t n_keys, uint64_t within_ms, uint64_t 
         bare_store_deinit(&store);
 }
 
-/* How long it takes to set so many keys. */
+/* Return the time that setting this many keys takes. */
 static uint64_t measure_fill_ms(uint64_t n_keys) {
         int64_t begin_ns = stopwatch_ns();
         struct bare_store store;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The longest single step while the store grows from nothing. Every key is to expire some day, so that all that
- * grows with keys does: the table, the deadlines, the remembered answers.
+ * The longest step while an empty store is filled. Every key has a deadline, so that everything grows that grows with keys:
+ * the table, the deadlines, the remembered replies.
  *
- * The step's own time is what the core computed for it. By the clock on the wall it may be longer: then something
- * else had the core.
+ * Prints elapsed time and CPU time. Elapsed time is longer if the core ran another program.
  */
 
 #include <stdio.h>

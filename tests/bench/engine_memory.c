@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a key takes in memory, its SET's remembered answer apart. */
+/* Memory of a key without the remembered reply of its SET. */
 
 #include <stdio.h>
 
@@ -20,6 +20,6 @@ static double resident_of(uint64_t n_keys, uint64_t n_remembered_bytes) {
 }
 
 void engine_memory(uint64_t n_keys, uint64_t n_rounds) {
-        (void)n_rounds; /* only the first one finds memory untouched */
+        (void)n_rounds; /* one round only: later rounds would reuse memory */
         printf("resident_bytes_per_key %.1f\n", resident_of(n_keys, 0) / (double)n_keys);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * GETs of keys that are there, under policies of more and more rules, the last of which grants them. Rates wander by more
- * than policies differ, so a round is many short turns of each; all are printed.
+ * GETs of existing keys under policies with more and more rules, of which the last grants access. The speed of the machine
+ * varies more than the policies differ, so a round consists of many short turns. Each turn prints one line per policy.
  */
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 static const struct kind {
         const char *name;
         unsigned int n_rules;
-        const char *pattern; /* of the others, with their number */
+        const char *pattern; /* of all rules but the last; %u: number of the rule */
 } kinds[] = {
         { "no_policy", 0, NULL },
         { "policy_100", 100, "bench-%u/*" },
@@ -34,10 +34,10 @@ static void add_rule(struct policy *policy, const char *pattern) {
 
         policy_set_access(policy, ACCESS_READWRITE);
         is_done = is_done &&
-                  policy_add_holder(policy, POLICY_ANYONE, (struct slice){ NULL, 0 }) == POLICY_DONE &&
+                  policy_add_principal(policy, POLICY_ANYONE, (struct slice){ NULL, 0 }) == POLICY_DONE &&
                   policy_add_keys(policy, POLICY_PATTERN, slice_from_string(pattern), 1) == POLICY_DONE;
         if (!is_done)
-                fail("a rule cannot be added");
+                fail("cannot add a rule");
 }
 
 static struct policy *new_policy(const struct kind *kind) {
@@ -54,7 +54,7 @@ static struct policy *new_policy(const struct kind *kind) {
         }
         add_rule(policy, "*");
         if (policy_compile(policy, true) != POLICY_DONE)
-                fail("a policy cannot be made");
+                fail("cannot create a policy");
         return policy;
 }
 
@@ -81,7 +81,7 @@ void engine_policy(uint64_t n_keys, uint64_t n_rounds) {
 
         for (uint64_t turn = 0; turn < n_rounds * N_TURNS; turn++)
                 for (size_t k = 0; k < N_KINDS; k++) {
-                        /* each follows the slowest as often as the others */
+                        /* rotate the order, so that each policy runs first equally often */
                         size_t i = (turn + k) % N_KINDS;
 
                         engine_set_policy(store.engine, policies[i]);

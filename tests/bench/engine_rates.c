@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* GETs and SETs of keys that are there, a second of one core, what each allocates, and what the memory allows. */
+/* GETs and SETs of existing keys per second on one core, their allocations, and the rate of random memory reads. */
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Latency beside a flooding client, compared with the same flood to a topic without subscribers."""
+"""Latency of well-behaved clients beside a flood, compared with the same flood to a topic without subscribers."""
 
 import subprocess
 
@@ -8,25 +8,30 @@ import tools
 from figures import Series
 from subjects import TOOLS, Subject
 
-# What a client floods with, and how much a second: several times what the store can do of the costly ones, but no more
-# than the broker can pass on. Beyond that the broker's connection to the store is the limit.
-KINDS = [("scan", 200), ("set", 300), ("keynotify", 2000)]
+# The costliest requests, and their number per second. A higher rate would saturate the broker's connection to the
+# store. The store cannot divide that connection between clients.
+FLOODS = [("scan_stars", 200), ("scan_many_keys", 200), ("set_1_mb", 30), ("get_1_mb", 30), ("keynotify", 2000)]
+
+# Several clients together ask for more pages of SCAN than the store can make.
+HOSTILE_CLIENTS = 16
+PAGES_PER_SECOND = 1600
+
 CLIENTS, DEPTH = 16, 1
 
-# As long as the store's, so that the broker has as much to read.
-UNREAD_TOPIC = "nobody/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/nothing"
+# As long as the store's topic, so that the broker reads as many bytes.
+UNREAD_TOPIC = "otherstore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"
 
 
-def p99_beside_flood(directory, name, kind, *flags, milliseconds):
-    """Each flood has its own broker and store: requests that wait in one would be served during the next."""
+def p99_beside_flood(directory, name, milliseconds, *flags):
+    """Each flood has a broker and a store of its own: requests that still wait would disturb the next measurement."""
     subject = Subject(name, directory)
     try:
         tools.fill(subject)
-        flood = subprocess.Popen([TOOLS / "bench_flood", "--port", str(subject.port), "--kind", kind, *flags],
-                                 stdout=subprocess.PIPE, text=True)
+        flood = subprocess.Popen([TOOLS / "bench_flood", "--port", str(subject.port), *flags], stdout=subprocess.PIPE,
+                                 text=True)
         try:
             if flood.stdout.readline() != "ready\n":
-                raise RuntimeError(f"no flood of {kind}")
+                raise RuntimeError(f"{name}: the flood has not started")
             return tools.load(subject, CLIENTS, DEPTH, "--measure-ms", milliseconds)["p99_us"]
         finally:
             flood.kill()
@@ -35,14 +40,25 @@ def p99_beside_flood(directory, name, kind, *flags, milliseconds):
         subject.stop()
 
 
+def measure(directory, name, kind, per_second, effort, n_clients=1):
+    """p99 beside the flood, and beside the same flood to a topic without subscribers, in each round."""
+    flags = ["--kind", kind, "--per-second", str(per_second), "--clients", str(n_clients)]
+    beside, unread = [], []
+    for n in range(effort.n_flood_rounds):
+        beside.append(p99_beside_flood(directory, f"{name}_{n}", effort.measure_ms // 2, *flags))
+        unread.append(p99_beside_flood(directory, f"{name}_{n}_unread", effort.measure_ms // 2, *flags, "--topic",
+                                       UNREAD_TOPIC))
+    return Series(beside), Series(unread)
+
+
 @cores.left_to_servers()
 def fairness(figures, directory, effort):
     figures.section(f"Beside a client that floods ({CLIENTS}x{DEPTH})", ("unread",))
-    for kind, per_second in KINDS:
-        beside, unread = [], []
-        rate = ["--per-second", str(per_second)]
-        for n in range(effort.n_rounds):
-            beside.append(p99_beside_flood(directory, f"{kind}_{n}", kind, *rate, milliseconds=effort.milliseconds))
-            unread.append(p99_beside_flood(directory, f"{kind}_{n}_unread", kind, *rate, "--topic", UNREAD_TOPIC,
-                                           milliseconds=effort.milliseconds))
-        figures.row(f"{kind} p99", f"flood_{kind}_p99_us", "us", Series(beside), [("unread", Series(unread))], ("<=", 3))
+    for kind, per_second in FLOODS:
+        beside, unread = measure(directory, kind, kind, per_second, effort)
+        figures.row(f"{kind} p99", f"flood_{kind}_p99_us", "us", beside, [("unread", unread)], ("<=", 3))
+
+    beside, unread = measure(directory, "hostile", "scan_many_keys", PAGES_PER_SECOND, effort, HOSTILE_CLIENTS)
+    added = Series((with_flood - without) / 1000 for with_flood, without in zip(beside.values, unread.values))
+    figures.section(f"Beside {HOSTILE_CLIENTS} clients that flood with SCAN")
+    figures.row("p99 is higher by", "flood_hostile_added_ms", "ms", added, target=("<=", 20))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures: each the median of several rounds, beside that of a yardstick that ran in the same rounds."""
+"""Figures: medians of several rounds, with the ratio to a yardstick that ran in the same rounds."""
 
 import operator
 import statistics
@@ -19,14 +19,14 @@ class Series:
 
     @property
     def spread(self):
-        """Half of the way between the quartiles, in percent of the median: what one more run may well differ by."""
+        """Half of the interquartile range, in percent of the median: the expected difference of another run."""
         if len(self.values) < 3 or not self.median:
             return 0
         low, _, high = statistics.quantiles(self.values, n=4, method="inclusive")
         return 50 * (high - low) / abs(self.median)
 
     def over(self, other):
-        """Round by round, so that what slows down a whole round slows down both."""
+        """Ratios round by round, because a slow round slows down both."""
         return Series(mine / theirs for mine, theirs in zip(self.values, other.values) if theirs)
 
 
@@ -38,7 +38,7 @@ def number(value):
 
 
 class Figures:
-    """Prints each section's table as it comes; the lines for programs follow at the end."""
+    """Prints each section as a table, and at the end lines for programs."""
 
     def __init__(self):
         self.lines = []
@@ -65,7 +65,7 @@ class Figures:
             self.missed.append(f"{name}: {number(value)}, not {sign} {limit:g}")
         return f"{sign} {limit:g}  {'met' if met else 'MISSED'}"
 
-    def row(self, label, name, unit, ours, yardsticks=(), target=None, of_ratio=True):
+    def row(self, label, name, unit, ours, yardsticks=(), target=None):
         """yardsticks: (name, Series). The target is for the ratio to the first, or else for the figure itself."""
         self.line(name, ours.median, unit)
         self.line(f"{name}_spread", ours.spread, "%")
@@ -77,7 +77,7 @@ class Figures:
             self.line(f"{name}_{yardstick}", series.median, unit)
             self.line(f"{name}_ratio_{yardstick}", ratio.median, "1")
             print(f"{number(series.median):>14}{ratio.median:>8.3f}{f'±{ratio.spread:.0f}%':>6}", end="")
-            if i == 0 and of_ratio:
+            if i == 0:
                 judged = ratio.median
         print(f"  {self._judge(name, judged, target)}", flush=True)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Fills a data directory as statestored does, without a broker: batches of SETs through the engine, each batch a
- * commit. What it prints is the storage's own limit.
+ * Fills a data directory as statestored does, without a broker: batches of SETs pass the engine, and each batch is one
+ * commit. Prints the rates, which are the limits of the storage.
  */
 
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include "bench/fail.h"
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
+#include "pipeline/outbox.h"
 #include "storage/restore.h"
 
 #define VALUE_LENGTH 100
@@ -21,16 +22,24 @@ struct filler {
         struct engine *engine;
         struct storage *storage;
         struct effects effects;
+        struct outbox outbox; /* of the watchers' notifications */
         uint64_t n_commits, n_rows;
+};
+
+struct options {
+        uint64_t n_keys, n_keys_a_commit;
+        uint64_t n_distinct; /* keys; each is set again and again */
+        uint64_t n_watchers; /* of each key */
 };
 
 static struct now read_clock(void) {
         return (struct now){ stopwatch_wall_ms(), stopwatch_ns() };
 }
 
-static void set(struct filler *filler, uint64_t number, struct now now) {
+static void set(struct filler *filler, uint64_t number, uint64_t n_distinct, struct now now) {
         static const uint8_t value[VALUE_LENGTH] = "value";
         uint8_t key[KEY_LENGTH];
+        struct reply reply;
         struct request request = {
                 .verb = VERB_SET,
                 .key = { key, sizeof(key) },
@@ -41,34 +50,54 @@ static void set(struct filler *filler, uint64_t number, struct now now) {
                 .correlation_data = { (const uint8_t *)&number, sizeof(number) },
         };
 
-        key_write(key, number);
-        if (engine_step(filler->engine, &(struct event){ .type = EVENT_REQUEST, .request = &request }, now,
-                        &filler->effects) < 0)
+        key_write(key, number % n_distinct);
+        if (engine_step(filler->engine,
+                        &(struct event){ .type = EVENT_REQUEST, .request = &request, .reply = &reply }, now,
+                        &filler->effects) < 0 ||
+            reply.outcome == OUTCOME_OUT_OF_MEMORY)
                 fail("out of memory");
+        reply_deinit(&reply);
 }
 
 static void commit(struct filler *filler, struct now now) {
-        struct storage_batch batch = {
-                .rows = filler->effects.rows,
-                .n_rows = filler->effects.n_rows,
-                .clock = engine_stats(filler->engine).clock,
-                .now = now,
-        };
+        struct storage_batch batch = storage_batch_from(filler->engine, &filler->effects, now);
 
+        if (outbox_stage(&filler->outbox, &filler->effects, NULL) < 0)
+                fail("out of memory");
+        batch.notifications = outbox_staged(&filler->outbox, &batch.n_notifications);
+        batch.delivered = filler->outbox.delivered_sequence;
         if (storage_commit(filler->storage, &batch) < 0)
                 fail("the storage has failed");
         filler->n_commits++;
         filler->n_rows += batch.n_rows;
         effects_reset(&filler->effects);
+
+        /* count the notifications as delivered: the next commit deletes their rows */
+        outbox_commit(&filler->outbox);
+        outbox_deliver(&filler->outbox, filler->outbox.last_sequence);
 }
 
-static void fill(struct filler *filler, uint64_t n_keys, uint64_t n_keys_a_commit) {
-        for (uint64_t number = 0; number < n_keys;) {
-                struct now now = read_clock();
-                uint64_t end = number + n_keys_a_commit < n_keys ? number + n_keys_a_commit : n_keys;
+static void add_watchers(struct filler *filler, const struct options *options) {
+        for (uint64_t i = 0; i < options->n_distinct; i++)
+                for (uint64_t j = 0; j < options->n_watchers; j++) {
+                        uint8_t key[KEY_LENGTH];
+                        char client[32];
 
-                while (number < end)
-                        set(filler, number++, now);
+                        key_write(key, i);
+                        snprintf(client, sizeof(client), "watcher-%" PRIu64, j);
+                        if (engine_restore_registration(filler->engine, slice_from_string(client),
+                                                        (struct slice){ 0 },
+                                                        (struct slice){ key, sizeof(key) }, j + 1) < 0)
+                                fail("out of memory");
+                }
+}
+
+static void fill(struct filler *filler, const struct options *options) {
+        for (uint64_t number = 0; number < options->n_keys;) {
+                struct now now = read_clock();
+
+                for (uint64_t i = 0; i < options->n_keys_a_commit && number < options->n_keys; i++)
+                        set(filler, number++, options->n_distinct, now);
                 commit(filler, now);
         }
 }
@@ -80,15 +109,15 @@ static void open_filler(struct filler *filler, const char *directory) {
                 .max_bytes = UINT64_MAX,
                 .max_remembered_bytes = UINT64_C(64) << 20,
         };
-        struct storage_header header;
+        CLEANUP(restored_deinit) struct restored restored = { 0 };
 
         if (storage_sqlite_open(&filler->storage, directory) < 0 ||
-            restore_engine(&filler->engine, &header, filler->storage, &config, read_clock()) < 0)
-                fail("%s: cannot be filled", directory);
+            restore_engine(&filler->engine, &restored, filler->storage, &config, read_clock()) < 0)
+                fail("%s: cannot fill the directory", directory);
 }
 
 int main(int n_arguments, char **arguments) {
-        uint64_t n_keys = 1000000, n_keys_a_commit = 1000;
+        struct options options = { .n_keys = 1000000, .n_keys_a_commit = 1000, .n_distinct = UINT64_MAX };
         struct filler filler = { 0 };
         const char *directory = NULL;
         int64_t begin_ns;
@@ -97,22 +126,27 @@ int main(int n_arguments, char **arguments) {
         arguments_read(n_arguments, arguments,
                        (const struct argument[]){
                                { "directory", ARGUMENT_TEXT, &directory },
-                               { "keys", ARGUMENT_NUMBER, &n_keys },
-                               { "keys-a-commit", ARGUMENT_NUMBER, &n_keys_a_commit },
+                               { "keys", ARGUMENT_NUMBER, &options.n_keys },
+                               { "keys-a-commit", ARGUMENT_NUMBER, &options.n_keys_a_commit },
+                               { "distinct-keys", ARGUMENT_NUMBER, &options.n_distinct },
+                               { "watchers", ARGUMENT_NUMBER, &options.n_watchers },
                                { 0 },
                        });
         if (!directory)
                 fail("--directory: a directory was expected");
 
         open_filler(&filler, directory);
+        if (options.n_watchers > 0)
+                add_watchers(&filler, &options);
         begin_ns = stopwatch_ns();
-        fill(&filler, n_keys, n_keys_a_commit);
+        fill(&filler, &options);
         seconds = (double)(stopwatch_ns() - begin_ns) / NS_PER_S;
 
-        printf("sets_per_s %.0f\n", (double)n_keys / seconds);
+        printf("sets_per_s %.0f\n", (double)options.n_keys / seconds);
         printf("commits_per_s %.1f\n", (double)filler.n_commits / seconds);
         printf("rows_per_commit %.1f\n", (double)filler.n_rows / (double)filler.n_commits);
 
+        outbox_deinit(&filler.outbox);
         effects_deinit(&filler.effects);
         engine_free(filler.engine);
         storage_close(filler.storage);

@@ -16,13 +16,13 @@
 
 #define ZIPF_EXPONENT 0.99
 
-/* A prime: rank times this, modulo the number of keys, is another key for each rank. */
+/* A prime: rank * SCATTER modulo the number of keys differs for each rank. */
 #define SCATTER UINT64_C(2654435761)
 
 struct zipf {
         double n_keys;
-        double zeta;  /* the sum of 1/rank^exponent over all ranks */
-        double first; /* the share of the two most frequent, as the formula wants it */
+        double zeta;        /* the sum of 1/rank^exponent over all ranks */
+        double zeta_of_two; /* the same sum over the first two ranks */
         double alpha, eta;
 };
 
@@ -44,15 +44,13 @@ enum key_order key_order_from_string(const char *name) {
 }
 
 static void zipf_init(struct zipf *zipf, uint64_t n_keys) {
-        double zeta_of_two = 1 + pow(0.5, ZIPF_EXPONENT);
-
         zipf->n_keys = (double)n_keys;
         zipf->zeta = 0;
         for (uint64_t rank = 1; rank <= n_keys; rank++)
                 zipf->zeta += pow(1 / (double)rank, ZIPF_EXPONENT);
-        zipf->first = zeta_of_two;
+        zipf->zeta_of_two = 1 + pow(0.5, ZIPF_EXPONENT);
         zipf->alpha = 1 / (1 - ZIPF_EXPONENT);
-        zipf->eta = (1 - pow(2 / zipf->n_keys, 1 - ZIPF_EXPONENT)) / (1 - zeta_of_two / zipf->zeta);
+        zipf->eta = (1 - pow(2 / zipf->n_keys, 1 - ZIPF_EXPONENT)) / (1 - zipf->zeta_of_two / zipf->zeta);
 }
 
 /* A rank from 0; u: uniform, 0 to below 1. */
@@ -61,7 +59,7 @@ static uint64_t zipf_rank(const struct zipf *zipf, double u) {
 
         if (scaled < 1)
                 return 0;
-        if (scaled < zipf->first)
+        if (scaled < zipf->zeta_of_two)
                 return 1;
         return (uint64_t)(zipf->n_keys * pow(zipf->eta * u - zipf->eta + 1, zipf->alpha));
 }

@@ -6,16 +6,16 @@
 
 #include "base/bytes.h"
 
-/* Which keys are asked for, and how they read. */
+/* The keys of requests: their text, and their order. */
 
 #define KEY_LENGTH 20
 
-/* Writes the key of this number, of which there are 10^12, without a NUL. */
+/* Write the key of this number, without a NUL. number: below 10^12. */
 void key_write(uint8_t text[KEY_LENGTH], uint64_t number);
 
 enum key_order {
         KEYS_UNIFORM,
-        KEYS_ZIPF, /* exponent 0.99, as YCSB has it; which keys are the frequent ones is scattered */
+        KEYS_ZIPF, /* exponent 0.99, as in YCSB; the frequent keys are scattered */
         KEYS_ONCE, /* each once, in ascending order */
 };
 
@@ -23,8 +23,8 @@ enum key_order {
 enum key_order key_order_from_string(const char *name);
 
 /*
- * Numbers below n_keys in this order, drawn before they are needed: drawing them costs more than looking them up
- * should. When all have been taken they come again.
+ * Numbers below n_keys in this order. They are drawn in advance, because drawing would cost time that is measured. After
+ * the last number the sequence starts again.
  */
 struct key_sequence {
         uint32_t *numbers;
@@ -44,7 +44,7 @@ static inline uint32_t key_sequence_next(struct key_sequence *sequence) {
         return number;
 }
 
-/* The next of a row of random numbers (xorshift64*); *state must not be 0. */
+/* Return the next random number (xorshift64*). *state must not be 0. */
 static inline uint64_t random_next(uint64_t *state) {
         *state ^= *state >> 12;
         *state ^= *state << 25;

@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From SET to the last notification, against the broker's own fan-out of one message to as many subscribers."""
+"""Time from SET to the last notification, compared with the broker's fan-out of one message to as many subscribers.
+
+One watcher is also compared with a reply of the null responder: like the notification, it passes through the broker twice.
+"""
 
 import time
 
 import cores
 import tools
 from figures import Series
-from subjects import Subject
+from subjects import TOOLS, Subject
 from support.client import Client
 
-# Number of watchers, and rounds of one measurement.
-WATCHERS = [(1, 200), (100, 40), (1000, 8)]
+# Number of watchers, rounds of one measurement, and the target with the plugin: the ratio to the broker's own fan-out.
+WATCHERS = [(1, 200, 1.5), (100, 40, 1.3), (1000, 8, 1.3)]
 
-# Of the keys whose expiry is measured, one after the other.
+# TTLs of the keys whose expiry is measured one after the other.
 TTLS_MS = range(40, 157, 13)
 
 
 def measure(subject, n_watchers, n_repeated, *flags):
     return tools.run("bench_notify", "--port", subject.port, "--watchers", n_watchers, "--rounds", n_repeated,
                      *flags)["last_told_us"][0]
+
+
+def reply_time(null, effort):
+    return tools.load(null, 1, 1, "--get-percent", 0, "--measure-ms", effort.measure_ms // 4)["p50_us"]
 
 
 def expiry_lateness(subject):
@@ -39,20 +46,27 @@ def expiry_lateness(subject):
 def notifications(figures, directory, effort):
     subjects = [(Subject("watched_direct", directory), "with plugin", ["--direct"]),
                 (Subject("watched_plain", directory, plugin=False), "without", [])]
-    figures.section("From a SET to the last one told", ("fan_out",))
+    null = Subject("replying", directory, TOOLS / "null_responder")
+    figures.section("From a SET to the last notification", ("fan_out", "null"))
     try:
-        for n_watchers, n_repeated in WATCHERS[:effort.n_watcher_sizes]:
+        for n_watchers, n_repeated, ratio in WATCHERS[:effort.n_watcher_sizes]:
             for subject, label, flags in subjects:
-                told, fanned = [], []
+                told, fanned, answered = [], [], []
                 for _ in range(effort.n_rounds):
                     told.append(measure(subject, n_watchers, n_repeated, *flags))
                     fanned.append(measure(subject, n_watchers, n_repeated, "--fan-out"))
+                    if n_watchers == 1:
+                        answered.append(reply_time(null, effort))
+                yardsticks = [("fan_out", Series(fanned))]
+                if answered:
+                    yardsticks.append(("null", Series(answered)))
                 figures.row(f"{n_watchers} watchers, {label}", f"notify_{n_watchers}_{label.replace(' ', '_')}", "us",
-                            Series(told), [("fan_out", Series(fanned))])
+                            Series(told), yardsticks,
+                            target=("<=", ratio) if "--direct" in flags else None)
         figures.section("From a deadline to its notification, at an idle store")
         for subject, label, _ in subjects:
             figures.row(f"an expiry, {label}", f"expiry_late_{label.replace(' ', '_')}", "ms",
                         Series(expiry_lateness(subject)), target=("<=", 50))
     finally:
-        for subject, _, _ in subjects:
+        for subject in (null, *(subject for subject, _, _ in subjects)):
             subject.stop()

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The yardstick: libmosquitto on libuv as a careful programmer would drive it, and nothing else. The client has the
- * store's own options and windows; it writes right after it has read; it reads where to answer and copies the
- * correlation data; the answer is fixed.
+ * The yardstick: libmosquitto on libuv, with the options and the receive maximum of the store's connection. It reads the
+ * response topic, copies the correlation data, sends a fixed reply, and writes right after reading.
  */
 
 #include <errno.h>
@@ -77,7 +76,7 @@ static void on_message(struct mosquitto *client, void *userdata, const struct mo
                                    responder->answer.payload.data, 1, false, properties),
               "publish");
         mosquitto_property_free_all(&properties);
-        errno = 0; /* an EAGAIN left here would end the library's reading early */
+        errno = 0; /* libmosquitto stops reading if errno is EAGAIN */
 }
 
 static void update_poll(struct responder *responder);
@@ -106,7 +105,7 @@ static void on_connect(struct mosquitto *client, void *userdata, int reason, int
         (void)flags;
         (void)properties;
         if (reason != 0)
-                fail("the broker refuses us: %s", mosquitto_reason_string(reason));
+                fail("the broker refuses the connection: %s", mosquitto_reason_string(reason));
         check(mosquitto_subscribe(client, NULL, TOPIC_INVOKE, 2), "subscribe");
 }
 

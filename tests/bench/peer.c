@@ -22,7 +22,7 @@ void peer_flush(struct peer *peer) {
                 ssize_t n = send(peer->fd, peer->out.data + n_sent, peer->out.length - n_sent, MSG_NOSIGNAL);
 
                 if (n < 0 && errno != EINTR)
-                        fail("the broker does not take what is sent: %m");
+                        fail("cannot write to the broker: %m");
                 if (n > 0)
                         n_sent += (size_t)n;
         }
@@ -37,13 +37,13 @@ static size_t receive(struct peer *peer, uint8_t *bytes, size_t size) {
         while (n < 0 && errno == EINTR);
 
         if (n < 0)
-                fail("reading from the broker: %m");
+                fail("cannot read from the broker: %m");
         if (n == 0)
                 fail("the broker has closed a connection");
         return (size_t)n;
 }
 
-/* Sends what is in hand and waits for the answer to it. */
+/* Send the buffered packets and wait for a packet of this type. */
 static void wait_for(struct peer *peer, enum wire_type type, const char *what) {
         struct wire_packet packet;
         struct slice rest;
@@ -111,7 +111,7 @@ static void handle(struct peer *peer, const struct wire_packet *packet, peer_mes
                         fail("the broker refuses a message: reason 0x%02x", wire_reason(packet));
                 break;
         default:
-                fail("a packet of type %d was not expected", packet->type);
+                fail("unexpected packet of type %d", packet->type);
         }
 }
 

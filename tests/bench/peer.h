@@ -7,31 +7,31 @@
 #include "protocol/message.h"
 
 /*
- * One of thousands of connections to a broker on 127.0.0.1: no thread, no timer, no copy of outstanding messages. Any
- * error ends the program.
+ * A connection to a broker on 127.0.0.1, light enough for thousands: no thread, no timer, no copy of outstanding messages.
+ * Any error ends the program.
  */
 struct peer {
         int fd;
         uint16_t last_id;
-        struct buf in;  /* the beginning of a packet that is not all there yet */
+        struct buf in;  /* the received part of an incomplete packet */
         struct buf out; /* not written yet */
 };
 
-/* What has arrived: borrowed for the call, and acknowledged already. */
+/* Called for each received message, which is borrowed for the call. Its PUBACK is queued. */
 typedef void peer_message(void *userdata, const struct message *message);
 
-/* Returns when CONNACK has come. */
+/* Connect and wait for CONNACK. */
 void peer_connect(struct peer *peer, uint64_t port, const char *client_id);
 void peer_close(struct peer *peer);
 
-/* Returns when SUBACK has come. Nothing else may be on its way here. */
+/* Subscribe and wait for SUBACK. The broker must not send anything else meanwhile. */
 void peer_subscribe(struct peer *peer, const char *filter);
 
-/* Leaves with the next peer_flush(). */
+/* Queue a PUBLISH for the next peer_flush(). */
 void peer_publish(struct peer *peer, const struct message *message);
 
-/* Writes all: the broker always reads, so waiting for it does no harm. */
+/* Send all queued packets. Blocks, which is harmless because the broker always reads. */
 void peer_flush(struct peer *peer);
 
-/* Reads what there is, waiting for it if it must; acknowledgements leave with the next peer_flush(). */
+/* Read the available bytes, or wait for some. Queues PUBACKs for the next peer_flush(). */
 void peer_read(struct peer *peer, peer_message *message, void *userdata);

@@ -28,7 +28,7 @@ int64_t process_cpu_ns(uint64_t pid) {
         clockid_t clock;
 
         if (clock_getcpuclockid((pid_t)pid, &clock) != 0)
-                fail("process %" PRIu64 " is not there", pid);
+                fail("process %" PRIu64 " does not exist", pid);
         return stopwatch_of(clock);
 }
 
@@ -38,6 +38,6 @@ uint64_t process_resident_bytes(uint64_t pid) {
 
         read_file(pid, "statm", text, sizeof(text));
         if (sscanf(text, "%*u %lu", &n_pages) != 1)
-                fail("/proc/%" PRIu64 "/statm is not understood", pid);
+                fail("cannot parse /proc/%" PRIu64 "/statm", pid);
         return n_pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-/* What the kernel says of a process; one that is not there ends the program. pid 0: this one. */
+/* Figures of a process from the kernel. A process that does not exist ends the program. pid 0: this process. */
 
-/* Computed so far by all of its threads, in nanoseconds. */
+/* CPU time of all threads in nanoseconds. */
 int64_t process_cpu_ns(uint64_t pid);
 
 /* Resident memory in bytes. */

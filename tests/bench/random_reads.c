@@ -13,7 +13,7 @@ struct random_place {
         uint8_t rest[128 - sizeof(size_t)];
 };
 
-/* One ring through all places: Sattolo, "An algorithm to generate a random cyclic permutation" (1986). */
+/* A single cycle through all places: Sattolo, "An algorithm to generate a random cyclic permutation" (1986). */
 static void link_places(struct random_place *places, size_t n_places) {
         uint64_t state = 1;
 
@@ -50,6 +50,6 @@ double random_reads_rate(const struct random_reads *reads) {
         rate = (double)reads->n_places * NS_PER_S / (double)(stopwatch_cpu_ns() - begin_ns);
 
         if (at != 0)
-                fail("not all places are on the ring");
+                fail("the cycle does not contain all places");
         return rate;
 }

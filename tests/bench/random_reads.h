@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * What the memory can do: reads at random places, each of which says where the next one is, so that none can begin before
- * the last has ended. A table whose keys are in no cache is as fast as this allows: two such reads find a key.
+ * Latency of random memory reads: each read yields the address of the next, so that no two overlap. It limits lookups in a
+ * table that exceeds the caches: finding a key takes two such reads.
  */
 
 struct random_reads {
@@ -14,9 +14,9 @@ struct random_reads {
         size_t n_places;
 };
 
-/* A place takes about as much memory as a key with a value of 100 bytes. */
+/* Each place takes about the memory of a key with a value of 100 bytes. */
 void random_reads_init(struct random_reads *reads, size_t n_places);
 void random_reads_deinit(struct random_reads *reads);
 
-/* Reads each place once. Returns reads a second. */
+/* Read each place once. Returns reads per second. */
 double random_reads_rate(const struct random_reads *reads);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The floor: what any responder costs at the least. A blocking socket, one read and one write for all that has
- * arrived meanwhile, no library, a fixed answer.
+ * The least that any responder costs: a blocking socket, one read and one write for all available requests, no library, a
+ * fixed reply.
  */
 
 #include "bench/answer.h"

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Measures statestored against yardsticks that run in the same minutes: a table, then lines `name value unit`.
+# Measure statestored and yardsticks that run in the same minutes. Prints tables, then lines `name value unit`.
 #
 #   sh tests/bench/run.sh            under ten minutes; run nothing else meanwhile
-#   sh tests/bench/run.sh --quick    under one: whether it works, not how well
+#   sh tests/bench/run.sh --quick    about one: whether it works, not how well
 #
-# On Debian 12 it first installs what is missing; that wants root, or sudo.
+# On Debian 12 it installs missing packages first, which requires root or sudo.
 
 set -eu
 
@@ -21,6 +21,6 @@ export STATESTORE_BUILD
         meson setup "$STATESTORE_BUILD" --buildtype=release -Db_lto=true -Dtests=false -Dbench=true >/dev/null
 ninja -C "$STATESTORE_BUILD" --quiet
 
-# a thousand watchers have a thousand connections, twice: theirs and the broker's
+# a thousand watchers need a thousand connections, at both ends
 ulimit -n "$(ulimit -H -n)"
 exec /usr/bin/python3 tests/bench/bench.py "$@"

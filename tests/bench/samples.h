@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every one of many measurements, kept as it is: no percentile is an estimate. All zeros is an empty one. */
+/* All measured values, so that percentiles are exact. All zeros is an empty list. */
 struct samples {
         uint64_t *values;
         size_t n_values, capacity;
@@ -16,5 +16,5 @@ void samples_add(struct samples *samples, uint64_t value);
 /* For samples_percentile(). */
 void samples_sort(struct samples *samples);
 
-/* share: 0 to 1, the largest value is 1. 0 where there are none. */
+/* share: from 0 to 1, where 1 is the largest value. Returns 0 if the list is empty. */
 uint64_t samples_percentile(const struct samples *samples, double share);

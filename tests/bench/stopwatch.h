@@ -24,7 +24,7 @@ static inline int64_t stopwatch_wall_ms(void) {
         return stopwatch_of(CLOCK_REALTIME) / NS_PER_MS;
 }
 
-/* What this thread has computed: unlike the monotonic clock it stands still while something else runs. */
+/* CPU time of this thread: it does not include the time in which other programs run. */
 static inline int64_t stopwatch_cpu_ns(void) {
         return stopwatch_of(CLOCK_THREAD_CPUTIME_ID);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: responders of several kinds, each beside a mosquitto of its own, and a redis-server."""
+"""Measured programs: responders of several kinds, each with a mosquitto of its own, and a redis-server."""
 
 import re
 import time
@@ -28,9 +28,9 @@ class ConfiguredBroker(Broker):
             text = re.sub(r"(?m)^plugin .*", f"plugin {PLUGIN}", text)
         else:
             text = re.sub(r"(?m)^plugin.*\n", "", text)
-        return text + "user root\n"  # another one may not read the plugin
+        return text + "user root\n"  # mosquitto would change to a user that may be unable to read the plugin
 
-    def _start_on_port(self):
+    def starts(self):
         path = self.directory / "mosquitto.conf"
         path.write_text(self.configuration())
         seen = len(self.log())
@@ -41,7 +41,7 @@ class ConfiguredBroker(Broker):
 
 
 class Responder(Store):
-    """A program that answers as statestored does, and is started like it."""
+    """A program with the command line of statestored."""
 
     def __init__(self, directory, port, program, flags):
         super().__init__(directory, port, flags)
@@ -91,7 +91,7 @@ class Subject:
 
 
 class Redis(Process):
-    """Without persistence, as Debian has it otherwise."""
+    """redis-server without persistence, otherwise with the defaults of Debian."""
 
     def __init__(self, directory):
         super().__init__("redis-server", Path(directory) / "redis.log")

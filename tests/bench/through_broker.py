@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests through a broker: statestored, responders that do nothing but answer, and Redis without any broker."""
+"""Requests through a broker: statestored, responders with a fixed reply, and Redis without a broker."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ METRICS = [
 
 
 class Rounds:
-    """What each subject was measured to do in each round."""
+    """The figures of each subject in each round."""
 
     def __init__(self):
         self.measured = {}
@@ -45,7 +45,7 @@ def compare(subjects, loads, effort):
 
 
 def count_syscalls(rounds, subjects, effort):
-    """Not while throughput is measured: being counted takes time."""
+    """Separate from throughput, because counting takes time."""
     for load in tools.LOADS:
         for _ in range(effort.n_rounds):
             for subject in subjects:
@@ -74,7 +74,7 @@ def report(figures, rounds, loads, redis):
             name = f"{process}_cpu_us"
             figures.line(f"{name}_{load[0]}x{load[1]}", rounds.series("statestored", load, name).median, "us")
 
-    figures.section("Beside Redis (redis-benchmark -P 1, as many connections; no broker between)", ("redis",))
+    figures.section("Beside Redis (redis-benchmark -P 1, clients x depth connections; no broker between)", ("redis",))
     for load in loads:
         label = f"{load[0]}x{load[1]}"
         figures.row(f"{label} throughput", f"beside_redis_{label}", "1/s",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that measure, and what they print."""
+"""Runs the measuring programs and parses their output."""
 
 import csv
 import itertools
@@ -11,15 +11,16 @@ import tempfile
 
 from subjects import TOOLS
 
-# (clients, requests on their way of each)
+# (clients, outstanding requests of each)
 LOADS = [(1, 1), (16, 1), (16, 16), (64, 4)]
 
 KEYS = 10_000
 
 
 def run(program, *arguments, under=()):
-    """Runs a tool, under another where that is given. Returns what it has printed: name -> the values of its lines."""
-    done = subprocess.run([*under, TOOLS / program, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True)
+    """Run a tool. Return its output: name -> values, in order. under: command that starts the tool."""
+    done = subprocess.run([*under, TOOLS / program, *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                          check=True)
     values = {}
     for line in done.stdout.splitlines():
         name, value = line.split()
@@ -28,14 +29,14 @@ def run(program, *arguments, under=()):
 
 
 def check_answers(subject, clients, depth, values):
-    """An answer that is missing or wrong ends the run: there is no figure then."""
-    for name in ("unanswered", "errors"):
+    """A missing or wrong reply or notification ends the run."""
+    for name in ("unanswered", "unnotified", "errors"):
         if values[name]:
             raise RuntimeError(f"{subject.name} at {clients}x{depth}: {name}: {values[name]:.0f}")
 
 
 def load_by_turns(subjects, clients, depth, *arguments, under=()):
-    """Puts subjects under load. Returns (subject, name -> value), for each round and subject."""
+    """Put subjects under load. Return (subject, name -> value) for each round and subject."""
     named = [word for subject in subjects
              for word in ("--subject", f"{subject.port},{subject.pid},{subject.broker.child.pid}")]
     printed = run("bench_load", *named, "--clients", clients, "--depth", depth, *arguments, under=under)
@@ -47,12 +48,12 @@ def load_by_turns(subjects, clients, depth, *arguments, under=()):
 
 
 def load(subject, clients, depth, *arguments, under=()):
-    """Puts one subject under load once."""
+    """Put one subject under load, for one round."""
     return load_by_turns([subject], clients, depth, *arguments, under=under)[0][1]
 
 
 def fill(subject, n_keys=KEYS, *arguments):
-    """Sets each key once."""
+    """Set each key once."""
     return load(subject, 16, 16, "--order", "once", "--keys", n_keys, "--requests", n_keys, "--get-percent", 0,
                 *arguments)
 
@@ -68,7 +69,7 @@ def count_by_perf(pid, work):
 
 def count_by_strace(pid, work):
     counter = subprocess.Popen(["strace", "-c", "-f", "-p", str(pid)], stderr=subprocess.PIPE, text=True)
-    counter.stderr.readline()  # it says when it is attached
+    counter.stderr.readline()  # strace prints a line when it is attached
     try:
         work([])
     finally:
@@ -79,7 +80,7 @@ def count_by_strace(pid, work):
 
 
 def syscalls(subject, clients, depth, n_requests):
-    """System calls of the responder a request. perf does not slow it down; strace is everywhere."""
+    """System calls of the responder per request. perf is preferred because strace slows the responder down."""
     def work(under):
         load(subject, clients, depth, "--requests", n_requests, under=under)
 

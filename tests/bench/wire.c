@@ -32,7 +32,7 @@ static void append_uint32(struct buf *out, uint32_t value) {
         append_uint16(out, value);
 }
 
-/* A length in seven bits a byte. */
+/* A variable byte integer. */
 static void append_length(struct buf *out, size_t value) {
         for (; value >= 0x80; value >>= 7)
                 append_uint8(out, (uint8_t)(value | 0x80));
@@ -52,7 +52,7 @@ static struct slice take(struct slice *rest, size_t n) {
         struct slice taken = { rest->data, n };
 
         if (n > rest->length)
-                fail("a packet of the broker's ends early");
+                fail("a packet of the broker is truncated");
         *rest = (struct slice){ rest->data + n, rest->length - n };
         return taken;
 }
@@ -67,7 +67,7 @@ static struct slice take_text(struct slice *rest) {
         return take(rest, take_uint16(rest));
 }
 
-/* False: it is not all there yet. */
+/* Return false if it is incomplete. */
 static bool take_length(struct slice *rest, size_t *ret_value) {
         size_t value = 0;
 
@@ -104,7 +104,7 @@ uint8_t wire_reason(const struct wire_packet *packet) {
         switch (packet->type) {
         case WIRE_CONNACK:
                 return packet->body.data[1];
-        case WIRE_PUBACK: /* left out where it is 0 */
+        case WIRE_PUBACK: /* absent if it is 0 */
                 return packet->body.length > 2 ? packet->body.data[2] : 0;
         default:
                 return packet->body.data[packet->body.length - 1];
@@ -133,7 +133,7 @@ static void read_property(struct slice *rest, struct message *message) {
                 take_text(rest);
                 break;
         default:
-                fail("a message has a property that was not expected");
+                fail("a message has an unexpected property");
         }
 }
 
@@ -143,7 +143,7 @@ void wire_read_publish(const struct wire_packet *packet, struct message *ret_mes
 
         *ret_message = (struct message){ .topic = take_text(&rest), .qos = packet->flags >> 1 & 3 };
         if (ret_message->qos != 1)
-                fail("a message has come at QoS %d", ret_message->qos);
+                fail("a message has QoS %d", ret_message->qos);
         *ret_id = take_uint16(&rest);
 
         take_length(&rest, &properties_length);

@@ -4,8 +4,8 @@
 #include "protocol/message.h"
 
 /*
- * As much of MQTT 5 as a benchmark's own clients need, written by hand so that they cost little beside what they
- * measure. The broker is trusted to speak it well.
+ * The part of MQTT 5 that benchmark clients need. Written by hand, so that clients take little CPU beside the measured
+ * programs. Packets of the broker are trusted.
  */
 
 enum wire_type {
@@ -18,21 +18,21 @@ enum wire_type {
 struct wire_packet {
         enum wire_type type;
         uint8_t flags;
-        struct slice body; /* behind the fixed header */
+        struct slice body; /* after the fixed header */
 };
 
-/* Takes a packet off the front of *rest. False: it is not all there yet, and nothing has changed. */
+/* Remove the first packet of *rest. Returns false and changes nothing if it is incomplete. */
 bool wire_take(struct slice *rest, struct wire_packet *ret_packet);
 
 /* The reason code of CONNACK, PUBACK or SUBACK. */
 uint8_t wire_reason(const struct wire_packet *packet);
 
-/* Reads a PUBLISH at QoS 1, without its user properties. Slices point into the packet. */
+/* Read a PUBLISH at QoS 1, without its user properties. Slices point into the packet. */
 void wire_read_publish(const struct wire_packet *packet, struct message *ret_message, uint16_t *ret_id);
 
 void wire_append_connect(struct buf *out, const char *client_id);
 void wire_append_subscribe(struct buf *out, const char *filter);
 void wire_append_puback(struct buf *out, uint16_t id);
 
-/* At QoS 1, with the format indicator and the content type that requests and answers have. */
+/* QoS 1, with the format indicator and content type of requests and replies. */
 void wire_append_publish(struct buf *out, const struct message *message, uint16_t id);

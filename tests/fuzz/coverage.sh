@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Line coverage of engine, policy and codec, file by file: by the fuzz targets alone, and by these and the unit tests, which
-# also let allocations fail. The targets run without libFuzzer over the seeds, over generated inputs, and over the corpus
-# that fuzzing has collected on this machine (build/fuzz/corpus).
+# Prints the line coverage of engine, policy and codec by file: of the fuzz targets alone, and with the unit tests, which also
+# let allocations fail. The targets run without libFuzzer over the seeds, over generated inputs, and over the corpus that
+# fuzzing has collected on this machine (build/fuzz/corpus).
 #
 #   sh tests/fuzz/coverage.sh
 #
-# Exits with 1 where all together reach less than 95 % of either.
+# Exits with 1 if the coverage of a room is below 95 %.
 
 set -eu
 
@@ -22,7 +22,7 @@ targets='engine policy invocation broker_messages resp3 hlc glob topics parse'
 ninja -C "$build" --quiet
 find "$build" -name '*.gcda' -delete
 
-# Says of each file of a layer how many lines were reached. Fails below so many percent.
+# Print the covered lines of each file of a room. Fails below this percentage.
 report() {
         gcov --no-output "$build/server/$1/lib$1.a.p/"*.gcda | awk -v layer="$1" -v by="$2" -v least="$3" '
                 $1 == "File" { file = $2; gsub(/\047/, "", file); is_ours = file ~ "server/" layer "/.*[.]c$" }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "fuzz/engine_check.h"
-#include "engine/internal.h"
+#include "engine/disconnect.h"
 
 #include "base/assert.h"
 #include "base/cleanup.h"
@@ -11,13 +11,13 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* How far the effects had grown before the step. */
+/* Length of the effects before the step. */
 struct effects_mark {
-        size_t n_replies, n_changes, n_notifications, n_track_changes;
+        size_t n_changes, n_notifications, n_track_changes;
 };
 
 static struct effects_mark mark(const struct effects *effects) {
-        return (struct effects_mark){ effects->n_replies, effects->n_changes, effects->n_notifications,
+        return (struct effects_mark){ effects->n_changes, effects->n_notifications,
                                       effects->n_track_changes };
 }
 
@@ -25,7 +25,7 @@ static bool is_same_version(struct version a, struct version b) {
         return a.wall_ms == b.wall_ms && a.counter == b.counter;
 }
 
-/* 1. As it is written */
+/* 1. Effects as text */
 
 static void check_timestamp(const struct message *message, bool has_version, struct version version) {
         struct slice text = message_property(message, PROPERTY_TIMESTAMP);
@@ -38,7 +38,7 @@ static void check_timestamp(const struct message *message, bool has_version, str
 }
 
 static void check_reply_written(const struct reply *reply) {
-        struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = "StateStore" };
+        struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = SLICE_LITERAL("StateStore") };
         struct message message;
         struct slice rest;
         struct resp3_item item;
@@ -61,7 +61,7 @@ static void check_reply_written(const struct reply *reply) {
 }
 
 static void check_notification_written(const struct key_change *change) {
-        struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = "StateStore" };
+        struct encoder encoder = { .dialect = DIALECT_SDK, .node_id = SLICE_LITERAL("StateStore") };
         struct slice words[4];
         struct message message;
         size_t n_words;
@@ -117,7 +117,7 @@ static void compare_effects(const struct effects *effects, struct effects_mark b
         for (size_t i = 0; i < expected->n_changes; i++)
                 compare_change(effects, before.n_changes + i, &expected->changes[i]);
 
-        /* of one change after the other */
+        /* in the order of the changes */
         for (size_t i = before.n_notifications; i < effects->n_notifications; i++)
                 ASSERT(effects->notifications[i].change >= before.n_changes &&
                        (i == before.n_notifications ||
@@ -127,11 +127,11 @@ static void compare_effects(const struct effects *effects, struct effects_mark b
         for (size_t i = 0; i < expected->n_track_changes; i++)
                 ASSERT(effects->track_changes[before.n_track_changes + i].connection ==
                                expected->track_changes[i].connection &&
-                       effects->track_changes[before.n_track_changes + i].is_tracked ==
-                               expected->track_changes[i].is_tracked);
+                       effects->track_changes[before.n_track_changes + i].action ==
+                               expected->track_changes[i].action);
 }
 
-/* 3. What is answered */
+/* 3. Replies */
 
 static bool is_listed(const struct model_key *key, const struct request *request, struct now now) {
         uint64_t budget = UINT64_MAX;
@@ -169,16 +169,14 @@ static void compare_reply(const struct reply *reply, const struct model_effects 
 }
 
 const struct reply *both_ask(struct engine_and_model *both, const struct request *request, struct now now) {
-        struct event event = { .type = EVENT_REQUEST, .request = request };
+        struct event event = { .type = EVENT_REQUEST, .request = request, .reply = &both->reply };
         struct model_effects expected = { 0 };
         struct effects_mark before = mark(&both->effects);
-        const struct reply *reply;
+        const struct reply *reply = &both->reply;
 
+        reply_deinit(&both->reply);
         model_request(&both->model, request, now, &expected);
         ASSERT(engine_step(both->engine, &event, now, &both->effects) == 0);
-        ASSERT(both->effects.n_replies == before.n_replies + 1);
-
-        reply = &both->effects.replies[before.n_replies];
         compare_reply(reply, &expected);
         if (reply->page)
                 compare_page(both, reply->page, request, now);
@@ -196,7 +194,6 @@ void both_tick(struct engine_and_model *both, struct now now) {
 
         model_tick(&both->model, now, &expected);
         ASSERT(engine_step(both->engine, &event, now, &both->effects) == 0);
-        ASSERT(both->effects.n_replies == before.n_replies);
         compare_effects(&both->effects, before, &expected);
         ASSERT(engine_next_deadline(both->engine) > now.mono_ns);
 }
@@ -206,10 +203,9 @@ static void disconnect_in_engine(struct engine_and_model *both, const struct eve
         struct effects_mark before = mark(&both->effects);
 
         ASSERT(engine_step(both->engine, event, now, &both->effects) == 0);
-        ASSERT(both->effects.n_replies == before.n_replies);
         compare_effects(&both->effects, before, &nothing);
         ASSERT(engine_stats(both->engine).n_registrations == both->model.n_registrations);
-        ASSERT(engine_stats(both->engine).n_disconnects == both->model.n_disconnects);
+        ASSERT(engine_stats(both->engine).disconnect_epoch == both->model.disconnect_epoch);
 }
 
 void both_disconnect(struct engine_and_model *both, const struct event *event, struct now now) {
@@ -217,29 +213,31 @@ void both_disconnect(struct engine_and_model *both, const struct event *event, s
         disconnect_in_engine(both, event, now);
 }
 
-void both_not_delivered(struct engine_and_model *both, struct registration *registration, struct now now) {
-        struct event event = { .type = EVENT_NOT_DELIVERED, .registration = registration };
+void both_acknowledge(struct engine_and_model *both, enum event_type type, struct registration *registration,
+                      struct now now) {
+        struct event event = { .type = type, .registration = registration };
 
         for (size_t i = 0; i < both->model.n_registrations && registration->key; i++) {
                 struct model_registration known = both->model.registrations[i];
 
-                if (is_topic_of(registration, known.client, known.key)) {
-                        model_end(&both->model, known.client, known.key);
-                        model_end(both->model.saved, known.client, known.key);
-                        break;
-                }
+                if (!is_topic_of(registration, known.client, known.key))
+                        continue;
+                if (type == EVENT_DELIVERED)
+                        model_delivered(&both->model, known.client, known.key);
+                else
+                        model_not_delivered(&both->model, known.client, known.key, now);
+                break;
         }
-        both->model.n_disconnects++;
         disconnect_in_engine(both, &event, now);
 }
 
-/* 5. What is held */
+/* 5. Content */
 
 void both_compare(struct engine_and_model *both) {
-        const struct store *store = &both->engine->store;
+        const struct keyspace *keyspace = &both->engine->keyspace;
         struct model *model = &both->model;
 
-        ASSERT(store_n_keys(store) == model->n_keys);
+        ASSERT(keyspace_n_keys(keyspace) == model->n_keys);
         for (size_t i = 0; i < model->n_keys; i++) {
                 const struct model_key *key = &model->keys[i];
                 struct entry *entry = engine_find_entry(both->engine, key->key);
@@ -247,7 +245,7 @@ void both_compare(struct engine_and_model *both) {
 
                 ASSERT(entry && slice_equal(entry_value(entry), key->value));
                 ASSERT(is_same_version(entry_version(entry), key->version));
-                ASSERT(store_deadline(store, entry) == key->deadline_ns);
+                ASSERT(keyspace_deadline(keyspace, entry) == key->deadline_ns);
                 ASSERT(entry_fence(entry, &fence) == key->has_fence);
                 ASSERT(!key->has_fence || hlc_compare(fence, key->fence) == 0);
                 ASSERT(entry->is_persistent == key->is_persistent);
@@ -262,5 +260,6 @@ void both_compare(struct engine_and_model *both) {
                 ASSERT(registration && registration->connection == expected->connection);
         }
         ASSERT(engine_stats(both->engine).n_bytes == model_n_bytes(model));
-        ASSERT(heap_first_deadline(&store->deadlines) == model_next_expiry(model));
+        ASSERT(heap_first_deadline(&keyspace->deadlines) == model_next_expiry(model));
+        ASSERT(disconnect_idle_deadline(both->engine) == model_next_idle(model));
 }

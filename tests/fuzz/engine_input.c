@@ -39,10 +39,10 @@ void asked_deinit(struct asked *asked) {
 }
 
 uint64_t engine_connection(const struct input_context *around, size_t client) {
-        return around->has_connections ? 1 + client + N_CLIENTS * around->generations[client] : 0;
+        return around->has_connection_numbers ? 1 + client + N_CLIENTS * around->n_reconnects[client] : 0;
 }
 
-/* Around now, around what was given, and at the ends of the ranges. */
+/* Timestamps near the present, near assigned versions, and at the limits of the ranges. */
 static struct hlc take_hlc(struct slice *input, const struct input_context *around) {
         static const int64_t offsets_ms[] = { 0, -1, 1, -1000, 1000, 60000, 60001, 100000 };
         static const uint64_t counters[] = { 0,         1,          7,         INT32_MAX - 2, INT32_MAX - 1,
@@ -78,7 +78,7 @@ static void take_set(struct slice *input, struct request *request) {
         request->wants_persistence = input_chance(input, 50);
 }
 
-/* What would make such a request, as far as it tells requests apart. */
+/* The fields of the request that identify it. */
 static void write_payload(const struct request *request, struct buf *payload) {
         uint64_t numbers[] = { request->verb, request->condition, (uint64_t)request->px_ms, request->stop };
 
@@ -159,7 +159,7 @@ void engine_take_disconnect(struct slice *input, struct input_context *around, u
                                 connections[event.n_connections++] = engine_connection(around, i);
                 qsort(connections, event.n_connections, sizeof(*connections), compare_uint64);
         }
-        if (input_chance(input, 50)) /* comes back over another one, if it has left or not */
-                around->generations[client]++;
+        if (input_chance(input, 50)) /* reconnects, whether the former connection has ended or not */
+                around->n_reconnects[client]++;
         *ret_event = event;
 }

@@ -4,7 +4,7 @@
 #include "engine/engine.h"
 #include "fuzz/fuzz.h"
 
-/* Requests and events about few keys, few clients and few values, so that they meet. */
+/* Requests and events about few keys, clients and values, so that they affect each other. */
 
 #define N_KEYS    8
 #define N_VALUES  6
@@ -16,7 +16,7 @@ extern const struct slice engine_clients[N_CLIENTS];
 /* One of them does not fit a notify topic. */
 struct slice engine_key(size_t i);
 
-/* A request with all that it borrows. */
+/* A request with the memory that it borrows. */
 struct asked {
         struct request request;
         struct buf payload, timestamp, fence;
@@ -24,17 +24,18 @@ struct asked {
 };
 void asked_deinit(struct asked *asked);
 
-/* versions: some that were given, for tokens. */
 struct input_context {
         struct now now;
-        bool has_connections; /* the broker tells them apart */
-        uint64_t generations[N_CLIENTS];
+        bool has_connection_numbers; /* as with the plugin */
+        uint64_t n_reconnects[N_CLIENTS];
+
+        /* Assigned by the engine. Some timestamps and fencing tokens equal them. */
         struct version versions[4];
 };
 
 void engine_take_request(struct slice *input, const struct input_context *around, struct asked *ret_asked);
 
-/* A client's present connection, 0 where they have no numbers. */
+/* Return the number of a client's present connection; 0 if connections have no numbers. */
 uint64_t engine_connection(const struct input_context *around, size_t client);
 
 /* connections: room for N_CLIENTS, borrowed by the event. */

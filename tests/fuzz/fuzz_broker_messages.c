@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the plugin in the broker says: its welcome, and the identity properties of a request. */
+/* Messages of the plugin: WELCOME, and the identity properties of a request. */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "codec/companion_messages.h"
 #include "codec/identity.h"
 #include "fuzz/fuzz.h"
@@ -18,16 +17,16 @@ static int compare(const void *a, const void *b) {
         return *x < *y ? -1 : *x > *y;
 }
 
-/* The rule for one line after the other. Returns whether all can be read; the connections are added to the buffer. */
+/* Parse line by line. Return whether all lines are valid; append the connections to the buffer. */
 static bool reference(struct slice text, struct buf *numbers) {
         struct slice line;
         uint64_t number;
         size_t n_lines = 0;
 
-        if (text.length < COMPANION_MAC_KEY_SIZE || text.data[text.length - 1] != '\n')
+        if (text.length < COMPANION_KEY_SIZE || text.data[text.length - 1] != '\n')
                 return false;
-        text.data += COMPANION_MAC_KEY_SIZE;
-        text.length -= COMPANION_MAC_KEY_SIZE;
+        text.data += COMPANION_KEY_SIZE;
+        text.length -= COMPANION_KEY_SIZE;
         for (; text.length > 0; n_lines++) {
                 line = slice_split(text, '\n', &text);
                 if (n_lines == 1 && !slice_equal(line, SLICE_LITERAL(COMPANION_GUARDED)) &&
@@ -36,12 +35,12 @@ static bool reference(struct slice text, struct buf *numbers) {
                         return false;
                 if (n_lines != 1 && parse_uint64(line, &number) < 0)
                         return false;
-                if (n_lines > 1)
+                if (n_lines > 2)
                         buf_append(numbers, &number, sizeof(number));
         }
         if (numbers->length > 0)
                 qsort(numbers->data, numbers->length / sizeof(number), sizeof(number), compare);
-        return n_lines >= 2;
+        return n_lines >= 3;
 }
 
 static void read_welcome(struct slice text) {
@@ -68,7 +67,7 @@ static void read_welcome(struct slice text) {
 static void check_identity(struct slice input) {
         static const char *const names[] = { COMPANION_PROPERTY_MAC, COMPANION_PROPERTY_CLIENT_ID,
                                              COMPANION_PROPERTY_USERNAME, "__srcId" };
-        struct companion_positions positions = { .present = { .is_known = true } };
+        struct companion_key_states key_states = { .present = { .is_known = true } };
         struct message message = { .payload = input };
         struct companion_request request = { 0 };
         struct companion_proof proof;
@@ -81,7 +80,7 @@ static void check_identity(struct slice input) {
                 message.user_properties[message.n_user_properties++] =
                         (struct user_property){ slice_from_string(names[name]), line };
         }
-        ASSERT(identity_check(&positions, &message, true) ==
+        ASSERT(identity_check(&key_states, &message, true) ==
                IDENTITY_UNVERIFIED); /* no input has a valid MAC */
 
         is_readable =
@@ -90,13 +89,13 @@ static void check_identity(struct slice input) {
         request.username = message_property(&message, COMPANION_PROPERTY_USERNAME);
         request.payload = message.payload;
         request.properties = message.properties_digest;
-        proof = companion_proof(&request, positions.present.key);
+        proof = companion_proof(&request, key_states.present.key);
         for (size_t i = 0; i < message.n_user_properties; i++)
                 if (slice_equal(message.user_properties[i].name, SLICE_LITERAL(COMPANION_PROPERTY_MAC)))
                         message.user_properties[i].value =
                                 (struct slice){ (const uint8_t *)proof.text, proof.length };
         if (is_readable && request.connection > 0 && request.client_id.length > 0)
-                ASSERT(identity_check(&positions, &message, true) ==
+                ASSERT(identity_check(&key_states, &message, true) ==
                        (request.sequence > 0 ? IDENTITY_VERIFIED : IDENTITY_REPEATED));
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A command line, an argument a line, then an empty line and a configuration file. */
+/* A command line with one argument per line, then an empty line and a configuration file. */
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "config/reading.h"
+#include "config/config.h"
 #include "fuzz/fuzz.h"
 
 #define N_ARGUMENTS_MAX 40
@@ -30,7 +30,7 @@ static void check(const struct config *config) {
                 ASSERT(*text != '\n');
 }
 
-/* Gives the lines up to an empty one as arguments, each an allocation of its own, and what follows as the file. */
+/* Return the lines before the empty line as arguments, each in its own allocation, and the rest as the file. */
 static int split(struct slice input, char **arguments, struct slice *ret_file) {
         int n = 1;
 
@@ -40,7 +40,7 @@ static int split(struct slice input, char **arguments, struct slice *ret_file) {
                 if (line.length == 0)
                         break;
                 if (slice_starts_with(line, SLICE_LITERAL("--config")))
-                        continue; /* another file than ours could be anything */
+                        continue; /* no other file may be read */
                 arguments[n] = strndup((const char *)line.data, line.length);
                 ASSERT(arguments[n++]);
         }
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 arguments[n++] = input_file(file);
         }
 
-        if (config_read(n, arguments, &config) == CONFIG_RUN)
+        if (config_read(n, arguments, false, &config) == CONFIG_RUN)
                 check(&config);
         config_deinit(&config);
         while (n_owned > 1)

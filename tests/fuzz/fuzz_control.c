@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is asked on the control topic, among requests and time that passes. Each control request must have one answer, which
- * wait-for may owe for a while; the clock must never go back; and whatever the rules do to other answers, the store goes on.
+ * Control requests among other requests and advances of time. Each control request must get exactly one answer; the answer
+ * to wait-for may arrive later. Only a reset may set the clock back, to the real time. The store must continue whatever the
+ * fault rules do to other answers.
  */
 
 #include "base/cleanup.h"
@@ -13,7 +14,7 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 #include "storage/storage.h"
-#include "unit/support/idle.h"
+#include "unit/support/stubs.h"
 
 #define N_WORDS_MAX 9
 #define N_STEPS_MAX 40
@@ -62,7 +63,7 @@ static const char *const dictionary[] = {
 };
 #define N_DICTIONARY (sizeof(dictionary) / sizeof(dictionary[0]))
 
-/* The payloads of what a store is asked, each of which any rule may strike. */
+/* The payloads of requests. Every fault rule can match each of them. */
 static const char *const requests[] = {
         "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n",
         "*5\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n$2\r\nPX\r\n$4\r\n1000\r\n",
@@ -110,9 +111,9 @@ static void desynchronized(void *userdata) {
 }
 
 static struct now read_clock(struct world *world) {
-        struct now now = control_read_clock(world->control, world->real);
+        struct now now = control_now(world->control, world->real);
 
-        /* a reset has it go back to the real one, and no further */
+        /* only a reset may set the clock back, and only to the real time */
         ASSERT(now.mono_ns >= world->last.mono_ns || now.mono_ns == world->real.mono_ns);
         world->last = now;
         return now;
@@ -161,8 +162,8 @@ static void pass_time(struct world *world, uint64_t ms) {
 }
 
 static void work(struct world *world) {
-        pipeline_flush(world->pipeline, read_clock(world));
-        if (control_remaining_ns(world->control, pipeline_next_deadline(world->pipeline), world->real) <= 0)
+        pipeline_wakeup_ended(world->pipeline, read_clock(world));
+        if (control_ns_until_tick(world->control, pipeline_next_deadline(world->pipeline), world->real) <= 0)
                 pipeline_tick(world->pipeline, read_clock(world));
         ASSERT(world->n_answered <= world->n_asked);
 }
@@ -189,7 +190,7 @@ static void finish(struct world *world) {
         static const struct slice reset = { (const uint8_t *)"*1\r\n$5\r\nreset\r\n", 15 };
         uint64_t n_sent;
 
-        /* a control request has a turn of its own */
+        /* a tick executes at most one control request */
         for (uint64_t i = 0; i < N_STEPS_MAX + 2; i++)
                 pipeline_tick(world->pipeline, read_clock(world));
         world->n_asked++;
@@ -200,7 +201,7 @@ static void finish(struct world *world) {
 
         n_sent = world->n_sent;
         tell(world, TOPIC_INVOKE, "clients/client-1/answers", "request", slice_from_string(requests[2]));
-        pipeline_flush(world->pipeline, read_clock(world));
+        pipeline_wakeup_ended(world->pipeline, read_clock(world));
         ASSERT(world->n_sent == n_sent + 1);
 }
 
@@ -209,10 +210,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         struct storage *storage;
         struct transport transport = { .publish = publish,
-                                       .has_room = idle_has_room,
-                                       .run_worker = idle_run_worker,
+                                       .has_room = stub_has_room,
+                                       .run_worker = stub_run_worker,
                                        .userdata = &world };
-        struct pipeline_callbacks callbacks = { .serving = idle_serving,
+        struct pipeline_callbacks callbacks = { .serving = stub_serving,
                                                 .desynchronized = desynchronized,
                                                 .userdata = &world };
         struct pipeline_config config = {
@@ -221,7 +222,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                             .max_bytes = 1 << 20,
                             .max_registrations = 100,
                             .max_remembered_bytes = 1 << 20 },
-                .node_id = "StateStore",
                 .run = 42,
         };
 

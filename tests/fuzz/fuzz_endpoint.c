@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lists of brokers: what was read can be written for people, and that reads the same. */
+/* Lists of brokers: a parsed list is formatted, and the text parses to the same list. */
 
 #include <errno.h>
 
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         int r;
 
         if (size > 0 && memchr(data, '\0', size))
-                return 0; /* it comes from where there are strings */
+                return 0; /* texts come from C strings */
 
         r = endpoints_parse(text, DEFAULT_PORT, &endpoints, &n_endpoints);
         if (r < 0) {

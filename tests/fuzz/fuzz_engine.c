@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Sequences of events, in batches that are committed, fail, or are lost with the process. Each goes to the engine and to
- * the model; both must answer the same, tell the same clients of the same changes, and hold the same; and what the
- * engine's rows say must be what it holds.
+ * Sequences of events in batches that are committed, fail, or are lost with the process. The engine and the model execute
+ * each event. Their replies, notifications and contents must be equal, and the engine's rows must match its content.
  */
 
+#include "base/cleanup.h"
 #include "engine/engine.h"
 #include "fuzz/engine_check.h"
 #include "fuzz/engine_input.h"
@@ -26,13 +26,13 @@ struct world {
         struct disk disk;
         struct asked asked[N_REQUESTS_MAX];
         size_t n_asked;
-        struct registration *seen[N_SEEN]; /* whose notifications may come back as not delivered */
+        struct registration *seen[N_SEEN]; /* whose notifications may be acknowledged */
         size_t n_seen, n_versions;
 };
 
 static void world_init(struct world *world, struct slice *input) {
         static const uint64_t max_keys[] = { 1000, 2, 4 }, max_bytes[] = { 1 << 20, 700, 1200, 70000 };
-        struct storage_header header;
+        CLEANUP(restored_deinit) struct restored restored = { 0 };
 
         *world = (struct world){
                 .around = { .now = { .wall_ms = WALL_MS, .mono_ns = 5000 } },
@@ -42,17 +42,19 @@ static void world_init(struct world *world, struct slice *input) {
         world->config.max_bytes = max_bytes[input_below(input, 4)];
         world->config.max_registrations = input_chance(input, 80) ? 1000 : 3;
         world->config.max_remembered_bytes = input_chance(input, 80) ? 1 << 20 : 0;
+        world->config.registration_timeout_ns = 60000 * NS_PER_MS;
         world->config.persist = (enum persist)input_below(input, 3);
-        world->around.has_connections = input_chance(input, 50);
+        world->around.has_connection_numbers = input_chance(input, 50);
         world->both.model = (struct model){ .config = &world->config, .saved = &world->saved };
         world->saved = world->both.model;
         world->saved.saved = NULL;
         disk_init(&world->disk, 1);
-        ASSERT(restore_engine(&world->both.engine, &header, &world->disk.storage, &world->config,
+        ASSERT(restore_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
                               world->around.now) == 0);
 }
 
 static void world_deinit(struct world *world) {
+        reply_deinit(&world->both.reply);
         effects_deinit(&world->both.effects);
         ASSERT(!engine_free(world->both.engine));
         disk_deinit(&world->disk);
@@ -64,7 +66,7 @@ static void world_deinit(struct world *world) {
 
 /* 1. Steps */
 
-/* Two keys of one deadline expire in either order: there are none. */
+/* Two keys with one deadline expire in either order, so all deadlines differ. */
 static void avoid_equal_deadlines(struct world *world, const struct request *request) {
         bool is_taken = request->has_px;
 
@@ -136,7 +138,8 @@ static void depart(struct world *world, struct slice *input) {
                 struct registration *registration = world->seen[input_below(input, N_SEEN)];
 
                 if (registration)
-                        both_not_delivered(&world->both, registration, world->around.now);
+                        both_acknowledge(&world->both, EVENT_DELIVERED + (int)input_below(input, 2),
+                                         registration, world->around.now);
                 return;
         }
         engine_take_disconnect(input, &world->around, connections, &event);
@@ -161,7 +164,7 @@ static void step_wall(struct world *world, struct slice *input) {
                 *wall_ms = 0;
 }
 
-/* To the very nanosecond, or the one before, or the one after. */
+/* Exactly to the deadline, or one nanosecond before or after it. */
 static void pass_to_deadline(struct world *world, struct slice *input) {
         int64_t deadline_ns = engine_next_deadline(world->both.engine);
         int64_t now_ns = deadline_ns == INT64_MAX ? 0 : deadline_ns - 1 + (int64_t)input_below(input, 3);
@@ -177,7 +180,7 @@ static struct storage_batch batch_of(struct world *world) {
                 .rows = world->both.effects.rows,
                 .n_rows = world->both.effects.n_rows,
                 .clock = engine_stats(world->both.engine).clock,
-                .n_disconnects = engine_stats(world->both.engine).n_disconnects,
+                .disconnect_epoch = engine_stats(world->both.engine).disconnect_epoch,
                 .now = world->around.now,
         };
 }
@@ -207,6 +210,20 @@ static void commit(struct world *world) {
         compare_disk(world);
 }
 
+/*
+ * If an undo removes a client's last registration and then adds another one, the engine forgets the state of deliveries to
+ * the client. The model does not. So make all clients subscribed in both.
+ */
+static void deliver_all(struct world *world) {
+        for (size_t i = 0; i < world->both.model.n_registrations; i++) {
+                const struct model_registration *known = &world->both.model.registrations[i];
+
+                both_acknowledge(&world->both, EVENT_DELIVERED,
+                                 engine_find_registration(world->both.engine, known->client, known->key),
+                                 world->around.now);
+        }
+}
+
 /* A failed commit restores everything but the clock and the disconnects. */
 static void fail(struct world *world) {
         struct storage_batch batch = batch_of(world);
@@ -215,20 +232,21 @@ static void fail(struct world *world) {
 
         disk_refuse(&world->disk, &batch);
         ASSERT(engine_undo(world->both.engine, effects) == 0);
-        effects_fail(effects, OUTCOME_STORAGE_FAILED);
+        effects_fail(effects);
         ASSERT(effects->n_rows == 0 && effects->n_track_changes == 0 && effects->n_notifications == 0);
         effects_reset(effects);
 
         model.clock = world->both.model.clock;
-        model.n_disconnects = world->both.model.n_disconnects;
-        model.unlisted_at = world->both.model.unlisted_at;
+        model.disconnect_epoch = world->both.model.disconnect_epoch;
+        model.revocation_epoch = world->both.model.revocation_epoch;
         model.saved = &world->saved;
         world->both.model = model;
+        deliver_all(world);
         save(world);
         compare_disk(world);
 }
 
-/* Keys and clients by what is on the disk, in the texts that live longer than it. */
+/* Copy the registrations of the simulated disk to the model. The model borrows texts, so they refer to constants. */
 static void restore_registrations(struct world *world) {
         struct model *model = &world->both.model;
 
@@ -251,21 +269,22 @@ static void restore_registrations(struct world *world) {
         }
 }
 
-/* The process is killed: what was not committed never was. */
+/* The process is killed: uncommitted changes are lost. */
 static void restart(struct world *world) {
         struct model *model = &world->both.model;
-        struct storage_header header;
+        CLEANUP(restored_deinit) struct restored restored = { 0 };
 
+        reply_deinit(&world->both.reply);
         effects_deinit(&world->both.effects);
         engine_free(world->both.engine);
-        ASSERT(restore_engine(&world->both.engine, &header, &world->disk.storage, &world->config,
+        ASSERT(restore_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
                               world->around.now) == 0);
 
         *model = world->saved;
         model->saved = &world->saved;
-        model->clock = header.clock;
-        model->n_disconnects = header.n_disconnects;
-        model->unlisted_at = header.n_disconnects;
+        model->clock = restored.header.clock;
+        model->disconnect_epoch = restored.header.disconnect_epoch;
+        model->revocation_epoch = restored.header.disconnect_epoch;
         for (size_t i = model->n_keys; i-- > 0;)
                 if (!model->keys[i].is_persistent)
                         model->keys[i] = model->keys[--model->n_keys];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Patterns against a matcher that keeps all ways open, over code points. */
+/* Patterns, compared with a nondeterministic matcher over code points. */
 
 #include "base/glob.h"
 #include "fuzz/fuzz.h"
@@ -8,7 +8,7 @@
 
 #define LENGTH_MAX 200
 
-/* By the arithmetic of code points, not by tables of what may follow what. */
+/* Validate UTF-8 by decoding code points, not by tables of valid sequences. */
 static bool decode_one(struct slice *text, uint32_t *ret_point) {
         static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
         uint8_t lead = text->data[0];
@@ -39,7 +39,7 @@ static bool decode(struct slice text, struct characters *ret_characters) {
         return is_utf8;
 }
 
-/* With fewer steps than it takes the answer is "no", and never is there one more taken. */
+/* With fewer steps than the match needs, the result is "no match". No more steps than allowed are taken. */
 static void afford(struct slice pattern, struct slice text, uint64_t budget, bool matches) {
         uint64_t left = budget;
         bool result = glob_match(pattern, text, &left);

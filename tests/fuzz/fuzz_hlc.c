@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Readings of hybrid clocks: two a line apart are read, compared, written and read again. */
+/* Timestamps of hybrid clocks: two lines are parsed, compared, formatted and parsed again. */
 
 #include "base/cleanup.h"
 #include "fuzz/fuzz.h"
@@ -19,7 +19,7 @@ static bool is_number(struct slice text, unsigned __int128 max) {
         return text.length > 0;
 }
 
-/* The rule, part by part. */
+/* Validate each part of the timestamp. */
 static bool is_hlc(struct slice text) {
         struct slice wall, counter, node, rest;
 

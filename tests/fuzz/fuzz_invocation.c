@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * An MQTT message to a request. Whatever comes out must be what the rules of PROTOCOL.md "Requests",
- * "Request syntax" and "Errors" allow, and
- * the options of SET must be read as a list of all their forms reads them.
+ * Decode an MQTT message to a request. The result must be allowed by PROTOCOL.md "Requests", "Request syntax" and "Errors", and
+ * the options of SET must be decoded as by a list of all their forms.
  */
 
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "codec/identity.h"
 #include "codec/invocation.h"
 #include "fuzz/fuzz.h"
@@ -21,7 +19,7 @@
 #define MAC         "0123456789abcdef0123456789abcdef"
 #define N_WORDS_MAX 9
 
-/* Words that mean something, for the input to choose from. */
+/* Words with a meaning, from which the input chooses. */
 static const char *const dictionary[] = { "SET",
                                           "GET",
                                           "DEL",
@@ -54,7 +52,7 @@ static const char *const usual[] = { "1696374425000:0:Client1",
                                      "1.0",
                                      "7:1:" MAC,
                                      "client-2",
-                                     "somebody",
+                                     "client-b",
                                      "true" };
 
 static struct slice take_text(struct slice *input, const char *usual_text) {
@@ -68,7 +66,7 @@ static struct slice take_text(struct slice *input, const char *usual_text) {
         }
 }
 
-/* A payload of words, most of them from the dictionary; or just bytes. */
+/* A payload of words, most of them from the dictionary; or of arbitrary bytes. */
 static void take_payload(struct slice *input, struct buf *payload) {
         size_t n_words = input_below(input, N_WORDS_MAX + 2);
 
@@ -104,7 +102,7 @@ static void take_message(struct slice *input, struct buf *payload, struct messag
         }
 }
 
-/* How SET's options may stand, each as the words there are: 'v' for a value, 'n' for a number. */
+/* All valid forms of SET's options. One letter per word: X is NX, E is NEX, P is PX, v a value, n a number. */
 static const char *const forms[] = { "", "X", "E", "Ev", "Pn", "XPn", "PnX", "EPn", "PnE", "EvPn", "PnEv" };
 
 static bool fits(const char *form, const struct slice *words, size_t n_words, struct request *request) {
@@ -206,7 +204,7 @@ static void check_request(const struct decoder *decoder, const struct message *m
         ASSERT(!request->has_fence || hlc_parse(fence, &hlc) == 0);
         ASSERT(request->expiry_s == (message->has_expiry ? message->expiry_s : 0));
 
-        if (decoder->is_proven && message->is_verified) {
+        if (decoder->has_plugin && message->is_verified) {
                 struct identity identity = identity_read(message);
 
                 ASSERT(request->connection == identity.connection &&
@@ -245,9 +243,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                    .persistence_value = SLICE_LITERAL("true") };
 
         if (input_chance(&input, 50))
-                decoder.is_proven = true;
+                decoder.has_plugin = true;
         take_message(&input, &payload, &message);
-        /* what was verified can be read */
+        /* verified fields can be parsed */
         message.is_verified =
                 companion_proof_read(message_property(&message, COMPANION_PROPERTY_MAC), &proven) == 0;
         copy = message_copy(&message);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Numbers, durations and sizes as people write them, against arithmetic that cannot overflow. */
+/* Numbers, durations and sizes, compared with arithmetic that cannot overflow. */
 
 #include <errno.h>
 
@@ -19,7 +19,7 @@ static const struct unit durations[] = {
 };
 static const struct unit sizes[] = { { "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 } };
 
-/* False where it is not digits and one of the units. */
+/* Return false if the text is not digits and one of the units. */
 static bool reference(struct slice text, const struct unit *units, size_t n_units,
                       unsigned __int128 *ret_value) {
         unsigned __int128 value = 0;

@@ -9,8 +9,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/system_clock.h"
 #include "fuzz/fuzz.h"
 #include "plugin/internal.h"
+#include "protocol/broker_log.h"
+#include "protocol/companion_frame.h"
 
 #define N_CLIENTS   4
 #define N_CALLBACKS 32
@@ -34,17 +37,37 @@ static struct {
         void *userdata;
 } callbacks[N_CALLBACKS];
 
-static uint8_t hello_key[COMPANION_HELLO_KEY_SIZE], mac_key[COMPANION_KEY_SIZE];
+static uint8_t hello_key[COMPANION_KEY_SIZE], mac_key[COMPANION_KEY_SIZE];
 static bool has_mac_key;
 static uint64_t last_sequence;
-static const struct mosquitto *speaker; /* whose control message is being handled */
+
+/* Since the plugin was loaded. */
+static uint64_t n_notified;       /* published notifications */
+static uint64_t n_recipients;     /* of all valid frames */
+static uint64_t highest_sent;     /* sequence of a valid frame */
+static uint64_t first_connection; /* number of the connection of the first request; 0: no request yet */
+
+static const struct mosquitto *speaker; /* the sender of the present control message */
+
+/* The plugin has read a line of the log that names the client, or has refused a message of the client. */
+static bool may_be_kicked[N_CLIENTS];
+
+/* Each tick passes less than the interval at which the plugin repeats DISCONNECTED, which is 1 s. */
+#define TICK_NS (INT64_C(1000000000) / 3)
+static int64_t now_ns, repeated_ns; /* repeated_ns: the last tick that repeated DISCONNECTED */
+static size_t n_repeated;           /* by this tick */
+static bool is_ticking;
 
 /* 1. The broker */
+
+int64_t system_clock_mono_ns(void) {
+        return now_ns;
+}
 
 int mosquitto_callback_register(mosquitto_plugin_id_t *id, int event, MOSQ_FUNC_generic_callback call,
                                 const void *event_data, void *userdata) {
         (void)id;
-        if (event > MOSQ_EVT_DISCONNECT) /* as 2.0 says of what it does not know */
+        if (event > MOSQ_EVT_DISCONNECT) /* the result of 2.0 for an unknown event */
                 return MOSQ_ERR_NOT_SUPPORTED;
         for (size_t i = 0; i < N_CALLBACKS; i++) {
                 if (callbacks[i].call)
@@ -68,7 +91,7 @@ int mosquitto_callback_unregister(mosquitto_plugin_id_t *id, int event, MOSQ_FUN
         return MOSQ_ERR_SUCCESS;
 }
 
-/* The first answer that is not DEFER, as 2.0 has it. */
+/* Return the first result that is not DEFER, as mosquitto 2.0 does. */
 static int happen(int event, const char *topic, void *event_data) {
         for (size_t i = 0; i < N_CALLBACKS; i++) {
                 int result;
@@ -110,10 +133,33 @@ void mosquitto_log_printf(int level, const char *format, ...) {
 }
 
 int mosquitto_kick_client_by_clientid(const char *client_id, bool with_will) {
-        (void)client_id;
         (void)with_will;
-        ASSERT(speaker == &clients[STORE]);
+        if (speaker == &clients[STORE])
+                return MOSQ_ERR_SUCCESS;
+        for (size_t i = 0; i < N_CLIENTS; i++)
+                if (may_be_kicked[i] && strcmp(clients[i].id, client_id) == 0)
+                        return MOSQ_ERR_SUCCESS;
+        ASSERT(false);
         return MOSQ_ERR_SUCCESS;
+}
+
+/* Only what a frame carried can be acknowledged. */
+static void take_delivered(struct slice text) {
+        uint64_t sequence;
+
+        ASSERT(parse_uint64(text, &sequence) == 0 && sequence <= highest_sent);
+}
+
+/* The plugin repeats at most 100 in a second. */
+static void take_disconnected(struct slice text) {
+        uint64_t number;
+
+        ASSERT(parse_uint64(text, &number) == 0);
+        if (!is_ticking)
+                return;
+        ASSERT(repeated_ns == now_ns || now_ns - repeated_ns >= INT64_C(1000000000));
+        repeated_ns = now_ns;
+        ASSERT(++n_repeated <= 100);
 }
 
 static void take_welcome(struct slice box) {
@@ -126,30 +172,45 @@ static void take_welcome(struct slice box) {
         free(text);
 }
 
+/* A client gets what is addressed to it, and no more properties than were sent. */
+static void check_notification(const char *client_id, struct slice topic, mosquitto_property *properties) {
+        struct buf prefix = { 0 };
+
+        ASSERT(client_id);
+        topic_append_notify(&prefix, slice_from_string(client_id), SLICE_LITERAL(""));
+        ASSERT(slice_starts_with(topic, buf_slice(&prefix)) && topic.length <= TOPIC_LENGTH_MAX);
+        buf_deinit(&prefix);
+        for (const mosquitto_property *each = properties; each; each = mosquitto_property_next(each))
+                ASSERT(mosquitto_property_identifier(each) == MQTT_PROP_USER_PROPERTY ||
+                       mosquitto_property_identifier(each) == MQTT_PROP_PAYLOAD_FORMAT_INDICATOR);
+        n_notified++;
+        mosquitto_property_free_all(&properties);
+}
+
 int mosquitto_broker_publish_copy(const char *client_id, const char *topic, int length, const void *payload,
                                   int qos, bool retain, mosquitto_property *properties) {
         struct slice name = slice_from_string(topic);
 
-        ASSERT(qos == 1 && slice_starts_with(name, SLICE_LITERAL(COMPANION_SYS)));
+        ASSERT(qos == 1);
+        if (slice_starts_with(name, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX))) {
+                ASSERT(!retain);
+                check_notification(client_id, name, properties);
+                return MOSQ_ERR_SUCCESS;
+        }
+        ASSERT(slice_starts_with(name, SLICE_LITERAL(COMPANION_SYS)));
         ASSERT(client_id ? strcmp(client_id, clients[STORE].id) == 0 && !retain
                          : retain && slice_equal(name, SLICE_LITERAL(COMPANION_BANNER)));
         if (slice_equal(name, SLICE_LITERAL(COMPANION_WELCOME)))
                 take_welcome((struct slice){ payload, (size_t)length });
+        if (slice_equal(name, SLICE_LITERAL(COMPANION_DELIVERED)))
+                take_delivered((struct slice){ payload, (size_t)length });
+        if (slice_equal(name, SLICE_LITERAL(COMPANION_DISCONNECTED)))
+                take_disconnected((struct slice){ payload, (size_t)length });
         mosquitto_property_free_all(&properties);
         return MOSQ_ERR_SUCCESS;
 }
 
-int mosquitto_broker_publish(const char *client_id, const char *topic, int length, void *payload, int qos,
-                             bool retain, mosquitto_property *properties) {
-        (void)length;
-        ASSERT(client_id && qos == 1 && !retain);
-        ASSERT(slice_starts_with(slice_from_string(topic), SLICE_LITERAL(TOPIC_NOTIFY_PREFIX "/")));
-        free(payload);
-        mosquitto_property_free_all(&properties);
-        return MOSQ_ERR_SUCCESS;
-}
-
-/* 2. What clients send */
+/* 2. Messages of clients */
 
 static const char *take_topic(struct slice *input) {
         static const char *const topics[] = { TOPIC_INVOKE,
@@ -167,7 +228,7 @@ static const char *take_topic(struct slice *input) {
         return topics[input_below(input, sizeof(topics) / sizeof(topics[0]))];
 }
 
-/* Without NUL: the broker's readers let none through. libmosquitto refuses what is not UTF-8. */
+/* Text without NUL, which the broker refuses, and in UTF-8, because libmosquitto refuses other text. */
 static char *take_string(struct slice *input) {
         static const char *const usual[] = { COMPANION_PROPERTY_MAC,
                                              COMPANION_PROPERTY_CLIENT_ID,
@@ -218,7 +279,55 @@ static mosquitto_property *take_properties(struct slice *input) {
         return list;
 }
 
-/* 3. What must hold */
+/* A frame to the first connections that requests came over, and to some that do not exist. */
+static struct slice take_frame(struct slice *input, struct buf *buf) {
+        struct buf recipients = { 0 };
+        struct companion_frame frame = { .sequence = input_number(input, 1),
+                                         .index = (uint32_t)input_below(input, 4),
+                                         .is_last = input_chance(input, 50),
+                                         .wants_acknowledgement = input_chance(input, 50) };
+
+        for (size_t n = input_below(input, 6); n > 0; n--)
+                companion_recipient_append(&recipients, first_connection + input_below(input, 8));
+        frame.recipients = buf_slice(&recipients);
+        frame.key = input_text(input);
+        frame.payload = input_text(input);
+        companion_frame_append(buf, &frame);
+        ASSERT(!buf_failed(buf));
+        buf_deinit(&recipients);
+        return buf_slice(buf);
+}
+
+/* The number of one of the first connections, or of none. */
+static struct slice take_number(struct slice *input, struct buf *buf) {
+        buf_append_uint(buf, first_connection + input_below(input, 4));
+        ASSERT(!buf_failed(buf));
+        return buf_slice(buf);
+}
+
+static struct slice take_payload(struct slice *input, const char *topic, struct buf *buf) {
+        bool has_frame = strcmp(topic, COMPANION_DELIVER) == 0,
+             has_number = strcmp(topic, COMPANION_TRACK) == 0 || strcmp(topic, COMPANION_UNTRACK) == 0 ||
+                          strcmp(topic, COMPANION_KICK) == 0;
+
+        if (has_frame && input_chance(input, 80))
+                return take_frame(input, buf);
+        if (has_number && input_chance(input, 80))
+                return take_number(input, buf);
+        return input_text(input);
+}
+
+/* 3. Invariants */
+
+static void note_frame(const char *topic, struct slice payload) {
+        struct companion_frame frame;
+
+        if (strcmp(topic, COMPANION_DELIVER) != 0 || companion_frame_read(payload, &frame) < 0)
+                return;
+        n_recipients += companion_frame_n_recipients(&frame);
+        if (frame.sequence > highest_sent)
+                highest_sent = frame.sequence;
+}
 
 struct seen {
         char *mac, *client_id, *username;
@@ -287,6 +396,7 @@ static void check_identity(const struct mosquitto_evt_message *message, const st
         ASSERT(slice_equal(request.username, slice_from_string(message->client->username)));
         ASSERT(seen->n_reserved == (seen->username ? 3 : 2));
         ASSERT(companion_proof_read(proof, &request) == 0 && request.connection > 0);
+        first_connection = first_connection == 0 ? request.connection : first_connection;
         ASSERT(request.sequence > last_sequence);
         last_sequence = request.sequence;
         ASSERT(!has_mac_key || companion_proof_is_valid(proof, &request, mac_key));
@@ -322,9 +432,11 @@ static void publish(struct slice *input, struct mosquitto *client) {
         };
         int result = happen(MOSQ_EVT_MESSAGE, NULL, &message);
 
-        ASSERT(!head || message.properties == head); /* 2.0.15 and later free the list that was there */
+        ASSERT(!head || message.properties == head); /* mosquitto 2.0.15 and later free the former list */
         if (result == MOSQ_ERR_SUCCESS && strcmp(topic, TOPIC_INVOKE) == 0)
                 check_request(&message);
+        if (result == MOSQ_ERR_ACL_DENIED)
+                may_be_kicked[client - clients] = true;
         if (strncmp(topic, COMPANION_SYS, strlen(COMPANION_SYS)) == 0)
                 ASSERT(result != MOSQ_ERR_SUCCESS);
         mosquitto_property_free_all(&message.properties);
@@ -333,7 +445,8 @@ static void publish(struct slice *input, struct mosquitto *client) {
 static void control(struct slice *input, struct mosquitto *client) {
         const char *topic = take_topic(input);
         mosquitto_property *properties = take_properties(input);
-        struct slice payload = input_text(input);
+        struct buf bytes = { 0 };
+        struct slice payload = take_payload(input, topic, &bytes);
         struct mosquitto_evt_control message = {
                 .client = client,
                 .topic = topic,
@@ -345,20 +458,30 @@ static void control(struct slice *input, struct mosquitto *client) {
 
         if (payload.length > sizeof(hello_key) && client == &clients[STORE])
                 memcpy(hello_key, payload.data, sizeof(hello_key));
+        note_frame(topic, payload);
         speaker = client;
         happen(MOSQ_EVT_CONTROL, topic, &message);
         speaker = NULL;
+        ASSERT(n_notified <= n_recipients);
         mosquitto_property_free_all(&properties);
+        buf_deinit(&bytes);
 }
 
 static void connect_client(struct mosquitto *client) {
         struct mosquitto_evt_basic_auth auth = { .client = client, .username = (char *)client->username };
+        struct mosquitto_evt_extended_auth enhanced = { .client = client, .auth_method = "method" };
         int result = happen(MOSQ_EVT_BASIC_AUTH, NULL, &auth);
 
         if (client == &clients[1])
                 ASSERT(result == MOSQ_ERR_AUTH);
         else
                 ASSERT(result == MOSQ_ERR_PLUGIN_DEFER);
+
+        result = happen(MOSQ_EVT_EXT_AUTH_START, NULL, &enhanced);
+        if (client->id && strcmp(client->id, clients[STORE].id) == 0)
+                ASSERT(result == MOSQ_ERR_AUTH);
+        else
+                ASSERT(result == MOSQ_ERR_PLUGIN_DEFER || result == MOSQ_ERR_AUTH);
 }
 
 static void check_access(struct slice *input, struct mosquitto *client) {
@@ -373,11 +496,49 @@ static void check_access(struct slice *input, struct mosquitto *client) {
                 ASSERT((result == MOSQ_ERR_SUCCESS) == (client == &clients[STORE]));
 }
 
+/* A client may read each line of the log that names no store with a random client id. The store may read no line. */
+static void log_line(struct slice *input, struct mosquitto *client) {
+        static const char drop[] = "1: Outgoing messages are being dropped for client ";
+        static const char secret[] = COMPANION_CLIENT_ID_DEFAULT "-";
+        size_t named = input_below(input, N_CLIENTS - 1); /* the last client has no id */
+        bool is_drop = input_chance(input, 70);
+        struct buf line = { 0 };
+        struct mosquitto_evt_acl_check check = { .client = client,
+                                                 .topic = BROKER_LOG_NOTICE,
+                                                 .access = MOSQ_ACL_READ };
+        int result;
+
+        if (is_drop) {
+                buf_append_string(&line, drop);
+                buf_append_string(&line, clients[named].id);
+                buf_append_string(&line, ".");
+        }
+        if (!is_drop || input_chance(input, 10))
+                buf_append_slice(&line, input_text(input));
+        check.payload = line.data;
+        check.payloadlen = (uint32_t)line.length;
+
+        may_be_kicked[named] |= client == &clients[STORE] && is_drop;
+        result = happen(MOSQ_EVT_ACL_CHECK, NULL, &check);
+        ASSERT((result == MOSQ_ERR_ACL_DENIED) ==
+               (client == &clients[STORE] ||
+                (line.length > 0 && memmem(line.data, line.length, secret, strlen(secret)))));
+        buf_deinit(&line);
+}
+
+static void tick(void) {
+        now_ns += TICK_NS;
+        n_repeated = 0;
+        is_ticking = true;
+        happen(MOSQ_EVT_TICK, NULL, &(struct mosquitto_evt_tick){ 0 });
+        is_ticking = false;
+}
+
 static void step(struct slice *input) {
         struct mosquitto *client = &clients[input_below(input, N_CLIENTS)];
         struct mosquitto_evt_disconnect end = { .client = client, .reason = -1 };
 
-        switch (input_below(input, 8)) {
+        switch (input_below(input, 9)) {
         case 0:
                 connect_client(client);
                 break;
@@ -385,7 +546,7 @@ static void step(struct slice *input) {
                 happen(MOSQ_EVT_DISCONNECT, NULL, &end);
                 break;
         case 2:
-                happen(MOSQ_EVT_TICK, NULL, &(struct mosquitto_evt_tick){ 0 });
+                tick();
                 break;
         case 3:
                 happen(MOSQ_EVT_RELOAD, NULL, &(struct mosquitto_evt_reload){ 0 });
@@ -395,6 +556,9 @@ static void step(struct slice *input) {
                 break;
         case 5:
                 control(input, client);
+                break;
+        case 8:
+                log_line(input, client);
                 break;
         default:
                 publish(input, client);
@@ -407,7 +571,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         void *userdata;
 
         has_mac_key = false;
-        last_sequence = 0;
+        now_ns = repeated_ns = 0;
+        memset(may_be_kicked, 0, sizeof(may_be_kicked));
+        last_sequence = n_notified = n_recipients = highest_sent = first_connection = 0;
         ASSERT(mosquitto_plugin_init(NULL, &userdata, options, 2) == MOSQ_ERR_SUCCESS);
         while (input.length > 0)
                 step(&input);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A policy's file and questions, which are decided as by going through its lines one after the other. Below a blank, bytes
- * of the file stand for whole rules, lines and wildcards, so that what is made up is a policy often enough; 127 is a NUL,
- * 126 a vertical tab.
+ * A policy file and access decisions, compared with a model that goes through the lines. In the input, bytes below a blank
+ * stand for whole rules, lines and wildcards, so that many generated inputs are valid policies; 127 is a NUL, 126 a
+ * vertical tab.
  */
 
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void append_expanded(struct buf *file, struct slice text) {
                         buf_append(file, &byte, 1);
                         continue;
                 }
-                if (byte >= 1 && byte <= 3) { /* each a rule of another name */
+                if (byte >= 1 && byte <= 3) { /* each a rule with another name */
                         snprintf(section, sizeof(section), "\n[%zu]", i);
                         buf_append_string(file, section);
                 }
@@ -94,17 +94,17 @@ static struct slice take_name(struct slice *input) {
                                                          : take_short(input, NAME_LENGTH_MAX);
 }
 
-/* A key has whatever bytes, but for few that stand for what keys are put together of. */
-static void take_key(struct slice *input, const struct request_origin *asker, struct buf *key) {
+/* A key of arbitrary bytes; a few bytes stand for common parts of keys. */
+static void take_key(struct slice *input, const struct request_origin *origin, struct buf *key) {
         struct slice text = take_short(input, KEY_LENGTH_MAX);
 
         for (size_t i = 0; i < text.length; i++) {
                 uint8_t byte = text.data[i];
 
                 if (byte == 15)
-                        buf_append_slice(key, asker->client);
+                        buf_append_slice(key, origin->client);
                 else if (byte == 16)
-                        buf_append_slice(key, asker->user);
+                        buf_append_slice(key, origin->user);
                 else if (byte > 16 && byte < 28)
                         buf_append_string(key, snippets[byte]);
                 else
@@ -112,42 +112,43 @@ static void take_key(struct slice *input, const struct request_origin *asker, st
         }
 }
 
-/* For people, this too, and only where anything is granted at all. */
-static void list(const struct policy *policy, const struct request_origin *asker, enum access access,
+/* policy_next_keys(), which --explain prints, must return the line that granted access. */
+static void list(const struct policy *policy, const struct request_origin *origin, enum access access,
                  const struct policy_keys *granting) {
         const struct policy_keys *keys = NULL;
         bool is_granting = false, is_any = false;
 
-        while ((keys = policy_next_keys(policy, asker, access, keys))) {
+        while ((keys = policy_next_keys(policy, origin, access, keys))) {
                 is_granting |= keys == granting;
                 is_any = true;
         }
         ASSERT(is_granting == (granting != NULL));
-        ASSERT(!is_any || policy_grants_any(policy, asker, access));
+        ASSERT(!is_any || policy_grants_any(policy, origin, access));
 }
 
 static void ask(const struct policy *policy, const struct policy_model *model, struct slice *input) {
         CLEANUP(buf_deinit) struct buf key = { 0 };
         uint8_t how = input_byte(input), few = how & 8 ? input_byte(input) : 0;
         enum access access = how & 1 ? ACCESS_WRITE : ACCESS_READ;
-        struct request_origin asker = { .is_verified = !(how & 4) };
+        struct request_origin origin = { .is_verified = !(how & 4) };
         uint64_t given = how & 8 ? few : POLICY_STEPS_MAX, budget = given;
         const struct policy_keys *keys;
-        struct policy_reason reason;
+        struct policy_location location;
 
-        asker.client = take_name(input);
-        asker.user = take_name(input);
-        take_key(input, &asker, &key);
-        keys = policy_decide(policy, &asker, access, buf_slice(&key), &budget);
+        origin.client = take_name(input);
+        origin.user = take_name(input);
+        take_key(input, &origin, &key);
+        keys = policy_decide(policy, &origin, access, buf_slice(&key), &budget);
         ASSERT(budget <= given);
-        ASSERT(policy_grants_any(policy, &asker, access) == policy_model_grants_any(model, &asker, access));
-        list(policy, &asker, access, keys);
+        ASSERT(policy_grants_any(policy, &origin, access) ==
+               policy_model_grants_any(model, &origin, access));
+        list(policy, &origin, access, keys);
         if (keys) {
-                reason = policy_reason(policy, keys);
-                ASSERT(policy_model_grants(model, &asker, access, buf_slice(&key), reason.line));
-                ASSERT(slice_equal(reason.rule, policy_model_rule(model, reason.line)));
+                location = policy_location(policy, keys);
+                ASSERT(policy_model_grants(model, &origin, access, buf_slice(&key), location.line));
+                ASSERT(slice_equal(location.rule, policy_model_rule(model, location.line)));
         } else if (budget > 0) {
-                ASSERT(!policy_model_grants(model, &asker, access, buf_slice(&key), 0));
+                ASSERT(!policy_model_grants(model, &origin, access, buf_slice(&key), 0));
         }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lines of a recording: a message that was read is written, and read again, as the same. */
+/* Lines of a recording: a parsed message is formatted and parsed again, and must be equal. */
 
 #include <errno.h>
 
@@ -13,14 +13,14 @@ static void write_and_read(const struct recorded *recorded) {
         CLEANUP(recorded_deinit) struct recorded read = { 0 };
         const char *fault;
 
-        recording_append(&line, recorded->type, &recorded->message, recorded->time_ms);
+        recording_append(&line, recorded->type, recorded->client, &recorded->message, recorded->time_ms);
         ASSERT(line.data[line.length - 1] == '\n');
         ASSERT(!memchr(line.data, '\n', line.length - 1));
         ASSERT(recording_read(buf_slice(&line), &read, &fault) == 0);
         ASSERT(slice_equal(read.message.payload, recorded->message.payload));
         ASSERT(slice_equal(read.message.correlation_data, recorded->message.correlation_data));
 
-        recording_append(&again, read.type, &read.message, read.time_ms);
+        recording_append(&again, read.type, read.client, &read.message, read.time_ms);
         ASSERT(slice_equal(buf_slice(&line), buf_slice(&again)) ||
                read.message.n_user_properties < recorded->message.n_user_properties);
 }

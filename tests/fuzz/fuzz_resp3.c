@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * There is one way to write a request. So what is read is right if writing it gives the very payload, and nothing is
- * refused wrongly if what was written is read.
+ * A request has exactly one encoding. So a decoded payload must encode to the same payload, and an encoded request must be
+ * accepted by the decoder.
  */
 
 #include "base/cleanup.h"
@@ -49,18 +49,19 @@ static void write_and_read(struct slice input) {
         append_request(&written, words, n_words);
 
         payload = text_copy(buf_slice(&written));
-        n_kept = n_words > 2 ? n_words - 1 : n_words; /* one is counted and not stored */
+        /* if possible, leave no room for the last word: it is counted but not stored */
+        n_kept = n_words > 2 ? n_words - 1 : n_words;
         ASSERT(resp3_read_request(payload, read, n_kept, &n_read) == 0);
         ASSERT(n_read == n_words);
         for (size_t i = 0; i < n_kept; i++)
                 ASSERT(slice_equal(read[i], words[i]));
 
-        /* nothing may be missing */
+        /* the whole payload must be consumed */
         payload.length--;
         ASSERT(resp3_read_request(payload, read, n_kept, &n_read) < 0);
 }
 
-/* Items of all types one after the other, as a reader of answers takes them. */
+/* Items of all types in sequence, as a client decodes replies. */
 static void read_items(struct slice payload) {
         struct resp3_item item;
         size_t before;

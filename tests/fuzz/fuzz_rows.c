@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Stored rows. What an input says is kept, and read: it must be that. Then a cell is changed, or a row goes, or one takes
- * another's content: that must be refused, or make no difference.
+ * Stored rows. Rows from the input are written and loaded, and must be equal. Then a cell is changed, a row is deleted, or a
+ * row gets another row's content: loading must fail, or give the same data.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static sqlite3 *open_database(void) {
         static sqlite3 *db;
 
         if (!db) {
-                log_set_level((enum log_level) - 1); /* every refusal has a line */
+                log_set_level((enum log_level) - 1); /* each refusal logs a line */
                 ASSERT(sqlite3_open(":memory:", &db) == SQLITE_OK && schema_create(db) == SQLITE_OK);
         }
         return db;
@@ -38,7 +38,7 @@ static bool insert(sqlite3 *db, const char *sql, int (*bind)(sqlite3_stmt *, con
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
 
         ASSERT(database_prepare(db, sql, &statement) == SQLITE_OK && bind(statement, row) == SQLITE_OK);
-        return sqlite3_step(statement) == SQLITE_DONE; /* or the key is there already */
+        return sqlite3_step(statement) == SQLITE_DONE; /* fails if the key exists */
 }
 
 static int bind_entry(sqlite3_stmt *statement, const void *row) {
@@ -51,6 +51,10 @@ static int bind_registration(sqlite3_stmt *statement, const void *row) {
 
 static int bind_answer(sqlite3_stmt *statement, const void *row) {
         return stored_answer_bind(statement, row);
+}
+
+static int bind_notification(sqlite3_stmt *statement, const void *row) {
+        return stored_notification_bind(statement, row);
 }
 
 static int bind_meta(sqlite3_stmt *statement, const void *row) {
@@ -68,7 +72,6 @@ static uint64_t add_entry(sqlite3 *db, struct slice *input) {
         entry.expires_at_ms = (int64_t)input_number(input, 3);
         if (fence > 0)
                 entry.fence = slice_from_string(fences[fence - 1]);
-        stored_entry_set_types(&entry);
         return insert(db,
                       "INSERT INTO entries (" STORED_ENTRY_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                       bind_entry, &entry)
@@ -107,9 +110,28 @@ static uint64_t add_answer(sqlite3 *db, struct slice *input) {
                        : 0;
 }
 
+static uint64_t add_notification(sqlite3 *db, struct slice *input) {
+        struct stored_notification notification = { .sequence = input_number(input, 1) };
+
+        notification.version.wall_ms = (int64_t)input_number(input, 6);
+        notification.version.counter = (uint32_t)input_number(input, 4);
+        notification.key = input_text(input);
+        if (notification.key.length == 0)
+                notification.key = SLICE_LITERAL("key");
+        if (input_chance(input, 70))
+                notification.value = input_text(input);
+        notification.recipients = input_text(input);
+        return insert(db,
+                      "INSERT INTO notifications (" STORED_NOTIFICATION_COLUMNS
+                      ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                      bind_notification, &notification)
+                       ? stored_notification_checksum(&notification)
+                       : 0;
+}
+
 static void fill(sqlite3 *db, struct slice *input) {
         static uint64_t (*const add[])(sqlite3 *, struct slice *) = { add_entry, add_registration,
-                                                                      add_answer };
+                                                                      add_answer, add_notification };
         struct stored_meta meta = { .header = { .digest_key = { { 7 } },
                                                 .instance_id = "0123456789abcdef0123456789abcdef" },
                                     .reading_ms = 1000000 };
@@ -117,11 +139,11 @@ static void fill(sqlite3 *db, struct slice *input) {
 
         snprintf(meta.header.node_id, sizeof(meta.header.node_id), "StateStore");
         for (size_t i = 0; i < n_rows; i++)
-                meta.rows_checksum += add[input_below(input, 3)](db, input);
+                meta.rows_checksum += add[input_below(input, 4)](db, input);
         ASSERT(insert(db, stored_meta_write_sql, bind_meta, &meta));
 }
 
-/* 2. Reading: a line a row */
+/* 2. Loading: one line per row */
 
 static void append_version(struct buf *text, struct version version) {
         buf_append_uint(text, (uint64_t)version.wall_ms);
@@ -161,7 +183,7 @@ static int take_registration(void *userdata, struct slice client, struct slice u
 }
 
 static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
-                       struct remembered_answer answer, int64_t deadline_ns) {
+                       struct remembered_reply answer, int64_t deadline_ns) {
         buf_append_string(userdata, "\nanswer ");
         buf_append_uint(userdata, slot);
         buf_append(userdata, digest, sizeof(*digest));
@@ -172,16 +194,31 @@ static int take_answer(void *userdata, uint32_t slot, const struct digest *diges
         return 0;
 }
 
+static int take_notification(void *userdata, const struct pending_notification *notification) {
+        buf_append_string(userdata, "\nnotification ");
+        buf_append_uint(userdata, notification->sequence);
+        append_version(userdata, notification->version);
+        buf_append_slice(userdata, notification->key);
+        if (notification->entry) {
+                buf_append_string(userdata, "=");
+                buf_append_slice(userdata, entry_value(notification->entry));
+        }
+        buf_append_string(userdata, " ");
+        buf_append_slice(userdata, notification->recipients);
+        return 0;
+}
+
 static int load(sqlite3 *db, struct buf *text) {
         struct directory directory = { .fd = -1, .path = (char *)"fuzz", .database = (char *)"fuzz" };
         struct storage_sink sink = { .header = take_header,
                                      .entry = take_entry,
                                      .registration = take_registration,
-                                     .answer = take_answer,
+                                     .reply = take_answer,
+                                     .notification = take_notification,
                                      .userdata = text };
-        struct stored_meta meta;
+        struct load_result result;
 
-        return sqlite_load(db, &directory, &sink, NOW, LOAD_QUICK, &meta);
+        return sqlite_load(db, &directory, &sink, NOW, LOAD_QUICK, &result);
 }
 
 /* 3. Changing */
@@ -211,6 +248,13 @@ static const char *const changes[] = {
         "UPDATE answers SET version_counter = ?1",
         "UPDATE answers SET forget_at_ms = ?1",
         "DELETE FROM answers WHERE slot >= ?1",
+        "UPDATE notifications SET sequence = ?1 WHERE sequence = (SELECT min(sequence) FROM notifications)",
+        "UPDATE notifications SET version_wall_ms = ?1",
+        "UPDATE notifications SET version_counter = ?1",
+        "UPDATE notifications SET key = ?1",
+        "UPDATE notifications SET value = ?1",
+        "UPDATE notifications SET recipients = ?1",
+        "DELETE FROM notifications WHERE sequence >= ?1",
         "UPDATE meta SET value = ?1 WHERE name = 'digest_key'",
         "UPDATE meta SET value = ?1 WHERE name = 'instance_id'",
         "UPDATE meta SET value = ?1 WHERE name = 'clock_wall_ms'",
@@ -243,7 +287,7 @@ static void bind_any(sqlite3_stmt *statement, struct slice *input) {
         }
 }
 
-/* Some are impossible: then all stays as it was. */
+/* Some changes violate a constraint: then nothing changes. */
 static void change(sqlite3 *db, struct slice *input) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Seeds, in both forms: what one gives, written as lines, is a seed that gives the same. */
+/* A seed is a JSON array, or lines of JSON. Its keys, formatted as lines, must be parsed to the same keys. */
 
 #include <errno.h>
 
@@ -9,14 +9,14 @@
 #include "records/seed.h"
 
 static int read_all(struct slice text, struct buf *lines) {
-        CLEANUP(record_deinit) struct record record = { 0 };
+        CLEANUP(key_record_deinit) struct key_record record = { 0 };
         CLEANUP(seed_deinit) struct seed seed;
         int r;
 
         seed_init(&seed, "seed", text);
         while ((r = seed_next(&seed, &record)) > 0) {
                 ASSERT(record.key.length > 0 && record.deadline_ms >= 0);
-                record_write(&record, lines);
+                key_record_write(&record, lines);
         }
         ASSERT(r == 0 || r == -EBADMSG);
         ASSERT((r == 0) == (seed.fault[0] == '\0'));

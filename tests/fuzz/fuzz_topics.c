@@ -28,7 +28,7 @@ static void read_base16(struct slice text) {
         }
 }
 
-/* The names that go into a registration come out of it. */
+/* A registration returns the names that it was made with. */
 static void register_and_name(struct slice client, struct slice key) {
         CLEANUP(buf_deinit) struct buf topic = { 0 }, named_client = { 0 }, named_key = { 0 };
         struct registration *registration;
@@ -42,8 +42,7 @@ static void register_and_name(struct slice client, struct slice key) {
         ASSERT(!topic_is_valid_response(buf_slice(&topic)));
 
         watch_init(&watch, &(struct hash_key){ { 1 } });
-        ASSERT(watch_add(&watch, client, key, 0) == 0);
-        registration = watch_find(&watch, client, key);
+        registration = watch_add(&watch, watch_names(&watch, client, key), (struct slice){ 0 }, 0);
         ASSERT(registration && registration->topic_length == topic.length &&
                memcmp(registration->topic, topic.data, topic.length) == 0);
         registration_names(registration, &named_client, &named_key);
@@ -90,7 +89,7 @@ static bool reference_match(const struct slice *topic, size_t n_topic, const str
         return reference_match(topic + 1, n_topic - 1, pattern + 1, n_pattern - 1, client);
 }
 
-/* With '#' anywhere but at the end it is no topic filter; then it only has to end. */
+/* A text with '#' before its end is not a topic filter; then the match only has to terminate. */
 static bool is_filter(const struct slice *levels, size_t n_levels) {
         for (size_t i = 0; i + 1 < n_levels; i++)
                 if (slice_equal(levels[i], SLICE_LITERAL("#")))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * SQLite's write-ahead logs. Any bytes are read without harm; and of a log that was written whole, damage is found
- * wherever it takes away a transaction that another one followed.
+ * Write-ahead logs of SQLite. Arbitrary bytes are handled safely. In a complete log, damage is detected if it removes a
+ * transaction that is followed by another one.
  */
 
 #include <endian.h>
@@ -13,7 +13,7 @@
 #include "fuzz/fuzz.h"
 #include "storage/sqlite/wal_check.h"
 
-#define PAGE_SIZE          64 /* SQLite's are larger, and as easily counted */
+#define PAGE_SIZE          64 /* smaller than SQLite's, for small inputs */
 #define HEADER_LENGTH      32
 #define FRAME_LENGTH       (24 + PAGE_SIZE)
 #define N_TRANSACTIONS_MAX 5
@@ -32,7 +32,7 @@ static void put_be32(uint8_t *at, uint32_t number) {
         memcpy(at, &number, sizeof(number));
 }
 
-/* As https://sqlite.org/fileformat2.html#checksum_algorithm says, of little-endian words. */
+/* The checksum of https://sqlite.org/fileformat2.html#checksum_algorithm over little-endian words. */
 static void add_sums(struct log *log, const uint8_t *bytes, size_t length) {
         for (size_t i = 0; i < length; i += 8) {
                 uint32_t words[2];
@@ -87,7 +87,7 @@ static int check(const uint8_t *bytes, size_t length, uint32_t page_size, struct
         return wal_check(fd, page_size, summary);
 }
 
-/* How many frames the first so many transactions have. */
+/* Return the number of frames of the first n transactions. */
 static size_t n_frames(const struct log *log, size_t n_transactions) {
         return n_transactions == 0 ? 0 : (log->ends[n_transactions - 1] - HEADER_LENGTH) / FRAME_LENGTH;
 }
@@ -108,7 +108,7 @@ static void damage(struct log *log, struct slice *input) {
         log->bytes[at] ^= flipped;
 }
 
-/* What a power cut leaves is sound, and has what was whole. */
+/* A log cut off by power loss is valid, and contains all complete transactions. */
 static void cut(const struct log *log, struct slice *input) {
         size_t length = input_number(input, 2) % (log->length + 1), n_whole = 0;
         struct wal_summary summary;

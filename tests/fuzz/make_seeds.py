@@ -6,6 +6,7 @@ Names that it does not know are left alone: inputs that once made a target fail 
 """
 
 import pathlib
+import struct
 import sys
 
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -149,8 +150,9 @@ MAC = b"1:1:" + KEY
 
 BROKER_MESSAGES = numbered(
     *(KEY + rest for rest in (
-        b"0\nguarded\n", b"7\nunguarded\n1\n3\n2\n", b"1\nguarded\n18446744073709551615\n", b"1\nguarded\n18446744073709551616\n",
-        b"1\nguarded\nx\n", b"1\nguarded\n1", b"1\nguarded", b"1\nother\n", b"", b"1\n")),
+        b"0\nguarded\n0\n", b"7\nunguarded\n9\n1\n3\n2\n", b"1\nguarded\n0\n18446744073709551615\n",
+        b"1\nguarded\n0\n18446744073709551616\n", b"1\nguarded\nx\n", b"1\nguarded\n0\n1", b"1\nguarded", b"1\nother\n0\n", b"",
+        b"1\n")),
     KEY[1:] + b"\n1\n", b"\0" + MAC + b"\n\1client\n\2user", b"\0" + MAC + b"\n\1", b"\0" + MAC[1:] + b"\n\1client",
     b"\1client\n\0" + MAC + b"x", b"\0x:1\n\0" + MAC + b"\n\1client",
 )
@@ -177,10 +179,26 @@ CONTROL = numbered(
 # An event is a client, a kind, and what the kind takes: a topic, properties, a payload, QoS, the retain flag.
 HELLO = bytes([0, 5, 2, 1]) + bytes([0, 1]) + bytes([0, 1]) + bytes([0, 7, 1, 2]) + bytes([40]) + bytes(range(40))
 REQUEST = bytes([2, 6, 0, 3]) + bytes([0, 0, 0, 1, 0, 1, 1, 4]) * 3 + bytes([3]) + b"abc" + bytes([1, 0])
+DELIVER = bytes([0, 5, 5, 0, 0]) + bytes([1, 0, 0, 0, 1, 0]) + bytes([1]) + b"k" + bytes([1]) + b"p"
+# Client 2 is named as slow: a line of the log to the store, and TRACK of its connection.
+DROP = bytes([0, 8, 2, 0, 255])
+TRACK = bytes([0, 5, 3, 0, 0, 0])
 PLUGIN = numbered(
     HELLO, REQUEST, HELLO + REQUEST, HELLO + REQUEST * 3 + bytes([2, 1]) + REQUEST, bytes([0, 0, 1, 0, 2, 0, 3, 0]),
     bytes([0, 4, 0, 0, 1, 4, 0, 0, 2, 4, 5, 1]), bytes([0, 2, 0, 3]) + HELLO, bytes([1]) + HELLO[1:] + REQUEST,
     HELLO + bytes([0, 5, 3, 0, 1, 55]) + bytes([0, 5, 5, 2]) + bytes(12) + bytes([0, 2]), bytes(range(0, 250, 3)), bytes(range(250, 0, -3)),
+    HELLO + REQUEST + DELIVER + bytes([0, 2]), HELLO + REQUEST + DELIVER * 2 + HELLO,
+    HELLO + REQUEST + TRACK + DROP + bytes([0, 2]), HELLO + REQUEST + DROP + TRACK + bytes([0, 2]), DROP + HELLO + REQUEST + TRACK + bytes([0, 2]),
+)
+
+# Version, flags, sequence, index, number of recipients, length of the key; then key, recipients and payload.
+FRAME = numbered(
+    *(struct.pack("!BBQIII", *header) + rest for header, rest in (
+        ((1, 3, 1, 0, 1, 1), b"k" + bytes(7) + b"\7payload"), ((1, 0, 2**64 - 1, 7, 2, 0), bytes(16)), ((1, 1, 1, 0, 0, 3), b"key"),
+        ((1, 1, 1, 2**32 - 2, 1, 0), bytes(8)), ((1, 1, 1, 2**32 - 1, 1, 0), bytes(8)), ((1, 1, 1, 0, 2**32 - 1, 0), bytes(8)),
+        ((1, 1, 1, 0, 1, 2**32 - 1), bytes(8)), ((2, 1, 1, 0, 1, 0), bytes(8)), ((1, 4, 1, 0, 1, 0), bytes(8)), ((1, 1, 0, 0, 1, 0), bytes(8)),
+        ((1, 1, 1, 0, 2, 1), bytes(16)))),
+    b"", bytes(21), bytes(range(1, 60)),
 )
 
 TARGETS = {
@@ -188,6 +206,7 @@ TARGETS = {
     "config": CONFIG,
     "control": CONTROL,
     "endpoint": ENDPOINT,
+    "frame": FRAME,
     "glob": GLOB,
     "hlc": HLC,
     "recording": RECORDING,

@@ -79,6 +79,7 @@ int64_t model_next_expiry(const struct model *model) {
 }
 
 void model_tick(struct model *model, struct now now, struct model_effects *effects) {
+        model_end_idle(model, now);
         while (is_expired(first_to_expire(model), now))
                 remove_key(model, first_to_expire(model), effects);
 }
@@ -117,7 +118,7 @@ void model_answer(struct model_effects *effects, enum outcome outcome, const str
                 effects->version = *version;
 }
 
-/* For SET, DEL and VDEL. False: it was answered. */
+/* For SET, DEL and VDEL. Returns false if the request was answered. */
 static bool passes_fence(const struct model_key *key, const struct request *request,
                          struct model_effects *effects) {
         if (!key || !key->has_fence)
@@ -165,7 +166,7 @@ static void do_set(struct model *model, const struct request *request, struct no
                 return;
         }
 
-        key = model_find(model, request->key); /* others may have gone from before it */
+        key = model_find(model, request->key); /* removals may have moved it */
         if (!key)
                 key = &model->keys[model->n_keys++];
         *key = next;
@@ -226,7 +227,7 @@ static void execute(struct model *model, const struct request *request, struct n
                 do_get(model, request, now, effects);
         else if (request->verb == VERB_KEYNOTIFY)
                 model_keynotify(model, request, now, effects);
-        else if (request->verb == VERB_SCAN) /* the harness looks at the page itself */
+        else if (request->verb == VERB_SCAN) /* the harness checks the page */
                 model_answer(effects, request->value.data ? OUTCOME_SYNTAX_ERROR : OUTCOME_PAGE, NULL);
         else
                 do_delete(model, request, effects);
@@ -235,10 +236,11 @@ static void execute(struct model *model, const struct request *request, struct n
 /* 4. Repeated requests: PROTOCOL.md "Repeated requests" */
 
 /*
- * Identifies the connection that a registration belongs to. Without connection numbers: the number of disconnects so far.
+ * Return the epoch of a KEYNOTIFY. If the epoch has changed since, the registration may have ended. If the connection is
+ * known, revocation_epoch suffices, because is_repetition() compares the connections too.
  */
-static uint64_t where(const struct model *model, const struct request *request) {
-        return request->connection ? model->unlisted_at : model->n_disconnects;
+static uint64_t epoch(const struct model *model, const struct request *request) {
+        return request->connection ? model->revocation_epoch : model->disconnect_epoch;
 }
 
 static bool is_repetition(const struct model *model, const struct model_answer *answer,
@@ -252,7 +254,7 @@ static bool is_repetition(const struct model *model, const struct model_answer *
                slice_equal(first->timestamp_text, request->timestamp_text) &&
                slice_equal(first->fence_text, request->fence_text) && now.mono_ns < answer->until_ns &&
                (request->verb != VERB_KEYNOTIFY || request->stop ||
-                (first->connection == request->connection && answer->where == where(model, request)));
+                (first->connection == request->connection && answer->epoch == epoch(model, request)));
 }
 
 static void remember(struct model *model, const struct request *request, struct now now,
@@ -264,7 +266,7 @@ static void remember(struct model *model, const struct request *request, struct 
 
         model->answers[model->n_answers++] = (struct model_answer){
                 .request = request,
-                .where = where(model, request),
+                .epoch = epoch(model, request),
                 .outcome = effects->outcome,
                 .has_version = effects->has_version,
                 .version = effects->version,
@@ -278,6 +280,7 @@ void model_request(struct model *model, const struct request *request, struct no
         bool may_repeat = is_write && model->config->max_remembered_bytes > 0 &&
                           (request->has_timestamp || request->correlation_data.length >= 16);
 
+        model_restart_idle(model, request->client, now);
         for (size_t i = 0; i < model->n_answers && may_repeat; i++)
                 if (is_repetition(model, &model->answers[i], request, now)) {
                         model_answer(effects, model->answers[i].outcome,

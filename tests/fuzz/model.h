@@ -4,9 +4,9 @@
 #include "engine/engine.h"
 
 /*
- * A state store that is slow, bounded and obviously right: arrays, searched from the front. What PROTOCOL.md
- * "Commands", "Errors", "Hybrid logical clocks", "Notifications" and "Repeated requests" say, once more. It
- * allocates nothing and borrows all texts: an assignment is a copy of a whole store.
+ * A second implementation of the state store that is slow, bounded and simple: arrays with linear search. It implements
+ * PROTOCOL.md "Commands", "Errors", "Hybrid logical clocks", "Notifications" and "Repeated requests". It allocates nothing
+ * and borrows all texts, so an assignment copies a whole store.
  */
 
 #define MODEL_KEYS_MAX          16
@@ -21,14 +21,21 @@ struct model_key {
         struct hlc fence;
 };
 
+/* What the acknowledgements of notifications say of a client: the same in all registrations of the client. */
+struct model_delivery {
+        bool is_subscribed, is_unreachable;
+        int64_t idle_since_ns; /* if it is unreachable */
+};
+
 struct model_registration {
         struct slice client, key;
         uint64_t connection;
+        struct model_delivery delivery;
 };
 
 struct model_answer {
         const struct request *request;
-        uint64_t where; /* of KEYNOTIFY: it is bound to a connection */
+        uint64_t epoch; /* a repeated KEYNOTIFY must have the same epoch */
         enum outcome outcome;
         bool has_version;
         struct version version;
@@ -37,18 +44,20 @@ struct model_answer {
 
 struct model {
         const struct engine_config *config;
-        struct model *saved; /* the state before the batch, with its disconnects; NULL: no batch */
+
+        /* The state before the batch; NULL: no batch. A disconnect is applied to it too. */
+        struct model *saved;
+
         struct version clock;
-        uint64_t n_disconnects;
-        uint64_t
-                unlisted_at; /* n_disconnects when the broker last listed fewer connections than had registrations */
+        uint64_t disconnect_epoch; /* number of events that may have ended registrations */
+        uint64_t revocation_epoch; /* its value when a list of connections last ended a registration */
         size_t n_keys, n_registrations, n_answers;
         struct model_key keys[MODEL_KEYS_MAX];
         struct model_registration registrations[MODEL_REGISTRATIONS_MAX];
         struct model_answer answers[MODEL_ANSWERS_MAX];
 };
 
-/* A key that has changed, and the clients to notify. */
+/* A changed key, and the clients to notify. */
 struct model_change {
         struct slice key, value; /* value absent: deleted */
         struct version version;
@@ -56,7 +65,7 @@ struct model_change {
         struct slice watchers[MODEL_REGISTRATIONS_MAX];
 };
 
-/* What one step leads to. */
+/* The effects of one step. */
 struct model_effects {
         enum outcome outcome;
         bool has_version;
@@ -65,7 +74,7 @@ struct model_effects {
         size_t n_changes;   /* of watched keys */
         struct model_change changes[MODEL_KEYS_MAX + 1];
         size_t n_track_changes;
-        struct track_change track_changes[1];
+        struct track_change track_changes[1]; /* for the plugin: whether to report the connection's end */
 };
 
 /* The request is borrowed for as long as its answer is remembered. */
@@ -73,16 +82,26 @@ void model_request(struct model *model, const struct request *request, struct no
                    struct model_effects *effects);
 void model_tick(struct model *model, struct now now, struct model_effects *effects);
 
-/* A departure: whose registrations end. */
+/* A disconnect: end registrations. */
 void model_disconnect(struct model *model, const struct event *event);
 
-/* Ends this registration, if it is there. */
-void model_end(struct model *model, struct slice client, struct slice key);
+/* The broker had a subscriber for a notification of this registration, or none. Ignored if it has ended. */
+void model_delivered(struct model *model, struct slice client, struct slice key);
+void model_not_delivered(struct model *model, struct slice client, struct slice key, struct now now);
 
-/* NULL where there is none. Knows no time. */
+/* The client has sent a request. */
+void model_restart_idle(struct model *model, struct slice client, struct now now);
+
+/* End the registrations of clients that are idle too long. */
+void model_end_idle(struct model *model, struct now now);
+
+/* Return when model_end_idle() next ends a registration; INT64_MAX: never. */
+int64_t model_next_idle(const struct model *model);
+
+/* Return the key, or NULL. Ignores deadlines. */
 struct model_key *model_find(struct model *model, struct slice key);
 
-/* What all of it costs against the quota, INT64_MAX where nothing expires. */
+/* Return the cost of all data for the quota; and the earliest deadline, INT64_MAX if there is none. */
 uint64_t model_n_bytes(const struct model *model);
 int64_t model_next_expiry(const struct model *model);
 

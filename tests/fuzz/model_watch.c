@@ -18,30 +18,27 @@ static void end(struct model *model, struct model_registration *registration) {
         *registration = model->registrations[--model->n_registrations];
 }
 
-void model_end(struct model *model, struct slice client, struct slice key) {
-        struct model_registration *registration = find_registration(model, client, key);
-
-        if (registration)
-                end(model, registration);
+static struct model_registration *find_of_client(struct model *model, struct slice client) {
+        for (size_t i = 0; i < model->n_registrations; i++)
+                if (slice_equal(model->registrations[i].client, client))
+                        return &model->registrations[i];
+        return NULL;
 }
 
 /* 1. KEYNOTIFY */
 
-/* Whether the client has any registration at all. */
-static bool is_watching(const struct model *model, struct slice client) {
-        for (size_t i = 0; i < model->n_registrations; i++)
-                if (slice_equal(model->registrations[i].client, client))
-                        return true;
-        return false;
+/* Return whether the client has a registration. */
+static bool is_watching(struct model *model, struct slice client) {
+        return find_of_client(model, client);
 }
 
-static void track_change(struct model_effects *effects, uint64_t connection, bool is_tracked) {
+static void track_change(struct model_effects *effects, uint64_t connection, enum track_action action) {
         if (connection != 0)
                 effects->track_changes[effects->n_track_changes++] =
-                        (struct track_change){ .connection = connection, .is_tracked = is_tracked };
+                        (struct track_change){ .connection = connection, .action = action };
 }
 
-/* What a client registered over another connection than this one ended with that. */
+/* End the registrations that the client made over another connection: that connection has ended. */
 static void end_former(struct model *model, const struct request *request) {
         for (size_t i = model->n_registrations; i-- > 0;)
                 if (slice_equal(model->registrations[i].client, request->client) &&
@@ -51,19 +48,36 @@ static void end_former(struct model *model, const struct request *request) {
                 end_former(model->saved, request);
 }
 
+static uint64_t n_of_client(const struct model *model, struct slice client) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < model->n_registrations; i++)
+                n += slice_equal(model->registrations[i].client, client);
+        return n;
+}
+
+/* A quarter of all registrations, at least 256. */
+static uint64_t max_of_client(const struct model *model) {
+        uint64_t max = model->config->max_registrations;
+
+        return max < 1024 ? 256 : max / 4;
+}
+
 static void do_watch(struct model *model, const struct request *request, struct now now,
                      struct model_effects *effects) {
-        bool is_first = !is_watching(model, request->client);
+        const struct model_registration *other = find_of_client(model, request->client);
+        struct model_delivery delivery = other ? other->delivery : (struct model_delivery){ 0 };
 
         if (model->n_registrations >= model->config->max_registrations ||
+            n_of_client(model, request->client) >= max_of_client(model) ||
             !model_make_room(model, 0, watch_cost(request->client, request->key), now, effects)) {
                 model_answer(effects, OUTCOME_QUOTA_EXCEEDED, NULL);
                 return;
         }
         model->registrations[model->n_registrations++] =
-                (struct model_registration){ request->client, request->key, request->connection };
-        if (is_first)
-                track_change(effects, request->connection, true);
+                (struct model_registration){ request->client, request->key, request->connection, delivery };
+        if (!other)
+                track_change(effects, request->connection, TRACK_CONNECTION);
         model_answer(effects, OUTCOME_DONE, &model->clock);
 }
 
@@ -91,11 +105,11 @@ void model_keynotify(struct model *model, const struct request *request, struct 
         if (registration && request->stop) {
                 end(model, registration);
                 if (!is_watching(model, request->client))
-                        track_change(effects, request->connection, false);
+                        track_change(effects, request->connection, UNTRACK_CONNECTION);
         }
 }
 
-/* 2. Departures */
+/* 2. Disconnects */
 
 static bool has_disconnected(const struct model_registration *registration, const struct event *event) {
         switch (event->type) {
@@ -116,13 +130,80 @@ static bool has_disconnected(const struct model_registration *registration, cons
 void model_disconnect(struct model *model, const struct event *event) {
         bool is_list = event->type == EVENT_CONNECTIONS_RETAINED || event->type == EVENT_ALL_DISCONNECTED;
 
-        model->n_disconnects++;
+        model->disconnect_epoch++;
         for (size_t i = model->n_registrations; i-- > 0;)
                 if (has_disconnected(&model->registrations[i], event)) {
                         end(model, &model->registrations[i]);
                         if (is_list)
-                                model->unlisted_at = model->n_disconnects;
+                                model->revocation_epoch = model->disconnect_epoch;
                 }
         if (model->saved)
                 model_disconnect(model->saved, event);
+}
+
+/* 3. Deliveries */
+
+static void set_delivery(struct model *model, struct slice client, struct model_delivery delivery) {
+        for (size_t i = 0; i < model->n_registrations; i++)
+                if (slice_equal(model->registrations[i].client, client))
+                        model->registrations[i].delivery = delivery;
+}
+
+void model_delivered(struct model *model, struct slice client, struct slice key) {
+        if (find_registration(model, client, key))
+                set_delivery(model, client, (struct model_delivery){ .is_subscribed = true });
+}
+
+/* End the registration in the present state and in the saved state, so that a failed commit does not restore it. */
+static void end_for_good(struct model *model, struct slice client, struct slice key) {
+        struct model_registration *before =
+                model->saved ? find_registration(model->saved, client, key) : NULL;
+
+        model->disconnect_epoch++;
+        end(model, find_registration(model, client, key));
+        if (before)
+                end(model->saved, before);
+}
+
+void model_not_delivered(struct model *model, struct slice client, struct slice key, struct now now) {
+        struct model_registration *registration = find_registration(model, client, key);
+
+        if (!registration)
+                return;
+        if (registration->delivery.is_subscribed)
+                end_for_good(model, client, key);
+        else if (!registration->delivery.is_unreachable)
+                set_delivery(
+                        model, client,
+                        (struct model_delivery){ .is_unreachable = true, .idle_since_ns = now.mono_ns });
+}
+
+void model_restart_idle(struct model *model, struct slice client, struct now now) {
+        struct model_registration *registration = find_of_client(model, client);
+
+        if (registration && registration->delivery.is_unreachable)
+                set_delivery(
+                        model, client,
+                        (struct model_delivery){ .is_unreachable = true, .idle_since_ns = now.mono_ns });
+}
+
+static int64_t idle_deadline(const struct model *model, const struct model_registration *registration) {
+        return registration->delivery.is_unreachable
+                       ? registration->delivery.idle_since_ns + model->config->registration_timeout_ns
+                       : INT64_MAX;
+}
+
+void model_end_idle(struct model *model, struct now now) {
+        for (size_t i = model->n_registrations; i-- > 0;)
+                if (idle_deadline(model, &model->registrations[i]) <= now.mono_ns)
+                        end_for_good(model, model->registrations[i].client, model->registrations[i].key);
+}
+
+int64_t model_next_idle(const struct model *model) {
+        int64_t next_ns = INT64_MAX;
+
+        for (size_t i = 0; i < model->n_registrations; i++)
+                if (idle_deadline(model, &model->registrations[i]) < next_ns)
+                        next_ns = idle_deadline(model, &model->registrations[i]);
+        return next_ns;
 }

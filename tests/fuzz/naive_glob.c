@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A ']' that comes first is a member. */
+/* A ']' at the beginning of a class is a member of it. */
 size_t naive_class_end(const struct characters *pattern, size_t at) {
         at += at + 1 < pattern->n && pattern->points[at + 1] == '!' ? 3 : 2;
         while (at < pattern->n && (pattern->points[at] != ']' || pattern->is_literal[at]))
@@ -31,7 +31,7 @@ static bool is_star(const struct characters *pattern, size_t at) {
         return at < pattern->n && pattern->points[at] == '*' && !pattern->is_literal[at];
 }
 
-/* Whether the item at this place takes the character; *ret_next: the place behind it. */
+/* Return whether the item at this position matches the character. *ret_next: the position after the item. */
 static bool takes(const struct characters *pattern, size_t at, uint32_t character, size_t *ret_next) {
         const uint32_t *item = &pattern->points[at];
         size_t end = 0;

@@ -5,18 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What globs are compared with: of every place of the pattern, whether the text can be taken so far. */
+/* A nondeterministic matcher: the set of positions of the pattern that the text can have reached. */
 
 #define CHARACTERS_MAX 1024
 
 struct characters {
-        uint32_t points[CHARACTERS_MAX +
-                        1];              /* in the order of code points; ends with a 0 that is no member */
-        bool is_literal[CHARACTERS_MAX]; /* in a pattern: stands for itself, whatever it is */
-        size_t n;
+        /* One number for each character, then a 0. Two numbers compare as the code points of their characters. */
+        uint32_t points[CHARACTERS_MAX + 1];
+        bool is_literal[CHARACTERS_MAX]; /* in a pattern: matches only itself */
+        size_t n;                        /* without the 0 */
 };
 
-/* Where the class that begins at pattern->points[at] ends, 0 where it never does. */
+/* Return the end of the class that begins at pattern->points[at], or 0 if it has none. */
 size_t naive_class_end(const struct characters *pattern, size_t at);
 
 bool naive_glob_matches(const struct characters *pattern, const struct characters *text);

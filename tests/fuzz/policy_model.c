@@ -46,11 +46,11 @@ static bool is_keys(const struct model_line *line) {
         return is_pattern(line) || IS(line->name, "string") || IS(line->name, "binary");
 }
 
-static bool is_holder(const struct model_line *line) {
+static bool is_principal(const struct model_line *line) {
         return IS(line->name, "any") || IS(line->name, "client") || IS(line->name, "user");
 }
 
-/* {word} at the beginning of the text. */
+/* Parse {word} at the beginning of the text. */
 static bool is_in_braces(struct slice text) {
         size_t at = 1;
 
@@ -59,7 +59,7 @@ static bool is_in_braces(struct slice text) {
         return text.data[0] == '{' && at > 1 && at < text.length && text.data[at] == '}';
 }
 
-/* The bytes of a character, which keep UTF-8's order of code points. */
+/* Append the characters of a text. The number of a character consists of its UTF-8 bytes, the first one most significant. */
 static void append(struct characters *characters, struct slice text, bool is_literal) {
         for (size_t at = 0, end; at < text.length; at = end) {
                 uint32_t point = text.data[at];
@@ -75,7 +75,7 @@ static void append(struct characters *characters, struct slice text, bool is_lit
         characters->points[characters->n] = 0;
 }
 
-/* Where the item of a pattern at the text's `at` ends; 0: it may not stand there. */
+/* Return the end of the pattern's item at `at`, or 0 if the item is invalid. */
 static size_t item_end(struct slice text, size_t at) {
         size_t end = at + 1;
 
@@ -95,23 +95,23 @@ static size_t item_end(struct slice text, size_t at) {
         return end + 1;
 }
 
-/* Expand the variables of a line. Returns false if it is invalid. *ret_is_somebody: whether every variable has a value. */
-static bool expand(const struct model_line *line, const struct request_origin *asker,
-                   struct characters *ret_expanded, bool *ret_is_somebody) {
+/* Expand the variables of a line. Returns false if it is invalid. *ret_is_known: whether every variable has a value. */
+static bool expand(const struct model_line *line, const struct request_origin *origin,
+                   struct characters *ret_expanded, bool *ret_is_known) {
         struct slice text = line->value;
         size_t n_placeholders = 0;
 
         ret_expanded->n = 0;
-        *ret_is_somebody = true;
+        *ret_is_known = true;
         for (size_t at = 0, end; at < text.length; at = end) {
                 struct slice rest = part(text, at, text.length);
                 bool is_client = slice_starts_with(rest, SLICE_LITERAL("{client}"));
 
                 if (is_client || slice_starts_with(rest, SLICE_LITERAL("{user}"))) {
-                        struct slice name = is_client ? asker->client : asker->user;
+                        struct slice name = is_client ? origin->client : origin->user;
 
                         end = at + strlen(is_client ? "{client}" : "{user}");
-                        *ret_is_somebody &= name.length > 0 && slice_is_utf8(name);
+                        *ret_is_known &= name.length > 0 && slice_is_utf8(name);
                         append(ret_expanded, name, true);
                         n_placeholders++;
                         continue;
@@ -127,9 +127,9 @@ static bool expand(const struct model_line *line, const struct request_origin *a
 }
 
 static bool is_right(const struct model_line *line) {
-        const struct request_origin somebody = { SLICE_LITERAL("c"), SLICE_LITERAL("u"), true };
+        const struct request_origin origin = { SLICE_LITERAL("c"), SLICE_LITERAL("u"), true };
         struct characters expanded;
-        bool is_somebody;
+        bool is_known;
 
         if (is_section(line))
                 return line->name.length > 0 && line->name.length <= SECTION_LENGTH_MAX &&
@@ -138,17 +138,17 @@ static bool is_right(const struct model_line *line) {
                 return IS(line->value, "read") || IS(line->value, "write") || IS(line->value, "readwrite");
         if (IS(line->name, "any"))
                 return IS(line->value, "yes");
-        if (is_holder(line))
+        if (is_principal(line))
                 return line->value.length > 0 && !IS(line->value, "*");
         if (IS(line->name, "binary")) {
                 CLEANUP(buf_deinit) struct buf bytes = { 0 };
 
                 return base64_append_decoded(&bytes, line->value) == 0 && bytes.length > 0;
         }
-        return is_keys(line) && expand(line, &somebody, &expanded, &is_somebody);
+        return is_keys(line) && expand(line, &origin, &expanded, &is_known);
 }
 
-/* Takes a line apart. False: it says nothing. */
+/* Split a line. Returns false for a comment or an empty line. */
 static bool read_line(struct model_line *line, struct slice text) {
         struct slice trim = trimmed(text);
         size_t end = 0;
@@ -185,14 +185,14 @@ bool policy_model_read(struct policy_model *model, struct slice text) {
                         return false;
                 line->number = number;
                 if (whole.length > LINE_LENGTH_MAX)
-                        has_mark = false; /* wrong in any case */
+                        has_mark = false; /* invalid in any case */
                 model->n_lines += read_line(line, part(whole, has_mark ? 3 : 0, whole.length));
                 text = rest;
         }
         return true;
 }
 
-/* Where the rule that begins at this line ends. */
+/* Return the end of the rule that begins at this line. */
 static size_t rule_end(const struct policy_model *model, size_t begin) {
         size_t end = begin + 1;
 
@@ -220,7 +220,7 @@ static bool is_rule_right(const struct policy_model *model, size_t begin) {
         for (size_t i = 0; i < begin; i++)
                 if (is_section(&lines[i]) && slice_equal(lines[i].name, lines[begin].name))
                         return false;
-        return count(model, begin, is_access) == 1 && count(model, begin, is_holder) > 0 &&
+        return count(model, begin, is_access) == 1 && count(model, begin, is_principal) > 0 &&
                count(model, begin, is_keys) > 0;
 }
 
@@ -232,13 +232,13 @@ bool policy_model_is_right(const struct policy_model *model) {
         return true;
 }
 
-static bool is_asker(const struct policy_model *model, const struct model_line *line,
-                     const struct request_origin *asker) {
-        if (!asker->is_verified && !model->allows_unverified)
+static bool is_origin(const struct policy_model *model, const struct model_line *line,
+                      const struct request_origin *origin) {
+        if (!origin->is_verified && !model->allows_unverified)
                 return false;
         return IS(line->name, "any") ||
-               (IS(line->name, "client") && slice_equal(line->value, asker->client)) ||
-               (IS(line->name, "user") && slice_equal(line->value, asker->user));
+               (IS(line->name, "client") && slice_equal(line->value, origin->client)) ||
+               (IS(line->name, "user") && slice_equal(line->value, origin->user));
 }
 
 static bool is_of_access(const struct model_line *line, enum access access) {
@@ -247,50 +247,50 @@ static bool is_of_access(const struct model_line *line, enum access access) {
                 (access == ACCESS_READ ? IS(line->value, "read") : IS(line->value, "write")));
 }
 
-/* Whether the rule that begins at this line gives the asker such access to anything. */
-static bool gives(const struct policy_model *model, size_t begin, const struct request_origin *asker,
+/* Return whether the rule that begins at this line grants the origin this access to any key. */
+static bool gives(const struct policy_model *model, size_t begin, const struct request_origin *origin,
                   enum access access) {
         bool is_asked = false, is_accessed = false;
 
         for (size_t i = begin + 1; i < rule_end(model, begin); i++) {
-                is_asked |= is_asker(model, &model->lines[i], asker);
+                is_asked |= is_origin(model, &model->lines[i], origin);
                 is_accessed |= is_of_access(&model->lines[i], access);
         }
         return is_asked && is_accessed;
 }
 
-static bool is_about(const struct model_line *line, const struct request_origin *asker, struct slice key) {
+static bool is_about(const struct model_line *line, const struct request_origin *origin, struct slice key) {
         CLEANUP(buf_deinit) struct buf bytes = { 0 };
         struct characters expanded, characters;
-        bool is_somebody;
+        bool is_known;
 
         if (IS(line->name, "binary")) {
                 base64_append_decoded(&bytes, line->value);
                 return slice_equal(buf_slice(&bytes), key);
         }
-        expand(line, asker, &expanded, &is_somebody);
+        expand(line, origin, &expanded, &is_known);
         characters.n = 0;
         append(&characters, key, true);
-        return is_somebody && naive_glob_matches(&expanded, &characters);
+        return is_known && naive_glob_matches(&expanded, &characters);
 }
 
-bool policy_model_grants(const struct policy_model *model, const struct request_origin *asker,
+bool policy_model_grants(const struct policy_model *model, const struct request_origin *origin,
                          enum access access, struct slice key, unsigned int number) {
         for (size_t begin = 0; begin < model->n_lines; begin = rule_end(model, begin)) {
-                if (!gives(model, begin, asker, access))
+                if (!gives(model, begin, origin, access))
                         continue;
                 for (size_t i = begin + 1; i < rule_end(model, begin); i++)
                         if (is_keys(&model->lines[i]) && (number == 0 || model->lines[i].number == number) &&
-                            is_about(&model->lines[i], asker, key))
+                            is_about(&model->lines[i], origin, key))
                                 return true;
         }
         return false;
 }
 
-bool policy_model_grants_any(const struct policy_model *model, const struct request_origin *asker,
+bool policy_model_grants_any(const struct policy_model *model, const struct request_origin *origin,
                              enum access access) {
         for (size_t begin = 0; begin < model->n_lines; begin = rule_end(model, begin))
-                if (gives(model, begin, asker, access))
+                if (gives(model, begin, origin, access))
                         return true;
         return false;
 }

@@ -3,18 +3,18 @@
 
 #include "policy/policy.h"
 
-/* A policy file's lines as they stand, gone through one after the other for each question. */
+/* A policy as the list of its file's lines. Each decision goes through all lines. */
 
 #define MODEL_LINES_MAX 400
 
 struct model_line {
-        struct slice name, value; /* of a section: its name and absent */
+        struct slice name, value; /* a section has its name, and no value */
         unsigned int number;
-        bool is_right; /* as far as one can say by the line alone */
+        bool is_right; /* judged by the line alone */
 };
 
 struct policy_model {
-        struct model_line lines[MODEL_LINES_MAX]; /* comments and empty lines are none */
+        struct model_line lines[MODEL_LINES_MAX]; /* without comments and empty lines */
         size_t n_lines;
         bool allows_unverified;
 };
@@ -22,17 +22,17 @@ struct policy_model {
 /* The text is borrowed. False: it has too many lines. */
 bool policy_model_read(struct policy_model *model, struct slice text);
 
-/* Whether each line of the file can be used, and all together. */
+/* Return whether each line of the file is valid, and the file as a whole. */
 bool policy_model_is_right(const struct policy_model *model);
 
-/* The rest is of policies that are right. */
+/* The following functions require a valid policy. */
 
-/* Whether this line of keys, 0: any, grants it. */
-bool policy_model_grants(const struct policy_model *model, const struct request_origin *asker,
+/* Return whether this line of keys grants it; line 0: any line. */
+bool policy_model_grants(const struct policy_model *model, const struct request_origin *origin,
                          enum access access, struct slice key, unsigned int number);
 
-bool policy_model_grants_any(const struct policy_model *model, const struct request_origin *asker,
+bool policy_model_grants_any(const struct policy_model *model, const struct request_origin *origin,
                              enum access access);
 
-/* The name of the rule that the line is of. */
+/* Return the name of the line's rule. */
 struct slice policy_model_rule(const struct policy_model *model, unsigned int number);

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fuzzes every target for so many seconds with libFuzzer, ASan and UBSan, one on each processor, and says how fast that
-# was and how much of the code was reached (libFuzzer's edges and features).
+# Fuzzes every target with libFuzzer, ASan and UBSan, one target on each processor, and prints the speed and libFuzzer's
+# edges and features.
 #
 #   sh tests/fuzz/run.sh                 10 seconds a target
 #   sh tests/fuzz/run.sh 600 engine      ten minutes, this target alone
 #
-# The targets are those of meson.build's list. Their random seed is 1, or FUZZ_SEED; the same one leads to the same inputs.
+# The targets are listed in meson.build. The random seed is 1, or FUZZ_SEED; the same seed gives the same inputs.
 #
-# Exits with 1 where a target failed: the input is then in build/fuzz/failures. Keep it as tests/fuzz/seeds/TARGET/NAME:
-# then every test run repeats it. What fuzzing has found interesting stays in build/fuzz/corpus for the next time.
+# Exits with 1 if a target failed: the input is in build/fuzz/failures. Copy it to tests/fuzz/seeds/TARGET/NAME, so that every
+# test run repeats it. The corpus stays in build/fuzz/corpus for the next run.
 
 set -eu
 

@@ -3,10 +3,9 @@
 #
 # Fuzzes one target and prints its row of run.sh's table.
 #
-# The same FUZZ_SEED leads to the same inputs, one after the other, on every machine: a faster one only gets further. So
-# what was found here is found there, and nothing else. libFuzzer would differ from run to run: it takes what is compared
-# into its inputs, addresses among it, and files in the order of the directory. Addresses are the same where the kernel
-# lets us have them not randomised, and the stack begins with nothing that is this machine's.
+# The same FUZZ_SEED gives the same sequence of inputs on every machine; a faster machine executes more of them. libFuzzer
+# copies compared values, also addresses, into inputs, and reads files in the order of the directory. So address-space
+# randomization is disabled if the kernel permits it, and the environment is empty.
 #
 # usage: run_target.sh BUILD SECONDS PROGRAM
 
@@ -27,7 +26,7 @@ rm -rf "$build/seeds/$name"
 mkdir -p "$build/corpus/$name" "$build/seeds/$name" "$build/failures" "${log%/*}"
 cp "tests/fuzz/seeds/$name/"* "$build/seeds/$name"
 
-# What takes five minutes hangs, however slow the machine is; and little is kept of what was freed, or it takes much memory.
+# An input that takes five minutes hangs. The quarantine of freed memory is small to save memory.
 if ! (cd "$build" && exec env -i PATH=/usr/bin:/bin \
         ASAN_OPTIONS=detect_stack_use_after_return=1:quarantine_size_mb=64 \
         UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs a fuzz target without libFuzzer: over every file of a directory, then over inputs that a fixed generator makes
- * up, the same each time.
+ * Runs a fuzz target without libFuzzer: over every file of a directory, then over inputs of a deterministic generator.
  *
  * usage: runner DIRECTORY [N_MADE_UP]
  */
@@ -21,7 +20,7 @@
 
 static uint8_t input[INPUT_LENGTH_MAX];
 
-/* In an allocation of its own, as libFuzzer does it: what is read past the end is seen. */
+/* Copy the input to an allocation of its own, as libFuzzer does, so that reads past its end are reported. */
 static void run(struct slice bytes) {
         CLEANUP(text_free) struct slice copy = text_copy(bytes);
 
@@ -46,7 +45,7 @@ static int run_file(const char *directory, const char *name) {
         return 0;
 }
 
-/* Returns how many, or -errno. */
+/* Return the number of files, or -errno. */
 static int run_directory(const char *directory) {
         struct dirent **files;
         int n_files, n_run = 0, r = 0;
@@ -71,7 +70,7 @@ static uint32_t next(uint64_t *state) {
         return (uint32_t)(*state >> 32);
 }
 
-/* Half of them of few different bytes, which go deeper where bytes choose. */
+/* Every second input has only bytes below 32: such bytes select an action or a word of a dictionary more often. */
 static void run_made_up(unsigned long n) {
         uint64_t state = 1;
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ways to a running store.
+"""Fixtures for a broker with a store: shared, or for one test.
 
-`client` and `key` stand on a broker and a store that the tests of one worker share: each test keeps to keys and
-clients of its own there. `site` is a broker that no other test knows: to be stopped, flooded, filled up.
-With the plugin they are `proven_shared` and `make_site`.
+`shared` is a broker and a store that all tests of one worker use, so each test uses its own keys and client ids there.
+`client` is connected to it. `site` is a broker for one test, which may stop, flood or fill it. With the plugin in the
+broker: `proven_shared` and `make_site`.
 """
 
 import sys
@@ -49,7 +49,7 @@ def make_site(tmp_path):
 
 @pytest.fixture
 def proxy_of():
-    """Makes a network that can fail before a site's broker."""
+    """Makes a proxy in front of a site's broker. The proxy can interrupt connections."""
     made = []
 
     def make(site):
@@ -88,7 +88,7 @@ def sites(tmp_path_factory):
 
 @pytest.fixture
 def dialect():
-    """Parametrize it to speak another one."""
+    """The dialect of the shared store. A test parametrizes it to use the other one."""
     return "sdk"
 
 

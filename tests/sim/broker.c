@@ -27,7 +27,7 @@ int64_t broker_after(struct world *world, int64_t *last_ns) {
 
 /* 1. To the pipeline */
 
-static void wake(struct world *world, struct timeline_event *happening);
+static void wake(struct world *world, struct timeline_event *event);
 
 static void plan_wake(struct world *world) {
         struct sim_broker *broker = &world->broker;
@@ -64,7 +64,7 @@ static void trace(const struct world *world, const char *direction, const struct
 
         if (!check_is_traced)
                 return;
-        /* Do not print the box: its nonce is random and differs between runs. */
+        /* Do not print the payload of WELCOME: it is encrypted. */
         if (!slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                 snprintf(line, sizeof(line), "%.*s", (int)message->payload.length,
                          (const char *)message->payload.data);
@@ -80,9 +80,11 @@ static void trace(const struct world *world, const char *direction, const struct
 
 /* A planted fault: an old welcome looks like the answer to the latest hello. */
 static void seal_for_last_hello(const struct pipeline *pipeline, struct message *welcome) {
-        companion_box_seal(welcome->response_topic, pipeline->greeting_key,
+        static const uint8_t nonce[COMPANION_NONCE_SIZE];
+
+        companion_box_seal(welcome->response_topic, pipeline->hello_key, nonce,
                            (uint8_t *)welcome->payload.data);
-        welcome->correlation_data = slice_from_string(pipeline->greeting.text);
+        welcome->correlation_data = slice_from_string(pipeline->hello.text);
 }
 
 static uint64_t n_dropped(const struct world *world) {
@@ -101,18 +103,38 @@ static void deliver_request(struct world *world, const struct message *message) 
         turns_add(&world->turns, asked, is_checked_later);
         pipeline_receive(world->pipeline, message, world_store_now(world));
         if (n_dropped(world) > n_dropped_before)
-                turns_drop_last(&world->turns, asked);
+                turns_drop_last(&world->turns, asked->client);
 }
 
-static void note_disconnect(struct world *world, const struct message *message) {
+/* The client of a message on the presence topic, or N_CLIENTS. */
+static size_t disconnected_client(const struct world *world, const struct message *message) {
         struct slice client;
+        size_t i = 0;
 
         if (!world->config.presence_topic ||
             !topic_match_client(message->topic, slice_from_string(world->config.presence_topic), &client))
-                return;
-        for (size_t i = 0; i < N_CLIENTS; i++)
-                if (slice_equal(client, slice_from_string(truth_client(i))))
-                        turns_add_disconnect(&world->turns, i);
+                return N_CLIENTS;
+        while (i < N_CLIENTS && !slice_equal(client, slice_from_string(truth_client(i))))
+                i++;
+        return i;
+}
+
+static void deliver_disconnect(struct world *world, const struct message *message, size_t client) {
+        turns_add_disconnect(&world->turns, client);
+        pipeline_receive(world->pipeline, message, world_store_now(world));
+        if (pipeline_n_waiting_bytes(world->pipeline) == 0)
+                turns_drop_last(&world->turns, client);
+}
+
+static void deliver_message(struct world *world, const struct message *message) {
+        size_t client = disconnected_client(world, message);
+
+        if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE)))
+                deliver_request(world, message);
+        else if (client < N_CLIENTS)
+                deliver_disconnect(world, message, client);
+        else
+                pipeline_receive(world->pipeline, message, world_store_now(world));
 }
 
 static void deliver(struct world *world, size_t n) {
@@ -125,13 +147,11 @@ static void deliver(struct world *world, size_t n) {
                     slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
                         seal_for_last_hello(world->pipeline, message);
                 trace(world, ">", message);
-                note_disconnect(world, message);
-                if (slice_equal(message->topic, SLICE_LITERAL(TOPIC_INVOKE)))
-                        deliver_request(world, message);
-                else
-                        pipeline_receive(world->pipeline, message, world_store_now(world));
+                if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
+                        truth_begin_attempt(&world->truth);
+                deliver_message(world, message);
                 if (world->flushes_each)
-                        pipeline_flush(world->pipeline, world_store_now(world));
+                        pipeline_wakeup_ended(world->pipeline, world_store_now(world));
         }
 }
 
@@ -162,27 +182,25 @@ static void acknowledge(struct world *world) {
         }
 }
 
-/* What one wake-up reads at most. */
+/* The pipeline has read all that one wake-up reads. */
 static void end_batch(struct world *world) {
-        if (pipeline_has_work(world->pipeline))
-                pipeline_flush(world->pipeline, world_store_now(world));
-        pipeline_end_wakeup(world->pipeline);
+        pipeline_wakeup_ended(world->pipeline, world_store_now(world));
 }
 
-static void read_acknowledgements(struct world *world, struct timeline_event *happening) {
+static void read_acknowledgements(struct world *world, struct timeline_event *event) {
         struct sim_broker *broker = &world->broker;
 
-        if (happening->generation != broker->link || !broker->is_up)
+        if (event->generation != broker->link || !broker->is_up)
                 return;
         acknowledge(world);
         end_batch(world);
 }
 
 /* The pipeline reads some of the waiting messages. It has acknowledged those that it read before. */
-static void wake(struct world *world, struct timeline_event *happening) {
+static void wake(struct world *world, struct timeline_event *event) {
         struct sim_broker *broker = &world->broker;
 
-        if (happening->generation != broker->link || !broker->is_up)
+        if (event->generation != broker->link || !broker->is_up)
                 return;
 
         broker->wakes = false;
@@ -196,12 +214,12 @@ static void wake(struct world *world, struct timeline_event *happening) {
 
 /* 2. From the pipeline */
 
-static void arrive(struct world *world, struct timeline_event *happening) {
+static void arrive(struct world *world, struct timeline_event *event) {
         struct sim_broker *broker = &world->broker;
-        size_t at = find_outgoing(broker, (uint16_t)happening->number);
+        size_t at = find_outgoing(broker, (uint16_t)event->number);
         struct outgoing *outgoing = &broker->outgoing[at];
 
-        if (happening->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
+        if (event->generation != broker->link || !broker->is_up || at == broker->n_outgoing)
                 return;
         outgoing->no_subscriber = !broker_route(world, outgoing->message) && !broker->has_plugin;
         outgoing->is_acknowledged = true;
@@ -221,18 +239,8 @@ static void plan_arrival(struct world *world, uint16_t id) {
                                                .generation = broker->link });
 }
 
-static void check_disconnecting(struct world *world, const struct message *message) {
+static void check_notification(struct world *world, const struct message *message) {
         static struct message *delayed_messages;
-        struct slice topic = message->topic;
-
-        if (slice_starts_with(topic, SLICE_LITERAL("answers/"))) {
-                truth_answer(&world->truth, message, world->now);
-                return;
-        }
-        if (slice_equal(topic, SLICE_LITERAL(COMPANION_DELIVER)))
-                topic = message->response_topic;
-        else if (slice_starts_with(topic, SLICE_LITERAL(COMPANION_CONTROL)))
-                return;
 
         if (IS_PLANTED(PLANTED_LOST_NOTIFIED) && random_chance(&world->random, 5))
                 return;
@@ -241,15 +249,34 @@ static void check_disconnecting(struct world *world, const struct message *messa
                 return;
         }
         world->tally->n_notifications++;
-        truth_notify(&world->truth, topic, message);
+        truth_notify(&world->truth, message);
         if (delayed_messages) {
-                truth_notify(&world->truth,
-                             delayed_messages->response_topic.data ? delayed_messages->response_topic
-                                                                   : delayed_messages->topic,
-                             delayed_messages);
+                truth_notify(&world->truth, delayed_messages);
                 free(delayed_messages);
                 delayed_messages = NULL;
         }
+}
+
+static void check_frame(struct world *world, const struct message *deliver) {
+        struct companion_frame frame;
+        struct buf topic = { 0 };
+
+        ASSERT(companion_frame_read(deliver->payload, &frame) == 0);
+        for (size_t i = 0; i < companion_frame_n_recipients(&frame); i++) {
+                struct message message = broker_notification(world, deliver, &frame, i, &topic);
+
+                check_notification(world, &message);
+        }
+        buf_deinit(&topic);
+}
+
+static void check_published(struct world *world, const struct message *message) {
+        if (slice_starts_with(message->topic, SLICE_LITERAL("answers/")))
+                truth_answer(&world->truth, message, world->now);
+        else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER)))
+                check_frame(world, message);
+        else if (!slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL)))
+                check_notification(world, message);
 }
 
 int broker_publish(void *userdata, const struct message *message, uint16_t *ret_id) {
@@ -259,7 +286,7 @@ int broker_publish(void *userdata, const struct message *message, uint16_t *ret_
 
         trace(world, "<", message);
         policy_observe(world);
-        check_disconnecting(world, message);
+        check_published(world, message);
         ASSERT(array_reserve((void **)&broker->outgoing, &broker->outgoing_capacity, broker->n_outgoing + 1,
                              sizeof(*broker->outgoing)) == 0);
         do
@@ -293,10 +320,12 @@ void broker_connect_store(struct world *world) {
                 return;
 
         check_trace("connected");
+        truth_begin_attempt(&world->truth);
         broker->is_up = true;
         broker->link++;
         broker->wakes = false;
         broker->n_unsure = 0;
+        broker->ignores_frames = broker->has_plugin && !IS_PLANTED(PLANTED_REPEATED);
         for (size_t i = 0; i < broker->n_outgoing; i++) { /* unacknowledged messages, before new ones */
                 broker->outgoing[i].is_acknowledged = false;
                 plan_arrival(world, broker->outgoing[i].id);
@@ -305,12 +334,11 @@ void broker_connect_store(struct world *world) {
         if (broker->has_plugin)
                 pipeline_receive(world->pipeline, &banner, world_store_now(world));
         pipeline_connected(world->pipeline, broker->session_present, world_store_now(world));
-        pipeline_flush(world->pipeline, world_store_now(world));
+        pipeline_wakeup_ended(world->pipeline, world_store_now(world));
         broker->session_present = true;
         plan_wake(world);
 }
 
-/* Messages that the pipeline had not sent are dropped with its process. */
 void broker_drop_store(struct world *world) {
         struct sim_broker *broker = &world->broker;
 
@@ -347,13 +375,15 @@ void broker_restart(struct world *world) {
                 broker->session_present = false;
         }
         broker->n_unsure = 0;
-        broker->run = 0;
+        broker->sequence = broker->n_recipients = broker->delivered = 0;
+        broker->n_ended = 0;
         broker_draw_key(world);
 }
 
 /*
- * A client that has read the store's session publishes a request by a will: unchanged (a copy) and with other
- * Correlation Data (a forgery). The pipeline must execute neither. Truth has no request for the reply of a forgery.
+ * A client that has taken over the store's session knows a request with its MAC. It publishes the request again as a
+ * will, which the plugin does not process: unchanged (a copy) and with other Correlation Data (a forgery). The pipeline
+ * must execute neither. Truth has no request for the reply of a forgery.
  */
 static void broker_attack(struct world *world, const struct message *message) {
         struct message forgery = *message;
@@ -366,10 +396,10 @@ static void broker_attack(struct world *world, const struct message *message) {
         broker_tell(world, &forgery);
 }
 
-/* As the plugin does: each PUBLISH of a client gets its own sequence number. */
-static void vouch_and_tell(struct world *world, const struct message *message, size_t client) {
+/* As the plugin does, add a MAC with a new sequence number and the client id to a PUBLISH of a client. */
+static void add_identity_and_send(struct world *world, const struct message *message, size_t client) {
         struct sim_broker *broker = &world->broker;
-        struct message vouched = *message;
+        struct message identified = *message;
         struct companion_request request = {
                 .client_id = slice_from_string(truth_client(client)),
                 .response_topic = message->response_topic,
@@ -383,30 +413,30 @@ static void vouch_and_tell(struct world *world, const struct message *message, s
         if (broker->has_plugin) {
                 request.sequence = ++broker->last_request;
                 proof = companion_proof(&request, broker->mac_key);
-                vouched.user_properties[vouched.n_user_properties++] =
+                identified.user_properties[identified.n_user_properties++] =
                         (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_MAC),
                                                 { (const uint8_t *)proof.text, proof.length } };
-                vouched.user_properties[vouched.n_user_properties++] =
+                identified.user_properties[identified.n_user_properties++] =
                         (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
                                                 request.client_id };
         }
-        broker_tell(world, &vouched);
+        broker_tell(world, &identified);
         if (broker->has_plugin && random_chance(&world->random, 5))
-                broker_attack(world, &vouched);
+                broker_attack(world, &identified);
 }
 
 void broker_take(struct world *world, const struct message *message, size_t client) {
         struct message copy = *message;
         char correlation[32];
 
-        vouch_and_tell(world, message, client);
+        add_identity_and_send(world, message, client);
         if (random_chance(&world->random, 5))
-                vouch_and_tell(world, message, client); /* QoS 1 */
+                add_identity_and_send(world, message, client); /* QoS 1 */
         if (IS_PLANTED(PLANTED_OTHER_REQUEST) && random_chance(&world->random, 20)) {
                 snprintf(correlation, sizeof(correlation), "0%.*s", (int)message->correlation_data.length,
                          (const char *)message->correlation_data.data);
                 copy.correlation_data = slice_from_string(correlation);
-                vouch_and_tell(world, &copy, client);
+                add_identity_and_send(world, &copy, client);
         }
 }
 
@@ -415,4 +445,6 @@ void broker_deinit(struct sim_broker *broker) {
         free(broker->waiting);
         broker_forget_outgoing(broker);
         free(broker->outgoing);
+        free(broker->owners);
+        free(broker->ended);
 }

@@ -20,7 +20,8 @@ __attribute__((format(printf, 1, 2))) void check_trace(const char *format, ...);
 
 /*
  * Faults planted in the world around the pipeline, to prove that the checks find them. The pipeline itself is never
- * changed. Only sim_planted is built with them.
+ * changed. Only sim_planted is built with them. HELLO, WELCOME and DELIVER are messages of the companion protocol
+ * (common/protocol/companion.h).
  */
 enum planted {
         PLANTED_NONE,
@@ -39,11 +40,14 @@ enum planted {
         PLANTED_NO_ROOM,          /* the broker accepts no more messages */
         PLANTED_LOST_REQUESTS,    /* the requests of one client are dropped */
         PLANTED_REPEATED,         /* the plugin delivers a repeated DELIVER again */
+        PLANTED_NOT_HANDED_OVER,  /* the plugin acknowledges a DELIVER, and drops it */
+        PLANTED_LOST_PENDING,     /* the disk loses pending notifications */
         PLANTED_OLD_WELCOME,      /* the WELCOME of an earlier HELLO is accepted for the latest */
         PLANTED_OLD_POLICY,       /* a changed policy does not reach the pipeline */
         PLANTED_LONG_LIFE,        /* the disk adds an hour to each deadline */
         PLANTED_LOST_PAGE,        /* a client ignores the keys of a page */
         PLANTED_OLD_TOKEN,        /* a client requests the same page instead of the next */
+        PLANTED_SHARED_QUEUE, /* the pipeline has a control hook, so the requests of all clients wait in one queue */
         N_PLANTED,
 };
 

@@ -15,12 +15,12 @@
 #include "sim/check.h"
 #include "sim/world.h"
 
-#define PENDING_MAX 3
+#define UNSETTLED_MAX 3
 
 /* SCAN pattern: matches the keys of the test, and none of the additional ones. */
 #define PATTERN "[kl]*"
 
-/* Limit for a client's clock. Added to the error of the pipeline's wall clock, it stays below a minute. */
+/* A client's clock is at most this far ahead. With a small step of the wall clock (20 s) it stays below the limit of a minute. */
 #define AHEAD_MAX_MS 20000
 
 /* 1. Requests */
@@ -31,7 +31,7 @@ static const char *current_value(struct world *world, size_t key) {
         return current == NONE ? "v0" : world->truth.changes[current].asked->value;
 }
 
-/* Two such requests must not be in flight together: their order would be unknown. */
+/* Two KEYNOTIFY requests of a client for one key must not be in flight together: their order would be unknown. */
 static bool is_other_pending(const struct world *world, const struct asked *asked) {
         for (size_t i = 0; i < asked->id; i++) {
                 const struct asked *other = world->truth.asked[i];
@@ -53,7 +53,7 @@ static void choose_set(struct world *world, struct asked *asked) {
                 asked->px_ms = px_ms[random_below(&world->random, 5)];
 }
 
-/* The client's latest token, an older one, or one that is newer than all. */
+/* No token, the client's latest token, or one that is up to a second older. */
 static void choose_token(struct world *world, struct asked *asked) {
         struct version token = world->clients[asked->client].token;
 
@@ -169,15 +169,15 @@ static void send(struct world *world, struct asked *asked) {
 }
 
 /* The message is in transit to the broker; it is dropped if the connection ends before. */
-static void arrive(struct world *world, struct timeline_event *happening) {
-        struct asked *asked = world->truth.asked[happening->number];
+static void arrive(struct world *world, struct timeline_event *event) {
+        struct asked *asked = world->truth.asked[event->number];
 
-        if (happening->generation == world->clients[asked->client].connection)
+        if (event->generation == world->clients[asked->client].connection)
                 send(world, asked);
 }
 
-static void try(struct world *world, struct timeline_event *happening) {
-        struct asked *asked = world->truth.asked[happening->number];
+static void try(struct world *world, struct timeline_event *event) {
+        struct asked *asked = world->truth.asked[event->number];
         struct sim_client *client = &world->clients[asked->client];
 
         if (asked->is_settled)
@@ -197,18 +197,18 @@ static void try(struct world *world, struct timeline_event *happening) {
 }
 
 static void ask(struct world *world, struct asked *asked) {
-        world->clients[asked->client].n_pending++;
+        world->clients[asked->client].n_unsettled++;
         world_plan(world, world->now.mono_ns, try, asked->id);
 }
 
 /* 3. Connections and time */
 
-static void act(struct world *world, struct timeline_event *happening) {
-        size_t client = happening->number;
+static void act(struct world *world, struct timeline_event *event) {
+        size_t client = event->number;
 
         if (world->is_healed || world->truth.n_asked >= world->n_asked_max)
                 return;
-        if (world->clients[client].connection != 0 && world->clients[client].n_pending < PENDING_MAX) {
+        if (world->clients[client].connection != 0 && world->clients[client].n_unsettled < UNSETTLED_MAX) {
                 struct asked *asked = truth_ask(&world->truth, world->now.mono_ns);
 
                 asked->client = client;
@@ -225,7 +225,7 @@ void client_start(struct world *world, size_t client) {
 
 void client_return(struct world *world, size_t client) {
         if (world->clients[client].connection == 0)
-                world->clients[client].connection = broker_connection(world);
+                world->clients[client].connection = broker_connection(world, client);
 }
 
 void client_disconnect(struct world *world, size_t client) {
@@ -258,24 +258,24 @@ static void turn_page(struct world *world, struct asked *asked, struct slice pay
         ask(world, next);
 }
 
-void client_receive(struct world *world, struct timeline_event *happening) {
-        struct sim_client *client = &world->clients[happening->number];
-        struct asked *asked = truth_find(&world->truth, happening->message->correlation_data);
-        bool is_done = slice_equal(happening->message->payload, SLICE_LITERAL("+OK\r\n"));
+void client_receive(struct world *world, struct timeline_event *event) {
+        struct sim_client *client = &world->clients[event->number];
+        struct asked *asked = truth_find(&world->truth, event->message->correlation_data);
+        bool is_done = slice_equal(event->message->payload, SLICE_LITERAL("+OK\r\n"));
 
-        if (happening->generation != client->connection || asked->is_settled)
+        if (event->generation != client->connection || asked->is_settled)
                 return;
 
         asked->is_settled = true;
-        client->n_pending--;
+        client->n_unsettled--;
         if (is_done && asked->verb == VERB_SET)
                 client->token = asked->version;
         if (asked->verb == VERB_KEYNOTIFY)
-                client->notified[asked->key] = is_done && !asked->stop && asked->sent_ns > client->denied_ns
-                                                       ? asked->connection
-                                                       : 0;
-        if (asked->verb == VERB_SCAN && happening->message->payload.data[0] == '*')
-                turn_page(world, asked, happening->message->payload);
+                client->registered_on[asked->key] =
+                        is_done && !asked->stop && asked->sent_ns > client->denied_ns ? asked->connection
+                                                                                      : 0;
+        if (asked->verb == VERB_SCAN && event->message->payload.data[0] == '*')
+                turn_page(world, asked, event->message->payload);
 }
 
 void client_ask_last(struct world *world) {

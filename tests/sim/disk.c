@@ -10,6 +10,16 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 
+void disk_remove_notifications(struct disk *disk, uint64_t delivered) {
+        size_t n = 0;
+
+        while (n < disk->n_notifications && disk->notifications[n].sequence <= delivered)
+                pending_notification_deinit(&disk->notifications[n++]);
+        disk->n_notifications -= n;
+        for (size_t i = 0; i < disk->n_notifications; i++)
+                disk->notifications[i] = disk->notifications[i + n];
+}
+
 void disk_deinit(struct disk *disk) {
         for (size_t i = 0; i < disk->n_entries; i++)
                 entry_unref(disk->entries[i].entry);
@@ -17,6 +27,8 @@ void disk_deinit(struct disk *disk) {
                 registration_unref(disk->registrations[i].registration);
         free(disk->entries);
         free(disk->registrations);
+        disk_remove_notifications(disk, UINT64_MAX);
+        free(disk->notifications);
         free(disk->answers);
         *disk = (struct disk){ 0 };
 }
@@ -30,7 +42,7 @@ static struct disk_entry *find(const struct disk *disk, struct slice key) {
         return NULL;
 }
 
-/* Whether the stored entry is the one that the row replaces. */
+/* Return whether the row replaces the stored entry. */
 static bool is_expected(const struct disk_entry *stored, const struct row *row) {
         const struct entry *before = row->entry.before;
 
@@ -78,7 +90,7 @@ static void store_registration(struct disk *disk, const struct row *row) {
         struct registration *registration = row->registration.registration;
         struct disk_registration *stored = find_registration(disk, registration);
 
-        if (stored && stored->is_over) { /* it has ended meanwhile */
+        if (stored && stored->is_over) { /* the registration has ended meanwhile */
                 drop_registration(disk, stored);
                 stored = NULL;
                 if (!row->registration.is_added)
@@ -97,27 +109,42 @@ static void store_registration(struct disk *disk, const struct row *row) {
 }
 
 static void store_answer(struct disk *disk, const struct row *row) {
-        while (disk->n_slots <= row->answer.slot) {
+        while (disk->n_slots <= row->reply.slot) {
                 ASSERT(array_reserve((void **)&disk->answers, &disk->slots_capacity, disk->n_slots + 1,
                                      sizeof(*disk->answers)) == 0);
                 disk->answers[disk->n_slots++] = (struct disk_answer){ 0 };
         }
-        disk->answers[row->answer.slot] = (struct disk_answer){
+        disk->answers[row->reply.slot] = (struct disk_answer){
                 .is_used = true,
-                .digest = row->answer.digest,
-                .answer = row->answer.answer,
-                .deadline_ns = row->answer.deadline_ns,
+                .digest = row->reply.digest,
+                .answer = row->reply.reply,
+                .deadline_ns = row->reply.deadline_ns,
         };
+}
+
+static void store_notifications(struct disk *disk, const struct storage_batch *batch) {
+        disk_remove_notifications(disk, batch->delivered);
+        for (size_t i = 0; i < batch->n_notifications; i++) {
+                const struct pending_notification *notification = &batch->notifications[i];
+
+                ASSERT(notification->sequence > disk->header.notification_sequence);
+                disk->header.notification_sequence = notification->sequence;
+                ASSERT(array_reserve((void **)&disk->notifications, &disk->notifications_capacity,
+                                     disk->n_notifications + 1, sizeof(*disk->notifications)) == 0);
+                ASSERT(pending_notification_copy(&disk->notifications[disk->n_notifications++],
+                                                 notification) == 0);
+        }
 }
 
 void disk_commit(struct disk *disk, const struct storage_batch *batch) {
         ASSERT(version_compare(disk->header.clock, batch->clock) <= 0);
         disk->header.clock = batch->clock;
-        disk->header.n_disconnects = batch->n_disconnects;
-        disk->header.positions = batch->positions;
+        disk->header.disconnect_epoch = batch->disconnect_epoch;
+        disk->header.key_states = batch->key_states;
         if (batch->client_suffix && batch->client_suffix[0] != '\0')
                 snprintf(disk->header.client_suffix, sizeof(disk->header.client_suffix), "%s",
                          batch->client_suffix);
+        store_notifications(disk, batch);
 
         for (size_t i = 0; i < batch->n_rows; i++) {
                 switch (batch->rows[i].type) {
@@ -127,7 +154,7 @@ void disk_commit(struct disk *disk, const struct storage_batch *batch) {
                 case ROW_REGISTRATION:
                         store_registration(disk, &batch->rows[i]);
                         break;
-                case ROW_ANSWER:
+                case ROW_REPLY:
                         store_answer(disk, &batch->rows[i]);
                         break;
                 }
@@ -139,7 +166,7 @@ void disk_refuse(struct disk *disk, const struct storage_batch *batch) {
                 const struct row *row = &batch->rows[i];
                 struct disk_registration *stored;
 
-                if (row->type != ROW_REGISTRATION || !row->registration.is_final)
+                if (row->type != ROW_REGISTRATION || !row->registration.is_irreversible)
                         continue;
                 stored = find_registration(disk, row->registration.registration);
                 if (stored)
@@ -180,9 +207,11 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
                 const struct disk_answer *stored = &disk->answers[i];
 
                 if (stored->is_used && stored->deadline_ns > now.mono_ns)
-                        r = sink->answer(sink->userdata, (uint32_t)i, &stored->digest, stored->answer,
-                                         stored->deadline_ns);
+                        r = sink->reply(sink->userdata, (uint32_t)i, &stored->digest, stored->answer,
+                                        stored->deadline_ns);
         }
+        for (size_t i = 0; i < disk->n_notifications && r == 0; i++)
+                r = sink->notification(sink->userdata, &disk->notifications[i]);
         return r;
 }
 
@@ -262,16 +291,16 @@ static void compare_answers(const struct disk *disk, const struct dedup *dedup, 
                         continue;
                 n_stored++;
                 record = dedup_find(dedup, &stored->digest);
-                ASSERT(record && !dedup_is_over(dedup, record, now_ns));
+                ASSERT(record && !dedup_is_expired(dedup, record, now_ns));
                 ASSERT(record->slot == i);
-                ASSERT(record->answer.outcome == stored->answer.outcome &&
-                       record->answer.has_version == stored->answer.has_version &&
-                       record->answer.version_wall_ms == stored->answer.version_wall_ms &&
-                       record->answer.version_counter == stored->answer.version_counter);
+                ASSERT(record->reply.outcome == stored->answer.outcome &&
+                       record->reply.has_version == stored->answer.has_version &&
+                       record->reply.version_wall_ms == stored->answer.version_wall_ms &&
+                       record->reply.version_counter == stored->answer.version_counter);
         }
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 for (const struct dedup_record *record = dedup->shards[i]; record; record = record->hh.next)
-                        n_remembered += !dedup_is_over(dedup, record, now_ns);
+                        n_remembered += !dedup_is_expired(dedup, record, now_ns);
         ASSERT(n_stored == n_remembered);
 }
 

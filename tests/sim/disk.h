@@ -7,7 +7,7 @@
  * A storage in arrays that outlives the pipeline, as a disk does. Deadlines stay on the monotonic clock, because the
  * machine is not restarted.
  *
- * Every row is checked: a row that changes an entry that is not stored ends the program.
+ * Each row is checked: a row that changes an entry other than the stored one ends the program.
  */
 struct disk_entry {
         struct entry *entry; /* a reference */
@@ -16,18 +16,18 @@ struct disk_entry {
 
 struct disk_registration {
         struct registration *registration; /* a reference */
-        bool is_over;                      /* it has ended, but the commit of its end failed */
+        bool is_over;                      /* the registration has ended, but the commit of its end failed */
 };
 
 struct disk_answer {
         bool is_used;
         struct digest digest;
-        struct remembered_answer answer;
+        struct remembered_reply answer;
         int64_t deadline_ns;
 };
 
 struct disk {
-        struct storage storage; /* first: to be handed to pipeline_new() and the like */
+        struct storage storage;                                              /* must be the first member */
         int (*on_commit)(void *userdata, const struct storage_batch *batch); /* the result of a commit */
         void *userdata;
         struct storage_header header;
@@ -37,6 +37,8 @@ struct disk {
         size_t n_registrations, registrations_capacity;
         struct disk_answer *answers; /* by slot */
         size_t n_slots, slots_capacity;
+        struct pending_notification *notifications; /* copies */
+        size_t n_notifications, notifications_capacity;
 };
 
 void disk_init(struct disk *disk, uint64_t seed);
@@ -45,7 +47,10 @@ void disk_deinit(struct disk *disk);
 /* Store the whole batch. */
 void disk_commit(struct disk *disk, const struct storage_batch *batch);
 
-/* Store nothing. Registrations whose connection ended have ended. */
+/* Remove the pending notifications up to this sequence. */
+void disk_remove_notifications(struct disk *disk, uint64_t delivered);
+
+/* Store nothing, but mark registrations whose connection has ended. */
 void disk_refuse(struct disk *disk, const struct storage_batch *batch);
 
 /* End the program if engine and disk differ. n_persistent: the number of the engine's keys that must be stored. */

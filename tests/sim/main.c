@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parse.h"
 #include "sim/check.h"
 #include "sim/world.h"
 
@@ -27,11 +26,14 @@ static const char *const planted_names[N_PLANTED] = {
         [PLANTED_NO_ROOM] = "no-room",
         [PLANTED_LOST_REQUESTS] = "lost-requests",
         [PLANTED_REPEATED] = "repeated",
+        [PLANTED_NOT_HANDED_OVER] = "not-handed-over",
+        [PLANTED_LOST_PENDING] = "lost-pending",
         [PLANTED_OLD_WELCOME] = "old-welcome",
         [PLANTED_OLD_POLICY] = "old-policy",
         [PLANTED_LONG_LIFE] = "long-life",
         [PLANTED_LOST_PAGE] = "lost-page",
         [PLANTED_OLD_TOKEN] = "old-token",
+        [PLANTED_SHARED_QUEUE] = "shared-queue",
 };
 
 static bool plant(const char *name) {
@@ -58,11 +60,10 @@ static void print_planted(void) {
 #endif
 
 static int usage(void) {
-        fprintf(stderr,
-                "usage: sim [--seed N] [--runs M] [--trace] [--plant FAULT] | --planted\n"
-                "\n"
-                "Runs the seeds N, N + 1 ... through a simulated world; the first that breaks a promise is "
-                "printed.\n");
+        fprintf(stderr, "usage: sim [--seed N] [--runs M] [--trace] [--plant FAULT] | --planted\n"
+                        "\n"
+                        "Simulates M runs with the seeds N, N + 1 ..., and prints the first seed that "
+                        "violates a guarantee.\n");
         return 2;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sees that each planted fault is found, and that without one nothing is.
+# Check that each planted fault is detected, and that runs without a fault pass.
 #
 # usage: planted.sh PROGRAM
 
@@ -13,7 +13,7 @@ status=0
 "$program" --runs 100 || exit 1
 for fault in $("$program" --planted); do
         if said=$("$program" --plant "$fault" --runs 20000 2>&1); then
-                echo "not found: $fault"
+                echo "not detected: $fault"
                 status=1
         else
                 echo "$fault: $(echo "$said" | grep -v ERROR | head -n 1)"

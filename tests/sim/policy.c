@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Access rules that change while requests are in flight, and the history of them. */
+/* Access rules that change while requests are in flight, and their history. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static struct policy *compile(const struct truth_policy *granted) {
                         continue;
                 ASSERT(policy_add_rule(policy, name) == POLICY_DONE);
                 policy_set_access(policy, granted->granted[i]);
-                ASSERT(policy_add_holder(policy, POLICY_CLIENT, name) == POLICY_DONE);
+                ASSERT(policy_add_principal(policy, POLICY_CLIENT, name) == POLICY_DONE);
                 ASSERT(policy_add_keys(policy, POLICY_PATTERN, SLICE_LITERAL("*"), 1) == POLICY_DONE);
         }
         ASSERT(policy_compile(policy, true) == POLICY_DONE);
@@ -60,8 +60,8 @@ static struct policy *compile(const struct truth_policy *granted) {
 }
 
 void policy_hand_over(struct world *world) {
-        if (world->truth.n_policies > 1 &&
-            !IS_PLANTED(PLANTED_OLD_POLICY)) /* the first run of the pipeline has no policy */
+        /* Until the first policy_change() the pipeline has no policy. */
+        if (world->truth.n_policies > 1 && !IS_PLANTED(PLANTED_OLD_POLICY))
                 pipeline_set_policy(world->pipeline, compile(last_policy(&world->truth)),
                                     world_store_now(world));
         policy_observe(world);
@@ -94,7 +94,7 @@ void policy_observe(struct world *world) {
         last->from_ns = world->now.mono_ns;
         for (size_t i = 0; i < world->n_clients; i++)
                 if (!(last->granted[i] & ACCESS_READ)) {
-                        memset(world->clients[i].notified, 0, sizeof(world->clients[i].notified));
+                        memset(world->clients[i].registered_on, 0, sizeof(world->clients[i].registered_on));
                         world->clients[i].denied_ns = world->now.mono_ns;
                 }
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the same seeds in two processes and compares what they trace: every message and every row, in order. The two have
-# different addresses, so an order that depends on addresses shows.
+# Run the same seeds in two processes and compare their traces: every message and every row, in order. The processes
+# have different addresses, so the comparison detects an order that depends on addresses.
 #
 # usage: repeat.sh PROGRAM RUNS
 
@@ -12,7 +12,7 @@ program=$1
 runs=$2
 
 if [ "$(cat /proc/sys/kernel/randomize_va_space)" = 0 ]; then
-        echo "address-space randomization is off: nothing can be shown"
+        echo "address-space randomization is off, so the comparison would detect nothing"
         exit 1
 fi
 
@@ -24,6 +24,6 @@ first=$(trace)
 second=$(trace)
 nothing=$(sha256sum </dev/null)
 if [ "$first" != "$second" ] || [ "$first" = "$nothing" ]; then
-        echo "$runs runs differ from process to process; --trace shows where"
+        echo "$runs runs differ between two processes; --trace shows the difference"
         exit 1
 fi

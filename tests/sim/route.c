@@ -5,13 +5,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/assert.h"
-#include "base/parse.h"
 #include "protocol/companion_mac.h"
+#include "protocol/topics.h"
 #include "sim/check.h"
 #include "sim/world.h"
 
 #define NOTHING ((struct slice){ 0 })
+
+/* Shorter than in the plugin, so that a run has several repetitions. */
+#define REPEAT_AFTER_NS INT64_C(200000000)
 
 static const char *number_text(uint64_t number, char text[24]) {
         snprintf(text, 24, "%" PRIu64, number);
@@ -27,10 +31,7 @@ static void tell(struct world *world, const char *topic, const char *payload, st
         broker_tell(world, &message);
 }
 
-static struct sim_client *find_connection(struct world *world, struct slice text) {
-        uint64_t connection;
-
-        ASSERT(parse_uint64(text, &connection) == 0);
+static struct sim_client *find_connection(struct world *world, uint64_t connection) {
         for (size_t i = 0; i < world->n_clients; i++)
                 if (connection != 0 && world->clients[i].connection == connection)
                         return &world->clients[i];
@@ -51,15 +52,18 @@ static void welcome(struct world *world, const struct message *hello) {
         struct message message = { .topic = SLICE_LITERAL(COMPANION_WELCOME),
                                    .correlation_data = hello->correlation_data,
                                    .qos = 1 };
+        static const uint8_t nonce[COMPANION_NONCE_SIZE]; /* the key differs for each HELLO */
         uint8_t box[512];
         struct buf text = { 0 };
 
         buf_append(&text, broker->mac_key, sizeof(broker->mac_key));
         buf_append_uint(&text, broker->last_request);
         buf_append_string(&text, "\n" COMPANION_GUARDED "\n");
+        buf_append_uint(&text, broker->delivered);
+        buf_append_string(&text, "\n");
         append_connections(world, &text);
         ASSERT(!buf_failed(&text) && text.length + COMPANION_BOX_EXTRA <= sizeof(box));
-        companion_box_seal(buf_slice(&text), hello->payload.data, box);
+        companion_box_seal(buf_slice(&text), hello->payload.data, nonce, box);
         message.payload = (struct slice){ box, text.length + COMPANION_BOX_EXTRA };
         if (IS_PLANTED(PLANTED_OLD_WELCOME)) /* the plain text, to seal it again for another HELLO */
                 message.response_topic = buf_slice(&text);
@@ -67,14 +71,60 @@ static void welcome(struct world *world, const struct message *hello) {
         buf_deinit(&text);
 }
 
-static void take_up_run(struct sim_broker *broker, struct slice hello) {
-        uint64_t run, sequence;
+static size_t find_ended(const struct sim_broker *broker, uint64_t connection) {
+        size_t i = 0;
 
-        ASSERT(companion_pair_read(hello, &run, &sequence) == 0);
-        if (run == broker->run)
+        while (i < broker->n_ended && broker->ended[i] != connection)
+                i++;
+        return i;
+}
+
+static void acknowledge_end(struct sim_broker *broker, uint64_t connection) {
+        size_t at = find_ended(broker, connection);
+
+        if (at < broker->n_ended)
+                broker->ended[at] = broker->ended[--broker->n_ended];
+}
+
+static void tell_ended(struct world *world, uint64_t connection) {
+        char text[24];
+
+        tell(world, COMPANION_DISCONNECTED, number_text(connection, text), NOTHING);
+}
+
+static void repeat_ends(struct world *world, struct timeline_event *happening);
+
+static void plan_repetition(struct world *world) {
+        if (world->broker.is_repeating)
                 return;
-        broker->run = run;
-        broker->last_sequence = sequence;
+        world->broker.is_repeating = true;
+        timeline_plan(&world->timeline,
+                      (struct timeline_event){ .at_ns = world->now.mono_ns + REPEAT_AFTER_NS,
+                                               .happen = repeat_ends });
+}
+
+static void repeat_ends(struct world *world, struct timeline_event *happening) {
+        struct sim_broker *broker = &world->broker;
+
+        (void)happening;
+        broker->is_repeating = false;
+        for (size_t i = 0; broker->is_up && i < broker->n_ended; i++)
+                tell_ended(world, broker->ended[i]);
+        if (broker->n_ended > 0)
+                plan_repetition(world);
+}
+
+static void report_end(struct world *world, uint64_t connection) {
+        struct sim_broker *broker = &world->broker;
+
+        if (find_ended(broker, connection) == broker->n_ended) {
+                ASSERT(array_reserve((void **)&broker->ended, &broker->ended_capacity, broker->n_ended + 1,
+                                     sizeof(*broker->ended)) == 0);
+                broker->ended[broker->n_ended++] = connection;
+        }
+        plan_repetition(world);
+        if (world->is_healed || !world->faults.drops_disconnected || !random_chance(&world->random, 50))
+                tell_ended(world, connection);
 }
 
 /* The client reconnects at once. */
@@ -88,46 +138,85 @@ static void kick(struct world *world, const struct sim_client *client) {
 
 static void control(struct world *world, const struct message *message) {
         struct sim_client *client;
-        char number[24];
+        uint64_t number;
 
-        snprintf(number, sizeof(number), "%.*s", (int)message->payload.length,
-                 (const char *)message->payload.data);
         if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_HELLO))) {
-                take_up_run(&world->broker, message->correlation_data);
+                world->broker.ignores_frames = false;
+                world->broker.n_ended = 0;
                 welcome(world, message);
                 return;
         }
-        client = find_connection(world, message->payload);
+        ASSERT(parse_uint64(message->payload, &number) == 0);
+        client = find_connection(world, number);
         if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_TRACK))) {
                 if (client)
                         client->is_tracked = true;
                 else
-                        tell(world, COMPANION_DISCONNECTED, number, NOTHING);
+                        report_end(world, number);
         } else if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_KICK))) {
                 if (client)
                         kick(world, client);
-        } else if (client) {
-                client->is_tracked = false;
+        } else {
+                acknowledge_end(&world->broker, number);
+                if (client)
+                        client->is_tracked = false;
         }
 }
 
-/* Deliver to the client of this connection, unless it was delivered before. */
-static bool hand_over(struct world *world, const struct message *message) {
+struct message broker_notification(const struct world *world, const struct message *deliver,
+                                   const struct companion_frame *frame, size_t recipient,
+                                   struct buf *topic) {
+        uint64_t connection = companion_frame_recipient(frame, recipient);
+        struct message message = *deliver;
+
+        ASSERT(connection > 0 && connection <= world->broker.n_connections);
+        buf_reset(topic);
+        topic_append_notify(topic, slice_from_string(truth_client(world->broker.owners[connection - 1])),
+                            frame->key);
+        ASSERT(!buf_failed(topic));
+        message.topic = buf_slice(topic);
+        message.payload = frame->payload;
+        return message;
+}
+
+static bool is_connected(const struct world *world, uint64_t connection) {
+        return world->clients[world->broker.owners[connection - 1]].connection == connection;
+}
+
+/* Deliver a frame to the recipients whose connections have not ended, unless it was delivered before. */
+static void hand_over(struct world *world, const struct message *deliver) {
         struct sim_broker *broker = &world->broker;
-        struct slice number, rest;
-        struct sim_client *client;
-        uint64_t connection, sequence;
+        struct companion_frame frame;
+        struct buf topic = { 0 };
+        bool is_dropped = IS_PLANTED(PLANTED_NOT_HANDED_OVER) && random_chance(&world->random, 5);
 
-        number = slice_split(message->correlation_data, ':', &rest);
-        client = find_connection(world, number);
-        ASSERT(companion_pair_read(message->correlation_data, &connection, &sequence) == 0);
-        if (sequence <= broker->last_sequence && !IS_PLANTED(PLANTED_REPEATED))
-                return true;
+        ASSERT(companion_frame_read(deliver->payload, &frame) == 0);
+        for (size_t i = 0; i < companion_frame_n_recipients(&frame); i++) {
+                struct message message = broker_notification(world, deliver, &frame, i, &topic);
+                bool is_repeated =
+                        frame.sequence < broker->sequence ||
+                        (frame.sequence == broker->sequence && frame.index + i < broker->n_recipients);
 
-        broker->last_sequence = sequence;
-        if (client)
-                truth_receive(&world->truth, message->response_topic, message);
-        return client;
+                if (is_repeated && !IS_PLANTED(PLANTED_REPEATED))
+                        continue;
+                broker->sequence = frame.sequence;
+                broker->n_recipients = frame.index + i + 1;
+                if (is_connected(world, companion_frame_recipient(&frame, i)) && !is_dropped)
+                        truth_receive(&world->truth, &message);
+        }
+        buf_deinit(&topic);
+        if (frame.is_last && frame.sequence > broker->delivered)
+                broker->delivered = frame.sequence;
+}
+
+/* With the sequence of the last complete change. */
+static void acknowledge(struct world *world, const struct message *deliver) {
+        struct companion_frame frame;
+        char text[24];
+
+        ASSERT(companion_frame_read(deliver->payload, &frame) == 0);
+        if (frame.wants_acknowledgement)
+                tell(world, COMPANION_DELIVERED, number_text(world->broker.delivered, text), NOTHING);
 }
 
 /* Deliver to the client that the topic names after "answers/". */
@@ -137,24 +226,41 @@ static bool answer(struct world *world, const struct message *message) {
         slice_split(message->topic, '/', &name);
         for (size_t i = 0; i < world->n_clients; i++) {
                 struct sim_client *client = &world->clients[i];
-                struct timeline_event happening = { .happen = client_receive,
-                                                    .number = i,
-                                                    .generation = client->connection };
+                struct timeline_event event = { .happen = client_receive,
+                                                .number = i,
+                                                .generation = client->connection };
 
                 if (client->connection == 0 || !slice_equal(name, slice_from_string(truth_client(i))))
                         continue;
-                happening.at_ns = broker_after(world, &client->last_to_client_ns);
-                happening.message = message_copy(message);
-                timeline_plan(&world->timeline, happening);
+                event.at_ns = broker_after(world, &client->last_to_client_ns);
+                event.message = message_copy(message);
+                timeline_plan(&world->timeline, event);
                 return true;
         }
         return false;
 }
 
+/* Whether the plugin has no memory for this DELIVER. The broker acknowledges it, and closes the connection. */
+static bool is_lost(struct world *world) {
+        struct sim_broker *broker = &world->broker;
+
+        if (!broker->ignores_frames && world->faults.plugin_fails && !world->is_healed &&
+            random_chance(&world->random, 2)) {
+                broker->ignores_frames = true;
+                world_plan(world, world_soon(world, 10), world_drop_link, 0);
+        }
+        return broker->ignores_frames;
+}
+
 /* broker_publish() has checked the content of the notification. */
 bool broker_route(struct world *world, const struct message *message) {
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER)))
-                return hand_over(world, message);
+        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVER))) {
+                if (is_lost(world))
+                        return true;
+                hand_over(world, message);
+                acknowledge(world, message);
+                return true;
+        }
         if (slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL))) {
                 control(world, message);
                 return true;
@@ -164,8 +270,13 @@ bool broker_route(struct world *world, const struct message *message) {
         return random_chance(&world->random, 90); /* a notify topic: some client is not subscribed */
 }
 
-uint64_t broker_connection(struct world *world) {
-        return ++world->broker.n_connections;
+uint64_t broker_connection(struct world *world, size_t client) {
+        struct sim_broker *broker = &world->broker;
+
+        ASSERT(array_reserve((void **)&broker->owners, &broker->owners_capacity, broker->n_connections + 1,
+                             sizeof(*broker->owners)) == 0);
+        broker->owners[broker->n_connections++] = client;
+        return broker->n_connections;
 }
 
 void broker_client_disconnected(struct world *world, size_t client) {
@@ -173,7 +284,7 @@ void broker_client_disconnected(struct world *world, size_t client) {
         char text[24];
 
         if (world->broker.has_plugin && disconnected->is_tracked)
-                tell(world, COMPANION_DISCONNECTED, number_text(disconnected->connection, text), NOTHING);
+                report_end(world, disconnected->connection);
         if (!world->broker.has_plugin && world->config.presence_topic) {
                 snprintf(text, sizeof(text), "gone/%s", truth_client(client));
                 tell(world, text, "", NOTHING);

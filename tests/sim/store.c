@@ -36,7 +36,7 @@ static void take(struct world *world, const struct storage_batch *batch) {
         if (batch->n_rows == 0 && IS_PLANTED(PLANTED_LOST_CLOCK_ALONE))
                 return;
         disk_commit(&world->disk, batch);
-        truth_commit(&world->truth, batch, world->committed_from);
+        truth_commit(&world->truth, batch, world->commit_begin);
 }
 
 /* Store all of the batch but one key. */
@@ -49,10 +49,10 @@ static void take_less(struct world *world, const struct storage_batch *batch) {
                         break;
                 }
         disk_commit(&world->disk, &less);
-        truth_commit(&world->truth, batch, world->committed_from);
+        truth_commit(&world->truth, batch, world->commit_begin);
 }
 
-/* Take the rows in order: every run of a seed must do the same. */
+/* Print a row of a batch. Every run of a seed must print the same. */
 static void trace_row(const struct row *row) {
         struct slice key;
 
@@ -64,14 +64,14 @@ static void trace_row(const struct row *row) {
         case ROW_REGISTRATION:
                 check_trace("  registration %s", row->registration.registration->topic);
                 break;
-        case ROW_ANSWER:
-                check_trace("  answer in slot %u, digest %02x%02x", row->answer.slot,
-                            row->answer.digest.bytes[0], row->answer.digest.bytes[1]);
+        case ROW_REPLY:
+                check_trace("  answer in slot %u, digest %02x%02x", row->reply.slot,
+                            row->reply.digest.bytes[0], row->reply.digest.bytes[1]);
                 break;
         }
 }
 
-/* The disk stores or refuses the batch as its result will say. */
+/* The disk stores the batch if the result is 0. After -ESTALE it may have stored the batch; after other errors it has not. */
 static void apply(struct world *world, const struct storage_batch *batch, int result) {
         bool is_stored = result == 0 || (result == -ESTALE && random_chance(&world->random, 50));
 
@@ -106,8 +106,8 @@ static int commit(void *userdata, const struct storage_batch *batch) {
         return result;
 }
 
-static void end_commit(struct world *world, struct timeline_event *happening) {
-        if (happening->generation != world->life)
+static void end_commit(struct world *world, struct timeline_event *event) {
+        if (event->generation != world->life)
                 return;
 
         world->batch = NULL;
@@ -120,7 +120,7 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
 
         ASSERT(!world->batch);
         policy_observe(world);
-        world->committed_from = world->now;
+        world->commit_begin = world->now;
         if (world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT)) {
                 world->batch = &world->pipeline->stored;
                 world->work = work;
@@ -155,8 +155,10 @@ static void forget(struct disk *disk) {
                 disk->header.clock = (struct version){ 0 };
         if (IS_PLANTED(PLANTED_LOST_ANSWERS))
                 disk->n_slots = 0;
+        if (IS_PLANTED(PLANTED_LOST_PENDING))
+                disk_remove_notifications(disk, UINT64_MAX);
         for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LONG_LIFE); i++)
-                if (disk->entries[i].deadline_ns != STORE_NEVER)
+                if (disk->entries[i].deadline_ns != DEADLINE_NEVER)
                         disk->entries[i].deadline_ns += 3600 * 1000 * NS_PER_MS;
         for (size_t i = 0; i < disk->n_entries && IS_PLANTED(PLANTED_LOST_TOKEN); i++) {
                 struct disk_entry *stored = &disk->entries[i];
@@ -177,7 +179,7 @@ static void put_beside(struct world *world) {
         for (size_t i = 0; i < world->n_beside; i++) {
                 snprintf(key, sizeof(key), "beside-%zu", i);
                 ASSERT(engine_restore_entry(world->pipeline->engine, slice_from_string(key),
-                                            SLICE_LITERAL(""), (struct version){ 1, 0 }, STORE_NEVER,
+                                            SLICE_LITERAL(""), (struct version){ 1, 0 }, DEADLINE_NEVER,
                                             NULL) == 0);
         }
 }
@@ -191,11 +193,11 @@ static int64_t clock_ns(void *userdata) {
         return world_store_now(world).mono_ns + world->work_ns;
 }
 
-static uint64_t observe_request(void *userdata, struct invocation *invocation, bool is_answerable,
+static uint64_t observe_request(void *userdata, struct invocation *invocation, bool has_response_topic,
                                 struct now now) {
         struct world *world = userdata;
 
-        (void)is_answerable;
+        (void)has_response_topic;
         (void)now;
         turns_take(&world->turns, truth_find(&world->truth, invocation->request.correlation_data));
         return 0;
@@ -225,15 +227,23 @@ static int64_t no_deadline(void *userdata) {
         return INT64_MAX;
 }
 
+static void ignore_control(void *userdata, const struct message *message, struct now now) {
+        (void)userdata;
+        (void)message;
+        (void)now;
+}
+
 /* The hooks observe the requests that the pipeline executes, and change nothing. */
 static void observe_turns(struct world *world) {
         turns_restart(&world->turns);
         world->hooks = (struct hooks){ .request = observe_request,
-                                       .answer = send_answer,
+                                       .reply = send_answer,
                                        .notification = notify_once,
                                        .tick = ignore_tick,
                                        .next_deadline = no_deadline,
                                        .userdata = world };
+        if (IS_PLANTED(PLANTED_SHARED_QUEUE))
+                world->hooks.control = ignore_control;
         pipeline_set_hooks(world->pipeline, &world->hooks);
 }
 
@@ -243,7 +253,9 @@ void store_start(struct world *world) {
                                        .run_worker = run_worker,
                                        .userdata = world,
                                        .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { serving, desynchronized, NULL, world };
+        struct pipeline_callbacks callbacks = { .serving = serving,
+                                                .desynchronized = desynchronized,
+                                                .userdata = world };
 
         check_trace("started");
         forget(&world->disk);
@@ -266,7 +278,7 @@ void store_start(struct world *world) {
 void store_check_counters(const struct world *world) {
         const struct counters *counters = pipeline_counters(world->pipeline);
 
-        for (enum verb verb = 0; verb <= N_VERBS; verb++)
+        for (enum verb verb = 0; verb <= VERB_UNKNOWN; verb++)
                 for (enum outcome i = 0; i < N_OUTCOMES; i++)
                         CHECK(outcome_is_possible(verb, i) || counters_n_outcomes(counters, verb, i) == 0,
                               "the outcome of a request is possible for its verb");

@@ -9,19 +9,20 @@ struct world;
 
 struct timeline_event {
         int64_t at_ns;
-        void (*happen)(struct world *world, struct timeline_event *happening);
+        void (*happen)(struct world *world, struct timeline_event *event);
         uint64_t number; /* its meaning, and that of message, is defined by the function */
-        uint64_t generation;
+        uint64_t
+                generation; /* of the connection or run that planned it; the function ignores the event if that has ended */
         struct message *message; /* owned */
 };
 
 struct timeline {
-        struct timeline_event *happenings; /* the next event is the last element */
+        struct timeline_event *events; /* the next event is the last element */
         size_t n, capacity;
 };
 
 void timeline_deinit(struct timeline *timeline);
-void timeline_plan(struct timeline *timeline, struct timeline_event happening);
+void timeline_plan(struct timeline *timeline, struct timeline_event event);
 
 /* Time of the next event; INT64_MAX if nothing is planned. */
 int64_t timeline_next(const struct timeline *timeline);

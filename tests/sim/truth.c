@@ -10,7 +10,6 @@
 #include "base/assert.h"
 #include "base/base16.h"
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "sim/check.h"
 
 static const char *const keys[N_KEYS] = { "k0", "k1", "k2", "k3", "lock" };
@@ -47,7 +46,7 @@ void truth_deinit(struct truth *truth) {
                 free(truth->asked[i]);
         free(truth->asked);
         free(truth->changes);
-        free(truth->pending_notifications);
+        free(truth->expected_notifications);
         free(truth->policies);
         *truth = (struct truth){ 0 };
 }
@@ -60,7 +59,7 @@ struct asked *truth_ask(struct truth *truth, int64_t now_ns) {
         asked->id = truth->n_asked;
         asked->sent_ns = now_ns;
         asked->n_changes_before = truth->n_changes;
-        asked->version_before = truth->last_disconnected;
+        asked->version_before = truth->highest_answered;
         asked->delivered_ns = INT64_MAX;
         asked->deleted = NONE;
         truth->asked[truth->n_asked++] = asked;
@@ -82,12 +81,15 @@ static void expect_notifications(struct truth *truth, size_t change) {
         for (size_t i = 0; i < N_CLIENTS; i++) {
                 if (!truth->is_registered[i][key])
                         continue;
-                ASSERT(array_reserve((void **)&truth->pending_notifications,
-                                     &truth->pending_notifications_capacity,
-                                     truth->n_pending_notifications + 1,
-                                     sizeof(*truth->pending_notifications)) == 0);
-                truth->pending_notifications[truth->n_pending_notifications++] =
-                        (struct pending_notification){ .client = i, .key = key, .change = change };
+                ASSERT(array_reserve((void **)&truth->expected_notifications,
+                                     &truth->expected_notifications_capacity,
+                                     truth->n_expected_notifications + 1,
+                                     sizeof(*truth->expected_notifications)) == 0);
+                truth->expected_notifications[truth->n_expected_notifications++] =
+                        (struct expected_notification){ .client = i,
+                                                        .key = key,
+                                                        .change = change,
+                                                        .connection = truth->connection[i][key] };
         }
 }
 
@@ -99,7 +101,7 @@ static void add_change(struct truth *truth, struct truth_change change) {
         expect_notifications(truth, truth->n_changes++);
 }
 
-/* The request that holds the key's token must not be newer than this one's. */
+/* The token of the request that set the present value (holder) must not be newer than the token of this request. */
 static void check_token(const struct asked *asked, const struct asked *holder) {
         if (holder && holder->has_fence)
                 CHECK(asked->has_fence && hlc_compare(asked->fence, holder->fence) >= 0,
@@ -128,7 +130,7 @@ static void check_set(const struct truth *truth, const struct row *row, const st
                               row->entry.after_deadline_ns <= now.mono_ns + asked->px_ms * 1000000,
                       "a deadline is the one that was requested");
         else
-                CHECK(row->entry.after_deadline_ns == STORE_NEVER, "without PX there is no deadline");
+                CHECK(row->entry.after_deadline_ns == DEADLINE_NEVER, "without PX there is no deadline");
 }
 
 static void commit_entry(struct truth *truth, const struct row *row, struct now now) {
@@ -165,10 +167,13 @@ static void commit_entry(struct truth *truth, const struct row *row, struct now 
 static void set_registered(struct truth *truth, const struct registration *registration,
                            bool is_registered) {
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
+        size_t client_number, key_number;
 
         registration_names(registration, &client, &key);
-        truth->is_registered[find_name(clients, N_CLIENTS, buf_slice(&client))]
-                            [truth_key_number(buf_slice(&key))] = is_registered;
+        client_number = find_name(clients, N_CLIENTS, buf_slice(&client));
+        key_number = truth_key_number(buf_slice(&key));
+        truth->is_registered[client_number][key_number] = is_registered;
+        truth->connection[client_number][key_number] = registration->connection;
 }
 
 void truth_commit(struct truth *truth, const struct storage_batch *batch, struct now now) {
@@ -183,14 +188,12 @@ void truth_commit(struct truth *truth, const struct storage_batch *batch, struct
 
 void truth_refuse(struct truth *truth, const struct storage_batch *batch) {
         for (size_t i = 0; i < batch->n_rows; i++)
-                if (batch->rows[i].type == ROW_REGISTRATION && batch->rows[i].registration.is_final)
+                if (batch->rows[i].type == ROW_REGISTRATION && batch->rows[i].registration.is_irreversible)
                         set_registered(truth, batch->rows[i].registration.registration, false);
 }
 
 void truth_restart(struct truth *truth, const struct disk *disk) {
-        for (size_t i = 0; i < truth->n_pending_notifications; i++)
-                truth->pending_notifications[i].is_over = true;
-
+        truth_begin_attempt(truth);
         memset(truth->is_registered, 0, sizeof(truth->is_registered));
         for (size_t i = 0; i < disk->n_registrations; i++)
                 set_registered(truth, disk->registrations[i].registration, true);
@@ -205,11 +208,11 @@ struct notified_change {
         bool is_set;
 };
 
-static struct notified_change told_of(struct slice topic, const struct message *notification) {
+static struct notified_change told_of(const struct message *notification) {
         CLEANUP(buf_deinit) struct buf client_name = { 0 }, key_name = { 0 };
         struct notified_change told = { .is_set = slice_starts_with(notification->payload,
                                                                     SLICE_LITERAL("*4")) };
-        struct slice client, key, rest;
+        struct slice topic = notification->topic, client, key, rest;
 
         for (int level = 0; level < 4; level++) /* clients/statestore/v1/... */
                 slice_split(topic, '/', &topic);
@@ -229,43 +232,59 @@ static bool is_of(const struct notified_change *told, const struct truth_change 
                told->hlc.counter == change->version.counter && told->is_set == change->is_set;
 }
 
-void truth_notify(struct truth *truth, struct slice topic, const struct message *notification) {
-        struct notified_change told = told_of(topic, notification);
-
-        for (size_t i = 0; i < truth->n_pending_notifications; i++) {
-                struct pending_notification *pending = &truth->pending_notifications[i];
-
-                if (pending->is_over || pending->client != told.client || pending->key != told.key)
-                        continue;
-                pending->is_over = true;
-                CHECK(is_of(&told, &truth->changes[pending->change]),
-                      "notifications of a key are in the order of its changes");
-                CHECK(truth_was_granted(truth, told.client, VERB_GET, true,
-                                        truth->changes[pending->change].at_ns,
-                                        truth->changes[pending->change].at_ns),
-                      "no client is notified of a key that it may not read");
-                return;
-        }
-        CHECK(false, "a notification follows its commit, once, and only to registered clients");
+void truth_begin_attempt(struct truth *truth) {
+        truth->attempt++;
+        memset(truth->n_published, 0, sizeof(truth->n_published));
 }
 
-void truth_receive(struct truth *truth, struct slice topic, const struct message *notification) {
-        struct notified_change told = told_of(topic, notification);
+static struct expected_notification *find_expected(struct truth *truth, const struct notified_change *told) {
+        for (size_t i = 0; i < truth->n_expected_notifications; i++) {
+                struct expected_notification *expected = &truth->expected_notifications[i];
 
-        for (size_t i = 0; i < truth->n_pending_notifications; i++) {
-                struct pending_notification *pending = &truth->pending_notifications[i];
-
-                if (pending->client != told.client || pending->key != told.key ||
-                    !is_of(&told, &truth->changes[pending->change]))
-                        continue;
-                CHECK(!pending->is_received, "no client gets a notification twice");
-                pending->is_received = true;
-                return;
+                if (expected->client == told->client && expected->key == told->key &&
+                    is_of(told, &truth->changes[expected->change]))
+                        return expected;
         }
-        CHECK(false, "clients get only notifications that the pipeline published");
+        CHECK(false, "a notification is published after its commit, and only to registered clients");
+        return NULL;
 }
 
-/* Each deletion without a reply needs a request to delete that has no reply. */
+/* An earlier notification of the client must not be skipped. */
+static void check_none_skipped(const struct truth *truth, const struct expected_notification *expected) {
+        for (const struct expected_notification *earlier = truth->expected_notifications; earlier < expected;
+             earlier++)
+                CHECK(earlier->client != expected->client || earlier->attempt > 0,
+                      "notifications are in the order of the changes");
+}
+
+void truth_notify(struct truth *truth, const struct message *notification) {
+        struct notified_change told = told_of(notification);
+        struct expected_notification *expected = find_expected(truth, &told);
+        int64_t at_ns = truth->changes[expected->change].at_ns;
+
+        CHECK(expected->attempt < truth->attempt, "a notification is published once");
+        CHECK(expected->change >= truth->n_published[told.client],
+              "notifications are published in the order of the changes");
+        check_none_skipped(truth, expected);
+        CHECK(truth_was_granted(truth, told.client, VERB_GET, true, at_ns, at_ns),
+              "no client is notified of a key that it may not read");
+        expected->attempt = truth->attempt;
+        truth->n_published[told.client] = expected->change + 1;
+}
+
+void truth_receive(struct truth *truth, const struct message *notification) {
+        struct notified_change told = told_of(notification);
+        struct expected_notification *expected = find_expected(truth, &told);
+
+        CHECK(expected->attempt > 0, "clients get only notifications that the pipeline published");
+        CHECK(!expected->is_received, "no client gets a notification twice");
+        CHECK(expected->change >= truth->n_received[told.client],
+              "a client gets its notifications in the order of the changes");
+        expected->is_received = true;
+        truth->n_received[told.client] = expected->change + 1;
+}
+
+/* For each deletion that no reply reports there must be a DEL or VDEL without a reply, or with a failed one. */
 static void check_deletions(const struct truth *truth, size_t key) {
         size_t n_unclaimed = 0, n_in_doubt = 0;
 
@@ -284,9 +303,15 @@ static void check_deletions(const struct truth *truth, size_t key) {
         CHECK(n_unclaimed <= n_in_doubt, "a deletion is executed once");
 }
 
-void truth_check_notified(const struct truth *truth) {
-        for (size_t i = 0; i < truth->n_pending_notifications; i++)
-                CHECK(truth->pending_notifications[i].is_over, "every registered client is notified");
+void truth_check_notified(const struct truth *truth, const uint64_t *connections) {
+        for (size_t i = 0; i < truth->n_expected_notifications; i++) {
+                const struct expected_notification *expected = &truth->expected_notifications[i];
+
+                CHECK(expected->attempt > 0, "every registered client is notified");
+                CHECK(expected->is_received || !connections ||
+                              connections[expected->client] != expected->connection,
+                      "every client whose connection is open has received its notifications");
+        }
 }
 
 void truth_end(const struct truth *truth) {

@@ -13,7 +13,7 @@
 #define N_CLIENTS 5
 #define NONE      SIZE_MAX
 
-/* A request, from its first PUBLISH on. Its copies are the same request. */
+/* A request. A client may publish it several times: all its copies have one struct asked. */
 struct asked {
         size_t id, client, key;
         enum verb verb;
@@ -29,7 +29,8 @@ struct asked {
         size_t n_changes_before;       /* number of changes before the first PUBLISH */
         struct version version_before; /* highest version published before the first PUBLISH */
         int64_t delivered_ns;          /* to the pipeline, for the first time; INT64_MAX: not yet */
-        bool is_answered, is_failed;   /* the last reply: not stored, or not authorized */
+        bool is_answered;              /* a reply was published */
+        bool is_failed;                /* the last reply is an error: not stored, or not authorized */
         bool is_settled;               /* its sender has the reply */
         char answer[160];
         struct version version;
@@ -64,10 +65,11 @@ struct truth_policy {
 };
 
 /* A notification that the pipeline must publish. */
-struct pending_notification {
+struct expected_notification {
         size_t client, key, change;
-        bool is_over;     /* it was published, or lost with the process */
-        bool is_received; /* its client has received it */
+        uint64_t connection; /* of the registration; 0: unknown */
+        uint64_t attempt;    /* in which it was last published; 0: not yet */
+        bool is_received;    /* its client has received it */
 };
 
 struct truth {
@@ -75,11 +77,17 @@ struct truth {
         size_t n_asked, asked_capacity;
         struct truth_change *changes;
         size_t n_changes, changes_capacity;
-        size_t current[N_KEYS]; /* the change that set the present value, or NONE */
-        struct version last_set, last_disconnected;
+        size_t current[N_KEYS];          /* the change that set the present value, or NONE */
+        struct version last_set;         /* version of the last SET */
+        struct version highest_answered; /* highest version in a reply */
         bool is_registered[N_CLIENTS][N_KEYS];
-        struct pending_notification *pending_notifications;
-        size_t n_pending_notifications, pending_notifications_capacity;
+        uint64_t connection[N_CLIENTS][N_KEYS]; /* of the registration */
+        /* Number of truth_begin_attempt() calls: after each, notifications may be published again. */
+        uint64_t attempt;
+        /* Number of the change after the last one whose notification was published in this attempt, or received. */
+        size_t n_published[N_CLIENTS], n_received[N_CLIENTS];
+        struct expected_notification *expected_notifications;
+        size_t n_expected_notifications, expected_notifications_capacity;
         struct truth_policy *policies;
         size_t n_policies, policies_capacity;
         bool may_fail;       /* whether commits may fail */
@@ -102,7 +110,7 @@ void truth_refuse(struct truth *truth, const struct storage_batch *batch);
 /* policy.c: add a policy that is not yet in force. */
 void truth_add_policy(struct truth *truth, const enum access *granted);
 
-/* Whether a policy that grants this to the client, or that does not, was in force at any time in this interval. */
+/* Whether at any time in this interval a policy was in force that grants this (is_granted) or denies this (!is_granted). */
 bool truth_was_granted(const struct truth *truth, size_t client, enum verb verb, bool is_granted,
                        int64_t from_ns, int64_t until_ns);
 
@@ -111,15 +119,21 @@ void truth_restart(struct truth *truth, const struct disk *disk);
 
 struct truth_page truth_read_page(struct slice payload);
 
+/* After a restart, a reconnect or a WELCOME the pipeline may publish notifications again whose delivery it does not know. */
+void truth_begin_attempt(struct truth *truth);
+
 /* The pipeline has published a reply or a notification. */
 void truth_answer(struct truth *truth, const struct message *answer, struct now now);
-void truth_notify(struct truth *truth, struct slice topic, const struct message *notification);
+void truth_notify(struct truth *truth, const struct message *notification);
 
 /* A client has received a notification from the plugin. */
-void truth_receive(struct truth *truth, struct slice topic, const struct message *notification);
+void truth_receive(struct truth *truth, const struct message *notification);
 
-/* Nothing is in flight: check that every notification was published. */
-void truth_check_notified(const struct truth *truth);
+/*
+ * Nothing is in flight: check that every notification was published. With the plugin, also check that a client whose
+ * registering connection is still open has received it. connections: the present one of each client; NULL: no plugin.
+ */
+void truth_check_notified(const struct truth *truth, const uint64_t *connections);
 
 /* Nothing is in flight, and no request will follow. */
 void truth_end(const struct truth *truth);

@@ -66,7 +66,7 @@ static bool was_absent(const struct truth *truth, const struct asked *asked, siz
         return false;
 }
 
-/* Whether the key existed when the pipeline had received the request. */
+/* Whether the key existed at some time since the pipeline received the request. */
 static bool was_present(const struct truth *truth, const struct asked *asked, size_t key) {
         size_t before = last_before(truth, asked, key);
 
@@ -126,7 +126,7 @@ struct truth_page truth_read_page(struct slice payload) {
 
         CHECK(resp3_read(&payload, &outer) == 0 && outer.type == RESP3_ARRAY &&
                       resp3_read(&payload, &inner) == 0 && inner.type == RESP3_ARRAY,
-              "a page is an array that begins with one");
+              "a page is an array whose first element is an array");
         for (int64_t i = 0; i < inner.number; i++) {
                 CHECK(resp3_read(&payload, &item) == 0 && item.type == RESP3_BLOB, "a page lists keys");
                 page.n_listed[truth_key_number(item.text)]++;
@@ -244,7 +244,7 @@ void truth_answer(struct truth *truth, const struct message *answer, struct now 
         check_answer(truth, asked, timestamp.data, now.mono_ns);
         check_same(&before, asked);
         if (before.is_answered && !before.is_failed && asked->is_failed)
-                *asked = before; /* a copy in a failed batch proves nothing about the first request */
-        if (is_later(asked->version, truth->last_disconnected))
-                truth->last_disconnected = asked->version;
+                *asked = before; /* keep the first reply: only the commit of a later copy has failed */
+        if (is_later(asked->version, truth->highest_answered))
+                truth->highest_answered = asked->version;
 }

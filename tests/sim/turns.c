@@ -23,16 +23,28 @@ void turns_restart(struct turns *turns) {
 /* The client begins to wait for its next turn. */
 static void restart_count(struct turns *turns, size_t client) {
         memset(turns->n_served[client], 0, sizeof(turns->n_served[client]));
-        if (turns->waiting[client].n_entries == 0)
-                turns->n_disconnects[client] = 0;
 }
 
-/* Whether a request waits that the pipeline will execute. */
+/* The first request that the pipeline will execute, or n_entries. */
+static size_t find_certain(const struct turns_queue *queue) {
+        size_t i = 0;
+
+        while (i < queue->n_entries && queue->entries[i].may_be_dropped)
+                i++;
+        return i;
+}
+
 static bool waits_for_certain(const struct turns_queue *queue) {
-        for (size_t i = 0; i < queue->n_entries; i++)
-                if (!queue->entries[i].may_be_dropped)
-                        return true;
-        return false;
+        return find_certain(queue) < queue->n_entries;
+}
+
+/* The turns until the next request is executed: each disconnect before it takes a turn too. */
+static size_t n_turns_max(const struct turns_queue *queue) {
+        size_t n = 1, certain = find_certain(queue);
+
+        for (size_t i = 0; i < certain; i++)
+                n += queue->entries[i].id == NONE;
+        return n;
 }
 
 /* The first entry of this request, or n_entries if an entry before it cannot have been dropped. */
@@ -51,22 +63,26 @@ static void remove_up_to(struct turns_queue *queue, size_t i) {
         memmove(queue->entries, queue->entries + i + 1, queue->n_entries * sizeof(*queue->entries));
 }
 
-void turns_add_disconnect(struct turns *turns, size_t client) {
-        turns->n_disconnects[client]++;
+static void append(struct turns_queue *queue, struct turns_entry entry) {
+        ASSERT(array_reserve((void **)&queue->entries, &queue->capacity, queue->n_entries + 1,
+                             sizeof(*queue->entries)) == 0);
+        queue->entries[queue->n_entries++] = entry;
 }
 
 void turns_add(struct turns *turns, const struct asked *asked, bool may_be_dropped) {
         struct turns_queue *queue = &turns->waiting[asked->client];
 
-        ASSERT(array_reserve((void **)&queue->entries, &queue->capacity, queue->n_entries + 1,
-                             sizeof(*queue->entries)) == 0);
         if (!waits_for_certain(queue))
                 restart_count(turns, asked->client);
-        queue->entries[queue->n_entries++] = (struct turns_entry){ asked->id, may_be_dropped };
+        append(queue, (struct turns_entry){ asked->id, may_be_dropped });
 }
 
-void turns_drop_last(struct turns *turns, const struct asked *asked) {
-        turns->waiting[asked->client].n_entries--;
+void turns_add_disconnect(struct turns *turns, size_t client) {
+        append(&turns->waiting[client], (struct turns_entry){ NONE, true });
+}
+
+void turns_drop_last(struct turns *turns, size_t client) {
+        turns->waiting[client].n_entries--;
 }
 
 void turns_take(struct turns *turns, const struct asked *asked) {
@@ -75,11 +91,11 @@ void turns_take(struct turns *turns, const struct asked *asked) {
 
         CHECK(i < queue->n_entries, "requests of one client are executed in the order of their arrival");
         remove_up_to(queue, i);
-        for (i = 0; i < queue->n_entries; i++) /* it may have been another copy that was executed */
+        for (i = 0; i < queue->n_entries; i++) /* the pipeline may have executed another copy */
                 queue->entries[i].may_be_dropped |= queue->entries[i].id == asked->id;
         restart_count(turns, asked->client);
         for (size_t other = 0; other < N_CLIENTS; other++)
                 if (other != asked->client && waits_for_certain(&turns->waiting[other]))
-                        CHECK(++turns->n_served[other][asked->client] <= 1 + turns->n_disconnects[other],
+                        CHECK(++turns->n_served[other][asked->client] <= n_turns_max(&turns->waiting[other]),
                               "no client gets two turns while another client waits");
 }

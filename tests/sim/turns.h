@@ -3,28 +3,31 @@
 
 #include "sim/truth.h"
 
-/* The requests that the pipeline was given and has not executed. Checks the order in which it executes them. */
+/*
+ * The requests and disconnects that the pipeline has received and may not have executed yet. Checks the order in which
+ * the pipeline executes requests. It does not report the execution of a disconnect.
+ */
 
 struct turns_entry {
-        size_t id; /* of struct asked */
+        size_t id; /* of struct asked; NONE: a DISCONNECTED */
 
-        /* It came before the plugin's welcome: the pipeline drops it later if it cannot be verified. */
+        /*
+         * The pipeline may never report this entry: a request that arrived before welcome, which the pipeline drops if it
+         * cannot be verified; the second copy of a request; a disconnect.
+         */
         bool may_be_dropped;
 };
 
 struct turns_queue {
-        struct turns_entry *entries; /* in the order in which the pipeline was given them */
+        struct turns_entry *entries; /* in the order of their arrival */
         size_t n_entries, capacity;
 };
 
 struct turns {
         struct turns_queue waiting[N_CLIENTS];
 
-        /* [a][b]: requests of b executed since a began to wait, or had its last one. */
+        /* [a][b]: requests of b executed since a began to wait, or since its last turn. */
         size_t n_served[N_CLIENTS][N_CLIENTS];
-
-        /* Disconnects of the client that wait between its requests: each takes one of its turns. */
-        size_t n_disconnects[N_CLIENTS];
 };
 
 void turns_deinit(struct turns *turns);
@@ -32,10 +35,12 @@ void turns_deinit(struct turns *turns);
 /* The pipeline was killed: its waiting requests are lost. */
 void turns_restart(struct turns *turns);
 
-/* The pipeline received a DISCONNECTED of this client. */
+/* The pipeline received a request, or a DISCONNECTED of this client. */
+void turns_add(struct turns *turns, const struct asked *asked, bool may_be_dropped);
 void turns_add_disconnect(struct turns *turns, size_t client);
 
-/* The pipeline received a request, dropped the one added last, or executed one. */
-void turns_add(struct turns *turns, const struct asked *asked, bool may_be_dropped);
-void turns_drop_last(struct turns *turns, const struct asked *asked);
+/* The entry of this client that was added last does not wait. */
+void turns_drop_last(struct turns *turns, size_t client);
+
+/* The pipeline executed a request. */
 void turns_take(struct turns *turns, const struct asked *asked);

@@ -3,6 +3,7 @@
 
 #include "pipeline/hooks.h"
 #include "pipeline/pipeline.h"
+#include "protocol/companion_frame.h"
 #include "sim/disk.h"
 #include "sim/random.h"
 #include "sim/timeline.h"
@@ -30,7 +31,9 @@ struct faults {
         bool clock_steps;
         bool steps_far; /* by hours */
         bool policy_changes;
-        bool is_work_slow; /* requests take time, so that others wait */
+        bool plugin_fails; /* the plugin has no memory for a DELIVER; the broker acknowledges it and disconnects */
+        bool is_work_slow;       /* requests take time, so that others wait */
+        bool drops_disconnected; /* the queue of the pipeline's session is full when a client disconnects */
 };
 
 /* A message of the pipeline, until the pipeline reads its PUBACK. */
@@ -44,12 +47,15 @@ struct outgoing {
 struct sim_broker {
         bool has_plugin;
         bool is_up;                          /* the connection to the pipeline */
+        bool ignores_frames;                 /* no HELLO on this connection, or a DELIVER was lost since */
         uint64_t link;                       /* counts connections to the pipeline */
         bool session_present;                /* the broker has the pipeline's session */
         uint8_t mac_key[COMPANION_KEY_SIZE]; /* of the plugin */
         uint64_t last_request;               /* sequence of the last request that got a MAC */
-        uint64_t run, last_sequence;
-        struct message **waiting; /* for the pipeline, in order */
+        uint64_t sequence;                   /* of the change of the last delivered frame */
+        uint64_t n_recipients;               /* of that change: recipients up to the end of the frame */
+        uint64_t delivered;                  /* sequence of the last complete change */
+        struct message **waiting;            /* for the pipeline, in order */
         size_t n_waiting, waiting_capacity;
         size_t n_unsure; /* number of these, at the front, that were sent and not acknowledged */
         bool wakes;      /* the pipeline is going to read */
@@ -57,17 +63,21 @@ struct sim_broker {
         size_t n_outgoing, outgoing_capacity;
         uint16_t last_id;
         int64_t last_to_broker_ns, last_to_store_ns; /* nothing overtakes on a connection */
-        uint64_t n_connections;
+        size_t *owners; /* the client of each connection, including ended ones; the first entry is connection 1 */
+        size_t n_connections, owners_capacity;
+        uint64_t *ended; /* tracked connections that have ended, until UNTRACK or HELLO */
+        size_t n_ended, ended_capacity;
+        bool is_repeating; /* DISCONNECTED will be repeated */
 };
 
 struct sim_client {
         uint64_t connection; /* 0: not connected */
         bool is_tracked;     /* the plugin tracks this connection */
         int64_t last_to_broker_ns, last_to_client_ns;
-        size_t n_pending;
-        struct version token;      /* the newest version that the client has received */
-        int64_t denied_ns;         /* when a policy that grants no read last came into force */
-        uint64_t notified[N_KEYS]; /* the connection of the reply to KEYNOTIFY; 0: none */
+        size_t n_unsettled;             /* requests whose reply the client does not have */
+        struct version token;           /* the newest version that the client has received */
+        int64_t denied_ns;              /* when a policy that grants no read last came into force */
+        uint64_t registered_on[N_KEYS]; /* the connection over which KEYNOTIFY was confirmed; 0: none */
 };
 
 struct world {
@@ -87,13 +97,13 @@ struct world {
         struct pipeline *pipeline; /* NULL: it does not run */
         uint64_t life;             /* counts its starts */
         size_t n_beside;           /* additional keys without requests, so that a scan takes several pages */
-        bool is_desynchronized;    /* the pipeline must be restarted */
+        bool is_desynchronized;    /* memory may differ from the disk: the pipeline must be restarted */
         bool has_room;
-        bool flushes_each;                 /* request at once, as a store in memory does */
+        bool flushes_each; /* end the wake-up after each request, as a store in memory does */
         const struct storage_batch *batch; /* being committed */
         void (*work)(void *argument);      /* that commits it */
         void *work_argument;
-        struct now committed_from;
+        struct now commit_begin;
         int disk_result;         /* of the next commits */
         bool is_disk_stuck;      /* the disk refuses all commits until it is loaded again */
         bool is_compare_pending; /* compare memory with disk as soon as no commit is in flight */
@@ -119,6 +129,9 @@ int64_t world_soon(struct world *world, int64_t at_most_ms);
 void world_plan(struct world *world, int64_t at_ns, void (*happen)(struct world *, struct timeline_event *),
                 uint64_t number);
 
+/* Break the connection between broker and pipeline; it comes back. */
+void world_drop_link(struct world *world, struct timeline_event *event);
+
 /* The pipeline's clocks, which a planted fault can change. */
 struct now world_store_now(const struct world *world);
 
@@ -143,10 +156,12 @@ void policy_observe(struct world *world);
 /* Each start of the broker draws a new MAC key. */
 void broker_draw_key(struct world *world);
 void broker_connect_store(struct world *world);
+/* Break the connection to the pipeline. Unacknowledged messages stay, and are sent again over the next connection. */
 void broker_drop_store(struct world *world);
 void broker_restart(struct world *world);
 void broker_deinit(struct sim_broker *broker);
 
+/* Drop the messages of the pipeline that have no PUBACK: its process was killed. */
 void broker_forget_outgoing(struct sim_broker *broker);
 
 /* Send to the pipeline, after the waiting messages. */
@@ -162,11 +177,17 @@ void broker_take(struct world *world, const struct message *message, size_t clie
 int broker_publish(void *world, const struct message *message, uint16_t *ret_id);
 bool broker_has_room(void *world);
 
-/* route.c: deliver to the recipient. Returns whether there is one. */
+/* route.c: deliver to the recipients. Returns whether there is one. */
 bool broker_route(struct world *world, const struct message *message);
 
-/* Number a new connection; end the connection of a client. */
-uint64_t broker_connection(struct world *world);
+/* The notification for one recipient of a frame. The message borrows from the arguments. */
+struct message broker_notification(const struct world *world, const struct message *deliver,
+                                   const struct companion_frame *frame, size_t recipient, struct buf *topic);
+
+/* Return the number of a new connection of the client. */
+uint64_t broker_connection(struct world *world, size_t client);
+
+/* End the connection of the client. */
 void broker_client_disconnected(struct world *world, size_t client);
 
 /* client.c */
@@ -175,7 +196,7 @@ void client_disconnect(struct world *world, size_t client);
 void client_return(struct world *world, size_t client);
 
 /* A client receives a reply. */
-void client_receive(struct world *world, struct timeline_event *happening);
+void client_receive(struct world *world, struct timeline_event *event);
 
 /* Read every key at the end of a run. */
 void client_ask_last(struct world *world);

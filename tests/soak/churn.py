@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thousand client ids, some hundred connected at a time, that send requests, watch keys and disconnect in every way.
+"""Clients that send requests, watch keys and disconnect in every way. At most N_CONNECTED are connected at a time.
 
 One thread: notifications are read between requests, so that no connection waits for long.
 """
@@ -22,6 +22,7 @@ REQUESTS_PER_S = 150
 LEAVINGS_PER_S = 8
 
 SESSION_EXPIRY_S = 1000
+KEEPALIVE_S = 3  # of clients that leave by it
 
 GONE = (Disconnected, OSError)
 
@@ -30,14 +31,14 @@ def by_cut(_churn, client):
     client.cut()
 
 
-# The others end at once; by_keepalive is what a client does that has said nothing for long.
+# With by_keepalive the broker ends the connection when the keep-alive has passed. All other ways end it in leave().
 WAYS = [leaving.by_disconnect, leaving.by_disconnect_with_will, by_cut, leaving.by_takeover,
         leaving.by_takeover_of_the_session, leaving.by_protocol_error, leaving.by_being_kicked, leaving.by_keepalive]
 
 
 class SoakClient(WireClient):
     def __init__(self, port, client_id, way=None, **more):
-        super().__init__(port, client_id, keepalive=leaving.keepalive(way), **more)
+        super().__init__(port, client_id, keepalive=KEEPALIVE_S * (way is leaving.by_keepalive), **more)
         self.way = way
         self.seen = set()
 
@@ -45,7 +46,7 @@ class SoakClient(WireClient):
         return self._socket.fileno()
 
     def drain(self):
-        """Reads what is there. Something is: this does not wait."""
+        """Read the available packets. There must be at least one: this does not wait."""
         data = self._socket.recv(1 << 16)
         if not data:
             raise Disconnected(self._reason)
@@ -54,7 +55,7 @@ class SoakClient(WireClient):
             self._handle(*packet)
 
     def take_notifications(self):
-        """How many have come, and how many of them had come before over this connection."""
+        """Return the number of new notifications, and how many of them this connection had already received."""
         taken = [(message.topic, message.prop("__ts"), message.payload) for message in self._messages]
         self._messages.clear()
         n_repeated = sum(one in self.seen for one in taken) + len(taken) - len(set(taken))
@@ -78,12 +79,12 @@ class Churn:
     # Coming and going
 
     def connect(self, client_id, _kind=None, **more):
-        """In the place of one that is taken over too."""
+        """Connect a client. The functions of leaving.py that take over a client id call this as site.connect()."""
         way = self.random.choice(WAYS)
         client = SoakClient(self.port, client_id, way, **more)
         self.clients[client_id] = client
         self.selector.register(client, selectors.EVENT_READ, client)
-        with self.losing(client):
+        with self.forgetting_if_closed(client):
             if self.random.random() < 0.5:
                 client.subscribe_to_notifications()
             for key in self.random.sample(range(N_KEYS), N_WATCHED):
@@ -98,8 +99,8 @@ class Churn:
         self.connect(client_id, clean_start=not keeps, session_expiry=SESSION_EXPIRY_S * keeps)
 
     @contextlib.contextmanager
-    def losing(self, client):
-        """The broker may close the connection meanwhile."""
+    def forgetting_if_closed(self, client):
+        """Run the block. If the broker closes the connection meanwhile, forget the client."""
         try:
             yield
         except GONE:
@@ -152,18 +153,18 @@ class Churn:
             words = "DEL", key
         else:
             words = "KEYNOTIFY", key, *["STOP"] * (dice < 0.975)
-        with self.losing(client):
+        with self.forgetting_if_closed(client):
             self.ask(client, *words)
 
     # Time
 
     def drain(self, client):
-        with self.losing(client):
+        with self.forgetting_if_closed(client):
             client.drain()
             self.count(client)
 
     def wait(self):
-        """Reads what arrives until the next step is due."""
+        """Read packets until the next step is due."""
         while True:
             left = self.next_at - time.monotonic()
             for key, _ in self.selector.select(max(left, 0)):
@@ -182,7 +183,7 @@ class Churn:
             self.request()
 
     def run_for(self, seconds):
-        """Makes as many steps on every machine: a slow one takes longer for them."""
+        """Make the same number of steps on every machine; a slow machine takes longer."""
         self.next_at = time.monotonic()
         for _ in range(int(seconds * REQUESTS_PER_S)):
             self.next_at += 1 / REQUESTS_PER_S

@@ -16,7 +16,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 from churn import LEAVINGS_PER_S, N_CONNECTED, N_IDS, REQUESTS_PER_S, Churn  # noqa: E402
 from subjects import Subject, resident_bytes  # noqa: E402
 
-# Answers are remembered for two minutes: until they have been, memory grows.
+# Memory grows for the first two minutes, because answers are remembered for that long. One more is a margin.
 WARM_UP_MINUTES = 3
 MINUTES_MIN = 2 * WARM_UP_MINUTES
 
@@ -24,7 +24,7 @@ MINUTE_S = 60
 QUICK_MINUTE_S = 2
 QUICK_MINUTES = 10
 
-# What the last minutes are judged by is their median: one that something else on the machine disturbed is none.
+# The median of the last minutes is compared, so that one disturbed minute does not count.
 N_LAST = 3
 
 KIB = 1024
@@ -41,8 +41,8 @@ class Minute:
     p99_ms: float
 
 
-# Name, limit for the value at the end by the value in the first minute after the warm-up, whether the comparison starts
-# again with each start of the broker.
+# Name; function from the value in the first minute after the warm-up to the highest allowed value at the end; whether
+# the comparison starts again with each start of the broker.
 JUDGED = [
     ("store_bytes", lambda first: first * 1.05 + 512 * KIB, False),
     ("broker_bytes", lambda first: first * 1.05 + 512 * KIB, True),
@@ -70,7 +70,7 @@ def look(subject, churn, life):
 
 
 def restart_broker(subject):
-    """And waits for the store: the broker has forgotten that it wants requests."""
+    """Restart the broker, and wait until the store has subscribed again."""
     seen = len(subject.responder.log())
     subject.broker.stop()
     subject.broker.start_again()
@@ -97,7 +97,7 @@ def run(subject, churn, n_minutes, minute_s):
 
 
 def judge(minutes, name, limit_of):
-    """Whether the last minutes are as the first one after the warm-up was."""
+    """Return whether the median of the last minutes is within the limit."""
     values = [getattr(minute, name) for minute in minutes[WARM_UP_MINUTES:]]
     if len(values) < 2:
         return True
@@ -137,7 +137,7 @@ def main():
     arguments = parser.parse_args()
     n_minutes, minute_s = (QUICK_MINUTES, QUICK_MINUTE_S) if arguments.quick else (arguments.minutes, MINUTE_S)
     if n_minutes < MINUTES_MIN:
-        parser.error(f"{MINUTES_MIN} minutes at least: memory grows for the first {WARM_UP_MINUTES}")
+        parser.error(f"{MINUTES_MIN} minutes at least: the first {WARM_UP_MINUTES} are not compared")
 
     print(f"{N_IDS} client ids, {N_CONNECTED} connected, {REQUESTS_PER_S} requests and {LEAVINGS_PER_S} leavings a "
           f"second; the broker is restarted after {n_minutes // 2} minutes", flush=True)

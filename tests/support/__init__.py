@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the integration tests stand on: a real broker, a real store, a client of the state store protocol."""
+"""Support for the integration tests: a real broker, a real store, and clients of the state store protocol."""

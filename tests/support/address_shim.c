@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: "localhost" stands for the addresses that STATESTORE_ADDRESSES lists, in this order and with commas
- * between them, whatever the machine's own files say.
+ * For LD_PRELOAD: "localhost" resolves to the addresses in STATESTORE_ADDRESSES, separated by commas, in this order.
  */
 
 #include <dlfcn.h>

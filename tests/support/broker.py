@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mosquitto on a port that the kernel chose."""
+"""A mosquitto on a port that the kernel has chosen."""
 
+import collections
 import signal
 import socket
 import subprocess
@@ -8,9 +9,10 @@ from pathlib import Path
 
 from support.process import Process, wait_until
 
-PORTS_TRIED = 20
+RESERVED_MAX = 100
+reservations = collections.deque(maxlen=RESERVED_MAX)  # bound and not listening
 
-# mosquitto has long ended by then, unless it has not heard that it should.
+# Timeout after which mosquitto has missed the signal, and gets it again.
 END_SECONDS = 10
 
 CONFIGURATION = """\
@@ -21,7 +23,7 @@ persistence false
 allow_anonymous {anonymous}
 """
 
-# Without these mosquitto keeps 1000 messages for a client that is away, or slower than they come.
+# Without these limits mosquitto queues 1000 messages for a client that is offline or slow, and drops the rest.
 LIMITS = """\
 max_inflight_messages 0
 max_queued_messages 1000000
@@ -29,13 +31,17 @@ max_queued_messages 1000000
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Reserve a TCP port for a server that sets SO_REUSEADDR, and return it. A bound socket keeps the kernel from choosing
+    the port for another socket, even while the server is stopped. The reservation ends after RESERVED_MAX further ones."""
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reservation.bind(("", 0))
+    reservations.append(reservation)
+    return reservation.getsockname()[1]
 
 
 def passwords(directory, **users):
-    """A file of users and their passwords."""
+    """Write a password file for mosquitto."""
     path = directory / "passwords"
     path.write_text("")
     for name, password in users.items():
@@ -44,7 +50,8 @@ def passwords(directory, **users):
 
 
 class Broker(Process):
-    """Keeps its port over every stop, kill and start. `user root` keeps the bond to the runner's life."""
+    """Uses the same port after each stop, kill and start. `user root` keeps the parent-death signal, which a change of user
+    would remove."""
 
     def __init__(self, directory, anonymous=True, limits=LIMITS):
         self.directory = Path(directory)
@@ -54,14 +61,11 @@ class Broker(Process):
         self.port = free_port()
 
     def start(self):
-        for _ in range(PORTS_TRIED):
-            if self._start_on_port():
-                return self
-            self.port = free_port()
-        raise AssertionError(f"no port for mosquitto\n{self.log()}")
+        assert self.starts(), f"mosquitto has not started\n{self.log()}"
+        return self
 
     def stop(self, number=signal.SIGTERM):
-        """mosquitto forgets a signal that comes after it has said that it is running and before its loop: then again."""
+        """mosquitto loses a signal that arrives between its last line at the start and its loop: send it again."""
         self.child.send_signal(number)
         try:
             self.child.wait(END_SECONDS)
@@ -70,10 +74,11 @@ class Broker(Process):
         return super().stop(number)
 
     def start_again(self):
-        """On the same port. An outgoing connection of another program can use the port for a moment."""
-        wait_until(self._start_on_port, f"mosquitto is back on port {self.port}")
+        """Start it after a stop."""
+        self.start()
 
-    def _start_on_port(self):
+    def starts(self):
+        """Return whether it starts."""
         configuration = self.directory / "mosquitto.conf"
         configuration.write_text(CONFIGURATION.format(port=self.port, anonymous=str(self.anonymous).lower()) +
                                  self.limits)

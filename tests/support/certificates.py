@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates, made by the openssl tool."""
+"""Certificates made with the openssl tool."""
 
 import subprocess
 from pathlib import Path
@@ -18,7 +18,7 @@ class Certificate(NamedTuple):
 
 
 class Authority:
-    """Whose `certificate` makes trusted whatever it issues."""
+    """A certificate authority. Its certificate is in the file `certificate`."""
 
     def __init__(self, directory, name):
         self.directory = Path(directory) / name
@@ -28,7 +28,7 @@ class Authority:
                 "-days", 2)
 
     def issue(self, name, addresses="IP:127.0.0.2,DNS:localhost", days=1):
-        """For a server at these addresses, or a client of this name; with a negative number of days it is over."""
+        """Issue a certificate for a server at these addresses, or for a client of this name. Negative days: expired."""
         key, request, certificate, extensions = (self.directory / f"{name}.{suffix}"
                                                  for suffix in ("key", "csr", "crt", "ext"))
         extensions.write_text(f"subjectAltName={addresses}\nbasicConstraints=critical,CA:false\n")

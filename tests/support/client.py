@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of the state store protocol, over paho.
 
-Its life is made of two threads: the test's, which sends and waits, and paho's, which receives. A sent request is a
-future; whatever arrives that is neither an awaited answer nor a notification waits in `others`.
+The test's thread sends and waits, and paho's thread receives. A sent request returns a future. Messages that are neither
+an expected answer nor a notification are in `others`.
 """
 
 import queue
@@ -24,7 +24,7 @@ SERVICE = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 INVOKE = f"{SERVICE}/command/invoke"
 NOTIFY_PREFIX = f"clients/{SERVICE}/"
 
-# "What a well-behaved client would put there", where None means "leave it out".
+# Default of an argument: the value that a well-behaved client sends. None leaves the property out.
 USUAL = object()
 
 
@@ -37,7 +37,7 @@ def notify_topic(client_id, key):
 
 
 class Client:
-    def __init__(self, port, client_id):
+    def __init__(self, port, client_id, username=None, password=None):
         self.id = client_id
         self.clock = hlc.Clock(client_id)
         self.response_topic = f"clients/{client_id}/services/statestore/_any_/command/invoke/response"
@@ -51,8 +51,9 @@ class Client:
         self._returning = None  # packet id of the SUBSCRIBE after a reconnect
         self._returned = threading.Event()
         self._paho = self._make_paho()
+        self._paho.username_pw_set(username, password)
         properties = Properties(PacketTypes.CONNECT)
-        properties.ReceiveMaximum = 65535  # left out, the broker's own limit would hold
+        properties.ReceiveMaximum = 65535  # without this property the broker applies its own limit
         self._paho.connect("127.0.0.1", port, properties=properties)
         self._paho.loop_start()
         self._connected.result(PATIENCE)
@@ -60,7 +61,7 @@ class Client:
 
     def _make_paho(self):
         client = paho.Client(self.id, protocol=paho.MQTTv5)
-        client.max_inflight_messages_set(0)  # no limit: what is sent is on its way
+        client.max_inflight_messages_set(0)  # no limit, so that paho sends each request at once
         client.max_queued_messages_set(0)
         client.reconnect_delay_set(min_delay=0.02, max_delay=0.1)
         client.on_socket_open = lambda _client, _data, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -76,7 +77,7 @@ class Client:
     # Subscribing
 
     def subscribe(self, topic):
-        """Returns when the broker has confirmed it. Lasts over reconnects."""
+        """Subscribe, and wait for the SUBACK. Subscribes again after a reconnect."""
         done = Future()
         with self._lock:
             self._topics.append(topic)
@@ -101,17 +102,17 @@ class Client:
             self._returned.set()
 
     def wait_until_returned(self):
-        """Until it has lost its first connection and is subscribed again over another one."""
+        """Wait until the first connection is lost and the client has subscribed again over another one."""
         assert self._returned.wait(PATIENCE), f"{self.id} did not come back"
 
     # Requests
 
     def request(self, *words, **properties):
-        """Sends one request and returns its answer."""
+        """Send one request and return its answer."""
         return self.send(*words, **properties).result(PATIENCE)
 
     def request_all(self, requests):
-        """Sends all of them at once, each a sequence of words, and returns their answers in that order."""
+        """Send all requests at once, each a sequence of words, and return their answers in that order."""
         return [future.result(PATIENCE) for future in [self.send(*words) for words in requests]]
 
     def send(self, *words, payload=None, ts=USUAL, ft=None, source=USUAL, correlation=USUAL, response_topic=USUAL,
@@ -144,7 +145,7 @@ class Client:
         return answer
 
     def wait_until_sent(self):
-        """Until the broker has acknowledged everything that was sent."""
+        """Wait until the broker has acknowledged all sent messages."""
         wait_until(lambda: not self._paho._out_messages, "all is acknowledged")
 
     # Answers
@@ -165,7 +166,7 @@ class Client:
     # Notifications
 
     def watch(self, *keys):
-        """Asks to be notified of these keys, as the protocol says to: SUBSCRIBE first, then KEYNOTIFY."""
+        """Register for notifications of these keys, in the order of the protocol: SUBSCRIBE, then KEYNOTIFY."""
         topic = f"{NOTIFY_PREFIX}{base16(self.id)}/command/notify/+"
         if topic not in self._topics:
             self.subscribe(topic)
@@ -173,5 +174,5 @@ class Client:
             assert answer.payload == b"+OK\r\n"
 
     def notification(self):
-        """The next notification, of whatever key."""
+        """Return the next notification of any key."""
         return self.notifications.get(timeout=PATIENCE)

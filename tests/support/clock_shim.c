@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: the system clock as a test wants it. It is ahead by the milliseconds that stand, as eight bytes, in
- * the file that STATESTORE_CLOCK names, and may be stepped by writing there. The monotonic clock is left alone.
+ * For LD_PRELOAD: a wall clock that a test controls. It is ahead by the number of milliseconds in the file STATESTORE_CLOCK,
+ * eight bytes. The test steps it by writing to the file. The monotonic clock is unchanged.
  */
 
 #include <fcntl.h>

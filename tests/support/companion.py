@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second implementation of the cryptography of common/protocol/companion.h: MACs by hashlib, boxes by libsodium."""
+"""A second implementation of common/protocol/companion.h: frames, MACs and boxes."""
 
 import ctypes
 import ctypes.util
@@ -19,7 +19,14 @@ _sodium = ctypes.CDLL(ctypes.util.find_library("sodium"))
 
 
 class Forged(Exception):
-    """A box or a MAC is not what the plugin makes."""
+    """A box or a MAC was not made by the plugin."""
+
+
+def frame(sequence, key, recipients, payload, index=0, is_last=True, wants_acknowledgement=False):
+    """A notification for the connections with these numbers: common/protocol/companion_frame.h."""
+    numbers = b"".join(struct.pack("!Q", int(number)) for number in recipients)
+    flags = is_last | wants_acknowledgement << 1
+    return struct.pack("!BBQIII", 1, flags, sequence, index, len(recipients), len(key)) + key + numbers + payload
 
 
 def open_box(box, key):
@@ -31,6 +38,14 @@ def open_box(box, key):
     return text.raw[:len(sealed) - TAG_SIZE]
 
 
+def _onetime_mac(data, nonce, key):
+    """Return Poly1305 of the data, with the first bytes of the XSalsa20 stream as the key."""
+    onetime_key, result = ctypes.create_string_buffer(KEY_SIZE), ctypes.create_string_buffer(MAC_SIZE)
+    _sodium.crypto_stream(onetime_key, ctypes.c_ulonglong(KEY_SIZE), nonce, key)
+    _sodium.crypto_onetimeauth(result, data, ctypes.c_ulonglong(len(data)), onetime_key)
+    return result.raw
+
+
 def _number(number):
     return struct.pack("<Q", number)
 
@@ -40,18 +55,17 @@ def _digest(user):
     if not others:
         return b"\0" * 32
     data = b"".join(_number(len(name)) + _number(len(value)) + name + value for name, value in others)
-    return hashlib.blake2b(b"  props3" + data, digest_size=32).digest()
+    return hashlib.blake2b(data, digest_size=32).digest()
 
 
 def mac(key, connection, sequence, client_id, username, message):
-    """Of a request, in hexadecimal digits. username None: the client gave none."""
+    """Return the MAC of a request in hexadecimal digits. username None: the client has none."""
     parts = [client_id.encode(), None if username is None else username.encode(),
              None if message.response_topic is None else message.response_topic.encode(), message.correlation]
-    head = b"request3" + _number(connection) + _number(sequence)
-    head += b"".join(_number(ABSENT if part is None else len(part)) for part in parts)
-    head += _number(len(message.payload)) + _digest(message.user)
-    data = head + b"".join(part or b"" for part in parts) + message.payload
-    return hashlib.blake2b(data, key=key, digest_size=MAC_SIZE).hexdigest()
+    data = b"".join(_number(ABSENT if part is None else len(part)) for part in parts)
+    data += _number(len(message.payload)) + _digest(message.user)
+    data += b"".join(part or b"" for part in parts) + message.payload
+    return _onetime_mac(data, _number(connection) + _number(sequence) + bytes(8), key).hex()
 
 
 @dataclass
@@ -63,7 +77,7 @@ class Identity:
 
 
 def verified(message, key):
-    """The identity that the plugin vouches for; Forged where it does not."""
+    """Return the identity that the plugin has verified. Raises Forged if the MAC is wrong."""
     reserved = [name for name, _ in message.user if name.startswith(RESERVED)]
     proof, client_id = message.prop("statestore-mac"), message.prop("statestore-client-id")
     username = message.prop("statestore-username")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client's connection over a socket that the test may cut.
 
-It has no thread. A call returns when the broker has answered, and what arrives meanwhile waits: so a test knows what has
-happened before what.
+It has no thread. A call returns when the broker has answered; messages that arrive meanwhile are queued. So a test knows
+the order of events.
 """
 
+import contextlib
 import socket
 import struct
 import uuid
@@ -23,7 +24,7 @@ SUCCESS, NO_SUBSCRIBERS, PROTOCOL_ERROR, NOT_AUTHORIZED, KICKED = 0x00, 0x10, 0x
 
 
 class Disconnected(Exception):
-    """The broker closed the connection; `reason` is what its DISCONNECT said, or None."""
+    """The broker closed the connection; `reason` is the reason code of its DISCONNECT, or None."""
 
     def __init__(self, reason):
         super().__init__(reason)
@@ -32,7 +33,9 @@ class Disconnected(Exception):
 
 class Connection:
     def __init__(self, port, client_id=None, clean_start=True, session_expiry=0, keepalive=0, will=None,
-                 will_properties=b"\x00", username=None, password=None):
+                 will_properties=b"\x00", username=None, password=None,
+                 properties=b""):
+        """properties: further ones of CONNECT, encoded."""
         self.id = client_id or f"client-{uuid.uuid4().hex[:12]}"
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -43,7 +46,7 @@ class Connection:
 
         flags = clean_start << 1 | bool(will) << 2 | bool(will) << 3 | (password is not None) << 6 | (
             username is not None) << 7
-        properties = b"\x11" + struct.pack("!I", session_expiry)
+        properties = b"\x11" + struct.pack("!I", session_expiry) + properties
         body = text(b"MQTT") + b"\x05" + bytes([flags]) + struct.pack("!H", keepalive)
         body += number(len(properties)) + properties + text(self.id.encode())
         if will:
@@ -58,10 +61,13 @@ class Connection:
     # Packets
 
     def send(self, data):
-        self._socket.sendall(data)
+        try:
+            self._socket.sendall(data)
+        except ConnectionError:
+            raise Disconnected(self._reason) from None
 
     def _next_packet(self):
-        """Type, flags and body."""
+        """Read one packet: type, flags and body."""
         while True:
             complete = self._take_packet()
             if complete:
@@ -90,7 +96,7 @@ class Connection:
         return head >> 4, head & 0xF, body
 
     def _receive(self):
-        """Takes one packet, keeps or confirms it where it is a message, and returns its type and body."""
+        """Read one packet and return its type and body. Queue and acknowledge a message."""
         return self._handle(*self._next_packet())
 
     def _handle(self, kind, flags, body):
@@ -110,7 +116,8 @@ class Connection:
         topic_end = 2 + struct.unpack_from("!H", body)[0]
         at, qos = topic_end, flags >> 1 & 3
         if qos > 0:
-            self.send(packet(PUBACK << 4, body[at:at + 2]))
+            with contextlib.suppress(Disconnected):  # what the broker sent before it closed the connection is still read
+                self.send(packet(PUBACK << 4, body[at:at + 2]))
             at += 2
         properties = Properties(PacketTypes.PUBLISH)
         _, length = properties.unpack(body[at:])
@@ -123,7 +130,7 @@ class Connection:
                                       get("ContentType"), get("PayloadFormatIndicator"),
                                       get("MessageExpiryInterval")))
 
-    # What a client does
+    # Actions of a client
 
     def _next_id(self):
         self._packet_id = self._packet_id % 0xFFFF + 1
@@ -140,33 +147,35 @@ class Connection:
         return packet(PUBLISH << 4 | qos << 1 | retain, body)
 
     def publish(self, topic, payload=b"", **more):
-        """Returns the PUBACK's reason code."""
+        """Publish, and return the reason code of the PUBACK."""
         self.send(self.encode_publish(topic, payload, **more))
         return self.acknowledgement()
 
     def acknowledgement(self):
-        """The next PUBACK's reason code."""
+        """Return the reason code of the next PUBACK."""
         body = self._wait_for(PUBACK)
         return body[2] if len(body) > 2 else SUCCESS
 
     def request(self, **more):
-        more.setdefault("ResponseTopic", "clients/somebody/answers")
+        more.setdefault("ResponseTopic", "clients/c/answers")
         more.setdefault("payload", b"a request")
         return self.publish(INVOKE, **more)
 
     def subscribe(self, topic, qos=1):
-        """Returns the SUBACK's reason code."""
+        """Subscribe, and return the reason code of the SUBACK."""
         self.send(packet(SUBSCRIBE << 4 | 2, self._next_id() + b"\x00" + text(topic.encode()) + bytes([qos])))
         return self._wait_for(SUBACK)[-1]
 
     def ping(self):
-        """Returns when the broker has seen all that was sent, and all that it had sent is here."""
-        for _ in range(2):  # it works off what plugins publish once a turn, and takes a packet a turn
+        """Wait until the broker has read all packets of this client, and this client all that the broker sent before."""
+        # Each iteration of mosquitto's loop reads one packet, and sends the messages that plugins published before. So
+        # these messages arrive before the second PINGRESP.
+        for _ in range(2):
             self.send(packet(PINGREQ << 4, b""))
             self._wait_for(PINGRESP)
 
     def message(self, topic=None):
-        """The next one, or the next one on this topic."""
+        """Return the next message, or the next one on this topic."""
         while True:
             for at, message in enumerate(self._messages):
                 if topic in (None, message.topic):
@@ -174,13 +183,13 @@ class Connection:
             self._receive()
 
     def messages(self):
-        """All that the broker has sent until now."""
+        """Return all messages that the broker has sent until now."""
         self.ping()
         messages, self._messages = self._messages, []
         return messages
 
     def wait_until_closed(self):
-        """Returns the reason that the broker gave, None where it gave none."""
+        """Wait until the broker closes the connection. Return the reason code of its DISCONNECT, or None."""
         try:
             while True:
                 self._receive()
@@ -194,6 +203,6 @@ class Connection:
         self._socket.close()
 
     def cut(self):
-        """As when the network fails: no DISCONNECT. The broker sees a reset."""
+        """Close the socket with a reset and without DISCONNECT, as if the network had failed."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()

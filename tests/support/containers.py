@@ -11,11 +11,11 @@ from pathlib import Path
 
 import yaml
 
-from support.process import PATIENCE, REPOSITORY, Process, bound_to_us, wait_until
+from support.process import PATIENCE, REPOSITORY, Process, killed_with_parent, wait_until
 
 COMPOSE = REPOSITORY / "docker" / "compose.yaml"
 
-# Brings up the loopback interface of a new network, says so, and keeps the network until its stdin is closed.
+# Brings up the loopback interface of a new network, prints a line, and keeps the network until its stdin is closed.
 NETWORK = """\
 import fcntl, socket, struct, sys
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
@@ -24,7 +24,7 @@ print("up", flush=True)
 sys.stdin.read()
 """
 
-# Runs as process 1 of the container: mounts what it is to see, read-only where it is to be, and becomes its program.
+# Runs as process 1 of the container: mounts the volumes, some read-only, and executes the container's program.
 ENTER = """\
 set -eu
 root=$1 hosts=$2 root_mode=$3 volumes=$4
@@ -42,12 +42,12 @@ exec env -i "$@"
 
 
 class Network:
-    """In which everybody is at 127.0.0.1, whatever their name."""
+    """A network namespace in which every host name resolves to 127.0.0.1."""
 
     def __init__(self, directory, names):
         self.hosts = Path(directory) / "hosts"
         self.hosts.write_text("".join(f"127.0.0.1 {name}\n" for name in ("localhost", *names)))
-        self._keeper = subprocess.Popen(bound_to_us(["unshare", "--net", sys.executable, "-c", NETWORK]),
+        self._keeper = subprocess.Popen(killed_with_parent(["unshare", "--net", sys.executable, "-c", NETWORK]),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._keeper.stdout.readline() == b"up\n"
 
@@ -59,7 +59,7 @@ class Network:
 
 
 def service(name):
-    """What compose.yaml says of it, as what Container takes."""
+    """Return the service's definition in compose.yaml as arguments of Container."""
     said = dict(yaml.safe_load(COMPOSE.read_text())["services"][name])
     assert said.pop("build") == {"context": "..", "dockerfile": "docker/Dockerfile", "target": name}
     assert said.pop("cap_drop") == ["ALL"] and said.pop("security_opt") == ["no-new-privileges:true"]
@@ -70,7 +70,7 @@ def service(name):
 
 
 class Container(Process):
-    """What its volumes hold stays over its stops and starts."""
+    """A container. Its volumes survive its stops and starts."""
 
     def __init__(self, directory, name, image, network, environment, is_read_only, volumes):
         super().__init__(name, Path(directory) / f"{name}.log")
@@ -83,14 +83,14 @@ class Container(Process):
         for path in volumes:
             data = Path(directory) / f"{name}{path.replace('/', '-')}"
             data.mkdir()
-            # a fresh volume is the image's folder
+            # a new volume begins as a copy of the image's folder
             of_image = (image.root / path.lstrip("/")).stat()
             os.chown(data, of_image.st_uid, of_image.st_gid)
             data.chmod(of_image.st_mode & 0o7777)
             self.volumes[path] = data
 
     def _as_user(self, argv):
-        """What `env` is to be given, so that this runs as the image's user in its root."""
+        """Return the arguments of `env` that run a command as the image's user in the image's root."""
         user, group = self.image.user.split(":")
         return [*(f"{name}={value}" for name, value in self.environment.items()), "chroot", self.image.root, "setpriv",
                 "--reuid", user, "--regid", group, "--clear-groups", "--no-new-privs", "--bounding-set=-all",
@@ -104,7 +104,7 @@ class Container(Process):
         return self
 
     def pid(self):
-        """Its process 1's, as seen from here."""
+        """Return the process id of its process 1, outside the container."""
         children = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text().split()
         return int(children[0]) if children else None
 
@@ -119,7 +119,7 @@ class Container(Process):
             raise AssertionError(f"{self.name} did not end on signal {number}\n{self.log()}") from None
 
     def run(self, *argv):
-        """A command within, as `docker exec` runs it."""
+        """Run a command in the container, as `docker exec` does."""
         pid = wait_until(self.pid, f"{self.name} has a process")
         return subprocess.run(
             ["nsenter", "--target", str(pid), "--mount", "--net", "--pid", "env", "-i", *map(str, self._as_user(argv))],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The side of a test double that tests steer: statestored --control."""
+"""A client of the control topic of statestored --control."""
 
 import json
 
@@ -11,10 +11,10 @@ CONTROL = f"{SERVICE}/control/invoke"
 
 
 class Control(Client):
-    """Asks on the control topic."""
+    """Sends control requests."""
 
     def ask(self, *words, **more):
-        """What it is answered, be it an error."""
+        """Return the answer, which may be an error."""
         return self.send(*words, topic=CONTROL, ts=None, **more).result(PATIENCE).payload
 
     def do(self, *words):
@@ -23,11 +23,11 @@ class Control(Client):
         return answer
 
     def lines(self, *words):
-        """The objects of an answer that is lines of JSON."""
+        """Return the objects of an answer that consists of lines of JSON."""
         return [json.loads(line) for line in resp.read(self.do(*words)).splitlines()]
 
 
 def value_of(client, key):
-    """None where there is none."""
+    """Return the value of the key, or None if the key does not exist."""
     payload = client.request("GET", key, ts=None).payload
     return None if payload == b"$-1\r\n" else resp.read(payload)

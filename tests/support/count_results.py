@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up what the test runners wrote and says it in one line: N passed, M failed, and K skipped where any were.
+"""Adds up the results of the test runners and prints one line: N passed, M failed, and K skipped if any were.
 
 usage: count_results.py BUILD PASSED FAILED
 
-BUILD is the build directory, PASSED and FAILED are what was counted before. Exits with 1 if anything failed, or
-if a runner left no result.
+BUILD is the build directory. PASSED and FAILED are the results of other checks. Exits with 1 if a test failed, or if a
+runner has written no result.
 """
 
 import json
@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 def unit_results(build):
-    """meson's log says how each program ended, its TAP file which of its tests failed."""
+    """Read how each program ended from meson's log, and its failed tests from its TAP file."""
     passed = failed = 0
     for line in (build / "meson-logs" / "testlog.json").read_text().splitlines():
         test = json.loads(line)

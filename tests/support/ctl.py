@@ -5,9 +5,12 @@ import json
 import os
 import subprocess
 
-from support.process import CTL, PATIENCE, bound_to_us
+from support.process import CTL, PATIENCE, killed_with_parent
 
 DONE, NOT_MET, USAGE, NO_ANSWER, STORE_ERROR = range(5)
+
+# The default of 5 s may be too short for a busy machine.
+TIMEOUT = "100s"
 
 BINARY = bytes(range(256)) + b"\r\n\0"
 ESCAPE_SEQUENCE = b"\x1b[31mred"
@@ -16,18 +19,18 @@ ESCAPE_SEQUENCE = b"\x1b[31mred"
 def environment(variables):
     inherited = {name: value for name, value in os.environ.items()
                  if not name.startswith("STATESTORE_") or name == "STATESTORE_BUILD"}
-    return {**inherited, **{f"STATESTORE_{name}": str(value) for name, value in variables.items()}}
+    return {**inherited, **{f"STATESTORE_{name}": str(value) for name, value in {"TIMEOUT": TIMEOUT, **variables}.items()}}
 
 
 class Ctl:
-    """Runs statestorectl against one broker, which it learns of from the environment."""
+    """Runs statestorectl against one broker, which the environment names."""
 
     def __init__(self, port):
         self.variables = {"HOST": "127.0.0.1", "PORT": port}
 
     def argv(self, arguments):
-        return bound_to_us([CTL]) + [argument if isinstance(argument, bytes) else str(argument)
-                                     for argument in arguments]
+        return killed_with_parent([CTL]) + [argument if isinstance(argument, bytes) else str(argument)
+                                            for argument in arguments]
 
     def run(self, *arguments, stdin=b"", variables=None, **popen):
         popen.setdefault("stdout", subprocess.PIPE)
@@ -36,7 +39,7 @@ class Ctl:
                               **popen)
 
     def ok(self, *arguments, **popen):
-        """stdout of a run that must succeed and have nothing to say on stderr."""
+        """Run it, and return its stdout. It must succeed and print nothing on stderr."""
         ended = self.run(*arguments, **popen)
         assert (ended.returncode, ended.stderr) == (DONE, b"")
         return ended.stdout

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fenced blocks of the documents, and how tests find and compare them.
+"""Finds the fenced blocks of the documents, and compares outputs with them.
 
 An HTML comment on the line before a block says how a test treats it. Readers of the rendered page do not see it:
 
-    <!-- test: skip, REASON -->    not executed; for what changes the machine or needs one that is not here
+    <!-- test: skip, REASON -->    not executed: changes the machine, or needs another machine
     <!-- test: by FILE -->         executed by this script, or by the test of this name
-    <!-- test: background -->      runs beside the blocks that follow; [until TEXT] has been printed
-    <!-- test: wait for FILE -->   until the file is there
+    <!-- test: background -->      runs beside the blocks that follow
+    <!-- test: background until TEXT -->  the same; the next block starts when it has printed TEXT
+    <!-- test: wait for FILE -->   starts when the file exists
     <!-- test: numbers vary -->    any number matches any number in the output
     <!-- test: input TEXT -->      is typed on stdin
     <!-- test: now is N -->        the clock's wall time in the example, in milliseconds
@@ -37,7 +38,7 @@ class Block:
         return f"{self.document}:{self.line}"
 
     def argument(self, kind):
-        """What follows `kind` in the annotation; None where it says another thing."""
+        """Return the text after `kind` in the annotation, or None if the annotation is of another kind."""
         return self.note[len(kind):].lstrip(", ") if self.note.startswith(kind) else None
 
 
@@ -71,18 +72,18 @@ def headings_of(document):
 
 
 def anchor(heading):
-    """As GitHub makes it."""
+    """Return the anchor of a heading as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.replace("`", "")).strip().lower().replace(" ", "-")
 
 
 class Versions:
-    """Pairs each version in a document with the version that the store assigned in its place."""
+    """Pairs each version in a document with the version that the store has assigned."""
 
     def __init__(self):
         self.actual = {}
 
     def is_same(self, documented, actual):
-        """Whether the texts are equal but for versions, which correspond one to one."""
+        """Return whether the texts are equal apart from versions, which must correspond one to one."""
         if HLC.sub("HLC", documented) != HLC.sub("HLC", actual):
             return False
         for old, new in zip(HLC.findall(documented), HLC.findall(actual)):

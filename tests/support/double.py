@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --dev: a store with a broker of its own."""
+"""The test double: statestored --dev, which starts a broker for itself."""
 
 import os
 import selectors
@@ -12,17 +12,17 @@ from support.process import PATIENCE, STATESTORED, paused, wait_until
 
 
 def preload_of_doubles():
-    """Variables that load the sanitizers of the plugin into a broker that was built without them."""
+    """Environment variables that load the plugin's sanitizers into a broker that was built without them."""
     runtime = runtime_of_sanitizers()
     return {"LD_PRELOAD": ":".join(runtime)} if runtime else {}
 
 
-# For a double whose broker ends by itself: mosquitto does not free all its memory.
+# For a double whose broker stops by itself: mosquitto does not free all its memory.
 WITHOUT_LEAKS = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
 
 
 def is_gone(pid):
-    """Whether the process has ended, also if no parent has waited for it."""
+    """Return whether the process has ended, even if its parent has not waited for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -30,7 +30,7 @@ def is_gone(pid):
 
 
 class Double:
-    """Runs until stop(), and ends with the test run, because it watches its stdin. Its log is in its directory."""
+    """Runs until stop(), or until the test run ends, because it watches its stdin. Its log is in its directory."""
 
     def __init__(self, directory, *flags, port=0, environment=None, wrapper=(), program=STATESTORED,
                  **more):
@@ -51,14 +51,14 @@ class Double:
         return self.log_path.read_text(errors="replace")
 
     def first_line(self):
-        """Waits for the line; empty if the double ended without one."""
+        """Wait for the line. Return an empty text if the double ended without one."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.child.stdout, selectors.EVENT_READ)
             assert selector.select(PATIENCE), f"nothing was printed\n{self.log()}"
         return self.child.stdout.readline().decode()
 
     def start(self):
-        """Returns when the double serves requests."""
+        """Wait until the double serves requests."""
         line = self.first_line()
         assert line.startswith("mqtt://127.0.0.1:"), f"{line!r}\n{self.log()}"
         self.url = line.rstrip("\n")
@@ -75,23 +75,23 @@ class Double:
             self.clients.pop().close()
 
     def paused(self):
-        """Stops the store; its broker continues."""
+        """Suspend the store with SIGSTOP; its broker continues."""
         return paused(self.child)
 
     def wait(self):
-        """Waits until it has ended by itself, with its broker, and returns the exit code."""
+        """Wait until it has ended by itself, with its broker. Return the exit code."""
         exit_code = self.child.wait(PATIENCE)
         wait_until(lambda: is_gone(self.broker_pid), "the broker is gone")
         return exit_code
 
     def stop(self):
-        """By closing its stdin."""
+        """Stop it by closing its stdin."""
         self.close_clients()
         self.child.stdin.close()
         return self.wait()
 
     def close(self):
-        """Whatever has become of it."""
+        """Stop it, whatever its state."""
         self.close_clients()
         if self.child.poll() is None:
             self.child.kill()

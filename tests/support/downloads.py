@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that need what a machine may be unable to download, or has not installed."""
+"""Skipping of tests whose packages cannot be downloaded, or are not installed."""
 
 import os
 import shutil
 
 import pytest
+
+ATTEMPTS = 3  # of a download: a network may fail briefly
 
 
 def unavailable(reason):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker that says what the test tells it to, one connection at a time."""
+"""A broker whose every packet the test chooses, with one connection at a time."""
 
 import socket
 import struct
 
 from support.client import INVOKE
+from support.flood import packet, text
 from support.process import PATIENCE
 
 CONNECT, PUBLISH, PUBACK, SUBSCRIBE, DISCONNECT = 1, 3, 4, 8, 14
@@ -13,14 +14,13 @@ CONNACK_ACCEPTED = bytes.fromhex("20 03 00 00 00")
 CONNACK_OF_A_BROKER_WITHOUT_MQTT_5 = bytes.fromhex("20 02 00 01")
 
 
-def publish_packet(identifier):
-    """A QoS 1 message that asks for nothing."""
-    body = struct.pack("!H", len(INVOKE)) + INVOKE.encode() + struct.pack("!H", identifier) + b"\x00"
-    return bytes([0x32, len(body)]) + body
+def publish_packet(identifier, payload=b""):
+    """Return a QoS 1 message without a request."""
+    return packet(0x32, text(INVOKE.encode()) + struct.pack("!H", identifier) + b"\x00" + payload)
 
 
 def suback_packet(subscribe_body, reason):
-    """The reason is the same for each of the topics."""
+    """Return a SUBACK with this reason code for each topic."""
     assert subscribe_body[2] == 0, "no properties expected"
     n_topics, rest = 0, subscribe_body[3:]
     while rest:
@@ -51,7 +51,7 @@ class FakeBroker:
         self._peer.sendall(data)
 
     def receive(self):
-        """The next packet's type and body."""
+        """Return type and body of the next packet."""
         head = self._read(1)[0]
         length = shift = 0
         while True:
@@ -70,7 +70,7 @@ class FakeBroker:
         return data
 
     def receive_until(self, wanted):
-        """The bodies of the SUBSCRIBEs that come before the first packet of the wanted type, itself included."""
+        """Receive packets up to and including the first one of the wanted type. Return the bodies of the SUBSCRIBEs."""
         subscribes = []
         while True:
             kind, body = self.receive()
@@ -80,9 +80,13 @@ class FakeBroker:
                 return subscribes
 
     def publish_something(self):
-        """What asks for nothing, but whose PUBACK shows that the store has read this far."""
+        """Send a message that is no request. When its PUBACK arrives, the store has read all earlier packets."""
         self.send(publish_packet(1))
 
+    def error(self):
+        """Return the pending error of the connection, or 0. A store that closes it with unread bytes resets it."""
+        return self._peer.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+
     def confirm(self, subscribe_body):
-        """QoS 1 granted to each of the topics."""
+        """Answer a SUBSCRIBE: QoS 1 is granted for each topic."""
         self.send(suback_packet(subscribe_body, b"\x01"))

@@ -223,7 +223,7 @@ void fault_vfs_register(void) {
         static sqlite3_vfs vfs;
 
         real_vfs = sqlite3_vfs_find(NULL);
-        vfs = *real_vfs; /* its other methods take no notice of whose they are */
+        vfs = *real_vfs; /* the other methods do not use their vfs argument, so they work in a copy */
         vfs.zName = "fault";
         vfs.pNext = NULL;
         vfs.szOsFile = (int)sizeof(struct fault_file) + real_vfs->szOsFile;

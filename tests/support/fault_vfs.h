@@ -32,7 +32,7 @@ struct fault {
         } does;
 };
 
-/* What happens to a file, told before it does. bytes: of a write. */
+/* An operation on a file, reported before it is executed. bytes: the data of a write. */
 struct fault_event {
         const char *path;
         enum fault_call call;
@@ -41,14 +41,14 @@ struct fault_event {
         uint64_t length;
 };
 
-/* Once a process. */
+/* Register the VFS. Call once per process. */
 void fault_vfs_register(void);
 
-/* The nth call of its kind from now on fails, counted from 1; all later ones too where it lasts. */
+/* Let the nth call of this kind from now on fail, counted from 1. lasts: all later calls fail too. */
 void fault_vfs_fail(const struct fault *fault, unsigned nth, bool lasts);
 
-/* All is well again. Returns whether any call has failed. */
+/* Remove the fault. Returns whether any call has failed. */
 bool fault_vfs_heal(void);
 
-/* observe may be NULL. False from it: the call fails, and nothing is done. */
+/* Set the observer; NULL: none. If it returns false, the call fails and nothing is done. */
 void fault_vfs_observe(bool (*observe)(void *userdata, const struct fault_event *event), void *userdata);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client on a bare socket, for tens of thousands of requests: paho takes a tenth of a millisecond for each."""
+"""A fast client on a plain socket, for tens of thousands of requests: paho takes 0.1 ms for each."""
 
 import socket
 import struct
@@ -18,7 +18,7 @@ def text(data):
 
 
 def number(value):
-    """MQTT's variable byte integer."""
+    """Encode a variable byte integer of MQTT."""
     encoded = b""
     while value >= 0x80:
         encoded += bytes([value & 0x7F | 0x80])
@@ -47,7 +47,7 @@ class Flood:
         self._socket.sendall(data)
 
     def _packets(self):
-        """Type and body of every packet that one read completes."""
+        """Read once, and return type and body of every complete packet."""
         data = self._socket.recv(1 << 20)
         assert data, "the broker closed the connection"
         data = self._received + data
@@ -71,7 +71,7 @@ class Flood:
             n_wanted -= sum(kind == wanted for kind, _ in self._packets())
 
     def send_gets(self, key, n_requests):
-        """Sends them and returns when the broker has taken them all."""
+        """Send the requests, and wait for all PUBACKs."""
         for first in range(0, n_requests, AT_ONCE):
             part = range(first, min(first + AT_ONCE, n_requests))
             self._send(b"".join(self._get(key, n) for n in part))
@@ -84,7 +84,7 @@ class Flood:
                       resp.request("GET", key))
 
     def receive_answers(self, n_answers):
-        """Receives so many, duplicates not counted. Each answer's payload, by the request's number."""
+        """Receive this many answers, without counting duplicates. Return each answer's payload by the request's number."""
         answers = {}
         while len(answers) < n_answers:
             acknowledged = b""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hybrid logical clocks as text: {wallClock}:{counter}:{nodeId}. As tuples they compare as the protocol does."""
+"""Hybrid logical clocks as text: {wallClock}:{counter}:{nodeId}. The tuples have the order that the protocol defines."""
 
 import time
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class Hlc(NamedTuple):
 
 
 class Clock:
-    """A client's own clock: no reading is given twice."""
+    """A client's own clock. Every reading is greater than the one before."""
 
     def __init__(self, node):
         self.last = Hlc(0, 0, node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images, built as docker/Dockerfile says, on what stands for Debian's own image: a fresh installation of Debian."""
+"""Images built from docker/Dockerfile. Their base is a fresh installation of Debian in place of Debian's own image."""
 
 import json
 import re
@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from support.downloads import unavailable
+from support.downloads import ATTEMPTS, unavailable
 from support.process import REPOSITORY
 
 BASE = "docker.io/library/debian:bookworm-slim"
 
-# As in the image that it stands for: nothing that is installed into it is synced file by file.
+# As in Debian's image: dpkg does not sync each installed file.
 UNSAFE_IO = "etc/dpkg/dpkg.cfg.d/unsafe-io"
 
 # What apt and debootstrap print if the mirror cannot be reached.
@@ -32,18 +32,18 @@ class Image(NamedTuple):
 
 
 def mirror():
-    """Where this machine's Debian comes from."""
+    """Return the mirror from which this machine's Debian was installed."""
     policy = subprocess.run(["apt-cache", "policy"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"^ *\d+ (\S+) bookworm/main \S+ Packages", policy, re.MULTILINE)
     return found[1] if found else unavailable("apt has no mirror of Debian 12 here")
 
 
 class Builder:
-    """What it made is gone after close()."""
+    """Builds images. close() removes them."""
 
     def __init__(self, directory):
         self._directory = Path(directory)
-        # in memory: what installs packages syncs often, and a gigabyte of it is to be gone afterwards
+        # in memory, because installing packages syncs often, and the files are temporary
         self._run("mount", "-t", "tmpfs", "-o", "size=6g", "tmpfs", self._directory)
         self._storage = ["--root", self._directory / "storage", "--runroot", self._directory / "run"]
         self._driver = "overlay"
@@ -57,7 +57,7 @@ class Builder:
         try:
             self._make_base(root)
         except subprocess.CalledProcessError:
-            self._driver = "vfs"  # slower, but of ordinary folders
+            self._driver = "vfs"  # slower, but needs no overlay file system
             self._make_base(root)
         shutil.rmtree(root)
 
@@ -70,12 +70,15 @@ class Builder:
 
     def _download(self, *argv):
         """Run a command that downloads packages."""
-        try:
-            self._run(*argv)
-        except subprocess.CalledProcessError as error:
-            if failed := FAILED_DOWNLOAD.search(error.stdout + error.stderr):
-                unavailable(f"{argv[0]}: {failed[0]}")
-            raise
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._run(*argv)
+            except subprocess.CalledProcessError as error:
+                failed = FAILED_DOWNLOAD.search(error.stdout + error.stderr)
+                if not failed:
+                    raise
+                if attempt == ATTEMPTS:
+                    unavailable(f"{argv[0]}: {failed[0]}")
 
     def _unmount(self):
         self._run("umount", "--lazy", self._directory)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that know what the store must hold, whenever it is killed.
+"""Clients that know the expected content of the store, even if the store is killed at any time.
 
-A lane has a key of its own and one request outstanding. What its key holds follows from the answers that it got; what
-an unanswered request has done, the answer to its repetition tells.
+A lane has its own key and one outstanding request. The answers determine the value of its key. If a request was not
+answered, the lane repeats it, and that answer shows whether the first one was executed.
 """
 
 import threading
@@ -21,7 +21,7 @@ DONE, NOTHING, DELETED, NOT_MET = b"+OK\r\n", b":0\r\n", b":1\r\n", b":-1\r\n"
 
 @dataclass
 class Held:
-    """What a key holds."""
+    """The expected value of a key."""
 
     value: bytes
     version: Optional[Hlc] = None
@@ -32,7 +32,7 @@ class Request:
     words: tuple
     expected: bytes
     properties: dict
-    after: Optional[Held] = None  # what the key holds then; its version is the answer's if it has none yet
+    after: Optional[Held] = None  # content of the key after the request; version None: that of the answer
     answer: Optional[Message] = None
     n_answers: int = 0
 
@@ -42,7 +42,7 @@ class Request:
 
 @dataclass
 class Lane:
-    """Goes on by itself from start() until stop()."""
+    """Sends requests from start() until stop(). Each answer triggers the next request, on the thread of the client."""
 
     client: object
     key: str
@@ -132,7 +132,7 @@ class Lane:
             self.faults.append(f"{request.words}: version {answer.ts}, not {before.version}")
 
     def check(self):
-        """That the key holds what it should."""
+        """Check that the key has the expected value."""
         assert not self.faults, self.faults
         answer = self.client.request("GET", self.key)
         if self.held is None:
@@ -145,7 +145,7 @@ class Lane:
             assert refused.payload.startswith(b"-ERR the request fencing token is a lower version"), refused
 
     def check_remembered(self, n):
-        """That up to n of the requests since the start are still known by their answers."""
+        """Repeat up to n requests of this run, and check that the store remembers their answers."""
         requests = self.random.sample(self.answered, min(n, len(self.answered)))
         seen = [request.n_answers for request in requests]
         for request in requests:
@@ -161,7 +161,7 @@ def is_same(one, other):
 
 @dataclass
 class Registrar:
-    """Registers its client for key after key, and ends some of that, until stop()."""
+    """Registers its client for key after key, and ends some of the registrations, until stop()."""
 
     client: object
     prefix: str
@@ -206,7 +206,7 @@ class Registrar:
             self._send_next()
 
     def check(self):
-        """That what it ended has ended, and half of what it has is there, which it then ends."""
+        """Check that ended registrations have ended and that half of the others exist, and end those."""
         assert not self.faults, self.faults
         for key in sorted(self.ended):
             assert self.client.request("KEYNOTIFY", key, "STOP").payload == NOTHING, key
@@ -216,7 +216,8 @@ class Registrar:
 
 
 class Lanes:
-    """Several of each, over a few clients. Registrations end with the broker: without them it may be killed too."""
+    """Several lanes of each kind over a few clients. A test that kills the broker passes with_registrars=False, because
+    registrations end then."""
 
     def __init__(self, site, random, n_clients=3, n_lanes=6, with_registrars=True):
         self.clients = [site.connect() for _ in range(n_clients)]
@@ -235,7 +236,7 @@ class Lanes:
             one.stop()
 
     def finish(self):
-        """Repeats what is unanswered until it is answered. A broker that was killed drops some."""
+        """Repeat unanswered requests until they are answered: a broker that is killed drops some."""
         repeated = 0
 
         def is_answered():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what clients were answered can be explained by one store that does one thing at a time.
+"""Checks whether a history of requests and answers is linearizable.
 
 A history is a list of operations, each with the time when it was sent and the time when its answer came. The search is
-Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993): of the operations that nothing unexplained had ended
-before, try each as the next one; with Lowe's memoisation: what was done so far, and the state that it led to, is tried
-once. Keys are independent of each other and searched one by one.
+Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993): in each step, try every remaining operation that was
+sent before the first remaining operation ended. As proposed by Lowe, each pair of executed operations and resulting state
+is tried only once. Keys are independent of each other and searched one by one.
 
 An operation that was never answered may have taken effect at any time after it was sent, or not at all.
 """
@@ -18,7 +18,7 @@ from support.hlc import Hlc
 
 
 class Outcome(NamedTuple):
-    """What was answered. The version is that of the value that was set, deleted, read or in the way."""
+    """An answer. The version is that of the value that was set, deleted or read, or that prevented the change."""
     kind: str  # done, unmet, value, absent, deleted, nothing, fence required, fence too old
     version: Optional[Hlc] = None
     value: Optional[bytes] = None
@@ -30,15 +30,15 @@ class Operation:
     kind: str  # SET, NX, NEX, VDEL, DEL, GET
     key: str
     start: float
-    value: Optional[bytes] = None  # to be set
-    expected: Optional[bytes] = None  # NEX, VDEL: to be there
+    value: Optional[bytes] = None  # SET, NX, NEX: the new value
+    expected: Optional[bytes] = None  # NEX, VDEL: the value that the condition requires
     token: Optional[Hlc] = None
-    end: float = math.inf  # of one that was never answered
+    end: float = math.inf  # when its answer came; inf: never
     outcome: Optional[Outcome] = None
 
 
 class Violation(NamedTuple):
-    """The operations of a key that no order explains. `explained`: the most of them that one does."""
+    """The operations of a key that no order explains. `explained`: the longest sequence that an order explains."""
     key: str
     explained: list
     unexplained: list
@@ -66,7 +66,7 @@ FENCED = ("SET", "NX", "NEX", "VDEL", "DEL")
 
 
 def _execute(state, operation):
-    """What the store answers, without versions, and the state that it leads to."""
+    """Return the store's answer, without versions, and the next state."""
     is_there = state.value is not None
     if operation.kind == "GET":
         return ("value" if is_there else "absent"), state
@@ -87,7 +87,7 @@ def _execute(state, operation):
 
 
 def _step(state, operation):
-    """The state that the operation leads to, None where it cannot have been answered as it was."""
+    """Return the state after the operation, or None if the store could not have given this answer."""
     kind, following = _execute(state, operation)
     outcome = operation.outcome
     if outcome is None:
@@ -107,11 +107,12 @@ def _step(state, operation):
 # The search
 
 def _search(operations):
-    """None, or the longest explanation that was found, as indices."""
+    """Return the sorted operations, and None if an order explains them all, else the longest order that explains some."""
     operations = sorted(operations, key=lambda operation: operation.start)
     wanted = sum(1 << i for i, operation in enumerate(operations) if operation.outcome is not None)
     tried = set()
-    stack = [(0, ABSENT, ())]  # done, the state, in which order: (the last, what came before it)
+    # (bit set of the executed operations, state, order); order: (index of the last operation, the order before it)
+    stack = [(0, ABSENT, ())]
     longest = (0, ())
 
     while stack:
@@ -128,7 +129,7 @@ def _search(operations):
 
 
 def _next(operations, done, state, order):
-    """All that may come next: whatever was sent before the first end of what is not done."""
+    """Return the operations that can be next: those sent before the first end of a remaining operation."""
     candidates, first_end = [], math.inf
     for i, operation in enumerate(operations):
         if operation.start > first_end:
@@ -154,7 +155,7 @@ def _explain(key, operations, order):
 
 
 def _versions_that_shrink(history):
-    """Versions only grow, whatever the key: what was set after another was answered has a greater one."""
+    """Check that versions grow over all keys: a SET that was sent after another was answered has a greater version."""
     done = [operation for operation in history if operation.outcome and operation.outcome.kind == "done"]
     greatest = None
     ended = sorted(done, key=lambda operation: operation.end)
@@ -170,7 +171,7 @@ def _versions_that_shrink(history):
 
 
 def find_violation(history):
-    """The first violation, None where there is none."""
+    """Return the first violation, or None."""
     keys = defaultdict(list)
     for operation in history:
         keys[operation.key].append(operation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that always has so many requests outstanding."""
+"""A client with a constant number of outstanding requests."""
 
 import threading
 import uuid
@@ -8,7 +8,7 @@ from support.process import PATIENCE
 
 
 class Load:
-    """Sets key after key. Each answer makes it send the next request, until stop()."""
+    """Sets key after key until stop(). Each answer triggers the next request."""
 
     def __init__(self, client, depth=50):
         self.client = client
@@ -49,7 +49,7 @@ class Load:
             assert self._changed.wait_for(lambda: len(self.answers) >= target, PATIENCE), "no progress"
 
     def send_unanswered_again(self):
-        """As a client does whose requests timed out. Whichever copy is answered first ends the wait."""
+        """Send the outstanding requests again, as a client does after a timeout. The first answer to either copy counts."""
         with self._changed:
             for number in self._unanswered():
                 self._send(number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An MQTT message as a test looks at it."""
+"""A received MQTT message."""
 
 import time
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Message:
                    get("MessageExpiryInterval"))
 
     def prop(self, name):
-        """The value of the user property, None where there is none; more than one is a fault."""
+        """Return the value of the user property, or None. More than one is an error."""
         values = [value for key, value in self.user if key == name]
         assert len(values) <= 1, f"{name} more than once: {self.user}"
         return values[0] if values else None
@@ -43,11 +43,11 @@ class Message:
 
     @property
     def ts(self):
-        """The version, or None."""
+        """Return the version, or None."""
         text = self.prop("__ts")
         return Hlc.parse(text) if text is not None else None
 
 
 def error(text):
-    """The payload of a failed request."""
+    """Return the payload of an error reply."""
     return f"-ERR {text}\r\n".encode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mosquitto with the companion plugin, and what speaks to it: clients, and a stand-in for statestored."""
+"""A mosquitto with the companion plugin, and its peers: clients, and a fake statestored."""
 
 import os
 import random
@@ -7,13 +7,12 @@ import re
 import signal
 import struct
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from support.broker import Broker
 from support import companion
-from support.client import INVOKE, notify_topic
+from support.client import INVOKE
 from support.connection import DISCONNECT, SUCCESS, Connection
 from support.flood import packet
 from support.process import BUILD, wait_until
@@ -22,11 +21,37 @@ PLUGIN = BUILD / "server" / "plugin" / "mosquitto_statestore.so"
 
 CONTROL = "$CONTROL/statestore/v1/"
 SYS = "$SYS/statestore/v1/"
-VERSION = b"3"
+VERSION = b"5"
+
+
+# Events and results of mosquitto's plugin interface
+BASIC_AUTH, EXTENDED_AUTH_START = 3, 4
+ACCEPT, DEFER = 0, 17
+
+ANSWERING = """
+#include <string.h>
+int mosquitto_callback_register(void *, int, int (*)(int, void *, void *), const void *, void *);
+const char *mosquitto_client_id(const void *);
+struct connect { void *future, *client; };
+static int on_event(int event, void *data, void *userdata)
+{ const char *client_id = mosquitto_client_id(((struct connect *)data)->client); (void)client_id; return ANSWER; }
+int mosquitto_plugin_version(int n, const int *versions) { return 5; }
+int mosquitto_plugin_init(void *id, void **data, void *options, int n)
+{ return mosquitto_callback_register(id, EVENT, on_event, 0, 0); }
+int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
+"""
+
+
+def build_plugin(directory, event, answer):
+    """A plugin that answers this event with a C expression, in which client_id is the client's id."""
+    path = directory / f"answers-{event}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", f"-DEVENT={event}", f"-DANSWER={answer}", "-o", path, "-"],
+                   input=ANSWERING.encode(), check=True)
+    return path
 
 
 def runtime_of_sanitizers():
-    """What a mosquitto that was built without them must load first for a plugin that was built with them."""
+    """Return the sanitizer libraries that a mosquitto built without them must preload for a plugin built with them."""
     needed = subprocess.run(["readelf", "-d", PLUGIN], capture_output=True, text=True, check=True).stdout
     if "libasan" not in needed:
         return []
@@ -35,10 +60,10 @@ def runtime_of_sanitizers():
 
 
 class PluginBroker(Broker):
-    """`lines` are the configuration below what every broker has; change them and reload(). {port} is its port.
+    """`lines` are added to the configuration that every broker has; change them and reload(). {port} is the broker's port.
 
-    With count_leaks the sanitizers, if the plugin was built with any, look for memory that was lost. mosquitto itself
-    loses some with websockets, listeners of their own settings, and where it cannot start.
+    With count_leaks the sanitizers, if the plugin was built with any, report leaked memory. mosquitto itself leaks memory
+    with websockets, with per_listener_settings, and if it cannot start.
     """
 
     def __init__(self, directory, *lines, plugin=True, wrapper=(), preload=(), count_leaks=False):
@@ -59,7 +84,7 @@ class PluginBroker(Broker):
                                    *(line.replace("{port}", str(self.port)) for line in self.lines), ""]))
         return path
 
-    def _start_on_port(self):
+    def starts(self):
         seen = len(self.log())
         environment = ["LD_PRELOAD=" + ":".join(map(str, self.preload))]
         if not self.count_leaks:
@@ -69,19 +94,6 @@ class PluginBroker(Broker):
         wait_until(lambda: not self.running() or is_up.search(self.log(), seen), "mosquitto starts")
         return self.running()
 
-    def starts(self):
-        """Whether it does. Does not try other ports."""
-        return self._start_on_port()
-
-    def pause(self):
-        """Returns when it has come to a halt."""
-        self.child.send_signal(signal.SIGSTOP)
-        state = Path(f"/proc/{self.child.pid}/stat")
-        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", "mosquitto pauses")
-
-    def resume(self):
-        self.child.send_signal(signal.SIGCONT)
-
     def reload(self):
         self.configure()
         seen = len(self.log())
@@ -90,24 +102,22 @@ class PluginBroker(Broker):
 
 
 class Peer(Connection):
-    """Speaks statestored's side."""
+    """Plays statestored."""
 
     def __init__(self, port, client_id="statestored", **more):
         super().__init__(port, client_id, **more)
         self.mac_key = None
         self.last_request = None
-        self.is_guarded = None
+        self.is_guarded = None  # whether the plugin protects the store's client id: COMPANION_GUARDED in companion.h
+        self.delivered = None
         self.run = random.getrandbits(64)
+        self.n_hellos = 0
         self.sequence = 0
 
-    def numbered(self, first):
-        """A pair of numbers, the second of which is the next in sequence."""
-        self.sequence += 1
-        return f"{first}:{self.sequence}".encode()
-
     def hello(self, instance="instance-1"):
-        """Returns the numbers of the tracked connections that are alive."""
-        correlation = self.numbered(self.run)
+        """Return the numbers of the tracked connections that are open."""
+        self.n_hellos += 1
+        correlation = f"{self.run}:{self.n_hellos}".encode()
         key = os.urandom(companion.KEY_SIZE)
         assert self.publish(CONTROL + "hello", key + instance.encode(), CorrelationData=correlation) == SUCCESS
         welcome = None
@@ -115,9 +125,11 @@ class Peer(Connection):
             welcome = self.message(SYS + "welcome")
         text = companion.open_box(welcome.payload, key)
         self.mac_key = text[:companion.KEY_SIZE]
-        sequence, guard, *numbers, end = text[companion.KEY_SIZE:].decode().split("\n")
+        sequence, guard, delivered, *numbers, end = text[companion.KEY_SIZE:].decode().split("\n")
         assert end == ""
         self.last_request = int(sequence)
+        self.delivered = int(delivered)
+        self.sequence = max(self.sequence, self.delivered)
         self.is_guarded = {"guarded": True, "unguarded": False, "fixed": False}[guard]
         return set(numbers)
 
@@ -128,7 +140,7 @@ class Peer(Connection):
         return self.message(INVOKE)
 
     def number_of(self, client):
-        """Has it send a request; the connection number that the plugin vouches for."""
+        """Have the client send a request, and return the connection number that the plugin has verified."""
         assert client.request() == SUCCESS
         return str(companion.verified(self.next_request(), self.mac_key).connection)
 
@@ -138,19 +150,22 @@ class Peer(Connection):
     def untrack(self, connection):
         assert self.publish(CONTROL + "untrack", connection.encode()) == SUCCESS
 
-    def encode_delivery(self, client_id, key, payload, connection, **more):
-        return self.encode_publish(CONTROL + "deliver", payload, ResponseTopic=notify_topic(client_id, key),
-                                   CorrelationData=self.numbered(connection), **more)
+    def encode_delivery(self, key, recipients, payload=b"a notification", *, frame=None, **more):
+        """The next change, or what `frame` says: arguments of companion.frame()."""
+        frame = {"sequence": self.sequence + 1} | (frame or {})
+        self.sequence = frame["sequence"]
+        data = companion.frame(key=key.encode(), recipients=recipients, payload=payload, **frame)
+        return self.encode_publish(CONTROL + "deliver", data, **more)
 
-    def deliver(self, client_id, key, payload=b"a notification", *, connection, **more):
-        self.send(self.encode_delivery(client_id, key, payload, connection, **more))
+    def deliver(self, key, *recipients, **more):
+        self.send(self.encode_delivery(key, recipients, **more))
         assert self.acknowledgement() == SUCCESS
 
     def next_told(self, what):
         return self.message(SYS + what).payload.decode()
 
     def told(self, what):
-        """All that it was told of this kind until now."""
+        """Return all messages of this kind until now."""
         return [message.payload.decode() for message in self.messages() if message.topic == SYS + what]
 
 
@@ -168,7 +183,7 @@ class Site:
         return self.connections[-1]
 
     def served(self, client_id="statestored", **more):
-        """A statestored that has said hello and takes requests."""
+        """Return a fake statestored that has sent HELLO and receives requests."""
         peer = self.peer(client_id, **more)
         peer.hello()
         peer.serve()
@@ -182,13 +197,12 @@ class Site:
 
 
 def leave_while_notified(site, peer, client, connection):
-    """The broker reads a notification, and the client's DISCONNECT before it has sent it on."""
+    """Have the broker read a notification, and then the client's DISCONNECT before it has delivered the notification."""
     client.ping()
     peer.ping()  # the broker may read the most recent sender first
-    site.broker.pause()
-    peer.send(peer.encode_delivery(client.id, "key", b"payload", connection))
-    client.send(packet(DISCONNECT << 4, b"\x00\x05\x11" + struct.pack("!I", 1000)))
-    site.broker.resume()
+    with site.broker.paused():
+        peer.send(peer.encode_delivery("key", [connection]))
+        client.send(packet(DISCONNECT << 4, b"\x00\x05\x11" + struct.pack("!I", 1000)))
     client.wait_until_closed()
     peer.ping()
 

@@ -20,19 +20,19 @@ STATESTORED = BUILD / "server" / "statestored"
 CTL = BUILD / "server" / "statestorectl"
 
 
-def bound_to_us(argv):
-    """The command line of a process that the kernel ends when the test runner's process ends, however it ends."""
+def killed_with_parent(argv):
+    """Return the command line that runs argv as a process that the kernel kills when this process ends."""
     return ["setpriv", "--pdeathsig", "KILL", "--", *map(str, argv)]
 
 
 def preload(shim):
-    """The environment of a process that one of tests/support's shims stands before."""
+    """Return the environment that preloads one of the shims of tests/support."""
     sanitizer = os.environ.get("ASAN_OPTIONS", "")
     return {"LD_PRELOAD": str(BUILD / "tests" / f"lib{shim}.so"), "ASAN_OPTIONS": f"{sanitizer}:verify_asan_link_order=0"}
 
 
 def wait_until(condition, what, patience=PATIENCE):
-    """For events that can only be asked for. Returns the first true answer."""
+    """Poll until the function returns a true value, and return it."""
     deadline = time.monotonic() + patience
     while True:
         answer = condition()
@@ -45,16 +45,18 @@ def wait_until(condition, what, patience=PATIENCE):
 
 @contextlib.contextmanager
 def paused(child):
-    """Not a step is made while this lasts."""
+    """Suspend the process for the duration of the block. The block begins when the process is suspended."""
     child.send_signal(signal.SIGSTOP)
+    state = Path(f"/proc/{child.pid}/stat")
     try:
+        wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", "the process is suspended")
         yield
     finally:
         child.send_signal(signal.SIGCONT)
 
 
 class Process:
-    """One server; what it writes to stdout and stderr goes to its log file."""
+    """One server. Its stdout and stderr are its log file."""
 
     def __init__(self, name, log_path):
         self.name = name
@@ -65,7 +67,7 @@ class Process:
         assert not self.running(), f"{self.name} is running already"
         with open(self.log_path, "ab") as log:
             self.child = subprocess.Popen(
-                bound_to_us(argv),
+                killed_with_parent(argv),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -76,7 +78,7 @@ class Process:
         return self.child is not None and self.child.poll() is None
 
     def wait(self):
-        """Waits until it ends by itself and returns its exit code, -N where signal N ended it."""
+        """Wait until it ends by itself. Return its exit code, or -N if signal N ended it."""
         child, self.child = self.child, None
         return child.wait(PATIENCE)
 
@@ -103,6 +105,6 @@ class Process:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def wait_for_log(self, pattern, after=0):
-        """Waits until a match of the pattern, in any case, stands in the log behind its first `after` characters."""
+        """Wait until the log, after its first `after` characters, matches the pattern; case is ignored."""
         expression = re.compile(pattern, re.IGNORECASE)
         return wait_until(lambda: expression.search(self.log(), after), f"{self.name} logs {pattern!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network between two parties, which can fail."""
+"""A TCP proxy that simulates failures of the network."""
 
 import selectors
 import socket
@@ -8,7 +8,7 @@ import threading
 
 CHUNK = 1 << 16
 
-CUT, RESET, SWALLOW, HOLD, MEND, END = b"c", b"r", b"s", b"h", b"m", b"e"
+CUT, RESET, SWALLOW, HOLD, HOLD_REPLIES, MEND, END = b"c", b"r", b"s", b"h", b"l", b"m", b"e"
 
 
 class End:
@@ -44,7 +44,7 @@ class End:
 
 
 class Proxy:
-    """Passes on what comes to its port."""
+    """Forwards the connections to its port."""
 
     def __init__(self, port):
         self._target = port
@@ -63,7 +63,7 @@ class Proxy:
             one.close()
 
     def cut(self):
-        """Resets what is connected and, until mend(), whatever connects."""
+        """Reset all connections, and new ones until mend()."""
         self._order(CUT)
 
     def reset(self):
@@ -71,12 +71,16 @@ class Proxy:
         self._order(RESET)
 
     def swallow(self):
-        """What is connected stays so, but nothing arrives any more. New connections are not concerned."""
+        """Forward nothing more over the existing connections, which stay open. New connections work."""
         self._order(SWALLOW)
 
     def hold(self):
         """Stop reading from clients until mend(); continue to send to them."""
         self._order(HOLD)
+
+    def hold_replies(self):
+        """Stop reading from the broker until mend(); continue to send to it."""
+        self._order(HOLD_REPLIES)
 
     def mend(self):
         self._order(MEND)
@@ -112,7 +116,7 @@ class Proxy:
             if self._is_cut or order == RESET:
                 self._reset(end)
             end.is_swallowed |= order == SWALLOW
-            end.is_held = order == HOLD and end.is_near
+            end.is_held = order == (HOLD if end.is_near else HOLD_REPLIES)
         self._orders.send(order)
 
     def _accept(self):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that behave on the wire as the published libraries do, in what concerns notifications."""
+"""Clients that subscribe and register for notifications as the published libraries do."""
 
 from support.client import SERVICE, Client, base16
 
 
 class RustClient(Client):
-    """Subscribes to its notify topic; the raw id in its response topic."""
+    """Subscribes to its notify topic. Its response topic contains the raw client id."""
 
 
 class _Unsubscribed(Client):
@@ -15,19 +15,19 @@ class _Unsubscribed(Client):
 
 
 class GoClient(_Unsubscribed):
-    """Never subscribes to its notify topic; HEX(id) in its response topic."""
+    """Never subscribes to its notify topic. Its response topic contains HEX(client id)."""
 
-    def __init__(self, port, client_id):
-        super().__init__(port, client_id)
+    def __init__(self, port, client_id, **more):
+        super().__init__(port, client_id, **more)
         self.response_topic = f"clients/{base16(client_id)}/services/statestore/_any_/command/invoke/response"
         self.subscribe(self.response_topic)
 
 
 class DotnetClient(_Unsubscribed):
-    """Subscribes to another topic, on which nothing comes; the raw id in its response topic."""
+    """Subscribes to another topic, which gets no notifications. Its response topic contains the raw client id."""
 
-    def __init__(self, port, client_id):
-        super().__init__(port, client_id)
+    def __init__(self, port, client_id, **more):
+        super().__init__(port, client_id, **more)
         self.subscribe(f"clients/{SERVICE}/{client_id}/command/notify/+")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of RESP3 that requests, notifications and listings are made of."""
+"""The part of RESP3 that requests, notifications and listings use."""
 
 
 def to_bytes(word):
@@ -16,7 +16,7 @@ def request(*words):
 
 
 def read(payload):
-    """One whole item, arrays as lists and blobs as bytes. Anything else, or anything after it, is a ValueError."""
+    """Decode exactly one item: arrays as lists, blobs as bytes. Anything else is a ValueError."""
     item, rest = _read_item(payload)
     if rest:
         raise ValueError(f"{len(rest)} bytes after the item")

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs one unit test program and writes which of its tests passed. Exits with 0 if all did, at least one ran,
+# Runs one unit test program and writes the results of its tests. Exits with 0 if all passed, at least one ran,
 # and no sanitizer has reported anything.
 #
 # usage: run_unit.sh TAP_FILE PROGRAM
 #
-# Criterion runs each test in a process of its own and takes no notice of a leak that is found as that ends. So
-# reports go to files, and a file that is there is a failure.
+# Criterion runs each test in its own process, and ignores a leak that is reported when the process ends. So sanitizers
+# write reports to files, and a report file is a failure.
 
 set -u
 

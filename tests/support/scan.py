@@ -5,7 +5,7 @@ from support import resp
 
 
 def page(client, pattern, token=None):
-    """The keys of one page, and the token of the next or None."""
+    """Return the keys of one page, and the token of the next page or None."""
     answer = client.request("SCAN", pattern, *([] if token is None else [token]))
     assert answer.status == "200"
     assert answer.prop("__ts") is None

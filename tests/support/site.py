@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One broker with the stores and clients around it, taken down together."""
+"""One broker with its stores and clients, stopped together."""
 
 import uuid
 from pathlib import Path
@@ -11,7 +11,7 @@ from support.store import Store
 
 
 class SiteBroker(PluginBroker):
-    """With listeners of its own beside the usual one, each with the lines that are its own, on the same {port}."""
+    """A broker with additional listeners. `listeners`: their configuration lines, in which {port} is the broker's port."""
 
     def __init__(self, directory, *lines, listeners=(), **more):
         super().__init__(directory, *lines, **more)
@@ -30,13 +30,13 @@ class Site:
         self.clients = []
 
     def start_store(self, *flags, environment=None):
-        """The site's one store: a broker knows the invoke topic once."""
+        """Start the site's store. A broker has one store."""
         store = self.launch_store(*flags, environment=environment)
         store.wait_until_ready()
         return store
 
     def launch_store(self, *flags, environment=None):
-        """Without waiting for anything."""
+        """Start a store without waiting for it."""
         assert self.store is None
         self.store = Store(self.directory, self.broker.port, flags, environment)
         return self.store.launch()
@@ -51,7 +51,7 @@ class Site:
             self.clients.pop().close()
 
     def close(self):
-        """Ends everything. A store that did not live until now, or cannot end well, fails the test."""
+        """Stop everything. A store that has ended before, or does not stop cleanly, fails the test."""
         try:
             self.disconnect_all()
             if self.store and self.store.child:
@@ -64,12 +64,12 @@ class Site:
 
 
 def kill_store(site):
-    """And starts it again."""
+    """Kill the store, and start it again."""
     site.store.kill()
     site.store.start()
 
 
 def kill_broker(site):
-    """And starts it again, on the same port."""
+    """Kill the broker, and start it again on the same port."""
     site.broker.kill()
     site.broker.start_again()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * For LD_PRELOAD: a disk and a resolver that hang as long as the test wants it. While the file that STATESTORE_STALL names
- * is there, no sync ends, and no search for an address.
+ * For LD_PRELOAD: a disk and a resolver that hang. While the file STATESTORE_STALL exists, no sync and no address lookup
+ * returns.
  */
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* For LD_PRELOAD: memory has run out whenever libmosquitto is asked for this Correlation Data. */
+/* For LD_PRELOAD: libmosquitto runs out of memory when it copies this Correlation Data. */
 
 #include <dlfcn.h>
 #include <mosquitto.h>

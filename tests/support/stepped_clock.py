@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system clock as a store sees it, in the hands of a test."""
+"""A system clock for a store that the test can step."""
 
 import struct
 from pathlib import Path
@@ -18,7 +18,7 @@ class SteppedClock:
         return {**preload("clock_shim"), "STATESTORE_CLOCK": str(self.path)}
 
     def step_to(self, ahead_ms):
-        """How far it is ahead of the real one, from now on."""
+        """Set how far it is ahead of the real clock."""
         self.ahead_ms = ahead_ms
         data = struct.pack("=q", ahead_ms)
         if self.path.exists():
@@ -28,5 +28,5 @@ class SteppedClock:
             self.path.write_bytes(data)
 
     def reading(self, node):
-        """A timestamp of a client whose clock is the same."""
+        """Return a timestamp of a client with the same clock."""
         return Hlc(max(0, wall_ms() + self.ahead_ms), 0, node)

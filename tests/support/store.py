@@ -5,6 +5,9 @@ from pathlib import Path
 
 from support.process import STATESTORED, Process, wait_until
 
+# A restart can move a deadline by a millisecond: timescale.h.
+RESTART_S = 0.01
+
 
 class Store(Process):
     def __init__(self, directory, port, flags=(), environment=None):
@@ -16,7 +19,7 @@ class Store(Process):
         self.environment = environment or {}
 
     def launch(self, keep_ready_file=False):
-        """Starts it without waiting for anything."""
+        """Start it without waiting."""
         if not keep_ready_file:
             self.ready_file.unlink(missing_ok=True)
         self.spawn([STATESTORED, "--host", "127.0.0.1", "--port", self.port, "--ready-file", self.ready_file,

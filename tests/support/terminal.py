@@ -12,8 +12,9 @@ import time
 import uuid
 from pathlib import Path
 
+from support.ctl import TIMEOUT
 from support.double import WITHOUT_LEAKS, preload_of_doubles
-from support.process import BUILD, CTL, PATIENCE, REPOSITORY, STATESTORED, bound_to_us, wait_until
+from support.process import BUILD, CTL, PATIENCE, REPOSITORY, STATESTORED, killed_with_parent, wait_until
 
 COMMAND_SECONDS = 2 * PATIENCE
 
@@ -29,7 +30,7 @@ def with_the_plugin():
 
 
 class Terminal:
-    """Its folder has the files of the repository, and the tested build as build/release and build/debug.
+    """Its folder contains the files of the repository, and the tested build as build/release and build/debug.
 
     ports: port number in the documents -> port in this test. places: the same for paths. Apply both with here().
     """
@@ -48,10 +49,10 @@ class Terminal:
         attributes[1] &= ~termios.OPOST
         termios.tcsetattr(theirs, termios.TCSANOW, attributes)
         variables = {"PATH": f"{self.programs}:{os.environ['PATH']}", "HOME": str(self.folder), "TERM": "dumb",
-                     "SERVICES": str(self.folder), "COLUMNS": "300", **(environment or {})}
+                     "SERVICES": str(self.folder), "COLUMNS": "300", "STATESTORE_TIMEOUT": TIMEOUT, **(environment or {})}
         inherited = {name: value for name, value in os.environ.items()
                      if name == "STATESTORE_BUILD" or not name.startswith(("STATESTORE_", "AIO_"))}
-        self._shell = subprocess.Popen(bound_to_us(["bash", "--norc"]), cwd=self.folder, stdin=subprocess.PIPE,
+        self._shell = subprocess.Popen(killed_with_parent(["bash", "--norc"]), cwd=self.folder, stdin=subprocess.PIPE,
                                        stdout=theirs, stderr=theirs, env={**inherited, **variables}, text=True)
         os.close(theirs)
 
@@ -78,7 +79,7 @@ class Terminal:
         write_program(self.programs / "mosquitto_passwd", 'PATH=${PATH#*:} exec mosquitto_passwd -b "$1" "$2" "$2\'s"')
 
     def _make_pipes(self):
-        """Through these, the program systemctl passes its words to on_service()."""
+        """Pipes through which the fake systemctl passes its arguments to on_service()."""
         for name in "asked", "answered":
             os.mkfifo(self.folder / name)
         self._asked, self._answered = (os.open(self.folder / name, os.O_RDWR) for name in ("asked", "answered"))
@@ -90,7 +91,7 @@ class Terminal:
         return re.sub(r"\b(1[12]?883|9464)\b", lambda found: str(self.ports[int(found[1])]), text)
 
     def run(self, command, text=""):
-        """Executes the command with this text as stdin. Returns its output and exit status."""
+        """Execute the command with this text as stdin. Return its output and exit status."""
         end = f"end-{uuid.uuid4().hex}"
         (self.folder / "typed").write_text(text)
         self._shell.stdin.write(f"{{ {command}\n}} <typed; printf '%s %d\\n' {end} $?\n")
@@ -112,7 +113,7 @@ class Terminal:
         os.write(self._answered, b"0\n")
 
     def start(self, command, name):
-        """Executes the command in the background. Returns the file with its output, and its process id."""
+        """Execute the command in the background. Return the file with its output, and its process id."""
         output = self.folder / f"{name}.output"
         line = f"setpriv --pdeathsig TERM -- bash -c {shlex.quote(command)}"
         shown, _ = self.run(f"{line} >{output} 2>&1 & echo $!")
@@ -140,5 +141,5 @@ class Terminal:
 
 
 def wait_for_file(path, is_done):
-    """Waits until is_done(text) and returns the text."""
+    """Wait until is_done(text), and return the text."""
     return wait_until(lambda: path.exists() and is_done(path.read_text()) and path.read_text(), f"{path} is complete")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of the state store protocol without a thread, over a socket that the test may cut.
 
-What it has not been asked for waits in its socket: so a test knows what has happened before what.
+It reads its socket only during its calls, so a test knows the order of events.
 """
 
 import uuid
@@ -14,7 +14,7 @@ MARKER = "marker"
 
 
 class WireClient(Connection):
-    """Subscribes to nothing but its response topic."""
+    """Subscribes only to its response topic."""
 
     def __init__(self, port, client_id=None, **more):
         super().__init__(port, client_id, **more)
@@ -36,7 +36,7 @@ class WireClient(Connection):
                                                 ResponseTopic=response_topic or self.response_topic)
 
     def begin(self, *words, **more):
-        """Sends a request; the future of its answer is answer_to() what this returns."""
+        """Send a request. Pass the returned value to answer_to() for its answer."""
         correlation, encoded = self.encode_request(*words, **more)
         self.send(encoded)
         return correlation
@@ -48,12 +48,12 @@ class WireClient(Connection):
         return self.answer_to(self.begin(*words, **more)).payload
 
     def begin_and_disconnect(self, *words):
-        """The request is the last that it does."""
+        """Send the request, and close the connection."""
         self.begin(*words)
         self.disconnect()
 
     def is_undisturbed(self):
-        """Whether the connection still works."""
+        """Return whether the connection still works."""
         return self.ask("GET", "whatever") == b"$-1\r\n"
 
     # Notifications
@@ -72,9 +72,9 @@ class WireClient(Connection):
         return self._next(lambda message: message.topic.startswith(NOTIFY_PREFIX))
 
     def changes(self):
-        """What it has been notified of until now: the words behind NOTIFY.
+        """Return the words after NOTIFY of all notifications until now.
 
-        Notifications come in order: that of a change that happens now comes behind any that is still due.
+        Notifications arrive in order: the one for a new marker key arrives after all pending ones.
         """
         marker = f"{MARKER}-{uuid.uuid4().hex}"
         self.register(marker)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Prints bash's completion for statestorectl. Reads what print_commands writes.
+# Prints the bash completion of statestorectl. Reads the table that print_tables writes.
 
 BEGIN { FS = "\t" }
 
@@ -22,7 +22,7 @@ $1 == "option" {
 }
 
 END {
-        print "# bash completion for statestorectl; made with it, from its tables"
+        print "# bash completion for statestorectl; generated from its tables"
         print ""
         print "_statestorectl() {"
         print "        local current=$2 previous=$3 command= i options"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Prints zsh's completion for statestorectl. Reads what print_commands writes.
+# Prints the zsh completion of statestorectl. Reads the table that print_tables writes.
 
 BEGIN { FS = "\t" }
 
-# What an option or an argument that is shown as this stands for.
+# Return the action of _arguments that completes a value with this placeholder.
 function values(shown) {
         if (shown ~ /FILE/)
                 return "_files"
@@ -13,7 +13,7 @@ function values(shown) {
         return shown == "HOST" ? "_hosts" : " "
 }
 
-# Within single quotes, and with what _arguments takes for itself escaped.
+# Escape text for a single-quoted argument of _arguments.
 function quoted(text) {
         gsub(/\\|\[|\]|:/, "\\\\&", text)
         gsub(/'/, "'\\''", text)
@@ -37,7 +37,7 @@ $1 == "option" {
 
 END {
         print "#compdef statestorectl"
-        print "# zsh completion for statestorectl; made with it, from its tables"
+        print "# zsh completion for statestorectl; generated from its tables"
         print ""
         print "_statestorectl() {"
         print "        local curcontext=$curcontext state state_descr line"

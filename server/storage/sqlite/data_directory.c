@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
-#include "base/parse.h"
 
 int directory_open(struct directory *directory, const char *path) {
         struct directory opened = { .fd = -1, .lock_fd = -1 };
@@ -45,24 +46,28 @@ void directory_close(struct directory *directory) {
         *directory = (struct directory){ .fd = -1, .lock_fd = -1 };
 }
 
-int directory_sync(const struct directory *directory) {
-        return fsync(directory->fd) < 0 ? -errno : 0;
-}
-
-/* Sync the parent directory, so that the name of a new directory is durable. */
-static int sync_parent(const struct directory *directory) {
+int directory_sync_file(int directory_fd, const char *name) {
         int fd, r;
 
-        fd = openat(directory->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
-                return errno == EACCES ? 0 : -errno; /* the parent is not readable, so it cannot be synced */
+                return -errno;
 
         r = fsync(fd) < 0 ? -errno : 0;
         close(fd);
         return r;
 }
 
-int directory_make(struct directory *directory, const char *path) {
+void directory_remove_database(int directory_fd, const char *name) {
+        static const char *const suffixes[] = { "", "-journal", "-wal", "-shm" };
+        char path[PATH_MAX];
+
+        for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+                if (snprintf(path, sizeof(path), "%s%s", name, suffixes[i]) < (int)sizeof(path))
+                        unlinkat(directory_fd, path, 0);
+}
+
+int directory_open_or_create(struct directory *directory, const char *path) {
         bool is_new = mkdir(path, S_IRWXU) == 0;
         int r;
 
@@ -73,15 +78,18 @@ int directory_make(struct directory *directory, const char *path) {
         if (r < 0 || !is_new)
                 return r;
 
-        r = sync_parent(directory);
-        if (r < 0)
+        /* Sync the name of the new directory, unless its parent is not readable. */
+        r = directory_sync_file(directory->fd, "..");
+        if (r < 0 && r != -EACCES) {
                 directory_close(directory);
-        return r;
+                return r;
+        }
+        return 0;
 }
 
 /*
- * Give the file to the owner of the directory. Some network file systems refuse: the file then stays with
- * root.
+ * Make the owner of the directory the owner of the file. Ignore errors: some network file systems do not allow
+ * it.
  */
 static void give_to_owner(int directory_fd, int fd) {
         struct stat directory, file;
@@ -117,7 +125,6 @@ static pid_t read_holder(int fd) {
 
 #define LOCK_TRIES 100 /* 1 s */
 
-/* A killed process holds its lock until the kernel has ended it. Its successor waits for that. */
 static int take_lock(int fd, enum lock_wait wait) {
         const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
 

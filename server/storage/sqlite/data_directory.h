@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 /*
- * The data directory: the names of its files, and its lock. The lock is held while the directory is open.
- * The kernel releases it when the process ends.
+ * The data directory: the names of its files, and its lock. directory_lock() takes the lock, directory_close()
+ * releases it. The kernel also releases it when the process ends.
  */
 
 #define DIRECTORY_DATABASE         "statestored.db"
-#define DIRECTORY_NEW_DATABASE     "statestored.db.new" /* being created; ignored otherwise */
+#define DIRECTORY_NEW_DATABASE     "statestored.db.new" /* the database while it is created */
 #define DIRECTORY_LOCK             "lock"         /* contains the process id of the owner, for messages */
-#define DIRECTORY_COMMIT_WATERMARK "acknowledged" /* see commit_watermark.h */
+#define DIRECTORY_COMMIT_WATERMARK "acknowledged" /* number of the last acknowledged commit */
+
+/* For openat(). O_NONBLOCK: opening a pipe in place of a file must not block; reading it at an offset fails. */
+#define DIRECTORY_READ_FLAGS (O_RDONLY | O_NONBLOCK | O_CLOEXEC)
 
 struct directory {
         int fd;
@@ -25,9 +29,10 @@ struct directory {
 int directory_open(struct directory *directory, const char *path);
 
 /*
- * Open the directory; create it with mode 0700, durably, if it does not exist. Returns as directory_open().
+ * Open the directory. If it does not exist, create it with mode 0700 and sync its parent. Returns as
+ * directory_open().
  */
-int directory_make(struct directory *directory, const char *path);
+int directory_open_or_create(struct directory *directory, const char *path);
 
 /* Close the directory and release the lock. Accepts a structure of zeros, or one that is closed. */
 void directory_close(struct directory *directory);
@@ -38,21 +43,32 @@ enum lock_wait {
 };
 
 /*
- * Lock the directory. Returns 0; -EBUSY if another process holds the lock, with its process id in
- * *ret_holder, or 0 if unknown; or another -errno.
+ * Lock the directory. Returns 0, -EBUSY if another process holds the lock, or another -errno. After -EBUSY
+ * *ret_holder is the id of that process; 0: unknown.
  */
 int directory_lock(struct directory *directory, enum lock_wait wait, pid_t *ret_holder);
 
 /*
- * Open a file of the directory for reading and writing; create it if it does not exist. A file that root
- * creates gets the owner of the directory, as with files of SQLite: otherwise the store could not open it
- * after "sudo statestorectl". Symbolic links are not followed: a user who may write to the directory must
- * not choose which file root opens. Returns a descriptor or -errno.
+ * Open a file of the directory for reading and writing; create it if it does not exist. Returns a descriptor
+ * or -errno.
+ *
+ * If root creates the file, the owner of the directory becomes its owner, so that the store can open the file
+ * after "sudo statestorectl". SQLite does the same. Symbolic links are not followed, so that a user with write
+ * access to the directory cannot choose the file that root opens.
  */
 int directory_open_file(int directory_fd, const char *name);
 
-/* False if the file does not exist or is empty. */
+/* Return true if the file exists and is not empty. */
 bool directory_has(const struct directory *directory, const char *name);
 
-/* Sync the directory, so that created and renamed files are durable. Returns 0 or -errno. */
-int directory_sync(const struct directory *directory);
+/*
+ * Sync a file or a directory. After the sync of a directory, the names of created and renamed files are
+ * durable. As with openat(2), directory_fd is ignored if the name begins with '/'. Returns 0 or -errno.
+ */
+int directory_sync_file(int directory_fd, const char *name);
+
+/*
+ * Remove a database and the files that SQLite creates beside it. Errors are ignored. name: as for
+ * directory_sync_file().
+ */
+void directory_remove_database(int directory_fd, const char *name);

@@ -24,7 +24,7 @@ int database_refuse(const struct directory *directory, const char *file, const c
         va_end(arguments);
         log_error("cannot use \"%s/%s\": %s; nothing was changed; restore a backup, or run "
                   "\"statestorectl check\" on the directory",
-                  LOG_TEXT(slice_from_string(directory->path)), file, reason);
+                  LOG_STRING(directory->path), file, reason);
         return -EBADMSG;
 }
 
@@ -93,7 +93,7 @@ static uint32_t read_be32(const uint8_t *bytes) {
 }
 
 /* Fields that SQLite never changes: https://sqlite.org/fileformat2.html#the_database_header */
-static int examine_header(const struct directory *directory, const uint8_t *header) {
+static int check_header(const struct directory *directory, const uint8_t *header) {
         bool is_ours = memcmp(header, "SQLite format 3", 16) == 0 &&
                        read_be32(header + 68) == DATABASE_APPLICATION_ID;
         bool is_sound = header[16] == DATABASE_PAGE_SIZE >> 8 && header[17] == 0 && /* page size */
@@ -111,11 +111,11 @@ static int examine_header(const struct directory *directory, const uint8_t *head
         return 0;
 }
 
-static int examine_log(const struct directory *directory, const char *name) {
+static int check_log(const struct directory *directory, const char *name) {
         struct wal_summary summary;
         int fd, r;
 
-        fd = openat(directory->fd, name, O_RDONLY | O_CLOEXEC);
+        fd = openat(directory->fd, name, DIRECTORY_READ_FLAGS);
         if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
 
@@ -128,12 +128,12 @@ static int examine_log(const struct directory *directory, const char *name) {
                                (unsigned long long)summary.damaged_offset);
 }
 
-int database_examine(const struct directory *directory) {
+int database_check_files(const struct directory *directory) {
         uint8_t header[100];
         ssize_t length;
         int fd, r;
 
-        fd = openat(directory->fd, DIRECTORY_DATABASE, O_RDONLY | O_CLOEXEC);
+        fd = openat(directory->fd, DIRECTORY_DATABASE, DIRECTORY_READ_FLAGS);
         if (fd < 0)
                 return -errno;
         length = pread(fd, header, sizeof(header), 0);
@@ -144,16 +144,16 @@ int database_examine(const struct directory *directory) {
 
         if (length < (ssize_t)sizeof(header))
                 return database_refuse(directory, DIRECTORY_DATABASE, "it is truncated");
-        r = examine_header(directory, header);
+        r = check_header(directory, header);
         if (r < 0)
                 return r;
 
-        /* The store never leaves a rollback journal. SQLite would roll the database back to it. */
+        /* The store never leaves a rollback journal. SQLite would apply it, so refuse the database. */
         if (directory_has(directory, DIRECTORY_DATABASE "-journal"))
                 return database_refuse(
                         directory, DIRECTORY_DATABASE "-journal",
                         "statestored never creates this file; remove it if the database is intact");
-        return examine_log(directory, DIRECTORY_DATABASE "-wal");
+        return check_log(directory, DIRECTORY_DATABASE "-wal");
 }
 
 static int open_connection(sqlite3 **ret_db, const char *name, int flags) {
@@ -176,28 +176,20 @@ static int open_connection(sqlite3 **ret_db, const char *name, int flags) {
 }
 
 /* The URI of the file with immutable=1: SQLite then takes no lock, reads no log, and creates no files. */
-static char *immutable_address(const char *path) {
+static char *immutable_uri(const char *path) {
         static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-_.";
-        struct buf address = { 0 };
+        CLEANUP(buf_deinit) struct buf address = { 0 };
 
         buf_append_string(&address, path[0] == '/' ? "file://" : "file:");
-        for (const char *at = path; *at; at++) {
-                char escaped[4];
-
-                snprintf(escaped, sizeof(escaped), strchr(plain, *at) ? "%c" : "%%%02X", (unsigned char)*at);
-                buf_append_string(&address, escaped);
-        }
-        buf_append(&address, "?immutable=1", sizeof("?immutable=1"));
-        if (buf_failed(&address)) {
-                buf_deinit(&address);
-                return NULL;
-        }
-        return (char *)address.data;
+        for (const char *at = path; *at; at++)
+                buf_append_format(&address, strchr(plain, *at) ? "%c" : "%%%02X", (unsigned char)*at);
+        buf_append_string(&address, "?immutable=1");
+        return buf_text(&address) ? (char *)take_ptr(&address.data) : NULL;
 }
 
 /*
- * Have SQLite build the index of the log in memory instead of in a file, with exclusive locking mode. If
- * another reader is active, its index file exists already and is used.
+ * Have SQLite build the index of the log in memory instead of in a file, with exclusive locking mode. Returns
+ * SQLITE_BUSY if another process has the database open; the index file exists then.
  */
 static int read_without_index_file(sqlite3 *db) {
         int64_t version;
@@ -237,7 +229,7 @@ int database_open_to_read(sqlite3 **ret_db, const struct directory *directory) {
                 if ((code & 0xFF) == SQLITE_BUSY)
                         code = open_with_log(ret_db, directory, true);
         } else {
-                CLEANUP(cleanup_free) char *address = immutable_address(directory->database);
+                CLEANUP(cleanup_free) char *address = immutable_uri(directory->database);
 
                 if (!address)
                         return -ENOMEM;

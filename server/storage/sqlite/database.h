@@ -6,9 +6,9 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * Connections to the database, read-only or read-write. SQLite itself writes to a database that was not
- * closed cleanly, both when it opens and when it closes it. The read-only connections below prevent that: if
- * the store rejects a database, every byte of it stays as it was.
+ * Connections to the database, read-only or read-write. If a database was not closed cleanly, SQLite writes to
+ * it when a connection is opened and closed. The read-only connections below prevent these writes: a database
+ * that the store rejects is not changed.
  */
 
 /* Application id in the header of the file: "Stat". */
@@ -16,7 +16,7 @@
 
 #define DATABASE_PAGE_SIZE 4096
 
-/* A backup, or the sqlite3 tool, may lock the database for a moment. */
+/* A backup or the sqlite3 tool may lock the database briefly. */
 #define DATABASE_BUSY_TIMEOUT_MS 5000
 
 /* For CLEANUP. */
@@ -31,16 +31,16 @@ static inline void cleanup_statement(sqlite3_stmt **statement) {
  * Check the header of the database and its write-ahead log for damage, without SQLite. Returns 0, -EBADMSG
  * (logged), or the error of reading.
  */
-int database_examine(const struct directory *directory);
+int database_check_files(const struct directory *directory);
 
 /* Open read-only or read-write. Each returns 0 or as database_errno(). The caller closes *ret_db. */
 int database_open_to_read(sqlite3 **ret_db, const struct directory *directory);
 int database_open_to_write(sqlite3 **ret_db, const struct directory *directory);
 
-/* Open read-only while another process has the database open read-write. */
+/* Open read-only while another process has the database open read-write. Uses the index file (-shm) of that process. */
 int database_open_beside(sqlite3 **ret_db, const struct directory *directory);
 
-/* Open any file, exclusively: a database that is being created. */
+/* Open read-write a file that is not yet a database of a store: a new database or a backup. */
 int database_open_file(sqlite3 **ret_db, const char *path);
 
 /* Execute statements and discard their results. Returns an SQLite code. */

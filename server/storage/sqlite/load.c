@@ -13,10 +13,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "protocol/hlc.h"
-#include "storage/header.h"
-#include "storage/sqlite/commit_watermark.h"
+#include "storage/sqlite/commit_check.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
+#include "storage/sqlite/schema.h"
 #include "storage/timescale.h"
 
 #define PROGRESS_ROWS 100000
@@ -24,11 +24,12 @@
 struct load {
         sqlite3 *db;
         const struct directory *directory;
-        const struct storage_sink *sink;
+        const struct storage_sink *sink; /* NULL: none */
         struct now now;
         struct timescale timescale;
         uint64_t n_rows;
         uint64_t rows_checksum;
+        struct storage_census census;
 };
 
 static int fail(const struct load *load, int code) {
@@ -36,8 +37,7 @@ static int fail(const struct load *load, int code) {
 
         if (r == -EBADMSG)
                 return database_refuse(load->directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(load->db));
-        log_error("cannot read \"%s\": %s", LOG_TEXT(slice_from_string(load->directory->database)),
-                  sqlite3_errmsg(load->db));
+        log_error("cannot read \"%s\": %s", LOG_STRING(load->directory->database), sqlite3_errmsg(load->db));
         return r == -ENOMEM ? -ENOMEM : -EIO;
 }
 
@@ -62,11 +62,11 @@ static int check_structures(const struct load *load, enum load_depth depth) {
 
         line_end = strchr(finding, '\n'); /* the first line only names the database */
         return database_refuse(load->directory, DIRECTORY_DATABASE, "it is damaged: %s",
-                               LOG_TEXT(slice_from_string(line_end ? line_end + 1 : finding)));
+                               LOG_STRING(line_end ? line_end + 1 : finding));
 }
 
 static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
-        int64_t deadline_ns = STORE_NEVER;
+        int64_t deadline_ns = DEADLINE_NEVER;
         struct stored_entry entry;
         struct hlc fence;
         int r;
@@ -79,6 +79,9 @@ static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_
 
         if (entry.expires)
                 deadline_ns = timescale_to_deadline(load->timescale, entry.expires_at_ms);
+        load->census.n_entries++;
+        if (!load->sink)
+                return 0;
         return load->sink->entry(load->sink->userdata, entry.key, entry.value, entry.version, deadline_ns,
                                  entry.fence.data ? &fence : NULL);
 }
@@ -91,6 +94,9 @@ static int take_registration(struct load *load, sqlite3_stmt *statement, uint64_
         if (r < 0)
                 return r;
 
+        load->census.n_registrations++;
+        if (!load->sink)
+                return 0;
         return load->sink->registration(load->sink->userdata, registration.client, registration.user,
                                         registration.key, registration.connection);
 }
@@ -107,18 +113,49 @@ static int take_answer(struct load *load, sqlite3_stmt *statement, uint64_t *ret
         deadline_ns = timescale_to_deadline(load->timescale, answer.forget_at_ms);
         if (deadline_ns <= load->now.mono_ns)
                 return 0;
-        return load->sink->answer(load->sink->userdata, answer.slot, &answer.digest, answer.answer,
-                                  deadline_ns);
+        load->census.n_replies++;
+        if (!load->sink)
+                return 0;
+        return load->sink->reply(load->sink->userdata, answer.slot, &answer.digest, answer.answer,
+                                 deadline_ns);
+}
+
+static int take_notification(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
+        struct stored_notification stored;
+        struct pending_notification notification;
+        int r;
+
+        r = stored_notification_read(statement, &stored, ret_checksum);
+        if (r < 0)
+                return r;
+
+        load->census.n_notifications++;
+        if (!load->sink)
+                return 0;
+        notification = (struct pending_notification){ .sequence = stored.sequence,
+                                                      .version = stored.version,
+                                                      .key = stored.key,
+                                                      .recipients = stored.recipients };
+        if (stored.value.data)
+                r = entry_new(&notification.entry, stored.key, stored.value, stored.version, NULL);
+        if (r == 0)
+                r = load->sink->notification(load->sink->userdata, &notification);
+        entry_unref(notification.entry);
+        return r;
 }
 
 static const struct {
         const char *name;
+        int64_t since; /* schema version */
         const char *sql;
         int (*take)(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum);
 } tables[] = {
-        { "entries", "SELECT " STORED_ENTRY_COLUMNS " FROM entries", take_entry },
-        { "registrations", "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations", take_registration },
-        { "answers", "SELECT " STORED_ANSWER_COLUMNS " FROM answers ORDER BY slot", take_answer },
+        { "entries", 1, "SELECT " STORED_ENTRY_COLUMNS " FROM entries", take_entry },
+        { "registrations", 1, "SELECT " STORED_REGISTRATION_COLUMNS " FROM registrations",
+          take_registration },
+        { "answers", 1, "SELECT " STORED_ANSWER_COLUMNS " FROM answers ORDER BY slot", take_answer },
+        { "notifications", 2, "SELECT " STORED_NOTIFICATION_COLUMNS " FROM notifications ORDER BY sequence",
+          take_notification },
 };
 
 static int take_table(struct load *load, size_t table) {
@@ -136,30 +173,47 @@ static int take_table(struct load *load, size_t table) {
                         return database_refuse(load->directory, DIRECTORY_DATABASE,
                                                "a row of the table %s is damaged: \"%s\"",
                                                tables[table].name,
-                                               LOG_TEXT(slice_from_string(
-                                                       (const char *)sqlite3_column_text(statement, 0))));
+                                               LOG_STRING((const char *)sqlite3_column_text(statement, 0)));
                 if (r < 0)
                         return r;
 
                 load->rows_checksum += checksum;
                 load->n_rows++;
-                if (load->n_rows % PROGRESS_ROWS == 0 && load->sink->progress)
+                if (load->n_rows % PROGRESS_ROWS == 0 && load->sink && load->sink->progress)
                         load->sink->progress(load->sink->userdata, load->n_rows);
         }
         return code == SQLITE_DONE ? 0 : fail(load, code);
 }
 
+/* Read the tables that the stored schema version has. The others are created when the database is opened for writing. */
+static int take_tables(struct load *load) {
+        int64_t version;
+        int code, r = 0;
+
+        code = schema_read_version(load->db, &version);
+        if (code != SQLITE_OK)
+                return fail(load, code);
+
+        for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && r == 0; i++)
+                if (tables[i].since <= version)
+                        r = take_table(load, i);
+        return r;
+}
+
 /*
- * Check that the database has every acknowledged commit. Without a watermark of this instance the database
- * may be an older copy. It then gets a new instance id, so that the plugin disconnects the clients of the
- * instance that was copied.
+ * Check that the database has every acknowledged commit. If the watermark is missing or has another instance
+ * id, the database may be an older copy. Then give the database a new instance id, so that the plugin in
+ * the broker disconnects the clients that registered with the original (common/protocol/companion.h).
  */
 static int check_commit_watermark(const struct load *load, struct stored_meta *meta) {
         struct commit_watermark commit_watermark;
 
         if (commit_watermark_read(load->directory->fd, &commit_watermark) < 0 ||
-            strcmp(commit_watermark.instance_id, meta->header.instance_id) != 0)
-                return meta->n_commits > 0 ? storage_header_renew_instance(&meta->header) : 0;
+            strcmp(commit_watermark.instance_id, meta->header.instance_id) != 0) {
+                if (meta->n_commits > 0)
+                        storage_header_renew_instance(&meta->header);
+                return 0;
+        }
         if (commit_watermark.n_commits <= meta->n_commits)
                 return 0;
         return database_refuse(
@@ -170,7 +224,7 @@ static int check_commit_watermark(const struct load *load, struct stored_meta *m
 }
 
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
-                struct now now, enum load_depth depth, struct stored_meta *ret_meta) {
+                struct now now, enum load_depth depth, struct load_result *ret_result) {
         struct load load = { .db = db, .directory = directory, .sink = sink, .now = now };
         struct stored_meta meta;
         int code, r;
@@ -187,15 +241,16 @@ int sqlite_load(sqlite3 *db, const struct directory *directory, const struct sto
                 return r;
 
         load.timescale = timescale_resume(meta.reading_ms, meta.shift_ms, now);
-        r = sink->header(sink->userdata, &meta.header);
-        for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && r == 0; i++)
-                r = take_table(&load, i);
+        if (sink)
+                r = sink->header(sink->userdata, &meta.header);
+        if (r == 0)
+                r = take_tables(&load);
         if (r < 0)
                 return r;
         if (load.rows_checksum != meta.rows_checksum)
                 return database_refuse(directory, DIRECTORY_DATABASE,
                                        "the sum of the checksums is wrong: rows are missing or old");
 
-        *ret_meta = meta;
+        *ret_result = (struct load_result){ meta, load.census };
         return 0;
 }

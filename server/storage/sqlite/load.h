@@ -12,9 +12,15 @@ enum load_depth {
         LOAD_FULL,  /* PRAGMA integrity_check: everything that SQLite can check */
 };
 
+struct load_result {
+        struct stored_meta meta;
+        struct storage_census census;
+};
+
 /*
- * Pass everything to the sink, and verify that it is exactly what was committed. Changes nothing. Returns as
- * storage_load(). After an error the caller must discard what the sink received.
+ * Pass everything to the sink, and verify that the database contains exactly what was committed: load.c lists
+ * the checks. sink NULL: only verify and count. Changes nothing. Returns as storage_load(). After an error the caller
+ * must discard what the sink received.
  */
 int sqlite_load(sqlite3 *db, const struct directory *directory, const struct storage_sink *sink,
-                struct now now, enum load_depth depth, struct stored_meta *ret_meta);
+                struct now now, enum load_depth depth, struct load_result *ret_result);

@@ -1,226 +1,237 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "storage/header.h"
+#include "base/random.h"
+#include "storage/sqlite/binder.h"
 #include "storage/sqlite/checksum.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/meta.h"
 
-const char stored_meta_write_sql[] = "REPLACE INTO meta (name, value) VALUES"
-                                     " ('digest_key', ?1), ('instance_id', ?2), ('node_id', ?3),"
-                                     " ('clock_wall_ms', ?4), ('clock_counter', ?5), ('departures', ?6),"
-                                     " ('saved_at_ms', ?7), ('wall_shift_ms', ?8), ('commits', ?9),"
-                                     " ('rows_checksum', ?10), ('checksum', ?11), ('persistence', ?12),"
-                                     " ('mac_key', ?13), ('mac_sequence', ?14),"
-                                     " ('former_mac_key', ?15), ('former_mac_sequence', ?16),"
-                                     " ('client_suffix', ?17)";
+/*
+ * The rows of the table: name, type of the value, member of struct stored_meta. The names are part of the database format,
+ * so they stay when a member is renamed. The other rows are "checksum" and, in databases of older versions, "seed": the seed
+ * of a former hash, see stored_meta_read().
+ */
+#define META_FIELDS(FIELD)                                                                                  \
+        FIELD("digest_key", FIELD_DIGEST_KEY, header.digest_key)                                            \
+        FIELD("instance_id", FIELD_TEXT, header.instance_id)                                                \
+        FIELD("node_id", FIELD_TEXT, header.node_id)                                                        \
+        FIELD("clock_wall_ms", FIELD_INT64, header.clock.wall_ms)                                           \
+        FIELD("clock_counter", FIELD_UINT32, header.clock.counter)                                          \
+        FIELD("departures", FIELD_INT64, header.disconnect_epoch)                                           \
+        FIELD("saved_at_ms", FIELD_INT64, reading_ms)                                                       \
+        FIELD("wall_shift_ms", FIELD_INT64, shift_ms)                                                       \
+        FIELD("commits", FIELD_INT64, n_commits)                                                            \
+        FIELD("rows_checksum", FIELD_INT64, rows_checksum)                                                  \
+        FIELD("persistence", FIELD_INT64, header.persistence_digest)                                        \
+        FIELD("mac_key", FIELD_MAC_KEY, header.key_states.present)                                          \
+        FIELD("mac_sequence", FIELD_INT64, header.key_states.present.sequence)                              \
+        FIELD("former_mac_key", FIELD_MAC_KEY, header.key_states.former)                                    \
+        FIELD("former_mac_sequence", FIELD_INT64, header.key_states.former.sequence)                        \
+        FIELD("client_suffix", FIELD_TEXT, header.client_suffix)                                            \
+        FIELD("notification_sequence", FIELD_INT64, header.notification_sequence)
 
-static const char read_sql[] = "SELECT (SELECT value FROM meta WHERE name = 'digest_key'),"
-                               " (SELECT value FROM meta WHERE name = 'instance_id'),"
-                               " (SELECT value FROM meta WHERE name = 'node_id'),"
-                               " (SELECT value FROM meta WHERE name = 'clock_wall_ms'),"
-                               " (SELECT value FROM meta WHERE name = 'clock_counter'),"
-                               " (SELECT value FROM meta WHERE name = 'departures'),"
-                               " (SELECT value FROM meta WHERE name = 'saved_at_ms'),"
-                               " (SELECT value FROM meta WHERE name = 'wall_shift_ms'),"
-                               " (SELECT value FROM meta WHERE name = 'commits'),"
-                               " (SELECT value FROM meta WHERE name = 'rows_checksum'),"
-                               " (SELECT value FROM meta WHERE name = 'checksum'),"
-                               " (SELECT value FROM meta WHERE name = 'seed'),"
-                               " (SELECT value FROM meta WHERE name = 'persistence'),"
-                               " (SELECT value FROM meta WHERE name = 'mac_key'),"
-                               " (SELECT value FROM meta WHERE name = 'mac_sequence'),"
-                               " (SELECT value FROM meta WHERE name = 'former_mac_key'),"
-                               " (SELECT value FROM meta WHERE name = 'former_mac_sequence'),"
-                               " (SELECT value FROM meta WHERE name = 'client_suffix')";
+enum field_type {
+        FIELD_INT64,
+        FIELD_UINT32,
+        FIELD_TEXT,
+        FIELD_DIGEST_KEY,
+        FIELD_MAC_KEY, /* of a struct companion_key_state; empty: there is no such key */
+};
 
-#define KEY_LENGTH sizeof(struct hash_key)
+static const struct field {
+        const char *name;
+        enum field_type type;
+        size_t offset, size;
+} fields[] = {
+#define ROW(name, type, member)                                                                             \
+        { name, type, offsetof(struct stored_meta, member), sizeof(((struct stored_meta *)NULL)->member) },
+        META_FIELDS(ROW)
+#undef ROW
+};
+#define N_FIELDS (sizeof(fields) / sizeof(fields[0]))
 
-/* The first parameter and the first column of the positions. */
-#define POSITIONS_PARAMETER 13
-#define POSITIONS_COLUMN    13
+#define VALUES(name, ...) ", ('" name "', ?)"
+const char stored_meta_write_sql[] =
+        "REPLACE INTO meta (name, value) VALUES ('checksum', ?)" META_FIELDS(VALUES);
 
-#define CLIENT_SUFFIX_PARAMETER 17
-#define CLIENT_SUFFIX_COLUMN    17
-
-/* An empty key where there is none. */
-static struct slice key_of(const struct companion_position *position) {
-        return (struct slice){ position->key, position->is_known ? sizeof(position->key) : 0 };
+static struct slice mac_key(const struct companion_key_state *state) {
+        return (struct slice){ state->key, state->is_known ? sizeof(state->key) : 0 };
 }
 
 /*
- * old_seed: the seed that older versions stored instead of the keys and the persistence; NULL for the
- * current format.
+ * old_seed: NULL for the current format. Older formats have a seed instead of the digest key, and neither
+ * MAC keys nor persistence.
  */
 static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *old_seed) {
         const uint64_t numbers[] = {
                 old_seed ? *old_seed : 0,
                 (uint64_t)meta->header.clock.wall_ms,
                 meta->header.clock.counter,
-                meta->header.n_disconnects,
+                meta->header.disconnect_epoch,
                 (uint64_t)meta->reading_ms,
                 (uint64_t)meta->shift_ms,
                 meta->n_commits,
                 meta->rows_checksum,
-                meta->header.persistence,
+                meta->header.persistence_digest,
         };
         const uint64_t sequences[] = {
-                meta->header.positions.present.sequence,
-                meta->header.positions.former.sequence,
+                meta->header.key_states.present.sequence,
+                meta->header.key_states.former.sequence,
         };
         size_t n_numbers = sizeof(numbers) / sizeof(numbers[0]) - (old_seed ? 1 : 0);
         uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
 
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
         if (!old_seed) {
-                checksum = checksum_add_bytes(checksum,
-                                              (struct slice){ meta->header.digest_key.bytes, KEY_LENGTH });
-                checksum = checksum_add_bytes(checksum, key_of(&meta->header.positions.present));
-                checksum = checksum_add_bytes(checksum, key_of(&meta->header.positions.former));
+                checksum = checksum_add_bytes(checksum, (struct slice){ meta->header.digest_key.bytes,
+                                                                        sizeof(meta->header.digest_key) });
+                checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.present));
+                checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.former));
                 checksum =
                         checksum_add_numbers(checksum, sequences, sizeof(sequences) / sizeof(sequences[0]));
         }
-        /* older versions stored none */
+        /* Older versions stored neither a client suffix nor a notification sequence. */
         if (meta->header.client_suffix[0] != '\0')
                 checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.client_suffix));
+        if (meta->header.notification_sequence > 0)
+                checksum = checksum_add_numbers(checksum, &meta->header.notification_sequence, 1);
         return checksum_add_numbers(checksum, numbers, n_numbers);
 }
 
-static int bind_position(sqlite3_stmt *statement, int parameter, const struct companion_position *position) {
-        struct slice key = key_of(position);
-        int code;
+static void bind_field(struct binder *binder, const struct field *field, const struct stored_meta *meta) {
+        const void *member = (const char *)meta + field->offset;
 
-        code = sqlite3_bind_blob(statement, parameter, key.data, (int)key.length, SQLITE_TRANSIENT);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, parameter + 1, (int64_t)position->sequence);
-        return code;
-}
-
-static int read_position(sqlite3_stmt *statement, int column, struct companion_position *position) {
-        const void *key = sqlite3_column_blob(statement, column);
-        int length = sqlite3_column_bytes(statement, column);
-
-        if (length != 0 && (!key || length != sizeof(position->key)))
-                return SQLITE_CORRUPT;
-
-        position->is_known = length > 0;
-        if (position->is_known)
-                memcpy(position->key, key, sizeof(position->key));
-        position->sequence = (uint64_t)sqlite3_column_int64(statement, column + 1);
-        return SQLITE_OK;
-}
-
-/* Empty where none is stored. */
-static int read_client_suffix(sqlite3_stmt *statement, struct storage_header *header) {
-        const char *suffix = (const char *)sqlite3_column_text(statement, CLIENT_SUFFIX_COLUMN);
-        size_t length = suffix ? strlen(suffix) : 0;
-
-        if (length != 0 && length != STORAGE_CLIENT_SUFFIX_LENGTH)
-                return SQLITE_CORRUPT;
-        memcpy(header->client_suffix, suffix ? suffix : "", length + 1);
-        return SQLITE_OK;
+        switch (field->type) {
+        case FIELD_INT64:
+                binder_add_number(binder, *(const int64_t *)member);
+                break;
+        case FIELD_UINT32:
+                binder_add_number(binder, *(const uint32_t *)member);
+                break;
+        case FIELD_TEXT:
+                binder_add_text(binder, slice_from_string(member));
+                break;
+        case FIELD_DIGEST_KEY:
+                binder_add_blob(binder, (struct slice){ member, sizeof(meta->header.digest_key) });
+                break;
+        case FIELD_MAC_KEY:
+                binder_add_blob(binder, mac_key(member));
+        }
 }
 
 int stored_meta_bind(sqlite3_stmt *statement, const struct stored_meta *meta) {
-        const int64_t numbers[] = {
-                meta->header.clock.wall_ms,
-                meta->header.clock.counter,
-                (int64_t)meta->header.n_disconnects,
-                meta->reading_ms,
-                meta->shift_ms,
-                (int64_t)meta->n_commits,
-                (int64_t)meta->rows_checksum,
-                (int64_t)meta_checksum(meta, NULL),
-                (int64_t)meta->header.persistence,
-        };
-        int code;
+        struct binder binder = { .statement = statement };
 
-        code = sqlite3_bind_blob(statement, 1, &meta->header.digest_key, KEY_LENGTH, SQLITE_STATIC);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_text(statement, 2, meta->header.instance_id, -1, SQLITE_STATIC);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_text(statement, 3, meta->header.node_id, -1, SQLITE_STATIC);
-        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && code == SQLITE_OK; i++)
-                code = sqlite3_bind_int64(statement, (int)i + 4, numbers[i]);
-        if (code == SQLITE_OK)
-                code = bind_position(statement, POSITIONS_PARAMETER, &meta->header.positions.present);
-        if (code == SQLITE_OK)
-                code = bind_position(statement, POSITIONS_PARAMETER + 2, &meta->header.positions.former);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_text(statement, CLIENT_SUFFIX_PARAMETER, meta->header.client_suffix, -1,
-                                         SQLITE_TRANSIENT);
-        return code;
+        binder_add_number(&binder, (int64_t)meta_checksum(meta, NULL));
+        for (size_t i = 0; i < N_FIELDS; i++)
+                bind_field(&binder, &fields[i], meta);
+        return binder.code;
 }
 
-/*
- * Older versions stored a 64-bit seed of an unkeyed hash. Digests of that hash match no request, so use a
- * new key: the old answers expire within ENGINE_REMEMBERED_MAX_S.
- */
-static int read_digest_key(sqlite3_stmt *statement, struct hash_key *ret_key, uint64_t *ret_old_seed,
-                           bool *ret_is_old) {
-        const char *seed = (const char *)sqlite3_column_text(statement, 11);
+struct reading {
+        struct stored_meta meta;
+        uint64_t checksum;
+        bool has_digest_key, has_old_seed;
+        uint64_t old_seed;
+};
 
-        if (sqlite3_column_type(statement, 0) == SQLITE_NULL) {
-                if (!seed || sscanf(seed, "%16" SCNx64, ret_old_seed) != 1)
+static int read_field(const struct field *field, sqlite3_stmt *row, struct reading *reading) {
+        void *member = (char *)&reading->meta + field->offset;
+        struct companion_key_state *state = member;
+        const void *bytes = sqlite3_column_blob(row, 1);
+        size_t length = (size_t)sqlite3_column_bytes(row, 1);
+
+        switch (field->type) {
+        case FIELD_INT64:
+                *(int64_t *)member = sqlite3_column_int64(row, 1);
+                return SQLITE_OK;
+        case FIELD_UINT32:
+                *(uint32_t *)member = (uint32_t)sqlite3_column_int64(row, 1);
+                return SQLITE_OK;
+        case FIELD_TEXT:
+                if (length >= field->size)
                         return SQLITE_CORRUPT;
-                *ret_is_old = true;
-                return storage_digest_key_init(ret_key) < 0 ? SQLITE_IOERR : SQLITE_OK;
+                break;
+        case FIELD_DIGEST_KEY:
+                if (length != field->size)
+                        return SQLITE_CORRUPT;
+                reading->has_digest_key = true;
+                break;
+        case FIELD_MAC_KEY:
+                if (length != 0 && length != sizeof(state->key))
+                        return SQLITE_CORRUPT;
+                state->is_known = length > 0;
+                member = state->key;
         }
+        if (length > 0)
+                memcpy(member, bytes, length);
+        return SQLITE_OK;
+}
 
-        if (sqlite3_column_bytes(statement, 0) != KEY_LENGTH)
-                return SQLITE_CORRUPT;
-        memcpy(ret_key, sqlite3_column_blob(statement, 0), KEY_LENGTH);
-        *ret_is_old = false;
+static int read_row(sqlite3_stmt *row, struct reading *reading) {
+        const char *name = (const char *)sqlite3_column_text(row, 0);
+
+        if (!name)
+                return SQLITE_NOMEM;
+        for (size_t i = 0; i < N_FIELDS; i++)
+                if (strcmp(name, fields[i].name) == 0)
+                        return read_field(&fields[i], row, reading);
+        if (strcmp(name, "checksum") == 0)
+                reading->checksum = (uint64_t)sqlite3_column_int64(row, 1);
+        if (strcmp(name, "seed") == 0)
+                reading->has_old_seed = sscanf((const char *)sqlite3_column_text(row, 1) ?: "", "%16" SCNx64,
+                                               &reading->old_seed) == 1;
         return SQLITE_OK;
 }
 
 int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        struct stored_meta meta = { 0 };
-        const char *instance_id, *node_id;
-        uint64_t old_seed = 0;
-        bool is_old;
+        /* The default is for databases of older versions, which have no row "persistence". */
+        struct reading reading = { .meta.header.persistence_digest = PERSISTENCE_UNKNOWN };
+        struct stored_meta *meta = &reading.meta;
         int code;
 
-        code = database_prepare(db, read_sql, &statement);
-        if (code == SQLITE_OK)
-                code = sqlite3_step(statement);
-        if (code != SQLITE_ROW)
-                return code;
-
-        code = read_digest_key(statement, &meta.header.digest_key, &old_seed, &is_old);
+        code = database_prepare(db, "SELECT name, value FROM meta", &statement);
         if (code != SQLITE_OK)
                 return code;
-        instance_id = (const char *)sqlite3_column_text(statement, 1);
-        node_id = (const char *)sqlite3_column_text(statement, 2);
-        if (!instance_id || !node_id || strlen(instance_id) >= sizeof(meta.header.instance_id) ||
-            strlen(node_id) >= sizeof(meta.header.node_id))
+        while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+                code = read_row(statement, &reading);
+                if (code != SQLITE_OK)
+                        return code;
+        }
+        if (code != SQLITE_DONE)
+                return code;
+
+        /*
+         * Older versions stored a 64-bit seed of an unkeyed hash. The replies stored with that hash cannot be found any more;
+         * they expire within ENGINE_REMEMBERED_MAX_S. So generate a new key.
+         */
+        if (!reading.has_digest_key) {
+                if (!reading.has_old_seed)
+                        return SQLITE_CORRUPT;
+                random_fill(&meta->header.digest_key, sizeof(meta->header.digest_key));
+        }
+        if (reading.checksum != meta_checksum(meta, reading.has_digest_key ? NULL : &reading.old_seed))
                 return SQLITE_CORRUPT;
 
-        snprintf(meta.header.instance_id, sizeof(meta.header.instance_id), "%s", instance_id);
-        snprintf(meta.header.node_id, sizeof(meta.header.node_id), "%s", node_id);
-        meta.header.clock.wall_ms = sqlite3_column_int64(statement, 3);
-        meta.header.clock.counter = (uint32_t)sqlite3_column_int64(statement, 4);
-        meta.header.n_disconnects = (uint64_t)sqlite3_column_int64(statement, 5);
-        meta.reading_ms = sqlite3_column_int64(statement, 6);
-        meta.shift_ms = sqlite3_column_int64(statement, 7);
-        meta.n_commits = (uint64_t)sqlite3_column_int64(statement, 8);
-        meta.rows_checksum = (uint64_t)sqlite3_column_int64(statement, 9);
-        if (!is_old && sqlite3_column_type(statement, 12) == SQLITE_NULL)
-                return SQLITE_CORRUPT;
-        meta.header.persistence =
-                is_old ? PERSISTENCE_UNKNOWN : (uint64_t)sqlite3_column_int64(statement, 12);
-        if (read_position(statement, POSITIONS_COLUMN, &meta.header.positions.present) != SQLITE_OK ||
-            read_position(statement, POSITIONS_COLUMN + 2, &meta.header.positions.former) != SQLITE_OK ||
-            read_client_suffix(statement, &meta.header) != SQLITE_OK)
-                return SQLITE_CORRUPT;
-        if ((uint64_t)sqlite3_column_int64(statement, 10) != meta_checksum(&meta, is_old ? &old_seed : NULL))
-                return SQLITE_CORRUPT;
-
-        *ret_meta = meta;
+        *ret_meta = *meta;
         return SQLITE_OK;
+}
+
+int stored_meta_write(sqlite3 *db, const struct stored_meta *meta) {
+        CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
+        int code;
+
+        code = database_prepare(db, stored_meta_write_sql, &statement);
+        if (code == SQLITE_OK)
+                code = stored_meta_bind(statement, meta);
+        if (code == SQLITE_OK)
+                code = sqlite3_step(statement);
+        return code == SQLITE_DONE ? SQLITE_OK : code;
 }

@@ -3,32 +3,13 @@
 #include "storage/sqlite/rows.h"
 
 #include <errno.h>
-#include <limits.h>
 
 #include "engine/outcome.h"
-#include "protocol/hlc.h"
+#include "storage/sqlite/binder.h"
 #include "storage/sqlite/checksum.h"
 
 /* Seed of the checksums of each table: a row of one table is not valid in another. */
-enum { CHECKSUM_ENTRY = 1, CHECKSUM_REGISTRATION, CHECKSUM_ANSWER };
-
-static bool is_text(struct slice bytes) {
-        return !(bytes.length && memchr(bytes.data, 0, bytes.length)) && slice_is_utf8(bytes);
-}
-
-static int bind_as(sqlite3_stmt *statement, int parameter, struct slice bytes, bool as_text) {
-        const void *data = bytes.length ? (const void *)bytes.data : "";
-
-        if (bytes.length > INT_MAX)
-                return SQLITE_TOOBIG;
-        if (as_text)
-                return sqlite3_bind_text(statement, parameter, data, (int)bytes.length, SQLITE_STATIC);
-        return sqlite3_bind_blob(statement, parameter, data, (int)bytes.length, SQLITE_STATIC);
-}
-
-int stored_bytes_bind(sqlite3_stmt *statement, int parameter, struct slice bytes) {
-        return bind_as(statement, parameter, bytes, is_text(bytes));
-}
+enum { CHECKSUM_ENTRY = 1, CHECKSUM_REGISTRATION, CHECKSUM_ANSWER, CHECKSUM_NOTIFICATION };
 
 static bool is_uint32(sqlite3_stmt *statement, int column) {
         int64_t number = sqlite3_column_int64(statement, column);
@@ -43,15 +24,19 @@ static struct slice column_bytes(sqlite3_stmt *statement, int column) {
         return (struct slice){ data ? data : "", (size_t)sqlite3_column_bytes(statement, column) };
 }
 
-static bool is_bytes(sqlite3_stmt *statement, int column) {
-        int type = sqlite3_column_type(statement, column);
-
-        return type == SQLITE_TEXT || type == SQLITE_BLOB;
+/* Return true if binder_add_bytes() stores these bytes with the type of the column. */
+static bool has_expected_type(sqlite3_stmt *statement, int column, struct slice bytes) {
+        return sqlite3_column_type(statement, column) == (bytes_are_text(bytes) ? SQLITE_TEXT : SQLITE_BLOB);
 }
 
-void stored_entry_set_types(struct stored_entry *entry) {
-        entry->key_is_text = is_text(entry->key);
-        entry->value_is_text = is_text(entry->value);
+static struct version column_version(sqlite3_stmt *statement, int column) {
+        return (struct version){ sqlite3_column_int64(statement, column),
+                                 (uint32_t)sqlite3_column_int64(statement, column + 1) };
+}
+
+static void add_version(struct binder *binder, struct version version) {
+        binder_add_number(binder, version.wall_ms);
+        binder_add_number(binder, version.counter);
 }
 
 uint64_t stored_entry_checksum(const struct stored_entry *entry) {
@@ -59,7 +44,7 @@ uint64_t stored_entry_checksum(const struct stored_entry *entry) {
                 (uint64_t)entry->version.wall_ms,
                 entry->version.counter,
                 entry->expires ? (uint64_t)entry->expires_at_ms : 0,
-                (uint64_t)entry->key_is_text | (uint64_t)entry->value_is_text << 1 |
+                (uint64_t)bytes_are_text(entry->key) | (uint64_t)bytes_are_text(entry->value) << 1 |
                         (uint64_t)entry->expires << 2 | (uint64_t)(entry->fence.data != NULL) << 3,
         };
         uint64_t checksum = CHECKSUM_ENTRY;
@@ -72,44 +57,32 @@ uint64_t stored_entry_checksum(const struct stored_entry *entry) {
 }
 
 int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry) {
-        int code;
+        struct binder binder = { .statement = statement };
 
-        code = bind_as(statement, 1, entry->key, entry->key_is_text);
-        if (code == SQLITE_OK)
-                code = bind_as(statement, 2, entry->value, entry->value_is_text);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 3, entry->version.wall_ms);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 4, entry->version.counter);
-        if (code == SQLITE_OK)
-                code = entry->expires ? sqlite3_bind_int64(statement, 5, entry->expires_at_ms)
-                                      : sqlite3_bind_null(statement, 5);
-        if (code == SQLITE_OK)
-                code = entry->fence.data ? stored_bytes_bind(statement, 6, entry->fence)
-                                         : sqlite3_bind_null(statement, 6);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 7, (int64_t)stored_entry_checksum(entry));
-        return code;
+        binder_add_bytes(&binder, entry->key);
+        binder_add_bytes(&binder, entry->value);
+        add_version(&binder, entry->version);
+        binder_add_optional_number(&binder, entry->expires, entry->expires_at_ms);
+        binder_add_optional(&binder, entry->fence);
+        binder_add_number(&binder, (int64_t)stored_entry_checksum(entry));
+        return binder.code;
 }
 
 int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry, uint64_t *ret_checksum) {
         struct stored_entry entry = {
                 .key = column_bytes(statement, 0),
                 .value = column_bytes(statement, 1),
-                .version = { sqlite3_column_int64(statement, 2),
-                             (uint32_t)sqlite3_column_int64(statement, 3) },
+                .version = column_version(statement, 2),
                 .expires = sqlite3_column_type(statement, 4) != SQLITE_NULL,
                 .expires_at_ms = sqlite3_column_int64(statement, 4),
-                .key_is_text = sqlite3_column_type(statement, 0) == SQLITE_TEXT,
-                .value_is_text = sqlite3_column_type(statement, 1) == SQLITE_TEXT,
         };
         uint64_t checksum;
 
         if (sqlite3_column_type(statement, 5) != SQLITE_NULL)
                 entry.fence = column_bytes(statement, 5);
         checksum = stored_entry_checksum(&entry);
-        if (!is_bytes(statement, 0) || !is_bytes(statement, 1) || !is_uint32(statement, 3) ||
-            checksum != (uint64_t)sqlite3_column_int64(statement, 6))
+        if (!has_expected_type(statement, 0, entry.key) || !has_expected_type(statement, 1, entry.value) ||
+            !is_uint32(statement, 3) || checksum != (uint64_t)sqlite3_column_int64(statement, 6))
                 return -EBADMSG;
 
         *ret_entry = entry;
@@ -127,25 +100,14 @@ uint64_t stored_registration_checksum(const struct stored_registration *registra
 }
 
 int stored_registration_bind(sqlite3_stmt *statement, const struct stored_registration *registration) {
-        int code;
+        struct binder binder = { .statement = statement };
 
-        code = stored_bytes_bind(statement, 1, registration->client);
-        if (code == SQLITE_OK)
-                code = stored_bytes_bind(statement, 2, registration->key);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 3, (int64_t)registration->connection);
-        if (code == SQLITE_OK)
-                code = stored_bytes_bind(statement, 4, registration->user);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 5, (int64_t)stored_registration_checksum(registration));
-        return code;
-}
-
-/*
- * The bytes determine the type, TEXT or BLOB. There are few registrations, so the type is determined again.
- */
-static bool has_expected_type(sqlite3_stmt *statement, int column, struct slice bytes) {
-        return sqlite3_column_type(statement, column) == (is_text(bytes) ? SQLITE_TEXT : SQLITE_BLOB);
+        binder_add_bytes(&binder, registration->client);
+        binder_add_bytes(&binder, registration->key);
+        binder_add_number(&binder, (int64_t)registration->connection);
+        binder_add_bytes(&binder, registration->user);
+        binder_add_number(&binder, (int64_t)stored_registration_checksum(registration));
+        return binder.code;
 }
 
 int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration,
@@ -158,7 +120,8 @@ int stored_registration_read(sqlite3_stmt *statement, struct stored_registration
         };
         uint64_t checksum = stored_registration_checksum(&registration);
 
-        if (!has_expected_type(statement, 0, registration.client) ||
+        if (registration.client.length > UINT16_MAX ||
+            !has_expected_type(statement, 0, registration.client) ||
             !has_expected_type(statement, 1, registration.key) ||
             !has_expected_type(statement, 3, registration.user) ||
             checksum != (uint64_t)sqlite3_column_int64(statement, 4))
@@ -186,26 +149,17 @@ uint64_t stored_answer_checksum(const struct stored_answer *answer) {
 }
 
 int stored_answer_bind(sqlite3_stmt *statement, const struct stored_answer *answer) {
-        int code;
+        struct binder binder = { .statement = statement };
 
-        code = sqlite3_bind_int64(statement, 1, answer->slot);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_blob(statement, 2, answer->digest.bytes, sizeof(answer->digest),
-                                         SQLITE_STATIC);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_text(statement, 3, outcome_name(answer->answer.outcome), -1,
-                                         SQLITE_STATIC);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 4, answer->answer.has_version);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 5, answer->answer.version_wall_ms);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 6, answer->answer.version_counter);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 7, answer->forget_at_ms);
-        if (code == SQLITE_OK)
-                code = sqlite3_bind_int64(statement, 8, (int64_t)stored_answer_checksum(answer));
-        return code;
+        binder_add_number(&binder, answer->slot);
+        binder_add_blob(&binder, (struct slice){ answer->digest.bytes, sizeof(answer->digest) });
+        binder_add_text(&binder, slice_from_string(outcome_name(answer->answer.outcome)));
+        binder_add_number(&binder, answer->answer.has_version);
+        binder_add_number(&binder, answer->answer.version_wall_ms);
+        binder_add_number(&binder, answer->answer.version_counter);
+        binder_add_number(&binder, answer->forget_at_ms);
+        binder_add_number(&binder, (int64_t)stored_answer_checksum(answer));
+        return binder.code;
 }
 
 int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer, uint64_t *ret_checksum) {
@@ -233,6 +187,59 @@ int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer
                 return -EBADMSG;
 
         *ret_answer = answer;
+        *ret_checksum = checksum;
+        return 0;
+}
+
+uint64_t stored_notification_checksum(const struct stored_notification *notification) {
+        const uint64_t numbers[] = {
+                notification->sequence,
+                (uint64_t)notification->version.wall_ms,
+                notification->version.counter,
+                notification->value.data != NULL,
+        };
+        uint64_t checksum = CHECKSUM_NOTIFICATION;
+
+        checksum = checksum_add_bytes(checksum, notification->key);
+        if (notification->value.data)
+                checksum = checksum_add_bytes(checksum, notification->value);
+        checksum = checksum_add_bytes(checksum, notification->recipients);
+        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+}
+
+int stored_notification_bind(sqlite3_stmt *statement, const struct stored_notification *notification) {
+        struct binder binder = { .statement = statement };
+
+        binder_add_number(&binder, (int64_t)notification->sequence);
+        add_version(&binder, notification->version);
+        binder_add_bytes(&binder, notification->key);
+        binder_add_optional(&binder, notification->value);
+        binder_add_blob(&binder, notification->recipients);
+        binder_add_number(&binder, (int64_t)stored_notification_checksum(notification));
+        return binder.code;
+}
+
+int stored_notification_read(sqlite3_stmt *statement, struct stored_notification *ret_notification,
+                             uint64_t *ret_checksum) {
+        struct stored_notification notification = {
+                .sequence = (uint64_t)sqlite3_column_int64(statement, 0),
+                .version = column_version(statement, 1),
+                .key = column_bytes(statement, 3),
+                .recipients = column_bytes(statement, 5),
+        };
+        uint64_t checksum;
+
+        if (sqlite3_column_type(statement, 4) != SQLITE_NULL)
+                notification.value = column_bytes(statement, 4);
+        checksum = stored_notification_checksum(&notification);
+        if (!is_uint32(statement, 2) || notification.key.length == 0 ||
+            !has_expected_type(statement, 3, notification.key) ||
+            (notification.value.data && !has_expected_type(statement, 4, notification.value)) ||
+            sqlite3_column_type(statement, 5) != SQLITE_BLOB ||
+            checksum != (uint64_t)sqlite3_column_int64(statement, 6))
+                return -EBADMSG;
+
+        *ret_notification = notification;
         *ret_checksum = checksum;
         return 0;
 }

@@ -4,11 +4,11 @@
 #include <sqlite3.h>
 
 #include "engine/dedup.h"
-#include "engine/entry.h"
+#include "engine/keyspace.h"
 
 /*
- * Stored rows: as structures, as parameters and as columns of a statement. Writing and reading share these
- * functions, and so the definition of the checksum.
+ * Stored rows. For each table: a structure, its checksum, a function that binds a structure to the parameters of
+ * a statement, and a function that reads a structure from the columns of a statement.
  *
  * A row that is read is borrowed from its statement until the next step. The read functions return 0 or
  * -EBADMSG.
@@ -16,17 +16,14 @@
 
 struct stored_entry {
         struct slice key, value;
-        struct slice fence; /* text; absent: none */
+        struct slice fence; /* text; data NULL: none */
         struct version version;
         bool expires;
         int64_t expires_at_ms;
-        bool key_is_text, value_is_text;
 };
 
 #define STORED_ENTRY_COLUMNS "key, value, version_wall_ms, version_counter, expires_at_ms, fence, checksum"
 
-/* Set key_is_text and value_is_text. */
-void stored_entry_set_types(struct stored_entry *entry);
 uint64_t stored_entry_checksum(const struct stored_entry *entry);
 int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry);
 int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry, uint64_t *ret_checksum);
@@ -44,10 +41,11 @@ int stored_registration_bind(sqlite3_stmt *statement, const struct stored_regist
 int stored_registration_read(sqlite3_stmt *statement, struct stored_registration *ret_registration,
                              uint64_t *ret_checksum);
 
+/* A remembered reply. Its table is named "answers". */
 struct stored_answer {
         uint32_t slot;
         struct digest digest;
-        struct remembered_answer answer;
+        struct remembered_reply answer;
         int64_t forget_at_ms;
 };
 
@@ -58,8 +56,18 @@ uint64_t stored_answer_checksum(const struct stored_answer *answer);
 int stored_answer_bind(sqlite3_stmt *statement, const struct stored_answer *answer);
 int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer, uint64_t *ret_checksum);
 
-/*
- * Bind bytes as a parameter: as TEXT if they are valid UTF-8 without NUL, else as BLOB. Borrowed until the
- * statement is bound again.
- */
-int stored_bytes_bind(sqlite3_stmt *statement, int parameter, struct slice bytes);
+struct stored_notification {
+        uint64_t sequence;
+        struct version version;
+        struct slice key;
+        struct slice value; /* data NULL: the key was deleted or has expired */
+        struct slice recipients;
+};
+
+#define STORED_NOTIFICATION_COLUMNS                                                                         \
+        "sequence, version_wall_ms, version_counter, key, value, recipients, checksum"
+
+uint64_t stored_notification_checksum(const struct stored_notification *notification);
+int stored_notification_bind(sqlite3_stmt *statement, const struct stored_notification *notification);
+int stored_notification_read(sqlite3_stmt *statement, struct stored_notification *ret_notification,
+                             uint64_t *ret_checksum);

@@ -7,16 +7,27 @@
 
 /*
  * The tables. Users may read them with the sqlite3 tool. Keys, values and clients are TEXT if they are UTF-8
- * without NUL, else BLOB. Times are in milliseconds since the Unix epoch, on the time scale of timescale.h.
+ * without NUL, else BLOB. Times are in milliseconds: version_wall_ms since the Unix epoch, expires_at_ms and
+ * forget_at_ms by the clock of timescale.h, which starts at Unix time and ignores steps of the wall clock.
  *
- * Each row has a checksum, because SQLite has none. The table meta has the sum of them all. So missing and
- * outdated rows are detected as well as damaged ones.
+ * Each row has a checksum, because SQLite has none. The table meta has the sum of the checksums of all
+ * rows. So missing and outdated rows are detected as well as damaged rows.
  */
 
-#define SCHEMA_VERSION 1
+/* Version 1 has no table notifications. */
+#define SCHEMA_VERSION 2
 
 /* Create the tables in an empty database, within the transaction of the caller. Returns an SQLite code. */
 int schema_create(sqlite3 *db);
 
-/* Returns 0, -EBADMSG (logged) for foreign tables or a newer version, or as database_errno(). */
+/*
+ * Check that the tables are those of this version or of an older one. Returns 0, -EBADMSG (logged) for foreign
+ * tables or a newer version, or as database_errno().
+ */
 int schema_check(sqlite3 *db, const struct directory *directory);
+
+/* Read the version of the tables. Returns an SQLite code. */
+int schema_read_version(sqlite3 *db, int64_t *ret_version);
+
+/* Bring the tables of an older version to this version, in one transaction. Returns an SQLite code. */
+int schema_upgrade(sqlite3 *db);

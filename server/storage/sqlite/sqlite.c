@@ -5,9 +5,9 @@
  * transaction in the write-ahead log of SQLite, which is synced before the commit returns (WAL,
  * synchronous=FULL).
  *
- * After a failed commit the content of the disk is uncertain. If a sync failed, it is unknown. After other
- * errors SQLite rolls back, but the log may still contain the complete transaction, and SQLite would recover
- * it after a crash. commit_verification.h detects that.
+ * If a sync fails, it is unknown whether the commit is durable. If a commit fails for another reason, SQLite
+ * rolls back. But the log may still contain the complete transaction, which SQLite would recover after a crash.
+ * commit_check.h detects that.
  */
 
 #include "storage/sqlite/sqlite.h"
@@ -20,8 +20,7 @@
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "storage/sqlite/commit_verification.h"
-#include "storage/sqlite/commit_watermark.h"
+#include "storage/sqlite/commit_check.h"
 #include "storage/sqlite/create.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/load.h"
@@ -39,12 +38,12 @@ struct sqlite_storage {
         struct stored_meta meta; /* of the last commit */
         int commit_watermark_fd;
         int checkpoint_frames;
-        int n_log_frames;          /* after the last commit */
-        int n_checkpointed_frames; /* n_log_frames at the last checkpoint attempt */
-        bool is_checkpointed;      /* all frames are in the database: SQLite can restart the log */
+        int n_log_frames;           /* after the last commit */
+        int n_frames_at_checkpoint; /* n_log_frames at the last attempt of a checkpoint */
+        bool is_checkpointed;       /* all frames are in the database: SQLite can restart the log */
         bool is_loaded;
         bool is_stale;
-        struct log_limit limit;
+        struct log_limit log_limit;
 };
 
 static int on_commit(void *userdata, sqlite3 *db, const char *name, int n_frames) {
@@ -66,29 +65,28 @@ static int checkpoint(struct sqlite_storage *storage, int mode) {
 
         errno = 0;
         code = sqlite3_wal_checkpoint_v2(storage->db, NULL, mode, &n_frames, &n_checkpointed);
-        storage->n_checkpointed_frames = storage->n_log_frames;
+        storage->n_frames_at_checkpoint = storage->n_log_frames;
         storage->is_checkpointed = code == SQLITE_OK && n_frames == n_checkpointed;
         r = database_errno(code);
         if (r < 0 && r != -EBUSY && r != -ENOSPC)
-                log_limited(&storage->limit, LOG_WARNING,
+                log_limited(&storage->log_limit, LOG_WARNING,
                             "checkpoint of \"%s\" failed, and its write-ahead log grows: %s",
-                            LOG_TEXT(slice_from_string(storage->directory.database)),
-                            sqlite3_errmsg(storage->db));
+                            LOG_STRING(storage->directory.database), sqlite3_errmsg(storage->db));
         return r;
 }
 
 static void checkpoint_when_due(struct sqlite_storage *storage) {
-        if (storage->n_log_frames < storage->n_checkpointed_frames)
-                storage->n_checkpointed_frames = 0; /* SQLite has restarted the log */
-        if (storage->n_log_frames - storage->n_checkpointed_frames >= storage->checkpoint_frames)
+        if (storage->n_log_frames < storage->n_frames_at_checkpoint)
+                storage->n_frames_at_checkpoint = 0; /* SQLite has restarted the log */
+        if (storage->n_log_frames - storage->n_frames_at_checkpoint >= storage->checkpoint_frames)
                 checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
 }
 
 /*
- * Checkpoint the log before the first commit. If a sync of the log failed before this start, the page cache
- * may show data that is not on the disk. The checkpoint writes and syncs it again.
+ * Checkpoint the log before the first commit. A sync may have failed before this start: then the log is in the
+ * page cache, but not on the disk. The checkpoint writes and syncs the data again.
  */
-static int empty_log(struct sqlite_storage *storage) {
+static int checkpoint_at_start(struct sqlite_storage *storage) {
         int r;
 
         if (!directory_has(&storage->directory, DIRECTORY_DATABASE "-wal"))
@@ -111,6 +109,11 @@ static void update_watermark(const struct sqlite_storage *storage) {
                 commit_watermark_write(storage->commit_watermark_fd, &commit_watermark);
 }
 
+static int report_not_writable(const struct sqlite_storage *storage, int error) {
+        log_error("cannot write to \"%s\": %s", LOG_STRING(storage->directory.database), strerror(-error));
+        return error == -ENOMEM ? -ENOMEM : -EIO;
+}
+
 static int start_writing(struct sqlite_storage *storage, struct now now) {
         struct timescale timescale = timescale_resume(storage->meta.reading_ms, storage->meta.shift_ms, now);
         int r;
@@ -118,28 +121,33 @@ static int start_writing(struct sqlite_storage *storage, struct now now) {
         sqlite3_close(storage->db);
         storage->db = NULL;
         r = database_open_to_write(&storage->db, &storage->directory);
-        if (r == 0)
-                r = database_errno(sqlite_writer_init(&storage->writer, storage->db, timescale));
-        if (r < 0) {
-                log_error("cannot write to \"%s\": %s",
-                          LOG_TEXT(slice_from_string(storage->directory.database)), strerror(-r));
-                return r == -ENOMEM ? -ENOMEM : -EIO;
-        }
+        if (r < 0)
+                return report_not_writable(storage, r);
 
         sqlite3_wal_hook(storage->db, on_commit, storage);
         storage->commit_watermark_fd = commit_watermark_open(storage->directory.fd);
         update_watermark(storage);
-        return empty_log(storage);
+        r = checkpoint_at_start(storage);
+        if (r < 0)
+                return r;
+
+        r = database_errno(schema_upgrade(storage->db));
+        if (r == 0)
+                r = database_errno(sqlite_writer_init(&storage->writer, storage->db, timescale));
+        return r < 0 ? report_not_writable(storage, r) : 0;
 }
 
 static int sqlite_storage_load(struct storage *base, const struct storage_sink *sink, struct now now) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
+        struct load_result result;
         int r;
 
         ASSERT(!storage->is_loaded);
-        r = sqlite_load(storage->db, &storage->directory, sink, now, LOAD_QUICK, &storage->meta);
-        if (r == 0)
-                r = start_writing(storage, now);
+        r = sqlite_load(storage->db, &storage->directory, sink, now, LOAD_QUICK, &result);
+        if (r < 0)
+                return r;
+        storage->meta = result.meta;
+        r = start_writing(storage, now);
         if (r < 0)
                 return r;
 
@@ -158,17 +166,17 @@ static int end_failed_commit(struct sqlite_storage *storage, int code, bool at_c
 
         storage->is_stale = code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC ||
                             !sqlite3_get_autocommit(storage->db) ||
-                            (at_commit && commit_verification_run(storage->db, &storage->directory));
+                            (at_commit && failed_commit_may_be_durable(storage->db, &storage->directory));
         if (storage->is_stale) {
-                log_error("sync of \"%s\" failed, and it is unknown whether the last commit is durable: %s",
-                          LOG_TEXT(slice_from_string(storage->directory.database)), reason);
+                log_error("commit to \"%s\" failed, and it is unknown whether the commit is durable: %s",
+                          LOG_STRING(storage->directory.database), reason);
                 return -ESTALE;
         }
 
         r = r == -ENOSPC || r == -ENOMEM ? r : -EIO;
         if (r != -ENOSPC)
-                log_limited(&storage->limit, LOG_ERROR, "commit to \"%s\" failed: %s",
-                            LOG_TEXT(slice_from_string(storage->directory.database)), reason);
+                log_limited(&storage->log_limit, LOG_ERROR, "commit to \"%s\" failed: %s",
+                            LOG_STRING(storage->directory.database), reason);
         return r;
 }
 
@@ -179,9 +187,9 @@ static int try_commit(struct sqlite_storage *storage, const struct storage_batch
         snprintf(meta.header.node_id, sizeof(meta.header.node_id), "%.*s", (int)batch->node_id.length,
                  (const char *)batch->node_id.data);
         meta.header.clock = batch->clock;
-        meta.header.n_disconnects = batch->n_disconnects;
-        meta.header.persistence = batch->persistence;
-        meta.header.positions = batch->positions;
+        meta.header.disconnect_epoch = batch->disconnect_epoch;
+        meta.header.persistence_digest = batch->persistence_digest;
+        meta.header.key_states = batch->key_states;
         if (batch->client_suffix && batch->client_suffix[0] != '\0')
                 snprintf(meta.header.client_suffix, sizeof(meta.header.client_suffix), "%s",
                          batch->client_suffix);
@@ -214,7 +222,7 @@ static int sqlite_storage_commit(struct storage *base, const struct storage_batc
 
         r = try_commit(storage, batch);
         if (r == -ENOSPC && !storage->is_checkpointed) {
-                /* After a checkpoint SQLite can reuse the room of the log. */
+                /* After a checkpoint SQLite overwrites the log from its start, which needs no more room. */
                 checkpoint(storage, SQLITE_CHECKPOINT_PASSIVE);
                 if (storage->is_checkpointed)
                         r = try_commit(storage, batch);
@@ -237,7 +245,7 @@ static bool sqlite_storage_needs_commit(const struct storage *base, struct now n
 static struct storage *sqlite_storage_close(struct storage *base) {
         struct sqlite_storage *storage = (struct sqlite_storage *)base;
 
-        /* Leave the log as it is: the next start decides whether the last commit is valid. */
+        /* After -ESTALE close without a checkpoint: the next start checks the last commit in the unchanged log. */
         if (storage->is_stale)
                 sqlite3_db_config(storage->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         sqlite_writer_deinit(&storage->writer);
@@ -265,14 +273,15 @@ static int lock(struct directory *directory) {
         if (r == -EBUSY)
                 log_error("the data directory \"%s\" is in use by %s: stop that process, or choose another "
                           "directory",
-                          LOG_TEXT(slice_from_string(directory->path)), name);
+                          LOG_STRING(directory->path), name);
         else
-                log_error("cannot lock the data directory \"%s\": %s",
-                          LOG_TEXT(slice_from_string(directory->path)), strerror(-r));
+                log_error("cannot lock the data directory \"%s\": %s; choose a folder that the user of "
+                          "statestored can write",
+                          LOG_STRING(directory->path), strerror(-r));
         return r;
 }
 
-/* Create the database, unless other files show that there was one. */
+/* Create the database if it does not exist. Return -EBADMSG if other files show that it was removed. */
 static int create_if_missing(const struct directory *directory) {
         static const char *const traces[] = { DIRECTORY_DATABASE "-wal", DIRECTORY_COMMIT_WATERMARK };
 
@@ -291,14 +300,13 @@ static int open_database(struct sqlite_storage *storage) {
         r = create_if_missing(&storage->directory);
         if (r < 0)
                 return r;
-        r = database_examine(&storage->directory);
+        r = database_check_files(&storage->directory);
         if (r == 0)
                 r = database_open_to_read(&storage->db, &storage->directory);
         if (r == -EBADMSG)
                 return r;
         if (r < 0) {
-                log_error("cannot open \"%s\": %s", LOG_TEXT(slice_from_string(storage->directory.database)),
-                          strerror(-r));
+                log_error("cannot open \"%s\": %s", LOG_STRING(storage->directory.database), strerror(-r));
                 return r;
         }
         return schema_check(storage->db, &storage->directory);
@@ -312,10 +320,10 @@ static const struct storage_operations operations = {
 };
 
 int storage_sqlite_open(struct storage **ret_storage, const char *path) {
-        return sqlite_storage_open(ret_storage, path, CHECKPOINT_FRAMES);
+        return storage_sqlite_open_with(ret_storage, path, CHECKPOINT_FRAMES);
 }
 
-int sqlite_storage_open(struct storage **ret_storage, const char *path, int checkpoint_frames) {
+int storage_sqlite_open_with(struct storage **ret_storage, const char *path, int checkpoint_frames) {
         struct sqlite_storage *storage = calloc(1, sizeof(*storage));
         int r;
 
@@ -325,10 +333,11 @@ int sqlite_storage_open(struct storage **ret_storage, const char *path, int chec
         storage->storage.operations = &operations;
         storage->commit_watermark_fd = -1;
         storage->checkpoint_frames = checkpoint_frames;
-        r = directory_make(&storage->directory, path);
+        r = directory_open_or_create(&storage->directory, path);
         if (r < 0)
-                log_error("cannot open the data directory \"%s\": %s", LOG_TEXT(slice_from_string(path)),
-                          strerror(-r));
+                log_error("cannot open the data directory \"%s\": %s; choose a folder that the user of "
+                          "statestored can write",
+                          LOG_STRING(path), strerror(-r));
         if (r == 0)
                 r = lock(&storage->directory);
         if (r == 0)

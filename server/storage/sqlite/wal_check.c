@@ -23,7 +23,7 @@ struct checksum {
 };
 
 struct frame {
-        bool is_current; /* the salts are those of the current generation */
+        bool is_current; /* the salts are those in the header of the log */
         bool is_commit;  /* last frame of its transaction */
         struct checksum stored;
 };
@@ -99,19 +99,19 @@ static int read_frame(struct wal *wal, uint64_t index, struct frame *ret_frame) 
         return 0;
 }
 
-/* The expected checksum of the frame read last, given the checksum before it. */
-static struct checksum frame_checksum(const struct wal *wal, struct checksum before) {
-        struct checksum sum = add_checksum(before, wal->is_big_endian, wal->bytes, 8);
+/* Return the expected checksum of the frame read last, given the checksum of the frame before it. */
+static struct checksum frame_checksum(const struct wal *wal, struct checksum checksum_before) {
+        struct checksum sum = add_checksum(checksum_before, wal->is_big_endian, wal->bytes, 8);
 
         return add_checksum(sum, wal->is_big_endian, wal->bytes + FRAME_HEADER, wal->page_size);
 }
 
 /*
- * Walk the valid frames as SQLite does. *ret_broken: index of the first invalid frame; *ret_before: the
- * checksum before it.
+ * Read the valid frames, as SQLite does. *ret_first_invalid: index of the first invalid frame;
+ * *ret_checksum_before: the checksum of the frame before it.
  */
-static int follow(struct wal *wal, struct wal_summary *summary, uint64_t *ret_broken,
-                  struct checksum *ret_before) {
+static int walk_valid_frames(struct wal *wal, struct wal_summary *summary, uint64_t *ret_first_invalid,
+                             struct checksum *ret_checksum_before) {
         struct checksum sum = read_checksum(wal->header + 24);
         uint64_t index;
 
@@ -132,42 +132,43 @@ static int follow(struct wal *wal, struct wal_summary *summary, uint64_t *ret_br
                         summary->n_committed = (uint32_t)index + 1;
         }
 
-        *ret_broken = index;
-        *ret_before = sum;
+        *ret_first_invalid = index;
+        *ret_checksum_before = sum;
         return 0;
 }
 
 /*
- * Whether a frame at or after the invalid one ends a transaction and the next frame continues its checksum.
- * The checksum or the salts of the invalid frame may themselves be damaged, so try the expected checksum
- * too.
+ * Return in *ret_is_damaged whether a frame at or after the first invalid frame ends a transaction and the next
+ * frame has the checksum that follows from it. The damage may be in the salts or the checksum of the invalid
+ * frame. So accept any salts in that frame, and try two checksums for it: the stored and the expected one.
  */
-static int is_damage(struct wal *wal, uint64_t broken, struct checksum before, bool *ret_is_damage) {
+static int find_damage(struct wal *wal, uint64_t first_invalid, struct checksum checksum_before,
+                       bool *ret_is_damaged) {
         struct checksum candidates[2] = { 0 };
         bool was_commit = false;
 
-        for (uint64_t index = broken; index < wal->n_frames; index++) {
+        for (uint64_t index = first_invalid; index < wal->n_frames; index++) {
                 struct frame frame;
                 int r;
 
                 r = read_frame(wal, index, &frame);
                 if (r < 0)
                         return r;
-                if (index > broken && !frame.is_current)
-                        was_commit = false; /* frame of an earlier generation */
+                if (index > first_invalid && !frame.is_current)
+                        was_commit = false; /* a frame from before SQLite restarted the log */
 
                 for (size_t i = 0; i < 2 && was_commit; i++)
                         if (checksum_equal(frame.stored, frame_checksum(wal, candidates[i]))) {
-                                *ret_is_damage = true;
+                                *ret_is_damaged = true;
                                 return 0;
                         }
 
                 candidates[0] = frame.stored;
-                candidates[1] = index == broken ? frame_checksum(wal, before) : frame.stored;
-                was_commit = frame.is_commit && (frame.is_current || index == broken);
+                candidates[1] = index == first_invalid ? frame_checksum(wal, checksum_before) : frame.stored;
+                was_commit = frame.is_commit && (frame.is_current || index == first_invalid);
         }
 
-        *ret_is_damage = false;
+        *ret_is_damaged = false;
         return 0;
 }
 
@@ -186,10 +187,10 @@ int wal_check(int fd, uint32_t page_size, struct wal_summary *ret_summary) {
         struct wal wal = { .fd = fd, .page_size = page_size };
         CLEANUP(cleanup_free) uint8_t *bytes = NULL;
         struct wal_summary summary = { 0 };
-        struct checksum before;
+        struct checksum checksum_before;
         struct stat status;
-        bool damage;
-        uint64_t broken;
+        bool is_damaged;
+        uint64_t first_invalid;
         int r;
 
         if (fstat(fd, &status) < 0)
@@ -210,12 +211,12 @@ int wal_check(int fd, uint32_t page_size, struct wal_summary *ret_summary) {
 
         memcpy(summary.salts, wal.header + SALTS_OFFSET, sizeof(summary.salts));
         if (header_is_valid(&wal)) {
-                r = follow(&wal, &summary, &broken, &before);
+                r = walk_valid_frames(&wal, &summary, &first_invalid, &checksum_before);
                 if (r == 0)
-                        r = is_damage(&wal, broken, before, &damage);
+                        r = find_damage(&wal, first_invalid, checksum_before, &is_damaged);
                 if (r < 0)
                         return r;
-                summary.damaged_offset = damage ? frame_offset(&wal, broken) : 0;
+                summary.damaged_offset = is_damaged ? frame_offset(&wal, first_invalid) : 0;
         }
 
         *ret_summary = summary;

@@ -4,18 +4,23 @@
 #include <stdint.h>
 
 /*
- * Checks an SQLite write-ahead log for damage (https://sqlite.org/fileformat2.html#walformat). SQLite takes
- * the first invalid frame for the end of the log. That is right after a power failure. After damage it would
- * silently drop the acknowledged commits that follow.
+ * Check an SQLite write-ahead log for damage (https://sqlite.org/fileformat2.html#walformat). SQLite treats the
+ * first invalid frame as the end of the log. After a power failure that is correct: the frame was not written
+ * completely. If the frame was damaged later, SQLite would silently drop the acknowledged commits after it.
  *
- * The two cases differ: frames of a transaction are written only after the previous transaction was synced.
- * Suppose that a frame is invalid, and that a frame of a later transaction continues the checksum of a
- * commit at or after the invalid frame. Then that commit had been synced completely, so the log is damaged.
- * Damage in the last transaction is not detected here; see commit_watermark.h.
+ * wal_check() distinguishes the two cases. The store writes a transaction only after the sync of the previous
+ * one. If the transaction of the invalid frame has a successor in the log, the invalid frame was synced, and was
+ * damaged later. wal_check() searches for two adjacent frames at or after the invalid frame:
+ *
+ *  1. the last frame of a transaction;
+ *  2. the first frame of the next transaction. Checksums are cumulative: that of frame 2 must be computed from
+ *     that of frame 1.
+ *
+ * Damage in the last transaction is not detected here; see commit_check.h.
  */
 
 struct wal_summary {
-        uint8_t salts[8]; /* of the current generation of the log, which SQLite overwrites from its start */
+        uint8_t salts[8];        /* of the log; SQLite changes them when it restarts the log */
         uint32_t n_committed;    /* frames up to the last complete commit */
         uint64_t damaged_offset; /* with WAL_DAMAGED: offset of the damage in bytes */
 };

@@ -3,6 +3,7 @@
 #include "storage/sqlite/write.h"
 
 #include "protocol/hlc.h"
+#include "storage/sqlite/binder.h"
 #include "storage/sqlite/database.h"
 #include "storage/sqlite/rows.h"
 
@@ -23,6 +24,9 @@ static const char *const statements_sql[] = {
         [WRITE_FIND_ANSWER] = "SELECT checksum FROM answers WHERE slot = ?1",
         [WRITE_PUT_ANSWER] =
                 "REPLACE INTO answers (" STORED_ANSWER_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        [WRITE_PUT_NOTIFICATION] = "INSERT INTO notifications (" STORED_NOTIFICATION_COLUMNS
+                                   ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1 RETURNING checksum",
 };
 _Static_assert(sizeof(statements_sql) / sizeof(statements_sql[0]) == N_WRITE_STATEMENTS,
                "each statement has SQL");
@@ -30,7 +34,7 @@ _Static_assert(sizeof(statements_sql) / sizeof(statements_sql[0]) == N_WRITE_STA
 int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timescale timescale) {
         int code = SQLITE_OK;
 
-        *writer = (struct sqlite_writer){ .db = db, .timescale = timescale };
+        *writer = (struct sqlite_writer){ .timescale = timescale };
         for (size_t i = 0; i < N_WRITE_STATEMENTS && code == SQLITE_OK; i++)
                 code = database_prepare(db, statements_sql[i], &writer->statements[i]);
         return code;
@@ -45,25 +49,37 @@ void sqlite_writer_deinit(struct sqlite_writer *writer) {
         *writer = (struct sqlite_writer){ 0 };
 }
 
-static int run(sqlite3_stmt *statement) {
-        int code = sqlite3_step(statement);
+int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) {
+        int code = sqlite3_step(writer->statements[which]);
 
-        sqlite3_reset(statement);
+        sqlite3_reset(writer->statements[which]);
         return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) {
-        return run(writer->statements[which]);
-}
-
-/* Subtract the checksum of the row that is replaced, if any. */
-static int subtract_found(sqlite3_stmt *statement, struct stored_meta *meta) {
-        int code = sqlite3_step(statement);
+/*
+ * Execute a statement that replaces, adds or removes the row that `find` selects. The parameters of both are bound. checksum: of
+ * the new row; 0: the row is removed.
+ */
+static int change_row(struct sqlite_writer *writer, enum write_statement find, enum write_statement change,
+                      uint64_t checksum, struct stored_meta *meta) {
+        sqlite3_stmt *found = writer->statements[find];
+        int code = sqlite3_step(found);
 
         if (code == SQLITE_ROW)
-                meta->rows_checksum -= (uint64_t)sqlite3_column_int64(statement, 0);
-        sqlite3_reset(statement);
-        return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
+                meta->rows_checksum -= (uint64_t)sqlite3_column_int64(found, 0);
+        sqlite3_reset(found);
+        if (code != SQLITE_ROW && code != SQLITE_DONE)
+                return code;
+
+        meta->rows_checksum += checksum;
+        return sqlite_writer_run(writer, change);
+}
+
+static int bind_key(sqlite3_stmt *statement, struct slice key) {
+        struct binder binder = { .statement = statement };
+
+        binder_add_bytes(&binder, key);
+        return binder.code;
 }
 
 static bool is_stored(const struct entry *entry) {
@@ -80,8 +96,7 @@ static int make_stored_entry(struct sqlite_writer *writer, const struct row *row
         };
         struct hlc fence;
 
-        stored_entry_set_types(&stored);
-        if (row->entry.after_deadline_ns != STORE_NEVER) {
+        if (row->entry.after_deadline_ns != DEADLINE_NEVER) {
                 stored.expires = true;
                 stored.expires_at_ms =
                         timescale_from_deadline(writer->timescale, row->entry.after_deadline_ns);
@@ -99,36 +114,26 @@ static int make_stored_entry(struct sqlite_writer *writer, const struct row *row
 }
 
 static int put_entry(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
-        sqlite3_stmt *find = writer->statements[WRITE_FIND_ENTRY];
-        sqlite3_stmt *put = writer->statements[WRITE_PUT_ENTRY];
         struct stored_entry stored;
         int code;
 
         code = make_stored_entry(writer, row, &stored);
         if (code == SQLITE_OK)
-                code = stored_bytes_bind(find, 1, stored.key);
+                code = bind_key(writer->statements[WRITE_FIND_ENTRY], stored.key);
         if (code == SQLITE_OK)
-                code = subtract_found(find, meta);
-        if (code == SQLITE_OK)
-                code = stored_entry_bind(put, &stored);
-        if (code == SQLITE_OK)
-                code = run(put);
-        if (code == SQLITE_OK)
-                meta->rows_checksum += stored_entry_checksum(&stored);
-        return code;
+                code = stored_entry_bind(writer->statements[WRITE_PUT_ENTRY], &stored);
+        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_ENTRY, WRITE_PUT_ENTRY,
+                                              stored_entry_checksum(&stored), meta)
+                                 : code;
 }
 
 static int remove_entry(struct sqlite_writer *writer, const struct entry *entry, struct stored_meta *meta) {
-        sqlite3_stmt *find = writer->statements[WRITE_FIND_ENTRY];
-        sqlite3_stmt *remove = writer->statements[WRITE_REMOVE_ENTRY];
         int code;
 
-        code = stored_bytes_bind(find, 1, entry_key(entry));
+        code = bind_key(writer->statements[WRITE_FIND_ENTRY], entry_key(entry));
         if (code == SQLITE_OK)
-                code = subtract_found(find, meta);
-        if (code == SQLITE_OK)
-                code = stored_bytes_bind(remove, 1, entry_key(entry));
-        return code == SQLITE_OK ? run(remove) : code;
+                code = bind_key(writer->statements[WRITE_REMOVE_ENTRY], entry_key(entry));
+        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_ENTRY, WRITE_REMOVE_ENTRY, 0, meta) : code;
 }
 
 static int write_entry(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
@@ -140,18 +145,18 @@ static int write_entry(struct sqlite_writer *writer, const struct row *row, stru
 }
 
 static int bind_names(sqlite3_stmt *statement, const struct stored_registration *stored) {
-        int code = stored_bytes_bind(statement, 1, stored->client);
+        struct binder binder = { .statement = statement };
 
-        return code == SQLITE_OK ? stored_bytes_bind(statement, 2, stored->key) : code;
+        binder_add_bytes(&binder, stored->client);
+        binder_add_bytes(&binder, stored->key);
+        return binder.code;
 }
 
 static int write_registration(struct sqlite_writer *writer, const struct row *row,
                               struct stored_meta *meta) {
         const struct registration *registration = row->registration.registration;
         bool is_added = row->registration.is_added;
-        sqlite3_stmt *find = writer->statements[WRITE_FIND_REGISTRATION];
-        sqlite3_stmt *change =
-                writer->statements[is_added ? WRITE_PUT_REGISTRATION : WRITE_REMOVE_REGISTRATION];
+        enum write_statement change = is_added ? WRITE_PUT_REGISTRATION : WRITE_REMOVE_REGISTRATION;
         struct stored_registration stored = { .connection = registration->connection,
                                               .user = registration->user };
         int code;
@@ -164,39 +169,30 @@ static int write_registration(struct sqlite_writer *writer, const struct row *ro
         stored.client = buf_slice(&writer->client);
         stored.key = buf_slice(&writer->key);
 
-        code = bind_names(find, &stored);
+        code = bind_names(writer->statements[WRITE_FIND_REGISTRATION], &stored);
         if (code == SQLITE_OK)
-                code = subtract_found(find, meta);
-        if (code == SQLITE_OK)
-                code = is_added ? stored_registration_bind(change, &stored) : bind_names(change, &stored);
-        if (code == SQLITE_OK)
-                code = run(change);
-        if (code == SQLITE_OK && is_added)
-                meta->rows_checksum += stored_registration_checksum(&stored);
-        return code;
+                code = is_added ? stored_registration_bind(writer->statements[change], &stored)
+                                : bind_names(writer->statements[change], &stored);
+        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_REGISTRATION, change,
+                                              is_added ? stored_registration_checksum(&stored) : 0, meta)
+                                 : code;
 }
 
 static int write_answer(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
-        sqlite3_stmt *find = writer->statements[WRITE_FIND_ANSWER];
-        sqlite3_stmt *put = writer->statements[WRITE_PUT_ANSWER];
         struct stored_answer stored = {
-                .slot = row->answer.slot,
-                .digest = row->answer.digest,
-                .answer = row->answer.answer,
-                .forget_at_ms = timescale_from_deadline(writer->timescale, row->answer.deadline_ns),
+                .slot = row->reply.slot,
+                .digest = row->reply.digest,
+                .answer = row->reply.reply,
+                .forget_at_ms = timescale_from_deadline(writer->timescale, row->reply.deadline_ns),
         };
         int code;
 
-        code = sqlite3_bind_int64(find, 1, stored.slot);
+        code = sqlite3_bind_int64(writer->statements[WRITE_FIND_ANSWER], 1, stored.slot);
         if (code == SQLITE_OK)
-                code = subtract_found(find, meta);
-        if (code == SQLITE_OK)
-                code = stored_answer_bind(put, &stored);
-        if (code == SQLITE_OK)
-                code = run(put);
-        if (code == SQLITE_OK)
-                meta->rows_checksum += stored_answer_checksum(&stored);
-        return code;
+                code = stored_answer_bind(writer->statements[WRITE_PUT_ANSWER], &stored);
+        return code == SQLITE_OK ? change_row(writer, WRITE_FIND_ANSWER, WRITE_PUT_ANSWER,
+                                              stored_answer_checksum(&stored), meta)
+                                 : code;
 }
 
 static int write_row(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
@@ -205,19 +201,54 @@ static int write_row(struct sqlite_writer *writer, const struct row *row, struct
                 return write_entry(writer, row, meta);
         case ROW_REGISTRATION:
                 return write_registration(writer, row, meta);
-        case ROW_ANSWER:
+        case ROW_REPLY:
                 return write_answer(writer, row, meta);
         }
         return SQLITE_MISUSE;
 }
 
+static int write_notification(struct sqlite_writer *writer, const struct pending_notification *notification,
+                              struct stored_meta *meta) {
+        struct stored_notification stored = {
+                .sequence = notification->sequence,
+                .version = notification->version,
+                .key = notification->key,
+                .recipients = notification->recipients,
+        };
+        int code;
+
+        if (notification->entry)
+                stored.value = entry_value(notification->entry);
+        code = stored_notification_bind(writer->statements[WRITE_PUT_NOTIFICATION], &stored);
+        if (code != SQLITE_OK)
+                return code;
+        meta->rows_checksum += stored_notification_checksum(&stored);
+        meta->header.notification_sequence = notification->sequence;
+        return sqlite_writer_run(writer, WRITE_PUT_NOTIFICATION);
+}
+
+static int remove_notifications(struct sqlite_writer *writer, uint64_t delivered, struct stored_meta *meta) {
+        sqlite3_stmt *remove = writer->statements[WRITE_REMOVE_NOTIFICATIONS];
+        int code;
+
+        code = sqlite3_bind_int64(remove, 1, (int64_t)delivered);
+        if (code != SQLITE_OK)
+                return code;
+        while ((code = sqlite3_step(remove)) == SQLITE_ROW)
+                meta->rows_checksum -= (uint64_t)sqlite3_column_int64(remove, 0);
+        sqlite3_reset(remove);
+        return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
                       struct stored_meta *meta) {
-        int code = SQLITE_OK;
+        int code = remove_notifications(writer, batch->delivered, meta);
 
         for (size_t i = 0; i < batch->n_rows && code == SQLITE_OK; i++)
                 code = write_row(writer, &batch->rows[i], meta);
+        for (size_t i = 0; i < batch->n_notifications && code == SQLITE_OK; i++)
+                code = write_notification(writer, &batch->notifications[i], meta);
         if (code == SQLITE_OK)
                 code = stored_meta_bind(writer->statements[WRITE_META], meta);
-        return code == SQLITE_OK ? run(writer->statements[WRITE_META]) : code;
+        return code == SQLITE_OK ? sqlite_writer_run(writer, WRITE_META) : code;
 }

@@ -21,11 +21,12 @@ enum write_statement {
         WRITE_REMOVE_REGISTRATION,
         WRITE_FIND_ANSWER,
         WRITE_PUT_ANSWER,
+        WRITE_PUT_NOTIFICATION,
+        WRITE_REMOVE_NOTIFICATIONS,
         N_WRITE_STATEMENTS,
 };
 
 struct sqlite_writer {
-        sqlite3 *db;
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
         struct timescale timescale;
         struct buf client, key, fence; /* of the current row */
@@ -39,9 +40,12 @@ int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timesca
 /* Accepts a structure of zeros. Does not close the connection. */
 void sqlite_writer_deinit(struct sqlite_writer *writer);
 
-/* Execute a statement that has no parameters and no results. Returns an SQLite code. */
+/* Execute a statement that returns no rows. The caller has bound its parameters. Returns an SQLite code. */
 int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which);
 
-/* Write the rows and *meta, and update meta->rows_checksum. Returns an SQLite code. */
+/*
+ * Write the rows, the notifications and *meta, and update rows_checksum and header.notification_sequence of *meta.
+ * Returns an SQLite code.
+ */
 int sqlite_writer_put(struct sqlite_writer *writer, const struct storage_batch *batch,
                       struct stored_meta *meta);

@@ -14,7 +14,7 @@ import (
 
 var statestoreURL = os.Getenv("STATESTORE_URL")
 
-// TestMain uses the double that is there, where somebody says so; else one of our own, which ends when we do.
+// TestMain uses the double that the environment names, or starts one that stops with the test run.
 func TestMain(m *testing.M) {
 	if statestoreURL != "" {
 		os.Exit(m.Run())
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A client of an empty state store.
+// newStore returns a client of an empty state store.
 func newStore(t *testing.T) *StateStore {
 	t.Helper()
 	store, err := Connect(statestoreURL)
@@ -129,6 +129,6 @@ func TestWhatWasWaitedForInVainIsAnError(t *testing.T) {
 	check(t, store.Set("greeting", "hello"))
 	check(t, store.Control("wait-for", "verb", "SET"))
 	if store.Control("wait-for", "verb", "DEL", "timeout", "1ms") == nil {
-		t.Fatal("nobody deletes anything")
+		t.Fatal("unexpected: no test deletes a key")
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease has a client of the state store: as much of one as tests need. Copy it, or use your own in its place.
+// Package lease contains a small client of the state store for tests. Copy it, or use your own client.
 package lease
 
 import (
@@ -24,10 +24,10 @@ const service = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8"
 
 const patience = 30 * time.Second
 
-// Notification says that a key was set or has gone.
+// Notification reports that a key was set, was deleted, or has expired.
 type Notification struct{ Key, Event string }
 
-// StateStore asks one request after the other, or several at once.
+// StateStore is a client. Several goroutines can use it at once.
 type StateStore struct {
 	Notifications chan Notification
 
@@ -38,7 +38,7 @@ type StateStore struct {
 	pending               map[string]chan []byte
 }
 
-// Connect makes a client of mqtt://HOST:PORT.
+// Connect connects a client to mqtt://HOST:PORT.
 func Connect(where string) (*StateStore, error) {
 	address, err := url.Parse(where)
 	if err != nil {
@@ -71,7 +71,7 @@ func Connect(where string) (*StateStore, error) {
 	return store, err
 }
 
-// Close ends the connection.
+// Close disconnects the client.
 func (store *StateStore) Close() error {
 	return store.client.Disconnect(&paho.Disconnect{})
 }
@@ -95,12 +95,12 @@ func (store *StateStore) receive(message *paho.Publish) {
 	store.Notifications <- Notification{string(key), event}
 }
 
-// Control asks a double that was started with --control: everything that `statestorectl test` does. What was waited for
-// in vain is an error.
+// Control sends a control request to a double that was started with --control. The words are those of
+// `statestorectl test`. A wait that times out is an error.
 func (store *StateStore) Control(words ...string) error {
 	answer, err := store.ask("control/invoke", words...)
 	if err == nil && string(answer) == "0" {
-		err = errors.New("no such request has come")
+		err = errors.New("no such request has arrived")
 	}
 	return err
 }
@@ -111,18 +111,18 @@ func (store *StateStore) Set(key, value string) error {
 	return err
 }
 
-// Get returns a key's value, nil where there is none.
+// Get returns the value of a key, or nil if the key does not exist.
 func (store *StateStore) Get(key string) ([]byte, error) {
 	return store.ask("command/invoke", "GET", key)
 }
 
-// TakeLease says whether the lease is the owner's now.
+// TakeLease tries to take the lease and reports whether the owner has it.
 func (store *StateStore) TakeLease(key, owner string, duration time.Duration) (bool, error) {
 	answer, err := store.ask("command/invoke", "SET", key, owner, "NX", "PX", strconv.FormatInt(duration.Milliseconds(), 10))
 	return string(answer) == "OK", err
 }
 
-// Watch has what happens to the key come to Notifications.
+// Watch registers for notifications of the key. They arrive in Notifications.
 func (store *StateStore) Watch(key string) error {
 	_, err := store.ask("command/invoke", "KEYNOTIFY", key)
 	return err
@@ -176,7 +176,7 @@ func encode(words []string) []byte {
 	return payload.Bytes()
 }
 
-// A string, nil where there is none, a number's digits; or an error.
+// decode returns the bytes of a string, nil for an absent value, the digits of a number, or an error.
 func decode(payload []byte) ([]byte, error) {
 	line, rest, _ := bytes.Cut(payload, []byte("\r\n"))
 	switch {

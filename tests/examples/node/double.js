@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
-// The double that is there, where somebody says so; else one of our own, which ends when we do.
+// Use the double that the environment names, or start one that stops with the test run.
 export default async function setup({ provide }) {
   if (process.env.STATESTORE_URL) {
     provide('url', process.env.STATESTORE_URL)

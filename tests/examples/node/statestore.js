@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of the state store: as much of one as tests need. Copy it, or use your own in its place.
+// A small client of the state store for tests. Copy it, or use your own client.
 import { randomUUID } from 'node:crypto'
 import mqtt from 'mqtt'
 
@@ -10,7 +10,7 @@ const encode = (words) =>
 
 const DELETED = Buffer.from(encode(['NOTIFY', 'DELETE']))
 
-// A string, null where there is none, a number; an error is thrown.
+// Return a string, null for an absent value, or a number. Throw an error reply.
 function decode(payload) {
   const [line, rest] = payload.toString().split(/\r\n(.*)/s)
   if (line.startsWith('-')) throw new Error(line.slice(1))
@@ -67,7 +67,7 @@ export class StateStore {
     return decode(await answered)
   }
 
-  // Of a double that was started with --control: everything that `statestorectl test` does.
+  // Send a control request to a double that was started with --control: the words of `statestorectl test`.
   control(...words) {
     return this.ask(words, `${SERVICE}/control/invoke`)
   }
@@ -80,7 +80,7 @@ export class StateStore {
     return this.ask(['GET', key])
   }
 
-  // Whether it is the owner's now.
+  // Try to take the lease, and return whether the owner has it.
   async takeLease(key, owner, seconds) {
     return (await this.ask(['SET', key, owner, 'NX', 'PX', seconds * 1000])) === 'OK'
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { defineConfig } from 'vitest/config'
 
-// One double serves all tests, and each begins with reset: so one file after the other.
+// All tests share one double and begin with reset, so test files run one after the other.
 export default defineConfig({
   test: {
     globalSetup: './double.js',

@@ -11,7 +11,7 @@ from statestore import StateStore
 
 @pytest.fixture(scope="session")
 def statestore_url():
-    """The double that is there, where somebody says so; else one of our own, which ends when we do."""
+    """Use the double that the environment names, or start one that stops with the test run."""
     if "STATESTORE_URL" in os.environ:
         yield os.environ["STATESTORE_URL"]
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the state store: as much of one as tests need. Copy it, or use your own in its place."""
+"""A small client of the state store for tests. Copy it, or use your own client."""
 
 import itertools
 import queue
@@ -21,7 +21,7 @@ def encode(words):
 
 
 def decode(payload):
-    """A string as bytes, None where there is none, a number; an error is raised."""
+    """Return a string as bytes, None for an absent value, or a number. Raise an error reply."""
     line, rest = payload.split(b"\r\n", 1)
     if line.startswith(b"-"):
         raise RuntimeError(line[1:].decode())
@@ -42,7 +42,7 @@ class StateStore:
         self.notifications = queue.Queue()
         self.counter = itertools.count()
 
-        # paho-mqtt 2 wants to be told which callbacks we have, paho-mqtt 1 does not know the argument
+        # paho-mqtt 2 requires the version of the callbacks; paho-mqtt 1 does not know the argument
         callbacks = getattr(mqtt, "CallbackAPIVersion", None)
         more = {"callback_api_version": callbacks.VERSION2} if callbacks else {}
         self.mqtt = mqtt.Client(client_id=self.id, protocol=mqtt.MQTTv5, **more)
@@ -79,7 +79,7 @@ class StateStore:
         return decode(answer.get(timeout=PATIENCE))
 
     def control(self, *words):
-        """Of a double that was started with --control: everything that `statestorectl test` does."""
+        """Send a control request to a double that was started with --control: the words of `statestorectl test`."""
         return self.ask(*words, topic=f"{SERVICE}/control/invoke")
 
     def set(self, key, value):
@@ -89,7 +89,7 @@ class StateStore:
         return self.ask("GET", key)
 
     def take_lease(self, key, owner, seconds):
-        """Whether it is the owner's now."""
+        """Try to take the lease, and return whether the owner has it."""
         return self.ask("SET", key, owner, "NX", "PX", seconds * 1000) == b"OK"
 
     def watch(self, key):

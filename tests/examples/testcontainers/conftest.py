@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`store`: a client of an empty state store, which runs in a container. statestore.py and the tests are those of ../python."""
+"""`store`: a client of an empty state store in a container. Use it with statestore.py and the tests of ../python."""
 
 import os
 

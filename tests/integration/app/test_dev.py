@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --dev: its port is free, and it leaves nothing behind."""
+"""statestored --dev: ports, the private broker, and cleanup."""
 
 import os
 import signal
@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from support.broker import free_port
+from support.ctl import environment
 from support.double import WITHOUT_LEAKS, Double, is_gone, preload_of_doubles
 from support.process import PATIENCE, STATESTORED, wait_until
 
 
 @pytest.fixture
 def double_of(tmp_path):
-    """Makes doubles; what is left of them is ended after the test. Each is at home in the test's directory."""
+    """Starts test doubles in a directory of the test, and stops them after the test."""
     made = []
 
     def make(*flags, **more):
@@ -51,11 +52,11 @@ def test_dev_prints_the_url_that_it_serves(double_of, tmp_path):
     assert client.request("GET", "key").payload == b"$5\r\nvalue\r\n"
 
 
-def test_its_broker_has_the_plugin(double):
+def test_the_broker_has_the_plugin(double):
     assert "identity verified, delivery direct, presence exact" in double.log()
 
 
-def test_a_burst_loses_nothing(double):
+def test_no_request_of_a_burst_is_lost(double):
     client = double.connect("client-1")
 
     answers = client.request_all(("SET", f"key-{n}", "value") for n in range(3000))
@@ -63,13 +64,13 @@ def test_a_burst_loses_nothing(double):
     assert all(answer.payload == b"+OK\r\n" for answer in answers)
 
 
-def test_it_takes_the_port_that_it_is_given(double_of):
+def test_dev_uses_the_given_port(double_of):
     port = free_port()
 
     assert double_of(port=port).start().port == port
 
 
-def test_it_listens_where_it_is_told(double_of):
+def test_dev_listens_at_the_given_address(double_of):
     double = double_of("--dev-listen", "127.0.0.2")
     line = double.first_line().strip()
     assert line.startswith("mqtt://127.0.0.2:"), double.log()
@@ -80,7 +81,7 @@ def test_it_listens_where_it_is_told(double_of):
     assert is_free(port)
 
 
-def test_a_port_that_is_in_use_is_said_so(double, double_of):
+def test_a_port_in_use_is_reported(double, double_of):
     second = double_of(port=double.port, environment=WITHOUT_LEAKS)
 
     assert second.first_line() == ""
@@ -107,7 +108,7 @@ WAYS = {"stdin": end_by_stdin, "SIGTERM": end_by(signal.SIGTERM, 0), "SIGINT": e
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_broker_ends_with_the_double_and_no_file_is_left(double_of, tmp_path, way):
+def test_the_broker_ends_with_the_store_and_no_file_is_left(double_of, tmp_path, way):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     double = double_of(environment={"TMPDIR": str(temporary)}).start()
@@ -123,14 +124,14 @@ def test_the_broker_ends_with_the_double_and_no_file_is_left(double_of, tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["double.log", "temporary"]
 
 
-def test_a_broker_that_ends_takes_the_store_with_it(double):
+def test_the_store_ends_with_its_broker(double):
     os.kill(double.broker_pid, signal.SIGKILL)
 
     assert double.wait() == 1
     assert "mosquitto ended" in double.log()
 
 
-# Starts a double as a child of its own, says which, and waits for its stdin.
+# Starts a store as a child process, prints its process id, and waits for the end of stdin.
 PARENT = """
 import subprocess, sys
 double = subprocess.Popen([*sys.argv[1:], "--dev", "--port", "0", "--exit-with-parent"], stdin=subprocess.DEVNULL,
@@ -150,7 +151,7 @@ def children_of(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def test_it_ends_with_its_parent():
+def test_the_store_ends_with_its_parent():
     parent = subprocess.Popen(parent_of_double(PARENT), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         pid = int(parent.stdout.readline())
@@ -160,11 +161,11 @@ def test_it_ends_with_its_parent():
         parent.kill()
         parent.wait()
 
-    wait_until(lambda: is_gone(pid), "the double has followed its parent")
-    wait_until(lambda: is_gone(broker), "and its broker")
+    wait_until(lambda: is_gone(pid), "the store has ended")
+    wait_until(lambda: is_gone(broker), "the broker has ended")
 
 
-# The same in a thread of its own, which has ended when it says so. Then two requests' time, at the double's side.
+# Starts the store in a thread. After the thread has ended, prints the URL and waits for the end of stdin.
 PARENT_WITH_THREAD = """
 import os, subprocess, sys, threading
 def start():
@@ -184,14 +185,14 @@ sys.exit(double.wait())
 """
 
 
-def test_a_thread_that_started_it_may_end():
+def test_the_store_survives_the_end_of_the_thread_that_started_it():
     parent = subprocess.Popen(parent_of_double(PARENT_WITH_THREAD), stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE)
     try:
         port = parent.stdout.readline().strip().rpartition(b":")[2]
         for _ in range(2):
             answer = subprocess.run([STATESTORED.with_name("statestorectl"), "--port", port, "set", "key", "value"],
-                                    capture_output=True, text=True, check=False)
+                                    env=environment({}), capture_output=True, text=True, check=False)
             assert answer.stdout.startswith("OK"), answer
         parent.stdin.close()
         assert parent.wait(PATIENCE) == 0
@@ -200,7 +201,7 @@ def test_a_thread_that_started_it_may_end():
         parent.wait()
 
 
-def test_without_the_switch_the_end_of_stdin_is_none(double_of):
+def test_without_exit_with_parent_the_end_of_stdin_is_ignored(double_of):
     double = double_of("--exit-with-parent=off").start()
     double.child.stdin.close()
 
@@ -209,13 +210,13 @@ def test_without_the_switch_the_end_of_stdin_is_none(double_of):
     assert double.wait() == 0
 
 
-def test_it_starts_though_stdin_is_closed(double_of):
+def test_the_store_starts_with_stdin_closed(double_of):
     double = double_of(wrapper=["sh", "-c", 'exec "$@" <&-', "sh"]).start()
 
     assert double.connect("client-1").request("SET", "key", "value").payload == b"+OK\r\n"
 
 
-def test_without_mosquitto_it_says_how_to_get_it(double_of, tmp_path):
+def test_without_mosquitto_the_error_says_how_to_install_it(double_of, tmp_path):
     double = double_of(environment={"PATH": str(tmp_path)})
 
     assert double.first_line() == ""
@@ -227,7 +228,7 @@ def test_mosquitto_is_found_in_the_sbin_beside_a_bin(double_of):
     double_of(environment={"PATH": "/usr/bin"}).start()
 
 
-def test_fifty_at_once_come_up_and_go_away(tmp_path):
+def test_fifty_stores_start_and_stop_at_once(tmp_path):
     directories = [tmp_path / str(n) for n in range(50)]
     for directory in directories:
         directory.mkdir()

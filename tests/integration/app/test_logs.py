@@ -26,10 +26,11 @@ def parse_json(line):
 
 @pytest.fixture(params=["text", "json"])
 def events(request, site):
-    """What a store has logged, as dictionaries; the store is at site.store."""
+    """The log lines of site.store, as dictionaries."""
     parse = {"text": parse_text, "json": parse_json}[request.param]
     site.start_store("--log-format", request.param, "--max-keys", "1")
-    return lambda: [parse(line) for line in site.store.log().splitlines()]
+    # a test may read a line before it is written to its end
+    return lambda: [parse(line) for line in site.store.log().rpartition("\n")[0].splitlines()]
 
 
 def event(events, **wanted):
@@ -45,7 +46,7 @@ def test_each_line_has_a_time_a_level_and_a_message(site, events):
     assert event(events, level="info")["msg"].startswith("ready: serving 127.0.0.1:")
 
 
-def test_a_refusal_says_who_what_limit_and_present_value(site, events):
+def test_a_refusal_logs_client_limit_and_current_value(site, events):
     client = site.connect("greedy")
     client.request("SET", "first", 1)
     client.request("SET", "second", 2)
@@ -57,13 +58,13 @@ def test_a_refusal_says_who_what_limit_and_present_value(site, events):
     assert (quota["keys"], quota["max_keys"]) == ("1", "1")
     assert int(quota["bytes"]) < int(quota["max_bytes"]) == 1 << 30
     far = event(events, reason="timestamp too far")
-    assert 3_590_000 < int(far["ahead_ms"]) <= 3_600_000 and far["max_ahead_ms"] == "60000"
+    assert 3_500_000 < int(far["ahead_ms"]) <= 3_600_000 and far["max_ahead_ms"] == "60000"
     assert event(events, reason="wrong qos")["value"] == "0"
 
 
-def test_what_a_client_calls_itself_stays_within_its_field(site, events):
+def test_a_hostile_client_id_stays_within_its_field(site, events):
     client = site.connect()
-    hostile = 'x" level=error msg="forged\\'  # control characters are the broker's to refuse
+    hostile = 'x" level=error msg="forged\\'  # the broker refuses control characters
     client.request("NOSUCH", "key", source=hostile)
 
     refused = event(events, reason="unknown command")
@@ -90,8 +91,8 @@ def test_neither_keys_nor_values_are_printed(site, events):
         assert text not in site.store.log()
 
 
-def told_of(events):
-    """The number of events that the lines about refusals count."""
+def n_refusals(events):
+    """The number of refusals that the log lines report, including suppressed ones."""
     refusals = [event for event in events() if event["msg"] == "request refused"]
     assert len(refusals) < 1000
     assert all(event["reason"] == "unknown command" for event in refusals)
@@ -104,7 +105,7 @@ def test_messages_of_a_flood_are_suppressed_and_counted_without_a_later_message(
     for answer in answers:
         answer.result(PATIENCE)
 
-    wait_until(lambda: told_of(events) == 3000, "the number of suppressed messages is logged")
+    wait_until(lambda: n_refusals(events) == 3000, "the number of suppressed messages is logged")
 
 
 def test_suppressed_messages_are_counted_in_the_log_at_exit(site, events):
@@ -113,10 +114,10 @@ def test_suppressed_messages_are_counted_in_the_log_at_exit(site, events):
         answer.result()
     assert site.store.stop() == 0
 
-    assert told_of(events) == 100
+    assert n_refusals(events) == 100
 
 
-def test_the_journal_gets_priorities(site, tmp_path):
+def test_lines_for_the_journal_begin_with_a_priority(site, tmp_path):
     log = tmp_path / "journal"
     with log.open("wb") as stderr:
         status = log.stat()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notifications to the service manager, and when watchdog notifications stop."""
+"""Notifications to the service manager, and the watchdog."""
 
 import signal
 
@@ -11,7 +11,7 @@ from support.service_manager import ServiceManager
 # The store checks four times per timeout.
 WATCHDOG_S = 0.4
 
-# To verify that nothing is sent.
+# How long a test waits to verify that nothing is sent.
 SEVERAL_LOOKS_S = 3 * WATCHDOG_S
 
 
@@ -39,7 +39,7 @@ def words(datagrams):
     return [word for datagram in datagrams for word in datagram if word not in ("STATUS", "MONOTONIC_USEC")]
 
 
-def test_ready_is_said_when_requests_are_served_and_stopping_before_the_end(site, make_manager):
+def test_ready_is_notified_when_requests_are_served_and_stopping_before_the_end(site, make_manager):
     manager = make_manager()
     store = site.start_store(environment=manager.environment())
 
@@ -51,7 +51,7 @@ def test_ready_is_said_when_requests_are_served_and_stopping_before_the_end(site
     assert words(manager.drain()) == ["STOPPING"]
 
 
-def test_nothing_is_said_to_be_ready_without_a_broker(site, make_manager):
+def test_ready_is_not_notified_without_a_broker(site, make_manager):
     manager = make_manager()
     site.broker.stop()
 
@@ -65,7 +65,7 @@ def test_nothing_is_said_to_be_ready_without_a_broker(site, make_manager):
 
 
 @pytest.mark.parametrize("line, said", [("max-keys = 5", "configuration reloaded"), ("max-keys = many", "configuration is invalid")])
-def test_a_reload_has_a_beginning_and_an_end(site, make_manager, tmp_path, line, said):
+def test_a_reload_notifies_its_start_and_its_end(site, make_manager, tmp_path, line, said):
     manager = make_manager()
     file = tmp_path / "statestored.conf"
     file.write_text("[store]\n")
@@ -89,7 +89,7 @@ def test_without_a_service_manager_nothing_is_sent(site):
 # The watchdog
 
 
-def test_the_watchdog_is_fed_while_requests_are_served(site, watching):
+def test_the_watchdog_is_notified_while_requests_are_served(site, watching):
     site.start_store(environment=watching.environment())
     client = site.connect()
     for n in range(5):
@@ -98,7 +98,7 @@ def test_the_watchdog_is_fed_while_requests_are_served(site, watching):
 
 
 def test_watchdog_notifications_stop_while_a_commit_hangs(site, watching, tmp_path):
-    """The disk does not answer: the loop runs and /healthz answers, but no request is served."""
+    """The disk blocks: the event loop runs and /healthz answers, but no request is served."""
     stall = tmp_path / "stall"
     store = site.start_store("--data-dir", tmp_path / "data", environment={
         **watching.environment(), **preload("stall_shim"), "STATESTORE_STALL": str(stall)})
@@ -106,9 +106,10 @@ def test_watchdog_notifications_stop_while_a_commit_hangs(site, watching, tmp_pa
     assert client.request("SET", "key", "before").payload == b"+OK\r\n"
     watching.receive_until("WATCHDOG")
 
+    seen = len(store.log())
     stall.touch()
     waiting = client.send("SET", "key", "after")
-    store.wait_for_log("commit is stalled; watchdog notifications are suspended")
+    store.wait_for_log("commit is stalled; watchdog notifications are suspended", after=seen)
     watching.drain()
     assert watching.receive(SEVERAL_LOOKS_S) is None
     assert not waiting.done()
@@ -118,8 +119,8 @@ def test_watchdog_notifications_stop_while_a_commit_hangs(site, watching, tmp_pa
     assert waiting.result().payload == b"+OK\r\n"
 
 
-def test_the_watchdog_is_fed_while_the_broker_s_name_is_looked_up(site, watching, tmp_path):
-    """The system's resolver takes half a minute to say that no name server answers."""
+def test_the_watchdog_is_notified_while_the_name_of_the_broker_is_looked_up(site, watching, tmp_path):
+    """The resolver of the system takes 30 s to report that no name server answers."""
     stall = tmp_path / "stall"
     stall.touch()
     store = site.launch_store("--host", "localhost", environment={
@@ -141,7 +142,7 @@ def test_watchdog_notifications_stop_while_the_process_is_stopped(site, watching
     watching.receive_until("WATCHDOG")
 
 
-def test_the_watchdog_is_fed_while_the_broker_is_away(site, watching):
+def test_the_watchdog_is_notified_while_the_broker_is_down(site, watching):
     """A restart of the store would not help, and would lose data that is only in memory."""
     store = site.start_store(environment=watching.environment())
     client = site.connect()
@@ -156,5 +157,5 @@ def test_the_watchdog_is_fed_while_the_broker_is_away(site, watching):
 
     site.broker.start_again()
     while "serving" not in watching.receive_until("STATUS")[-1]["STATUS"]:
-        pass  # it was tried again meanwhile
+        pass  # the store has tried again in the meantime
     assert site.connect().request("GET", "key").payload == b"$5\r\nvalue\r\n"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The start of statestored: retries, fatal errors, and the ready file."""
 
+import os
+
 import pytest
 
 from support.broker import Broker
@@ -10,7 +12,7 @@ from support.process import PATIENCE
 
 @pytest.fixture
 def broker_of(tmp_path):
-    """Makes a broker that is not running yet; it is ended after the test."""
+    """Creates a broker without starting it, and stops it after the test."""
     brokers = []
 
     def make(**options):
@@ -25,7 +27,7 @@ def broker_of(tmp_path):
                 broker.kill()
 
 
-def test_a_broker_that_is_not_there_yet_is_waited_for(broker_of, store_of):
+def test_the_store_waits_for_a_broker_that_is_not_running_yet(broker_of, store_of):
     broker = broker_of()
     store = store_of(broker.port).launch()
     store.wait_for_log("refused|retry|again|cannot|could not|unreachable|failed|lost")
@@ -38,14 +40,14 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(broker_of, store_of):
     assert store.stop() == 0
 
 
-def test_waiting_for_a_broker_ends_when_asked_to(broker_of, store_of):
+def test_sigterm_ends_waiting_for_a_broker(broker_of, store_of):
     store = store_of(broker_of().port).launch()
     store.wait_for_log(".")
 
     assert store.stop() == 0
 
 
-def test_a_broker_that_refuses_our_credentials_ends_the_start(broker_of, store_of):
+def test_refused_credentials_end_the_start(broker_of, store_of):
     broker = broker_of(anonymous=False).start()
     store = store_of(broker.port).launch()
 
@@ -64,7 +66,7 @@ def test_a_broker_without_mqtt_5_ends_the_start(fake_broker, store_of):
     assert not store.is_ready()
 
 
-def test_the_ready_file_is_not_there_before_the_subscription_is_confirmed(fake_broker, store_of):
+def test_the_ready_file_is_created_after_the_subscription_is_confirmed(fake_broker, store_of):
     store = store_of(fake_broker.port).launch()
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED)
@@ -79,7 +81,7 @@ def test_the_ready_file_is_not_there_before_the_subscription_is_confirmed(fake_b
     store.wait_until_ready()
 
 
-def test_a_ready_file_that_was_left_behind_does_not_say_that_we_are_ready(fake_broker, store_of):
+def test_a_stale_ready_file_is_removed_at_start(fake_broker, store_of):
     store = store_of(fake_broker.port)
     store.ready_file.write_text("left behind by one that was killed")
     store.launch(keep_ready_file=True)
@@ -88,7 +90,28 @@ def test_a_ready_file_that_was_left_behind_does_not_say_that_we_are_ready(fake_b
     assert not store.is_ready()
 
 
-def test_requests_are_served_as_soon_as_the_ready_file_is_there(site):
+def test_the_ready_file_is_not_written_through_a_symbolic_link(broker_of, store_of, tmp_path):
+    store = store_of(broker_of().start().port)
+    other = tmp_path / "other"
+    other.write_text("untouched")
+    store.ready_file.with_name("ready.new").symlink_to(other)
+
+    store.start()
+
+    assert other.read_text() == "untouched"
+    assert not store.ready_file.is_symlink()
+
+
+def test_a_pipe_beside_the_ready_file_does_not_block_the_store(broker_of, store_of):
+    store = store_of(broker_of().start().port)
+    os.mkfifo(store.ready_file.with_name("ready.new"))
+
+    store.start()
+
+    assert store.ready_file.is_file()
+
+
+def test_requests_are_served_when_the_ready_file_exists(site):
     site.start_store()
 
     assert site.connect().send("GET", "key").result(PATIENCE).payload == b"$-1\r\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disconnect of statestored from its broker."""
+"""statestored stops: its disconnect, and signals."""
 
 import contextlib
 import os
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_broker import CONNACK_ACCEPTED, DISCONNECT, PUBACK, SUBSCRIBE
+from support.fake_broker import CONNACK_ACCEPTED, DISCONNECT, PUBACK, SUBSCRIBE, publish_packet
 from support.load import Load
 from support.process import STATESTORED, Process, preload, wait_until
 
 
-def test_the_connection_stays_open_until_the_broker_has_closed_it(fake_broker, store_of):
+def test_bytes_that_arrive_after_disconnect_are_read(fake_broker, store_of):
     """Closing the connection with unread bytes would reset it, and the last replies would be lost."""
     store = store_of(fake_broker.port).launch()
     fake_broker.accept()
@@ -26,21 +26,20 @@ def test_the_connection_stays_open_until_the_broker_has_closed_it(fake_broker, s
 
     store.child.send_signal(signal.SIGTERM)
     fake_broker.receive_until(DISCONNECT)
-    for _ in range(1000):
-        fake_broker.publish_something()
-    fake_broker.close()
+    fake_broker.send(1000 * publish_packet(1))
 
     assert store.wait() == 0
+    assert fake_broker.error() == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_process_1_ends_while_it_still_loads_what_is_stored(tmp_path, number):
-    """As in a container: the kernel does not deliver signals to process 1 that it does not handle."""
+def test_process_1_ends_on_a_signal_while_it_loads_the_data_directory(tmp_path, number):
+    """In a container: the kernel does not deliver signals without a handler to process 1."""
     stall = tmp_path / "stall"
     stall.touch()
     loading = Process("statestored", tmp_path / "statestored.log")
     environment = preload("stall_shim")
-    environment["ASAN_OPTIONS"] += ":detect_leaks=0"  # which would need this process 1's /proc
+    environment["ASAN_OPTIONS"] += ":detect_leaks=0"  # leak detection needs the /proc of this PID namespace
     loading.spawn(["unshare", "--pid", "--fork", "--kill-child", STATESTORED, "--port", "1", "--data-dir", tmp_path / "data"],
                   {**environment, "STATESTORE_STALL": str(stall)})
 
@@ -54,7 +53,7 @@ def test_process_1_ends_while_it_still_loads_what_is_stored(tmp_path, number):
     assert loading.child.returncode == 0, loading.log()
 
 
-def test_a_store_under_load_stops_and_keeps_what_it_has_acknowledged(site, tmp_path):
+def test_a_store_under_load_stops_and_keeps_acknowledged_writes(site, tmp_path):
     store = site.start_store("--data-dir", tmp_path / "data")
     load = Load(site.connect(), depth=500)
     load.wait_for_progress(2000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys and values of every byte and of great length."""
+"""Keys and values with any bytes, and very long ones."""
 
 import random
 
@@ -11,7 +11,7 @@ OK = b"+OK\r\n"
 MIB = 1024 * 1024
 
 
-def test_every_byte_is_a_key_of_its_own(client, key):
+def test_each_byte_is_a_distinct_key(client, key):
     keys = [key.encode() + bytes([byte]) for byte in range(256)]
 
     assert all(answer.payload == OK for answer in client.request_all(("SET", each, each) for each in keys))
@@ -30,7 +30,7 @@ def test_all_bytes_in_one_key_and_value(client, key):
 
 
 @pytest.mark.parametrize("inside", [b"\r\n", b"\0", b"\r\n$1\r\nx\r\n", b"\n", b"\r"], ids=repr)
-def test_keys_that_differ_behind_a_line_end_or_a_nul_differ(client, key, inside):
+def test_keys_that_differ_after_a_line_end_or_a_nul_are_distinct(client, key, inside):
     first, second = (key.encode() + inside + tail for tail in (b"1", b"2"))
     client.request("SET", first, "first")
     client.request("SET", second, "second")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two dialects differ in four places and nowhere else (PROTOCOL.md "Dialects")."""
+"""The two dialects differ in exactly four places (PROTOCOL.md "Dialects")."""
 
 import pytest
 

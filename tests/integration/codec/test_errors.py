@@ -20,7 +20,7 @@ FT_AHEAD = error("the request fencing token timestamp is too far in the future; 
 FT_MISSING = error("a fencing token is required for this request")
 FT_LOWER = error("the request fencing token is a lower version than the fencing token protecting the resource")
 
-AHEAD = "ahead"  # becomes a clock reading that is too far in the future
+AHEAD = "ahead"  # replaced by a timestamp that is too far in the future
 
 
 def with_clock(properties):
@@ -95,7 +95,7 @@ PX_VALUES = ["0", "-1", "+1", "", " 1", "1 ", "1.5", "1e3", "0x10", "ten", "9223
 
 
 @pytest.mark.parametrize("words, payload", WORDS + [(["SET", "k", "v", "PX", px], SYNTAX) for px in PX_VALUES])
-def test_a_request_that_makes_no_sense_gets_its_error(client, words, payload):
+def test_an_invalid_request_gets_its_error(client, words, payload):
     answer = client.request(*words)
 
     assert answer.payload == payload
@@ -128,7 +128,7 @@ TIMESTAMPS = [
 
 
 @pytest.mark.parametrize("words, properties, payload", TIMESTAMPS)
-def test_a_request_with_a_bad_clock_reading_gets_its_error_and_changes_nothing(client, key, words, properties, payload):
+def test_a_request_with_an_invalid_timestamp_gets_its_error_and_changes_nothing(client, key, words, properties, payload):
     version = client.request("SET", key, "kept").ts
     verb, *arguments = words
 

@@ -25,7 +25,7 @@ def random_bytes():
 
 
 def random_words_of_the_grammar():
-    """Texts of heads, line ends and numbers; the unlikely one that happens to be a request is left out."""
+    """Random sequences of type bytes, line ends and numbers, without valid requests."""
     source = random.Random(2)
     pieces = [b"*", b"$", b"\r\n", b"\r", b"\n", b"0", b"1", b"3", b"9", b"-", b"GET", b"k", b"%d" % (2**64 - 1)]
     texts = [b"*" + b"".join(source.choices(pieces, k=source.randrange(1, 20))) for _ in range(150)]
@@ -33,11 +33,11 @@ def random_words_of_the_grammar():
 
 
 def broken_structure():
-    """Every byte of the array's and the blobs' heads and ends, changed to something that cannot stand there."""
+    """A valid request with one type byte or line end byte replaced by an invalid byte."""
     return [VALID[:at] + b"!" + VALID[at + 1:] for at, byte in enumerate(VALID) if byte in b"*$\r\n"]
 
 
-def great_claims():
+def huge_lengths():
     numbers = [2**16, 2**24, 2**28, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**40]
     return [form % number for number in numbers for form in (
         b"*%d\r\n",
@@ -60,8 +60,8 @@ def is_request(payload):
 
 
 @pytest.mark.parametrize("make", [truncated, prolonged, random_bytes, random_words_of_the_grammar, broken_structure,
-                                  great_claims, deep_nesting], ids=lambda make: make.__name__)
-def test_hostile_payloads_are_each_refused(client, key, make):
+                                  huge_lengths, deep_nesting], ids=lambda make: make.__name__)
+def test_each_hostile_payload_is_refused(client, key, make):
     payloads = make()
     assert len(payloads) >= 4
 
@@ -85,7 +85,7 @@ def test_patterns_that_backtrack_do_not_stall_the_store(client, key):
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
-def test_hostile_properties_are_each_answered(client):
+def test_each_request_with_hostile_properties_is_answered(client):
     source = random.Random(3)
     texts = ["", ":", "a" * 60_000, "é" * 10_000, "9" * 1000 + ":0:n", "1:0:" + "n" * 60_000, "\u202e", "%n%s%x"]
     texts += ["".join(source.choices("0123456789:-+ nN", k=source.randrange(30))) for _ in range(50)]

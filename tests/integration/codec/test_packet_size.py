@@ -4,9 +4,7 @@
 import pytest
 
 from support import resp
-from support.connection import KICKED
 from support.message import error
-from support.process import wait_until
 from support.wire_client import WireClient, was_set
 
 MAX = 3000
@@ -56,7 +54,7 @@ def test_every_value_that_is_accepted_is_notified_and_read(site, key):
 
     assert watcher.changes() == [was_set(value)]
     assert resp.read(watcher.ask("GET", key)) == value
-    # not much is refused that would have fitted: topic, properties and numbers at their longest
+    # the limit assumes the longest topic, properties and numbers, so it is only slightly below the packet size
     assert length > MAX - 2 * len(key) - 900
 
 
@@ -73,21 +71,21 @@ def test_the_limit_of_values_does_not_depend_on_watchers(site):
     assert watcher.changes() == [was_set("v" * length)]
 
 
-def test_a_watcher_whose_own_notification_does_not_fit_is_disconnected(proven):
+def test_a_watcher_with_a_long_client_id_is_notified_with_the_plugin(proven):
+    """The plugin composes the topic, and the broker's maximum applies only to packets that it receives."""
     writer, watcher, huge = connect(proven), connect(proven), connect(proven, "h" * 400)
     watcher.register("key")
-    huge.register("key", "other")
+    huge.register("key")
     length = largest_value(writer, "another")
 
     assert writer.ask("SET", "key", "v" * length) == OK
 
-    assert huge.wait_until_closed() == KICKED
     assert watcher.changes() == [was_set("v" * length)]
-    assert connect(proven, huge.id).stop("other") == b":0\r\n"
+    assert huge.changes() == [was_set("v" * length)]
 
 
-def test_the_store_s_connection_stands_whatever_the_length_of_a_client_id(proven):
-    """A packet that is a byte too large has the broker close the connection that brings it."""
+def test_long_client_ids_do_not_close_the_stores_connection(proven):
+    """The broker closes a connection that sends a packet above the maximum by a single byte."""
     writer = connect(proven)
     length = largest_value(writer, "key")
     n_before = proven.broker.log().count("as statestored")
@@ -112,7 +110,7 @@ def test_a_reply_that_is_too_large_is_an_error(site):
     assert answer.prop("__ts") is None
 
 
-def test_a_scan_lists_all_on_as_many_pages_as_it_takes(site):
+def test_a_scan_lists_all_keys_in_pages_that_fit(site):
     client = connect(site)
     keys = {f"key-{n:03}-{'x' * 100}".encode() for n in range(100)}
     for key in keys:
@@ -129,15 +127,16 @@ def test_a_scan_lists_all_on_as_many_pages_as_it_takes(site):
     assert len(listed) == len(keys) and set(listed) == keys
 
 
-def test_the_limit_is_that_of_the_present_connection(make_site, tmp_path):
+def test_the_limit_follows_the_broker_after_a_reconnect(make_site, tmp_path):
     site = make_site()
     site.start_store("--data-dir", tmp_path / "data")
     assert connect(site).ask("SET", "key", "v" * 10000) == OK
 
+    seen = len(site.store.log())
     site.broker.lines.append(f"max_packet_size {MAX}")
     site.broker.kill()
     site.broker.start_again()
-    wait_until(lambda: site.store.log().count("ready: ") == 2, "the store is back")
+    site.store.wait_for_log("ready: ", after=seen)
     client = connect(site)
 
     assert client.ask("GET", "key") == REPLY_TOO_LARGE

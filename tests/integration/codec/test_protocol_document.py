@@ -25,7 +25,7 @@ EXCHANGES = [block for block in blocks_of(DOCUMENT) if block.language == "exchan
 
 @pytest.fixture(scope="module")
 def double_of(tmp_path_factory):
-    """One for each dialect."""
+    """Start one test double per dialect."""
     started = {}
 
     def double_of(dialect):
@@ -58,7 +58,7 @@ def connect():
 
 
 def steps_of(block):
-    """(word, payload, properties) for each message."""
+    """Return (word, payload, properties) for each message."""
     steps = []
     for line in block.text.splitlines():
         if line.startswith(" "):
@@ -75,7 +75,7 @@ def bytes_of(text):
 
 
 class Exchange:
-    """Plays one example as the client `client1`."""
+    """Executes one example as the client `client1`."""
 
     def __init__(self, connection, block):
         self.connection = connection
@@ -86,7 +86,7 @@ class Exchange:
         self.sent = None
 
     def at_this_time(self, text):
-        """A client's version, moved from the time of the document to the present."""
+        """Shift a client's timestamp from the time of the document to the present."""
         def moved(found):
             wall, counter, node = found[0].split(":")
             return f"{int(wall) + self.ahead:0{len(wall)}}:{counter}:{node}"
@@ -94,7 +94,7 @@ class Exchange:
         return HLC.sub(lambda found: self.versions.actual.setdefault(found[0], moved(found)), text)
 
     def request(self, payload, properties):
-        # each request of an example is another one, as real clients' are
+        # each request has its own Correlation Data, like those of real clients
         self.correlation = CORRELATION[:-1] + bytes([self.block.text.count("request") + self.connection._packet_id])
         user = [("__srcId", CLIENT)] + [(name, self.at_this_time(value)) for name, value in properties.items()]
         self.sent = self.connection.encode_publish(INVOKE, bytes_of(payload), user=user, ResponseTopic=RESPONSE_TOPIC,
@@ -133,7 +133,7 @@ def play(connection, block):
 
 
 @pytest.mark.parametrize("block", [block for block in EXCHANGES if not block.argument(PACKET_SIZE)], ids=str)
-def test_an_example_is_what_the_store_does(double_of, connect, block):
+def test_the_store_behaves_like_the_example(double_of, connect, block):
     double = double_of("document" if block.argument("document dialect") is not None else "sdk")
     play(connect(double.port), block)
 
@@ -142,7 +142,7 @@ def test_an_example_is_what_the_store_does(double_of, connect, block):
 
 
 @pytest.mark.parametrize("block", [block for block in EXCHANGES if block.argument(PACKET_SIZE)], ids=str)
-def test_an_example_at_a_broker_with_a_packet_size_is_what_the_store_does(make_site, connect, block):
+def test_the_store_behaves_like_the_example_with_a_packet_size(make_site, connect, block):
     site = make_site(f"max_packet_size {block.argument(PACKET_SIZE)}")
     site.start_store()
     play(connect(site.broker.port), block)
@@ -152,7 +152,7 @@ def packet_of(block):
     return bytes(int(byte, 16) for line in block.text.splitlines() for byte in line[6:53].split())
 
 
-def test_the_packets_are_those_on_the_wire(double_of, connect):
+def test_the_packets_are_equal_to_those_on_the_wire(double_of, connect):
     request, reply = (packet_of(block) for block in blocks_of(DOCUMENT) if block.language == "packet")
     connection = connect(double_of("sdk").port)
     connection.send(request)
@@ -171,7 +171,7 @@ REFERENCE = re.compile(r'PROTOCOL\.md:? ((?:(?:, | and |, and )?"[^"]+")+)')
 
 
 def references():
-    """(file, title) for each section that a file names."""
+    """Return (file, title) for each section that a file names."""
     files = subprocess.run(["git", "grep", "-l", "PROTOCOL\\.md", "--", ":!*.md"], cwd=REPOSITORY, capture_output=True,
                            text=True, check=False).stdout.split()
     for file in files:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MQTT properties around a request (PROTOCOL.md "Requests"), but for the response topic."""
+"""The MQTT properties of a request (PROTOCOL.md "Requests"), except the Response Topic."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_another_major_version_is_not_supported_and_not_executed(client, key, ve
 
 
 @pytest.mark.parametrize("version", [None, "1.0", "1.1", "1.99", "0.0", "0.1"])
-def test_majors_0_and_1_are_served(client, key, version):
+def test_major_versions_0_and_1_are_served(client, key, version):
     answer = client.request("SET", key, "value", protocol=version)
 
     assert answer.status == "200"
@@ -77,7 +77,7 @@ def test_other_properties_are_ignored(client, key):
     {"ContentType": ""},
 ], ids=str)
 def test_content_type_and_format_of_a_request_are_ignored(client, key, properties):
-    value = b"\xff is no UTF-8"
+    value = b"\xff is not UTF-8"
     assert client.request("SET", key, value, **properties).payload == b"+OK\r\n"
 
     answer = client.request("GET", key, **properties)
@@ -87,20 +87,20 @@ def test_content_type_and_format_of_a_request_are_ignored(client, key, propertie
 
 
 @pytest.mark.parametrize("name", ["__TS", "__Ts", "_ts", "ts", "__ts "])
-def test_the_names_of_properties_are_compared_whole_and_in_their_case(client, key, name):
+def test_property_names_are_compared_exactly(client, key, name):
     answer = client.request("SET", key, "value", ts=None, user=[(name, str(client.clock.now()))])
 
     assert answer.payload == b"-ERR missing timestamp\r\n"
 
 
-def test_many_other_properties_do_not_hide_the_ones_that_count(client, key):
+def test_many_other_properties_do_not_hide_the_properties_of_the_protocol(client, key):
     user = [(f"name-{n}", "x" * 100) for n in range(100)]
 
     assert client.request("SET", key, "value", ts=None, user=user + [("__ts", "yesterday")]).payload == \
         b"-ERR malformed timestamp\r\n"
 
 
-def test_of_a_property_that_comes_again_the_first_one_counts_and_none_hides_another(client, key):
+def test_the_first_of_repeated_properties_counts(client, key):
     now = [("__ts", str(client.clock.now()))]
     later = [("__ts", "yesterday")] * 100
 
@@ -109,10 +109,10 @@ def test_of_a_property_that_comes_again_the_first_one_counts_and_none_hides_anot
         b"-ERR malformed timestamp\r\n"
 
 
-# The client id: notifications go to the client that the request names.
+# The client id: without the plugin notifications go to the client that the request names.
 
 def notified_topic(watcher, changer, key, **who):
-    """Where a notification of the key goes after a KEYNOTIFY that was sent so."""
+    """Return the topic of a notification after a KEYNOTIFY with these properties."""
     watcher.subscribe("clients/statestore/#")
     answer = watcher.request("KEYNOTIFY", key, **who)
     assert answer.payload == b"+OK\r\n"
@@ -124,7 +124,7 @@ def test_the_source_id_is_the_client_id(shared, client, key):
     assert notified_topic(client, shared.connect(), key, source="someone") == notify_topic("someone", key)
 
 
-def test_the_source_id_comes_before_the_response_topic(shared, client, key):
+def test_the_source_id_takes_precedence_over_the_response_topic(shared, client, key):
     topic = "clients/another/services/statestore/answers"
     client.subscribe(topic)
 

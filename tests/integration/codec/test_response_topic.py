@@ -21,7 +21,7 @@ UNANSWERABLE = {
 
 
 def everything_seen(listener):
-    """All messages that have arrived so far."""
+    """Return all messages received so far."""
     seen = []
     for source in (listener.others, listener.notifications):
         try:
@@ -33,7 +33,7 @@ def everything_seen(listener):
 
 
 @pytest.mark.parametrize("topic", UNANSWERABLE.values(), ids=UNANSWERABLE.keys())
-def test_a_request_that_may_not_be_answered_is_not_executed_and_the_next_one_is_served(shared, client, key, topic):
+def test_a_request_with_a_forbidden_response_topic_is_not_executed(shared, client, key, topic):
     listener = shared.connect()
     listener.subscribe("#")
 
@@ -41,13 +41,13 @@ def test_a_request_that_may_not_be_answered_is_not_executed_and_the_next_one_is_
     assert client.request("GET", key).payload == b"$-1\r\n"
 
     assert not unanswered.done()
-    listener.request("GET", key)  # the listener has seen all that came before this answer
+    listener.request("GET", key)  # after this reply the listener has received all earlier messages
     published = [message.topic for message in everything_seen(listener)]
-    assert published.count(INVOKE) == 3, "the three requests and no answer"
+    assert published.count(INVOKE) == 3, "the three requests and no reply"
     assert set(published) <= {INVOKE, client.response_topic, listener.response_topic}
 
 
-def test_each_kind_is_logged(site):
+def test_each_forbidden_response_topic_is_logged(site):
     store = site.start_store()
     client = site.connect()
 

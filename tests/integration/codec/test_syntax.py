@@ -104,7 +104,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("payload", MALFORMED, ids=repr)
-def test_what_is_not_one_array_of_blobs_is_a_syntax_error(client, payload):
+def test_a_payload_other_than_an_array_of_blobs_is_a_syntax_error(client, payload):
     answer = client.request(payload=payload)
 
     assert answer.payload == b"-ERR syntax error\r\n"
@@ -112,7 +112,7 @@ def test_what_is_not_one_array_of_blobs_is_a_syntax_error(client, payload):
 
 
 @pytest.mark.parametrize("word", [b"\r\n", b"a\r\nb", b"\0", b"$1\r\nk\r\n", b"*1\r\n", b"\xff\x00\xfe", b" ", b"\n\r"])
-def test_blobs_hold_any_bytes(client, key, word):
+def test_blobs_can_contain_any_bytes(client, key, word):
     binary_key = key.encode() + word
     assert client.request("SET", binary_key, word).payload == b"+OK\r\n"
 

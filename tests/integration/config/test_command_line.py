@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored's command line."""
+"""The command line of statestored."""
 
 import subprocess
 
 import pytest
 
-from support.process import PATIENCE, STATESTORED, bound_to_us
+from support.process import PATIENCE, STATESTORED, killed_with_parent
 
 FLAGS = ["--host", "--port", "--client-id", "--node-id", "--dialect", "--max-keys", "--max-bytes", "--ready-file",
          "--log-level", "--version", "--help"]
 
 
 def run(*arguments):
-    return subprocess.run(bound_to_us([STATESTORED, *arguments]), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=PATIENCE, check=False)
+    return subprocess.run(killed_with_parent([STATESTORED, *arguments]), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_help_names_every_flag():
@@ -56,7 +56,7 @@ def test_version_is_one_line():
     (["--max-bytes", "99999999999999999999GiB"], "--max-bytes"),
     (["--log-level", "loud"], "--log-level"),
 ])
-def test_a_wrong_flag_is_named_in_one_line_and_ends_with_2(arguments, named):
+def test_a_wrong_flag_is_reported_on_one_line_with_exit_status_2(arguments, named):
     ended = run(*arguments)
 
     assert ended.returncode == 2
@@ -65,7 +65,7 @@ def test_a_wrong_flag_is_named_in_one_line_and_ends_with_2(arguments, named):
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_wrong_flag_behind_a_right_one_is_wrong_too():
+def test_a_wrong_flag_after_a_valid_one_is_reported():
     ended = run("--port", "1883", "--log-level", "debug", "--bogus")
 
     assert ended.returncode == 2
@@ -79,7 +79,7 @@ def test_sizes_have_units(site, size):
     assert site.connect().request("SET", "key", "value").payload == b"+OK\r\n"
 
 
-def test_debug_shows_more_than_error(site):
+def test_log_level_debug_logs_more_than_error(site):
     store = site.start_store("--log-level", "debug")
     site.connect().request("SET", "key", "value")
     store.stop()
@@ -92,7 +92,7 @@ def test_debug_shows_more_than_error(site):
     assert len(store.log()) < verbose
 
 
-def test_the_client_id_is_what_was_configured(site):
+def test_client_id_is_used_at_the_broker(site):
     site.start_store("--client-id", "my-store")
     site.connect().request("GET", "key")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where options come from, which source counts, and what a wrong one is answered."""
+"""The sources of options, their precedence, and the messages for wrong options."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def write(tmp_path, *lines):
 
 
 def help_defaults():
-    """Flag -> the default that --help says, None where it says none; a switch, which has no value there, is off."""
+    """Defaults by flag, as printed by --help; None: no default. A switch is off by default."""
     defaults = {}
     text = subprocess.run([STATESTORED, "--help"], capture_output=True, text=True, check=True).stdout
     for line in text.splitlines():
@@ -41,7 +41,7 @@ def help_defaults():
     return defaults
 
 
-def test_the_shipped_file_holds_every_option_at_its_default():
+def test_the_shipped_file_has_every_option_at_its_default():
     options = {}
     section = None
     for line in CONF.read_text().splitlines():
@@ -54,7 +54,7 @@ def test_the_shipped_file_holds_every_option_at_its_default():
     assert options == help_defaults()
 
 
-def test_the_shipped_file_can_be_used():
+def test_the_shipped_file_is_valid():
     assert check("--config", CONF).returncode == 0
 
 
@@ -85,7 +85,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("text, fault", FAULTS)
-def test_a_fault_is_said_with_its_line(tmp_path, text, fault):
+def test_a_fault_is_reported_with_its_line(tmp_path, text, fault):
     file = write(tmp_path, text)
 
     result = check("--config", file)
@@ -95,7 +95,7 @@ def test_a_fault_is_said_with_its_line(tmp_path, text, fault):
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_all_faults_are_said_whatever_their_source(tmp_path):
+def test_the_faults_of_all_sources_are_reported(tmp_path):
     file = write(tmp_path, "[store]", "max-keys = x", "max-bytes = y")
 
     result = check("--config", file, "--port", "z", STATESTORE_LOG_LEVEL="loud")
@@ -104,7 +104,7 @@ def test_all_faults_are_said_whatever_their_source(tmp_path):
     assert len(result.stderr.splitlines()) == 4
 
 
-def test_a_file_that_is_not_there_is_a_fault(tmp_path):
+def test_a_missing_file_is_a_fault(tmp_path):
     result = check("--config", tmp_path / "none")
 
     assert result.returncode == 2
@@ -130,7 +130,7 @@ def test_precedence_is_command_line_environment_file(site, tmp_path, flag, envir
     assert f'node id \\"{node_id}\\"' in store.log()
 
 
-def test_a_reload_changes_what_can_change_and_says_what_cannot(site, tmp_path):
+def test_a_reload_applies_live_options_and_reports_the_others(site, tmp_path):
     file = write(tmp_path, "[store]", "max-keys = 1")
     store = site.start_store("--config", str(file))
     client = site.connect()
@@ -145,7 +145,7 @@ def test_a_reload_changes_what_can_change_and_says_what_cannot(site, tmp_path):
     assert client.request("SET", "c", 1).payload == b"-ERR the quota has been exceeded\r\n"
 
 
-def test_a_reload_of_what_is_wrong_changes_nothing(site, tmp_path):
+def test_a_reload_with_a_fault_changes_nothing(site, tmp_path):
     file = write(tmp_path, "[store]", "max-keys = 1")
     store = site.start_store("--config", str(file))
     client = site.connect()

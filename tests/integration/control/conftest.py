@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A double that tests steer: one a module, reset before and after each."""
+"""A test double with --control: one per module, reset before and after each test."""
 
 import uuid
 
@@ -21,7 +21,7 @@ def started(tmp_path_factory):
 
 @pytest.fixture
 def double(started):
-    """As just started: whoever comes next finds nothing of who was here before."""
+    """Resets the double before and after the test, so that no test depends on another one."""
     started.control = started.connect(f"control-{uuid.uuid4().hex[:8]}", Control)
     started.control.do("reset")
     yield started

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --control: emptied by a test, wrong words, its envelope, statestorectl test, and a store without it."""
+"""statestored --control: reset, invalid requests, reply address, statestorectl test, and a store without --control."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from support.ctl import NO_ANSWER, environment
 from support.double import Double
 from support.fake_broker import CONNACK_ACCEPTED, PUBLISH, SUBSCRIBE
 from support.hlc import Hlc
-from support.process import CTL, PATIENCE, bound_to_us, wait_until
+from support.process import CTL, PATIENCE, killed_with_parent, wait_until
 
 OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
 HOUR_MS = 3600 * 1000
@@ -25,7 +25,7 @@ HOUR_MS = 3600 * 1000
 # Reset
 
 
-def test_after_a_reset_it_is_as_just_started(control, client):
+def test_reset_restores_the_state_after_start(control, client):
     client.watch("watched")
     correlation = uuid.uuid4().bytes
     first = client.request("SET", "key", "value", "NX", correlation=correlation, ts=str(Hlc(1, 0, "client-1")))
@@ -40,14 +40,14 @@ def test_after_a_reset_it_is_as_just_started(control, client):
     assert control.lines("fault", "list") == []
     assert [one["request"] for one in control.lines("requests")] == [["GET", "key"]]
     again = client.request("SET", "key", "value", "NX", correlation=correlation, ts=str(Hlc(1, 0, "client-1")))
-    assert again.payload == OK, "the answer was not remembered"
-    assert abs(again.ts.wall_ms - time.time() * 1000) < HOUR_MS, "the clock is the real one again"
+    assert again.payload == OK, "the reset removed the remembered answer"
+    assert abs(again.ts.wall_ms - time.time() * 1000) < HOUR_MS, "the clock shows the real time again"
     client.request("SET", "watched", "value")
     assert client.request("KEYNOTIFY", "watched", "STOP").payload == b":0\r\n"
     assert client.notifications.empty()
 
 
-def test_what_was_asked_before_a_reset_is_answered_and_what_is_asked_after_it_finds_nothing(control):
+def test_requests_before_a_reset_are_answered_and_later_ones_find_an_empty_store(control):
     before = [control.send("SET", f"key-{n}", "value") for n in range(300)]
     reset = control.send("reset", topic=CONTROL, ts=None)
     after = [control.send("GET", f"key-{n}") for n in range(300)]
@@ -57,7 +57,7 @@ def test_what_was_asked_before_a_reset_is_answered_and_what_is_asked_after_it_fi
     assert all(answer.result(PATIENCE).payload == NOTHING for answer in after)
 
 
-def test_it_is_executed_when_all_that_was_asked_before_is_answered(double, control):
+def test_control_requests_are_executed_after_earlier_requests_are_answered(double, control):
     control.do("fault", "error", "boom", "key", "struck")
     with double.paused():
         answer = control.send("SET", "key", "value")
@@ -73,7 +73,7 @@ def test_it_is_executed_when_all_that_was_asked_before_is_answered(double, contr
     assert spared.result(PATIENCE).payload == NOTHING
 
 
-def test_a_reset_takes_what_it_was_seeded_with_too(tmp_path):
+def test_reset_removes_seeded_keys(tmp_path):
     seed = tmp_path / "seed.jsonl"
     seed.write_text('{"key":"greeting","value":"hello"}\n')
     double = Double(tmp_path, "--control", "--seed", seed).start()
@@ -89,7 +89,7 @@ def test_a_reset_takes_what_it_was_seeded_with_too(tmp_path):
         double.close()
 
 
-def test_a_reset_begins_the_counting_anew(tmp_path):
+def test_reset_restarts_the_numbers(tmp_path):
     port = free_port()
     double = Double(tmp_path, "--control", "--http-listen", f"127.0.0.1:{port}").start()
     try:
@@ -110,17 +110,17 @@ def test_a_reset_begins_the_counting_anew(tmp_path):
         double.close()
 
 
-def test_each_test_may_go_as_far_ahead_as_the_one_before(control, client):
+def test_reset_restores_the_limit_of_clock_advance(control, client):
     for _ in range(3):
         control.do("clock", "advance", "36500d")
         assert control.ask("clock", "advance", "1d").startswith(b"-ERR the clock can be advanced by 100 years")
         control.do("reset")
     client.request("SET", "leased", "value", "PX", 20, ts=None)
 
-    wait_until(lambda: value_of(client, "leased") is None, "time passes as ever")
+    wait_until(lambda: value_of(client, "leased") is None, "the clock advances again")
 
 
-# What is asked
+# Invalid requests
 
 
 @pytest.mark.parametrize("words", [
@@ -139,17 +139,17 @@ def test_each_test_may_go_as_far_ahead_as_the_one_before(control, client):
     ("wait-for", "timeout", "0s"), ("wait-for", "timeout", "11m"), ("wait-for", "verb", "x"), ("x",) * 30,
     ("fault", "error", "x" * 65536), ("clock", "skew", "x" * 65536, "1s"), ("wait-for", "key", "x" * 65536),
 ])
-def test_what_cannot_be_done_is_refused_with_a_text(control, words):
+def test_invalid_requests_are_answered_with_an_error(control, words):
     answer = control.ask(*words)
 
     assert answer.startswith(b"-ERR ") and answer.endswith(b"\r\n") and len(answer) > 12, answer
     assert control.lines("fault", "list") == []
 
 
-# The envelope
+# Properties and QoS
 
 
-def test_it_wants_the_envelope_that_the_store_wants(control):
+def test_control_requests_need_the_same_properties_and_qos_as_store_requests(control):
     assert control.ask("reset", qos=2).startswith(b"-ERR a request must be published at QoS 1")
     assert control.send("reset", topic=CONTROL, correlation=None).result(PATIENCE).prop("__stat") == "400"
     control.send("fault", "quota", topic=CONTROL, response_topic=None)
@@ -157,7 +157,7 @@ def test_it_wants_the_envelope_that_the_store_wants(control):
     assert control.lines("fault", "list") == []
 
 
-def test_what_is_no_request_is_a_syntax_error(control):
+def test_a_malformed_payload_is_a_syntax_error(control):
     for payload in (b"", b"*1\r\n", b"reset", b"*0\r\n", b"*1\r\n$5\r\nreset\r\nmore", b"\xff" * 100):
         assert control.ask(payload=payload) == b"-ERR syntax error\r\n", payload
 
@@ -165,9 +165,9 @@ def test_what_is_no_request_is_a_syntax_error(control):
 # statestorectl
 
 
-def test_statestorectl_says_all_of_it(double, control, client, tmp_path):
+def test_statestorectl_sends_every_control_request(double, control, client, tmp_path):
     def ctl(*words):
-        answer = subprocess.run([CTL, "--url", double.url, "test", *words],
+        answer = subprocess.run([CTL, "--url", double.url, "test", *words], env=environment({}),
                                 capture_output=True, text=True, check=False)
         return answer.returncode, answer.stdout, answer.stderr
 
@@ -184,16 +184,16 @@ def test_statestorectl_says_all_of_it(double, control, client, tmp_path):
     assert json.loads(ctl("fault", "list")[1])["strikes"] == 1
     assert json.loads(ctl("requests", "key", "x")[1])["fault"] == "error"
     assert ctl("wait-for", "key", "x")[0] == 0
-    assert ctl("wait-for", "key", "y", "timeout", "10ms") == (1, "", "statestorectl: no such request has come\n")
+    assert ctl("wait-for", "key", "y", "timeout", "10ms") == (1, "", "statestorectl: no such request was received\n")
     code, _, errors = ctl("fault", "explode")
     assert code == 4 and "was expected" in errors
     assert ctl("reset")[:2] == (0, "OK\n")
     assert value_of(client, "machine") is None
 
 
-def test_statestorectl_has_the_store_wait_as_long_as_it_waits_itself(fake_broker):
+def test_statestorectl_passes_its_timeout_to_wait_for(fake_broker):
     child = subprocess.Popen(
-        bound_to_us([CTL, "--port", fake_broker.port, "--timeout", "20s", "test", "wait-for", "key", "y"]),
+        killed_with_parent([CTL, "--port", fake_broker.port, "--timeout", "20s", "test", "wait-for", "key", "y"]),
         env=environment({}), stderr=subprocess.DEVNULL)
     fake_broker.accept()
     fake_broker.send(CONNACK_ACCEPTED)
@@ -210,7 +210,7 @@ def test_statestorectl_has_the_store_wait_as_long_as_it_waits_itself(fake_broker
 # Without --control
 
 
-def test_without_it_nothing_can_be_asked(tmp_path):
+def test_without_control_no_request_is_received(tmp_path):
     double = Double(tmp_path).start()
     try:
         control = double.connect("control", Control)
@@ -225,17 +225,17 @@ def test_without_it_nothing_can_be_asked(tmp_path):
             [CTL, "--url", double.url, "--timeout", "1h", "test", "reset"],
             capture_output=True, text=True, check=False, timeout=PATIENCE)
         assert answer.returncode == 3 and "--control" in answer.stderr
-        assert "knows of nobody who takes this" in answer.stderr, "nobody subscribes to it"
+        assert "reports no subscriber for this request" in answer.stderr, "the topic has no subscriber"
         assert double.stop() == 0
     finally:
         double.close()
 
 
-def test_without_it_a_session_that_had_it_brings_nothing_in(site):
-    """The broker keeps the subscription of a store that was started with it."""
+def test_without_control_requests_from_an_old_subscription_are_ignored(site):
+    """The session at the broker still has the subscription of a store that was started with --control."""
     store = site.start_store("--control")
     control = site.connect(kind=Control)
-    assert control.do("fault", "quota", "client", "nobody") == b":1\r\n"
+    assert control.do("fault", "quota", "client", "unknown") == b":1\r\n"
     store.stop()
     asked = control.send("reset", topic=CONTROL)
     control.wait_until_sent()
@@ -249,11 +249,11 @@ def test_without_it_a_session_that_had_it_brings_nothing_in(site):
     assert not asked.done() and not asked_again.done()
 
 
-def test_it_is_loud(started):
+def test_control_logs_a_warning_at_start(started):
     assert 'level=warning msg="--control: all clients of the broker can empty this store' in started.log()
 
 
-def test_disconnecting_needs_the_plugin(site):
+def test_fault_disconnect_needs_the_plugin(site):
     site.start_store("--control")
 
     answer = site.connect(kind=Control).ask("fault", "disconnect")

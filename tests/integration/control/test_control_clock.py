@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --control: seeds, and the clock that a test moves."""
+"""statestored --control: seeds and the test clock."""
 
 import json
 import time
@@ -32,14 +32,14 @@ def test_a_seed_of_lines_sets_keys_with_deadlines_and_tokens(control, client):
     assert value_of(client, "lock") is None
 
 
-def test_a_seed_may_be_the_list_of_objects_of_data_flows(control, client):
+def test_a_seed_may_be_a_json_list_of_objects(control, client):
     assert control.ask("seed", '[{"factoryId": "factoryA"}, {"limits": {"max": 7}}]') == OK
 
     assert value_of(client, "factoryId") == b"factoryA"
     assert value_of(client, "limits") == b'{"max":7}'
 
 
-def test_a_seed_sets_what_is_there_already_and_tells_who_watches(control, client):
+def test_a_seed_replaces_existing_keys_and_notifies_their_watchers(control, client):
     client.watch("key")
     client.request("SET", "key", "old")
     assert client.notification().payload.endswith(b"old\r\n")
@@ -50,7 +50,7 @@ def test_a_seed_sets_what_is_there_already_and_tells_who_watches(control, client
     assert value_of(client, "key") == b"new"
 
 
-def test_of_a_seed_with_a_fault_nothing_is_set(control, client):
+def test_an_invalid_seed_sets_no_key(control, client):
     client.request("SET", "key", "old")
 
     answer = control.ask("seed", '{"key":"key","value":"new"}\n{"key":"other","value":"x"}\n{"key":"third"}')
@@ -64,7 +64,7 @@ def test_of_a_seed_with_a_fault_nothing_is_set(control, client):
     "[" * 5000 + "]" * 5000, '[{"a":' + "[" * 5000 + "]" * 5000 + "}]", "[1]", "5", "\0", b"\xff", "[", '{"key":1,"value":2}',
     '{"key":"","value":"x"}', '[{"a":"1"},{"":"2"}]',
 ])
-def test_what_is_no_seed_is_refused_and_sets_nothing(control, client, text):
+def test_a_malformed_seed_is_refused_and_sets_no_key(control, client, text):
     assert control.ask("seed", text).startswith(b"-ERR seed:1: ")
     assert value_of(client, "a") is None
 
@@ -72,7 +72,7 @@ def test_what_is_no_seed_is_refused_and_sets_nothing(control, client, text):
 # The clock
 
 
-def test_an_hour_passes_at_once(control, client):
+def test_advance_expires_keys_at_once(control, client):
     client.watch("leased")
     before = client.request("SET", "leased", "value", "PX", HOUR_MS)
     client.notification()
@@ -85,7 +85,7 @@ def test_an_hour_passes_at_once(control, client):
     assert after.ts.wall_ms - before.ts.wall_ms >= HOUR_MS
 
 
-def test_a_key_stays_until_its_time(control, client):
+def test_a_key_exists_until_its_deadline(control, client):
     control.do("clock", "freeze")
     client.request("SET", "leased", "value", "PX", HOUR_MS)
 
@@ -96,7 +96,7 @@ def test_a_key_stays_until_its_time(control, client):
     assert value_of(client, "leased") is None
 
 
-def test_while_it_is_frozen_no_time_passes_and_then_it_goes_on_from_there(control, client):
+def test_a_frozen_clock_stands_still_and_continues_from_there(control, client):
     old = Hlc(1, 0, "old")
     control.do("clock", "freeze")
     client.request("SET", "leased", "value", "PX", 1, ts=str(old))
@@ -107,12 +107,12 @@ def test_while_it_is_frozen_no_time_passes_and_then_it_goes_on_from_there(contro
 
     control.do("clock", "resume")
 
-    wait_until(lambda: value_of(client, "leased") is None, "time passes again")
+    wait_until(lambda: value_of(client, "leased") is None, "the clock advances again")
     third = client.request("SET", "key", "3", ts=str(old)).ts
     assert 0 < third.wall_ms - first.wall_ms < HOUR_MS
 
 
-def test_an_answer_is_remembered_by_the_same_clock(control, client):
+def test_remembered_answers_expire_by_the_test_clock(control, client):
     request = {"correlation": uuid.uuid4().bytes, "ts": str(Hlc(1, 0, "client-1")), "expiry": 60}
     assert client.request("SET", "key", "value", "NX", **request).payload == OK
     assert client.request("SET", "key", "value", "NX", **request).payload == OK
@@ -122,7 +122,7 @@ def test_an_answer_is_remembered_by_the_same_clock(control, client):
     assert client.request("SET", "key", "value", "NX", **request).payload == b":-1\r\n"
 
 
-def test_the_check_of_skew_sees_the_same_clock(control, client):
+def test_clock_skew_is_checked_against_the_test_clock(control, client):
     ahead = str(Hlc(int(time.time() * 1000) + HOUR_MS, 0, "client-1"))
     assert b"too far in the future" in client.request("SET", "key", "value", ts=ahead).payload
 
@@ -131,7 +131,7 @@ def test_the_check_of_skew_sees_the_same_clock(control, client):
     assert client.request("SET", "key", "value", ts=ahead).payload == OK
 
 
-def test_clients_that_go_on_while_it_stands_are_refused_until_it_follows(control, client):
+def test_timestamps_ahead_of_a_frozen_clock_are_refused_until_it_advances(control, client):
     client.request("SET", "key", "value")
     control.do("clock", "freeze")
     later = str(Hlc(int(time.time() * 1000) + 120 * 1000, 0, "client-1"))
@@ -143,7 +143,7 @@ def test_clients_that_go_on_while_it_stands_are_refused_until_it_follows(control
     assert client.request("SET", "key", "value", ts=later).payload == OK
 
 
-def test_one_clients_clock_may_be_wrong(double, control, client):
+def test_skew_applies_to_one_client(double, control, client):
     other = double.connect("client-2")
 
     control.do("clock", "skew", "client-1", "90s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --control: what a test has its double do wrong."""
+"""statestored --control: injected faults."""
 
 import time
 
@@ -12,12 +12,12 @@ from support.process import PATIENCE
 OK, NOTHING = b"+OK\r\n", b"$-1\r\n"
 
 
-def test_an_answer_is_delayed_by_the_clock(control, client):
+def test_an_answer_is_delayed_by_the_test_clock(control, client):
     control.do("clock", "freeze")
     control.do("fault", "delay", "10s", "key", "slow", "verb", "SET")
     slow = client.send("SET", "slow", "value")
 
-    assert value_of(client, "slow") == b"value", "it is executed at once"
+    assert value_of(client, "slow") == b"value", "the request is executed at once"
     assert not slow.done()
     control.do("clock", "advance", "9999ms")
     assert client.request("SET", "fast", "value").payload == OK
@@ -27,7 +27,7 @@ def test_an_answer_is_delayed_by_the_clock(control, client):
     assert slow.result(PATIENCE).payload == OK
 
 
-def test_a_delay_passes_by_itself(control, client):
+def test_a_delayed_answer_is_sent_without_advance(control, client):
     control.do("fault", "delay", "50ms")
     before = time.monotonic()
 
@@ -35,7 +35,7 @@ def test_a_delay_passes_by_itself(control, client):
     assert time.monotonic() - before >= 0.05
 
 
-def test_a_request_is_not_answered_though_it_is_executed(control, client):
+def test_a_request_is_executed_and_not_answered(control, client):
     control.do("fault", "no-answer", "verb", "SET", "count", "1")
     lost = client.send("SET", "key", "value")
 
@@ -43,7 +43,7 @@ def test_a_request_is_not_answered_though_it_is_executed(control, client):
     assert not lost.done()
 
 
-def test_an_answer_comes_twice(control, client):
+def test_an_answer_is_sent_twice(control, client):
     control.do("fault", "answer-twice", "count", "1")
 
     answer = client.request("SET", "key", "value")
@@ -60,18 +60,18 @@ def test_an_error_can_have_any_text(control, client):
 
     assert answer.payload == b"-ERR no quorum: 1 of 3\r\n"
     assert answer.prop("__stat") == "200" and answer.prop("__ts") is None
-    assert value_of(client, "key") is None, "it was not executed"
+    assert value_of(client, "key") is None, "the request was not executed"
     assert control.lines("requests")[0]["answer"] == "-ERR no quorum: 1 of 3\r\n"
 
 
-def test_the_quota_can_be_exceeded_by_one(control, client):
+def test_one_request_exceeds_the_quota(control, client):
     control.do("fault", "quota", "count", "1")
 
     assert client.request("SET", "key", "value").payload == b"-ERR the quota has been exceeded\r\n"
     assert client.request("SET", "key", "value").payload == OK
 
 
-def test_an_answer_may_bear_other_correlation_data(control, client):
+def test_an_answer_has_other_correlation_data(control, client):
     control.do("fault", "wrong-correlation", "count", "1")
     waiting = client.send("SET", "key", "value")
 
@@ -80,7 +80,7 @@ def test_an_answer_may_bear_other_correlation_data(control, client):
     assert not waiting.done()
 
 
-def test_an_answer_may_be_cut(control, client):
+def test_an_answer_is_truncated(control, client):
     control.do("fault", "malformed", "verb", "GET")
     client.request("SET", "key", "value")
 
@@ -101,7 +101,7 @@ def test_a_notification_is_dropped(control, client):
     assert client.notification().payload.endswith(b"2\r\n")
 
 
-def test_a_notification_comes_twice(control, client):
+def test_a_notification_is_sent_twice(control, client):
     client.watch("key")
     control.do("fault", "notify-twice", "count", "1")
 
@@ -118,11 +118,11 @@ def test_a_client_is_disconnected(control, client):
     client.send("SET", "key", "value")
 
     client.wait_until_returned()
-    assert value_of(client, "key") == b"value", "it was executed"
-    assert client.request("KEYNOTIFY", "key", "STOP").payload == b":0\r\n", "with the connection went what hung on it"
+    assert value_of(client, "key") == b"value", "the request was executed"
+    assert client.request("KEYNOTIFY", "key", "STOP").payload == b":0\r\n", "the registration ended with the connection"
 
 
-def test_a_rule_is_for_whom_it_says(double, control, client):
+def test_a_rule_applies_to_its_client_verb_and_key(double, control, client):
     other = double.connect("client-2")
     control.do("fault", "error", "boom", "client", "client-1", "verb", "GET", "key", "a*")
 
@@ -132,7 +132,7 @@ def test_a_rule_is_for_whom_it_says(double, control, client):
     assert client.request("DEL", "abc").payload == b":0\r\n"
 
 
-def test_chance_is_the_same_each_time(control, client):
+def test_probability_is_reproducible(control, client):
     def struck(seed):
         control.do("fault", "clear")
         control.do("fault", "quota", "probability", "0.3", "seed", seed)
@@ -144,22 +144,22 @@ def test_chance_is_the_same_each_time(control, client):
     assert struck(8) != first
 
 
-def test_rules_are_listed_with_what_they_have_done_and_cleared(control, client):
+def test_rules_are_listed_with_their_counts_and_cleared(control, client):
     assert control.ask("fault", "delay", "1ms", "count", "3", "key", "a*", "verb", "SET") == b":1\r\n"
-    assert control.ask("fault", "error", "boom", "probability", "0.25", "client", "nobody") == b":2\r\n"
+    assert control.ask("fault", "error", "boom", "probability", "0.25", "client", "unknown") == b":2\r\n"
     client.request("SET", "abc", "value")
 
     assert control.lines("fault", "list") == [
         {"number": 1, "action": "delay", "delay_ms": 1, "verb": "SET", "pattern": "a*", "left": 2, "strikes": 1},
-        {"number": 2, "action": "error", "text": "boom", "client": "nobody", "probability": 0.25, "seed": 0,
+        {"number": 2, "action": "error", "text": "boom", "client": "unknown", "probability": 0.25, "seed": 0,
          "strikes": 0},
     ]
     control.do("fault", "clear")
     assert control.lines("fault", "list") == []
 
 
-def test_there_is_an_end_to_rules(control):
+def test_the_number_of_rules_is_limited(control):
     for _ in range(100):
-        control.do("fault", "quota", "client", "nobody")
+        control.do("fault", "quota", "client", "unknown")
 
-    assert control.ask("fault", "quota", "client", "nobody") == b"-ERR there are too many rules\r\n"
+    assert control.ask("fault", "quota", "client", "unknown") == b"-ERR there are too many rules\r\n"

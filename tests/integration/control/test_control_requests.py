@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestored --control: what was asked, and waiting for it."""
+"""statestored --control: the request journal, and wait-for."""
 
 import time
 
@@ -10,7 +10,7 @@ OK = b"+OK\r\n"
 HOUR_MS = 3600 * 1000
 
 
-def test_what_was_asked_is_told_with_its_answers(control, client):
+def test_requests_are_listed_with_their_answers(control, client):
     set_answer = client.request("SET", "key", "value", "PX", 1000)
     client.request("GET", b"\xff")
     client.request("set", "key")
@@ -32,7 +32,7 @@ def test_what_was_asked_is_told_with_its_answers(control, client):
     assert fifth["number"] == 5
 
 
-def test_requests_can_be_chosen(double, control, client):
+def test_requests_are_selected_by_client_verb_key_and_number(double, control, client):
     other = double.connect("client-2")
     client.request("SET", "a", "1")
     other.request("SET", "b", "1")
@@ -47,7 +47,7 @@ def test_requests_can_be_chosen(double, control, client):
     assert numbers("after", "3") == []
 
 
-def test_the_oldest_requests_are_forgotten(control, client):
+def test_the_oldest_requests_are_removed(control, client):
     for _ in range(5):
         client.request_all(("GET", "key") for _ in range(2500))
 
@@ -57,7 +57,7 @@ def test_the_oldest_requests_are_forgotten(control, client):
     assert kept[0]["number"] == 12500 - len(kept) + 1
 
 
-def test_a_request_is_waited_for(control, client):
+def test_wait_for_ends_with_a_matching_request(control, client):
     waiting = control.send("wait-for", "key", "door*", "verb", "SET", "count", 2, "timeout", "30s", topic=CONTROL,
                            ts=None)
     client.request("SET", "door-1", "open")
@@ -69,14 +69,14 @@ def test_a_request_is_waited_for(control, client):
     assert waiting.result(PATIENCE).payload == b":1\r\n"
 
 
-def test_a_request_that_has_come_need_not_be_waited_for(control, client):
+def test_wait_for_counts_earlier_requests(control, client):
     client.request("SET", "door", "open")
 
     assert control.ask("wait-for", "key", "door") == b":1\r\n"
     assert control.ask("wait-for", "key", "door", "after", "1", "timeout", "1ms") == b":0\r\n"
 
 
-def test_only_what_comes_after_the_one_that_is_named_is_waited_for(control, client):
+def test_wait_for_counts_only_requests_after_a_number(control, client):
     waiting = control.send("wait-for", "key", "door", "after", "3", "timeout", "30s", topic=CONTROL, ts=None)
     for _ in range(3):
         client.request("SET", "door", "open")
@@ -88,13 +88,13 @@ def test_only_what_comes_after_the_one_that_is_named_is_waited_for(control, clie
     assert waiting.result(PATIENCE).payload == b":1\r\n"
 
 
-def test_waiting_ends_though_the_clock_stands(control):
+def test_wait_for_times_out_while_the_clock_is_frozen(control):
     control.do("clock", "freeze")
 
     assert control.ask("wait-for", "key", "never", "timeout", "20ms") == b":0\r\n"
 
 
-def test_a_reset_ends_waiting(control):
+def test_reset_ends_wait_for(control):
     waiting = control.send("wait-for", "timeout", "10m", topic=CONTROL, ts=None)
     control.do("reset")
 

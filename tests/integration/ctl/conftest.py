@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl beside a store that others use too, and beside one of its own."""
+"""Fixtures that run statestorectl with a shared store or with a store of the test."""
 
 import pytest
 
@@ -13,6 +13,6 @@ def ctl(shared):
 
 @pytest.fixture
 def own(site):
-    """Against a broker and a store that no other test knows."""
+    """statestorectl with a broker and a store that no other test uses."""
     site.start_store()
     return Ctl(site.broker.port)

@@ -6,10 +6,13 @@ import json
 import os
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from support.ctl import BINARY, DONE, ESCAPE_SEQUENCE, NOT_MET, USAGE, environment
+from support.connection import Connection
+from support.control import CONTROL
+from support.ctl import BINARY, DONE, ESCAPE_SEQUENCE, NOT_MET, USAGE, Ctl, environment
 from support.process import PATIENCE
 
 
@@ -26,7 +29,7 @@ def test_a_value_is_stored_byte_for_byte_from_stdin_and_from_a_file(ctl, key, tm
     ctl.ok("vdel", key, "--value-file", "-", stdin=value)
 
 
-def test_a_key_may_be_any_bytes(ctl, client, tmp_path):
+def test_a_key_can_be_any_bytes(ctl, client, tmp_path):
     key = BINARY + os.urandom(8)
     file = tmp_path / "key"
     file.write_bytes(key)
@@ -37,13 +40,13 @@ def test_a_key_may_be_any_bytes(ctl, client, tmp_path):
     ctl.ok("del", "--key-file", "-", stdin=key)
 
 
-def test_arguments_after_two_dashes_are_no_options(ctl, key):
+def test_arguments_after_two_dashes_are_not_options(ctl, key):
     ctl.ok("set", "--", f"--{key}", "--nx")
 
     assert ctl.ok("get", "--", f"--{key}") == b"--nx"
 
 
-def test_with_hex_keys_and_values_are_hex_digits(ctl, client, key):
+def test_hex_applies_to_keys_and_values(ctl, client, key):
     ctl.ok("set", key.encode().hex(), "00FFab0a", "--hex")
 
     assert client.request("GET", key).payload == b"$4\r\n\x00\xff\xab\n\r\n"
@@ -60,7 +63,7 @@ def test_json_shows_key_value_and_version(ctl, client, key):
 
 
 @pytest.mark.parametrize("value", [b"\xff", b"\xff\xfe", b"\xff\xfe\xfd", BINARY])
-def test_json_shows_as_base64_what_is_not_utf_8(ctl, client, key, value):
+def test_json_shows_text_that_is_not_utf_8_as_base64(ctl, client, key, value):
     client.request("SET", key, value)
 
     shown = ctl.json("get", key)
@@ -98,7 +101,7 @@ def test_json_of_writes_has_their_result(ctl, key):
 
 
 def on_a_terminal(ctl, *arguments):
-    """The terminal's output: stdout and stderr together."""
+    """Exit status and output of a command whose stdout and stderr are a terminal."""
     master, terminal = os.openpty()
     with open(master, "rb", buffering=0) as screen:
         with open(terminal, "wb", buffering=0) as stdout:
@@ -108,7 +111,7 @@ def on_a_terminal(ctl, *arguments):
         try:
             while chunk := screen.read(4096):
                 seen += chunk
-        except OSError:  # how a terminal ends
+        except OSError:  # EIO: the terminal was closed
             pass
         return child.wait(PATIENCE), seen.replace(b"\r\n", b"\n").decode()
 
@@ -133,7 +136,31 @@ def test_a_value_cannot_control_the_terminal(ctl, client, key):
     assert ctl.ok("get", key) == ESCAPE_SEQUENCE
 
 
-# An output that cannot be written
+@pytest.mark.parametrize("arguments", [["get"], ["scan"]])
+def test_json_cannot_control_the_terminal(ctl, client, key, arguments):
+    name = f"{key}\x1b\u009b"
+    client.request("SET", name, name)
+
+    _, seen = on_a_terminal(ctl, *arguments, name, "--json")
+
+    assert "\\u001b\\u009b" in seen
+    assert not {"\x1b", "\u009b"} & set(seen)
+
+
+def test_the_reply_to_a_test_command_cannot_control_the_terminal(site):
+    store = Connection(site.broker.port)
+    store.subscribe(CONTROL)
+
+    with ThreadPoolExecutor() as pool:
+        seen = pool.submit(on_a_terminal, Ctl(site.broker.port), "test", "requests")
+        request = store.message()
+        store.publish(request.response_topic, b"$%d\r\n%s\r\n" % (len(ESCAPE_SEQUENCE), ESCAPE_SEQUENCE),
+                      CorrelationData=request.correlation)
+
+    assert seen.result() == (DONE, "\\x1B[31mred")
+
+
+# Errors of writing to stdout
 
 
 def test_a_full_disk_is_an_error(ctl, key):
@@ -158,7 +185,7 @@ def test_a_closed_pipe_ends_the_command_without_an_error_text(ctl, key):
 
 
 @pytest.mark.parametrize("closed, arguments", [(1, ["get", "key"]), (0, ["set", "key", "-"])])
-def test_a_closed_descriptor_is_never_taken_for_the_brokers(own, closed, arguments):
+def test_a_closed_descriptor_is_not_reused_for_the_broker(own, closed, arguments):
     own.ok("set", "key", "value")
 
     ended = own.run(*arguments, preexec_fn=lambda: os.close(closed))

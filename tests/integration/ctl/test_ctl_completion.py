@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completions of the shells for statestorectl."""
+"""Shell completions of statestorectl."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from support.process import BUILD, CTL, PATIENCE
 BASH = BUILD / "server" / "ctl" / "completion" / "statestorectl"
 ZSH = BUILD / "server" / "ctl" / "completion" / "_statestorectl"
 
-# As bash itself would call what stands behind "complete -F"; compopt is for an interactive one alone.
+# Call the function of "complete -F" as bash does. compopt works only in an interactive shell.
 ASK_BASH = """\
 source "$1"
 shift
@@ -60,7 +60,7 @@ def test_bash_proposes_a_commands_options_and_no_others(command):
     assert {word for word in bash_proposes(command, "-") if word.startswith("--")} == options_of(command)
 
 
-def test_bash_proposes_files_where_one_is_wanted(tmp_path):
+def test_bash_proposes_files_where_a_file_is_expected(tmp_path):
     (tmp_path / "keys.jsonl").touch()
 
     assert bash_proposes("import", "ke", cwd=tmp_path) == {"keys.jsonl"}

@@ -15,7 +15,7 @@ from support.ctl import DONE, ESCAPE_SEQUENCE, NO_ANSWER, STORE_ERROR, Ctl
 from support.process import PATIENCE, wait_until
 
 
-def test_a_request_is_what_the_published_clients_send(site):
+def test_a_request_has_the_format_of_published_clients(site):
     spy = site.connect()
     spy.subscribe(INVOKE)
     site.start_store()
@@ -55,7 +55,7 @@ def test_a_request_has_no_unrequested_options(site):
 # No broker
 
 
-def test_no_broker(key):
+def test_a_missing_broker_is_an_error(key):
     port = free_port()
 
     ended = Ctl(port).run("get", key)
@@ -67,7 +67,7 @@ def test_no_broker(key):
 
 @pytest.mark.parametrize("arguments", [["get", "key"], ["set", "key", "value"], ["del", "key"],
                                        ["vdel", "key", "value"], ["scan"], ["watch", "key"], ["ping"]])
-def test_no_store(site, arguments):
+def test_a_missing_store_is_an_error(site, arguments):
     ended = Ctl(site.broker.port).run(*arguments, "--timeout", "2s")
 
     assert (ended.returncode, ended.stdout) == (NO_ANSWER, b"")
@@ -84,7 +84,7 @@ def test_ping_finds_the_store_at_any_of_the_brokers(make_site, site):
     def pinged():
         return Ctl(1).run("ping", "--timeout", "2s", variables={"HOST": hosts})
 
-    wait_until(lambda: pinged().returncode == DONE, "the store is found")
+    wait_until(lambda: pinged().returncode == DONE, "ping finds the store")
     site.store.stop()
     ended = pinged()
     assert ended.returncode == NO_ANSWER and ended.stdout == b""
@@ -114,7 +114,7 @@ def test_a_broker_that_requires_credentials_is_named(tmp_path):
 
 
 class FakeStore:
-    """Gives every request the same answer."""
+    """Sends the same reply to every request."""
 
     def __init__(self, port, payload, user):
         self.payload = payload
@@ -168,7 +168,7 @@ def test_a_malformed_reply_is_an_error(site, arguments, payload):
     ended = ask_fake(site, payload, [("__stat", "200")], *arguments)
 
     assert (ended.returncode, ended.stdout) == (STORE_ERROR, b"")
-    assert "no answer to this" in ended.stderr.decode()
+    assert "unexpected reply" in ended.stderr.decode()
 
 
 def test_a_status_that_is_not_200_is_an_error(site):

@@ -7,16 +7,16 @@ import subprocess
 import pytest
 
 from support.ctl import NO_ANSWER, USAGE, Ctl, environment
-from support.process import CTL, PATIENCE, bound_to_us
+from support.process import CTL, PATIENCE, killed_with_parent
 
 
 def first_packet(arguments, variables, before=lambda port: None):
-    """What a broker at a port of its own is sent first; {port} stands for that port, with which `before` is called."""
+    """The first packet that statestorectl sends to a broker. {port} is the port of the broker; before(port) is called first."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE)
         port = server.getsockname()[1]
         before(port)
-        child = subprocess.Popen(bound_to_us([CTL, *(argument.format(port=port) for argument in arguments)]),
+        child = subprocess.Popen(killed_with_parent([CTL, *(argument.format(port=port) for argument in arguments)]),
                                  env=environment({name: value.format(port=port) for name, value in variables.items()}),
                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         peer, _ = server.accept()
@@ -39,11 +39,11 @@ def field(text):
     ([], {"PORT": "{port}"}),
     ([], {"PORT": "{port}", "HOST": "localhost", "TIMEOUT": "10s"}),
     ([], {"URL": "mqtt://127.0.0.1:{port}"}),
-    ([], {"URL": "mqtt://nobody.invalid:{port}", "HOST": "127.0.0.1"}),
+    ([], {"URL": "mqtt://unknown.invalid:{port}", "HOST": "127.0.0.1"}),
     ([], {"URL": "mqtt://127.0.0.1:1", "PORT": "{port}", "HOST": ""}),
-    (["--host", "127.0.0.1"], {"URL": "mqtt://nobody.invalid:{port}"}),
+    (["--host", "127.0.0.1"], {"URL": "mqtt://unknown.invalid:{port}"}),
     (["--port", "{port}"], {"PORT": "1"}),
-    (["-u", "mqtt://127.0.0.1:{port}"], {"HOST": "nobody.invalid", "PORT": "1"}),
+    (["-u", "mqtt://127.0.0.1:{port}"], {"HOST": "unknown.invalid", "PORT": "1"}),
     (["--host", "127.0.0.1:1,127.0.0.1:{port}"], {}),
     ([], {"HOST": "127.0.0.1:1,127.0.0.1", "PORT": "{port}"}),
 ])
@@ -51,7 +51,7 @@ def test_flags_override_variables_and_these_override_defaults(arguments, variabl
     assert first_packet([*arguments, "ping"], variables)[:1] == b"\x10"
 
 
-# The store's own configuration, as it stands in a container, or in a file.
+# The configuration of the store, in the environment or a file
 
 
 @pytest.mark.parametrize("arguments, variables, text", [
@@ -61,12 +61,12 @@ def test_flags_override_variables_and_these_override_defaults(arguments, variabl
     (["--config", "{file}"], {"CONFIG": "/nowhere"}, "[broker]\nport = {port}\n[storage]\ndata-dir = /nowhere\n"),
     ([], {"CONFIG": "{file}", "BROKER_PORT": "{port}"}, "[broker]\nport = 1\n[policy]\nfile = /nowhere\n"),
     (["--port", "{port}"], {"BROKER_HOST": "127.0.0.1", "BROKER_PORT": "1"}, None),
-    (["--host", "127.0.0.1", "--port", "{port}"], {"BROKER_HOST": "nobody.invalid", "BROKER_TLS": "on"}, None),
-    (["-u", "mqtt://127.0.0.1:{port}"], {"BROKER_HOST": "nobody.invalid", "BROKER_TLS": "on"}, None),
+    (["--host", "127.0.0.1", "--port", "{port}"], {"BROKER_HOST": "unknown.invalid", "BROKER_TLS": "on"}, None),
+    (["-u", "mqtt://127.0.0.1:{port}"], {"BROKER_HOST": "unknown.invalid", "BROKER_TLS": "on"}, None),
     (["--tls", "off"], {"BROKER_PORT": "{port}", "BROKER_TLS": "on"}, None),
     ([], {"BROKER_PORT": "{port}", "BROKER_USER": "alice", "BROKER_PASSWORD_FILE": "/nowhere"}, None),
 ])
-def test_the_default_broker_is_the_one_of_the_stores_configuration(tmp_path, arguments, variables, text):
+def test_the_default_broker_comes_from_the_stores_configuration(tmp_path, arguments, variables, text):
     packet = first_packet_with(tmp_path, arguments, variables, text)
 
     assert packet[:1] == b"\x10"
@@ -110,7 +110,7 @@ def test_credentials(tmp_path, arguments, variables):
 
 
 def test_the_password_of_one_url_is_not_sent_to_the_host_of_another():
-    packet = first_packet(["-u", "mqtt://127.0.0.1:{port}", "ping"], {"URL": "mqtt://alice:secret@nobody.invalid"})
+    packet = first_packet(["-u", "mqtt://127.0.0.1:{port}", "ping"], {"URL": "mqtt://alice:secret@unknown.invalid"})
 
     assert b"alice" not in packet
     assert b"secret" not in packet
@@ -120,11 +120,11 @@ def test_the_password_of_one_url_is_not_sent_to_the_host_of_another():
     (["--client-id", "me"], {"CLIENT_ID": "you"}),
     ([], {"CLIENT_ID": "me"}),
 ])
-def test_the_client_id_is_what_was_configured(arguments, variables):
+def test_client_id_is_used_at_the_broker(arguments, variables):
     assert field("me") in first_packet([*arguments, "ping"], {"PORT": "{port}", **variables})
 
 
-def test_each_run_has_a_client_id_of_its_own():
+def test_each_run_has_a_new_client_id():
     packets = {first_packet(["ping"], {"PORT": "{port}"}) for _ in range(2)}
 
     assert len(packets) == 2
@@ -206,14 +206,14 @@ def test_an_unreadable_configuration_of_the_store_is_named():
     assert b"/nonexistent" in ended.stderr
 
 
-def test_a_wrong_url_is_not_printed_because_it_may_hold_a_password():
+def test_a_wrong_url_is_not_printed_because_it_may_contain_a_password():
     assert b"secret" not in Ctl(1).run("ping", "-u", "mqtt://me:secret@:1").stderr
 
 
 # Help
 
 
-def test_help_names_every_command_and_teaches_by_examples():
+def test_help_has_every_command_and_examples():
     printed = Ctl(1).ok("--help").decode()
 
     for command in "get", "set", "del", "vdel", "scan", "watch", "ping":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl stat and top: the numbers that a person asks for first, read from the store's pages."""
+"""statestorectl stat and top, which read the metrics of the store."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ import threading
 
 import pytest
 
-from support.broker import PORTS_TRIED, free_port
+from support.broker import free_port
 from support.ctl import USAGE, environment
 from support.process import CTL, PATIENCE, wait_until
 
@@ -25,14 +25,9 @@ CLEAR = b"\x1b[H\x1b[2J"
 
 @pytest.fixture
 def url(site):
-    """Of the pages of a store at this site, in which two keys are."""
-    for _ in range(PORTS_TRIED):
-        port = free_port()
-        try:
-            site.start_store("--http-listen", f"127.0.0.1:{port}")
-            break
-        except AssertionError:
-            site.store = None
+    """The URL of a store with two keys."""
+    port = free_port()
+    site.start_store("--http-listen", f"127.0.0.1:{port}")
     client = site.connect()
     client.request("SET", "a", 1)
     client.request("SET", "b", 1)
@@ -60,7 +55,7 @@ def test_stat_prints_gauges_and_counters(site, url):
     assert row(ended.stdout, "keys")[1:] == ["2", "of", "1,000,000"]
 
     site.broker.kill()
-    wait_until(lambda: "NOT CONNECTED" in ctl("stat", "--url", url).stdout, "stat says that the broker is gone")
+    wait_until(lambda: "NOT CONNECTED" in ctl("stat", "--url", url).stdout, "stat reports the lost connection")
     site.broker.start_again()
 
 
@@ -73,15 +68,15 @@ def test_stat_prints_json(url):
 
 @pytest.mark.parametrize("arguments, variables, text", [
     (["--config", "{file}"], {}, "[http]\nlisten = 127.0.0.1:{port}\n"),
-    ([], {"CONFIG": "{file}"}, "[broker]\nhost = nobody.invalid\n[http]\nlisten = {port}\n"),
-    ([], {"CONFIG": "{file}", "URL": "mqtt://nobody.invalid"}, "[http]\nlisten = 0.0.0.0:{port}\n"),
+    ([], {"CONFIG": "{file}"}, "[broker]\nhost = unknown.invalid\n[http]\nlisten = {port}\n"),
+    ([], {"CONFIG": "{file}", "URL": "mqtt://unknown.invalid"}, "[http]\nlisten = 0.0.0.0:{port}\n"),
     ([], {"HTTP_LISTEN": "127.0.0.1:{port}"}, ""),
     ([], {"HTTP_LISTEN": "{port}", "CONFIG": "{file}"}, "[http]\nlisten = 1\n"),
     (["--url", "http://127.0.0.1:{port}"], {"HTTP_LISTEN": "1", "CONFIG": "/nowhere"}, ""),
     ([], {"URL": "http://127.0.0.1:{port}", "HTTP_LISTEN": "1"}, ""),
     ([], {"HTTP_LISTEN": "{port}", "PASSWORD_FILE": "/nowhere", "TLS_CA_FILE": "/nowhere"}, ""),
 ])
-def test_the_stores_configuration_says_where_its_pages_are(url, tmp_path, arguments, variables, text):
+def test_the_configuration_of_the_store_gives_the_url(url, tmp_path, arguments, variables, text):
     file = tmp_path / "statestored.conf"
 
     def fill(value):
@@ -124,7 +119,7 @@ def test_incompatible_options_are_named(arguments):
 
 
 def serve_once(text):
-    """A server of one answer; its port."""
+    """Start a server that sends one reply. Returns its port."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def answer():
@@ -140,20 +135,20 @@ def serve_once(text):
     return listener.getsockname()[1]
 
 
-STRANGERS = {
+OTHER_SERVERS = {
     "a page": b"HTTP/1.1 200 OK\r\n\r\n<html>\n",
-    "metrics of another": b"HTTP/1.1 200 OK\r\n\r\nup 1\n",
+    "metrics of another program": b"HTTP/1.1 200 OK\r\n\r\nup 1\n",
     "a redirection": b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
-    "less than it says": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
-    "without end": b"HTTP/1.1 200 OK\r\n\r\n" + b"a 1\n" * (2 << 20),
+    "a truncated body": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
+    "a body that is too large": b"HTTP/1.1 200 OK\r\n\r\n" + b"a 1\n" * (2 << 20),
     "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
     "nothing": b"",
 }
 
 
-@pytest.mark.parametrize("stranger", STRANGERS)
-def test_a_server_that_is_no_store_is_detected(stranger):
-    ended = ctl("stat", "--url", f"http://127.0.0.1:{serve_once(STRANGERS[stranger])}")
+@pytest.mark.parametrize("server", OTHER_SERVERS)
+def test_a_server_other_than_a_store_is_an_error(server):
+    ended = ctl("stat", "--url", f"http://127.0.0.1:{serve_once(OTHER_SERVERS[server])}")
 
     assert ended.returncode == 3 and ended.stdout == ""
     assert ended.stderr.startswith("statestorectl: http://127.0.0.1:") and ended.stderr.count("\n") == 1
@@ -183,7 +178,7 @@ def test_top_continues_with_empty_stdin(url):
     assert child.returncode == 0
 
 
-def test_top_waits_for_a_store_that_is_started_again(site, url):
+def test_top_continues_after_a_restart_of_the_store(site, url):
     child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -222,7 +217,7 @@ def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
     finally:
         child.kill()
         os.close(ours)
-    assert b"q ends it" in shown and b"a second" in shown
+    assert b"Press q to quit" in shown and b"per second" in shown
     screens = [screen.splitlines() for screen in shown.split(CLEAR)[1:3]]
     assert all(screen[0].startswith(b"statestored ") for screen in screens)
     assert all(len(screen) < ROWS and max(map(len, screen)) <= COLUMNS for screen in screens)

@@ -20,7 +20,7 @@ HOUR = 60 * MINUTE
 
 
 def ctl(*arguments, site=None, stdin=None, more=None):
-    """more: of the environment, as it is."""
+    """Run statestorectl. more: environment variables."""
     variables = {**environment({"PORT": site.broker.port} if site else {}), **(more or {})}
     return subprocess.run([CTL, *map(str, arguments)], env=variables, input=stdin, capture_output=True, timeout=PATIENCE)
 
@@ -40,7 +40,7 @@ def reading(ahead_ms):
 
 @pytest.fixture
 def directory(site, tmp_path):
-    """The data directory of a store that was stopped: text, bytes, a deadline, a token, an empty value."""
+    """The data directory of a stopped store with text, bytes, a deadline, a token and an empty value."""
     path = tmp_path / "data"
     store = site.start_store("--data-dir", str(path))
     client = site.connect()
@@ -66,7 +66,7 @@ def test_an_export_of_a_directory_is_complete(directory):
     assert "deadline" not in exported["text"] and "token" not in exported["text"]
 
 
-def test_an_export_imported_into_another_directory_is_the_same(directory, tmp_path):
+def test_an_imported_directory_exports_the_same_lines(directory, tmp_path):
     exported = ctl("export", "--data-dir", directory)
     file = tmp_path / "export.jsonl"
     file.write_bytes(exported.stdout)
@@ -88,7 +88,7 @@ def test_an_import_replaces_existing_keys(directory):
     assert len(exported) == 5
 
 
-def test_a_deadline_that_no_clock_reaches_is_none(tmp_path):
+def test_a_deadline_beyond_the_range_of_the_clock_is_omitted(tmp_path):
     line = b'{"key":"far","value":"v","deadline":9223372036854775806}\n'
 
     assert ctl("import", "-", "--data-dir", tmp_path / "data", stdin=line).stdout == b"1 key imported\n"
@@ -116,7 +116,7 @@ def test_an_import_far_ahead_of_the_clock_is_refused(tmp_path, member, fault, wh
     assert Hlc.parse(lines(ctl("export", "--data-dir", directory))[0]["version"]).wall_ms <= wall_ms()
 
 
-def test_through_the_broker_a_version_far_ahead_counts_for_nothing_and_a_token_is_refused(site):
+def test_an_import_through_the_broker_ignores_versions_and_refuses_a_token_far_ahead(site):
     site.start_store()
     ahead = {"key": "ahead", "value": "v", "version": reading(HOUR)}
     fenced = {"key": "fenced", "value": "v", "token": reading(HOUR)}
@@ -130,8 +130,8 @@ def test_through_the_broker_a_version_far_ahead_counts_for_nothing_and_a_token_i
     assert Hlc.parse(line["version"]).wall_ms < wall_ms() + MINUTE
 
 
-def test_what_a_directory_has_given_itself_is_never_too_far_ahead(tmp_path):
-    """As after a restore on a machine whose clock was set right in between."""
+def test_an_import_accepts_versions_that_the_directory_has_issued(tmp_path):
+    """The clock was ahead when they were issued, and was corrected since."""
     ahead = SteppedClock(tmp_path)
     ahead.step_to(HOUR)
     directory = tmp_path / "data"
@@ -145,7 +145,7 @@ def test_what_a_directory_has_given_itself_is_never_too_far_ahead(tmp_path):
     assert ctl("import", "-", "--data-dir", directory, stdin=jsonl(fenced)).returncode == 0
 
 
-def test_a_version_of_a_clock_that_is_little_ahead_is_taken(tmp_path):
+def test_an_import_accepts_a_version_half_a_minute_ahead(tmp_path):
     line = {"key": "k", "value": "v", "version": reading(MINUTE // 2), "token": reading(MINUTE // 2)}
 
     assert ctl("import", "-", "--data-dir", tmp_path / "data", stdin=jsonl(line)).stdout == b"1 key imported\n"
@@ -163,7 +163,7 @@ def test_an_imported_directory_is_served(site, directory, tmp_path):
     assert client.request("SET", "locked", "you").payload.startswith(b"-ERR a fencing token is required")
 
 
-def test_keys_go_from_one_store_to_another_through_the_broker(site):
+def test_export_and_import_through_the_broker(site):
     site.start_store()
     client = site.connect()
     client.request("SET", "a/1", b"\0\xff")
@@ -208,8 +208,8 @@ def test_a_token_is_imported_with_its_key(site):
     [
         ("not json", "the line is not JSON"),
         ("[]", "a JSON object was expected"),
-        ('{"value":"v"}', '"key" or "key_base64" was expected, not empty'),
-        ('{"key":"","value":"v"}', '"key" or "key_base64" was expected, not empty'),
+        ('{"value":"v"}', 'a non-empty "key" or "key_base64" was expected'),
+        ('{"key":"","value":"v"}', 'a non-empty "key" or "key_base64" was expected'),
         ('{"key":"k"}', '"value" or "value_base64" was expected'),
         ('{"key":"k","value":1}', '"value" or "value_base64" was expected'),
         ('{"key":"k","value_base64":"A"}', '"value" or "value_base64" was expected'),
@@ -220,7 +220,7 @@ def test_a_token_is_imported_with_its_key(site):
         ('{"key":"k","key":"l","value":"v"}', "the line is not JSON"),
     ],
 )
-def test_a_wrong_line_ends_the_import_and_is_named(tmp_path, line, fault):
+def test_an_invalid_line_ends_the_import_and_is_reported(tmp_path, line, fault):
     file = tmp_path / "lines"
     file.write_text('{"key":"first","value":"1"}\n' + line + "\n")
 
@@ -246,7 +246,7 @@ def test_a_running_store_is_backed_up_and_the_copy_can_be_served(site, tmp_path)
 
     assert ctl("backup", tmp_path / "data", tmp_path / "copy.db").returncode == 0
     client.request("SET", "key", "after")
-    assert ctl("backup", tmp_path / "data", tmp_path / "copy.db").returncode == 4, "it is not written over"
+    assert ctl("backup", tmp_path / "data", tmp_path / "copy.db").returncode == 4, "the file is not overwritten"
     store.stop()
 
     (tmp_path / "restored").mkdir()
@@ -268,7 +268,7 @@ def test_an_export_of_a_missing_directory_fails_and_creates_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["CONFIG", "PASSWORD_FILE", "TLS_CA_FILE"])
-def test_broker_options_are_refused_with_a_data_directory(directory, tmp_path, name):
+def test_broker_options_are_not_used_with_a_data_directory(directory, tmp_path, name):
     elsewhere = {f"STATESTORE_{name}": str(tmp_path / "not-to-be-read")}
     (tmp_path / "lines").write_bytes(jsonl({"key": "k", "value": "v"}))
 

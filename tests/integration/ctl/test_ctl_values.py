@@ -41,7 +41,7 @@ def test_an_empty_value_is_a_value(ctl, key):
     assert ctl.ok("get", key) == b""
 
 
-def test_del_prints_the_version_of_what_it_deleted(ctl, client, key):
+def test_del_prints_the_version_of_the_deleted_value(ctl, client, key):
     version = client.request("SET", key, "value").prop("__ts")
 
     assert ctl.ok("del", key).decode() == f"deleted {version}\n"
@@ -49,7 +49,7 @@ def test_del_prints_the_version_of_what_it_deleted(ctl, client, key):
 
 
 @pytest.mark.parametrize("dialect", ["sdk", "document"], indirect=True)
-def test_vdel_deletes_only_the_value_it_is_given(ctl, client, key):
+def test_vdel_deletes_only_the_given_value(ctl, client, key):
     version = client.request("SET", key, "value").prop("__ts")
 
     ended = ctl.run("vdel", key, "other")
@@ -94,7 +94,7 @@ def test_px_lets_a_key_expire(ctl, key):
     wait_until(lambda: ctl.run("get", key).returncode == NOT_MET, "the key expires")
 
 
-def test_fence_is_checked_by_each_command_that_changes(ctl, key):
+def test_each_writing_command_accepts_a_fencing_token(ctl, key):
     token = ctl.ok("set", key, "value").decode().split()[1]
     ctl.ok("set", key, "value", "--fence", token)
 
@@ -126,7 +126,7 @@ def test_scan_lists_the_keys_that_match(ctl, client, key):
     assert ctl.ok("scan", f"{key}/none") == b""
 
 
-def test_scan_goes_on_to_the_last_page(ctl, client, key):
+def test_scan_prints_all_pages(ctl, client, key):
     keys = {f"{key}/{i}" for i in range(2500)}
     client.request_all(("SET", each, "") for each in keys)
 

@@ -16,7 +16,7 @@ from support.process import PATIENCE
 
 
 class Watch:
-    """A running `statestorectl watch`: its lines as they come."""
+    """A running `statestorectl watch` and its output."""
 
     def __init__(self, ctl, *arguments, stdout=subprocess.PIPE):
         self.child = subprocess.Popen(ctl.argv(["watch", *arguments]), env=environment(ctl.variables),
@@ -35,14 +35,14 @@ class Watch:
         return lines
 
     def event(self):
-        """The next line, in its columns."""
+        """The fields of the next line."""
         return self.line().removesuffix(b"\n").split(b"\t")
 
     def line(self):
         return self._events.get(timeout=PATIENCE)
 
     def wait_for_note(self, text):
-        """Waits for a line on stderr that has the text in it."""
+        """Wait for a line on stderr that contains the text."""
         while text not in self._notes.get(timeout=PATIENCE).decode():
             pass
         return self
@@ -81,7 +81,7 @@ def test_watch_prints_a_line_for_each_change(ctl, client, key, watch):
     assert watching.event() == [b"DELETE", first, key.encode()]
 
 
-def test_watch_sees_a_key_expire(ctl, client, key, watch):
+def test_watch_prints_an_expiry_as_delete(ctl, client, key, watch):
     watching = watch(ctl, key)
 
     client.request("SET", key, "value", "PX", "1")
@@ -101,7 +101,7 @@ def test_watch_shows_json_and_hex(ctl, client, key, watch):
     assert as_hex.event() == [b"SET", version.encode(), key.encode().hex().upper().encode(), b"00FF"]
 
 
-def test_watch_takes_any_bytes_for_a_key(ctl, client, watch, tmp_path):
+def test_watch_accepts_a_key_of_any_bytes(ctl, client, watch, tmp_path):
     file = tmp_path / "key"
     file.write_bytes(BINARY)
     watching = watch(ctl, "--key-file", file, "--json")
@@ -112,7 +112,7 @@ def test_watch_takes_any_bytes_for_a_key(ctl, client, watch, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_watch_is_done(ctl, key, watch, number):
+def test_an_interrupted_watch_exits_with_0(ctl, key, watch, number):
     assert watch(ctl, key).stop(number) == DONE
 
 
@@ -140,7 +140,7 @@ def test_a_watch_can_be_interrupted_while_the_broker_is_away(site, own, watch):
     assert watching.stop() == DONE
 
 
-def test_watch_registers_again_with_a_store_that_was_restarted(site, own, watch):
+def test_watch_registers_again_after_a_restart_of_the_store(site, own, watch):
     watching = watch(own, "key", "--timeout", "2s")
 
     site.store.stop()

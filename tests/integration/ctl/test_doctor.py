@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl doctor at mosquitto with each wrong setting: it reports exactly that setting."""
+"""statestorectl doctor reports exactly the wrong setting of a mosquitto."""
 
 import json
 import subprocess
 
 import pytest
 
+from support.broker import free_port, passwords
 from support.control import Control
 from support.ctl import environment
+from support.plugin import ACCEPT, BASIC_AUTH, PLUGIN, build_plugin
 from support.process import CTL, PATIENCE, wait_until
 from support.stepped_clock import SteppedClock
 from support.store import Store
@@ -19,12 +21,13 @@ GOOD = {"broker", "receive maximum", "plugin", "own topics", "queue", "size", "s
 
 
 def doctor(site, *arguments):
-    return subprocess.run([CTL, "doctor", "--port", str(site.broker.port), *map(str, arguments)], env=environment({}),
+    return subprocess.run([CTL, "doctor", "--port", str(site.broker.port), *map(str, arguments)],
+                          env=environment({"TIMEOUT": "10s"}),
                           capture_output=True, text=True, timeout=PATIENCE)
 
 
 def findings(site, *arguments):
-    """Severity and text by check, and the exit status, which is compared with the final line."""
+    """Return severity and text by check. The exit status must agree with the final line."""
     result = doctor(site, *arguments)
     assert result.stderr == ""
     *lines, last = result.stdout.splitlines()
@@ -82,14 +85,14 @@ def test_doctor_detects_each_wrong_setting(make_site, lines, expected, change):
     assert all(change in found[check][1] for check in expected)
 
 
-def test_a_broker_without_qos_1(make_site):
+def test_a_broker_without_qos_1_is_reported(make_site):
     result = doctor(make_site("max_qos 0"))
 
     assert result.returncode == 3
     assert "fail  broker: the broker at 127.0.0.1:" in result.stdout and "at QoS 1" in result.stdout
 
 
-def test_no_plugin(site):
+def test_a_missing_plugin_is_reported(site):
     site.start_store()
     assert wrong(findings(site)) == {"plugin": "warn"}
 
@@ -105,14 +108,14 @@ def test_a_policy_that_denies_the_doctors_key_is_reported(make_site, text, sever
     assert f': "-ERR {text}"  change: ' in found["clock"][1]
 
 
-def test_no_store(make_site):
+def test_a_missing_store_is_reported(make_site):
     found = findings(make_site(), "--timeout", "3s")
 
     assert wrong(found) == {"store": "fail"}
     assert "no store is connected" in found["store"][1]
 
 
-def test_no_broker(site):
+def test_a_missing_broker_is_reported(site):
     site.broker.kill()
     result = doctor(site)
     site.broker.start_again()
@@ -121,14 +124,14 @@ def test_no_broker(site):
     assert result.stdout.startswith("fail  broker: cannot connect to the broker at 127.0.0.1:")
 
 
-def test_two_stores(site, tmp_path):
+def test_a_second_store_is_reported(site, tmp_path):
     site.start_store()
     (tmp_path / "second").mkdir()
     second = Store(tmp_path / "second", site.broker.port, ("--client-id", "second", "--node-id", "Second"))
     try:
         second.start()
-        # The doctor waits 300 ms for another answer: on a busy machine it may come later.
-        found = wait_until(lambda: (found := findings(site))["one store"][0] == "fail" and found, "the second is found")
+        # The doctor waits 300 ms for another reply, which may arrive later on a busy machine.
+        found = wait_until(lambda: (found := findings(site))["one store"][0] == "fail" and found, "the second store is detected")
     finally:
         second.kill()
 
@@ -137,12 +140,12 @@ def test_two_stores(site, tmp_path):
 
 
 @pytest.mark.parametrize("ahead_s, severity, said", [
-    (-3600, "fail", "behind this machine's; more than a minute is refused"),
+    (-3600, "fail", "behind this machine's; the store refuses more than a minute"),
     (-30, "warn", "s behind this machine's"),
     (30, "warn", "s ahead of this machine's"),
-    (3600, "fail", "ahead of this machine's; more than a minute is refused"),
+    (3600, "fail", "ahead of this machine's; the store refuses more than a minute"),
 ])
-def test_a_clock_that_is_wrong(make_site, tmp_path, ahead_s, severity, said):
+def test_a_wrong_clock_is_reported(make_site, tmp_path, ahead_s, severity, said):
     site = make_site()
     clock = SteppedClock(tmp_path)
     clock.step_to(ahead_s * 1000)
@@ -150,13 +153,13 @@ def test_a_clock_that_is_wrong(make_site, tmp_path, ahead_s, severity, said):
     found = findings(site)
 
     assert found["clock"][0] == severity and said in found["clock"][1]
-    # a request of ours is from the future for a store that is an hour behind
+    # a store that is an hour behind refuses the doctor's timestamps
     assert set(wrong(found)) == ({"clock", "notifications"} if ahead_s == -3600 else {"clock"})
 
 
 @pytest.fixture
 def guarded(make_site, tmp_path):
-    """A site whose broker has these access rules for clients without a name; the store may do all but what is denied."""
+    """Start a broker with these access rules for anonymous clients, and with rules for the store's user."""
 
     def make(*rules, store=("topic readwrite #",)):
         (tmp_path / "acl").write_text("\n".join([*rules, "user statestored", *store, ""]))
@@ -181,10 +184,10 @@ NO_PLUGIN = {"plugin": "warn"}
     ([INVOKE, "pattern readwrite clients/%c/#"], None, {"own topics": "warn", "notifications": "fail"},
      "another client id"),
     ([INVOKE, "topic write clients/#"], None, {"own topics": "fail", "store": "fail"}, "does not arrive"),
-    ([INVOKE, OWN], ["topic read statestore/#"], {"store": "fail"}, "no answer comes"),
-    ([INVOKE, OWN], ["topic write clients/#"], {"store": "fail"}, "no answer comes"),
+    ([INVOKE, OWN], ["topic read statestore/#"], {"store": "fail"}, "no reply arrives"),
+    ([INVOKE, OWN], ["topic write clients/#"], {"store": "fail"}, "no reply arrives"),
     ([INVOKE, OWN], ["topic read statestore/#", "topic write clients/+/statestorectl/#"], {"notifications": "fail"},
-     "nothing came"),
+     "no notification arrived"),
 ])
 def test_access_rules_that_suppress_messages_are_reported(guarded, rules, store, expected, said):
     site = guarded(*rules, **({"store": store} if store else {}))
@@ -193,3 +196,76 @@ def test_access_rules_that_suppress_messages_are_reported(guarded, rules, store,
     assert wrong(found) == NO_PLUGIN | expected
     if said:
         assert any(said in found[check][1] for check in expected)
+
+
+@pytest.fixture
+def authenticating(make_site, tmp_path):
+    """Start a broker with users, the plugin and these access rules, and a store with HTTP pages."""
+
+    def make(*lines, rules=(), flags=(), **more):
+        (tmp_path / "acl").write_text("\n".join(["user statestored", "topic write clients/#",
+                                                "pattern read $SYS/statestore/v1/plugin", *rules, ""]))
+        (tmp_path / "store").write_text("of the store\n")
+        (tmp_path / "alice").write_text("of alice\n")
+        users = passwords(tmp_path, statestored="of the store", alice="of alice")
+        site = make_site(*lines, "allow_anonymous false", f"password_file {users}", f"acl_file {tmp_path}/acl", **more)
+        pages = f"127.0.0.1:{free_port()}"
+        site.start_store("--user", "statestored", "--password-file", tmp_path / "store", "--http-listen", pages, *flags)
+        (tmp_path / "conf").write_text(f"[broker]\nport = {site.broker.port}\n[http]\nlisten = {pages}\n")
+        return site
+
+    return make
+
+
+BY_USER = "plugin_opt_statestored_username statestored"
+REQUEST = f"pattern write {INVOKE.split()[-1]}"
+
+
+def as_alice(tmp_path, *more):
+    return "--user", "alice", "--password-file", tmp_path / "alice", *more
+
+
+@pytest.mark.parametrize("rules, expected", [
+    ([REQUEST, "pattern read clients/%c/statestorectl/doctor/response"], {"own topics": "warn"}),
+    ([REQUEST, "pattern readwrite clients/%c/#"], {"own topics": "warn", "replies": "warn"}),
+    (["user alice", "topic readwrite clients/#", REQUEST], {"replies": "warn"}),
+    (["user alice", "topic readwrite #"], {"replies": "warn"}),
+])
+def test_replies_that_another_client_id_may_read_are_reported(authenticating, tmp_path, rules, expected):
+    found = findings(authenticating(BY_USER, rules=rules), *as_alice(tmp_path))
+
+    assert wrong(found) == expected
+    assert ("may not read" in found["replies"][1]) == ("replies" not in expected)
+    assert "client id" not in found, "the doctor does not know the URL of the store's pages"
+
+
+@pytest.mark.parametrize("lines, flags, is_guarded", [
+    ([BY_USER], (), True),
+    ([], (), False),
+    ([BY_USER, "plugin_opt_statestored_client_id statestored"], (), True),
+])
+def test_a_client_id_that_another_user_can_take_is_reported(authenticating, tmp_path, lines, flags, is_guarded):
+    site = authenticating(*lines, rules=["user alice", "topic readwrite #"], flags=flags)
+    found = findings(site, *as_alice(tmp_path, "--config", tmp_path / "conf"))
+
+    assert found["client id"][0] == ("ok" if is_guarded else "warn")
+    assert is_guarded or "plugin_opt_statestored_username" in found["client id"][1]
+
+
+@pytest.mark.parametrize("client_id, is_guarded", [(None, True), ("chosen", False)])
+def test_a_random_client_id_is_guarded_and_a_configured_id_is_not(authenticating, tmp_path, client_id, is_guarded):
+    """Another plugin accepts the store, so the broker does not call the companion plugin."""
+    first = build_plugin(tmp_path, BASIC_AUTH, ACCEPT)
+    site = authenticating(f"plugin {first}", f"plugin {PLUGIN}", BY_USER, "plugin_opt_undecided allow", plugin=False,
+                          rules=["user alice", "topic readwrite #"], flags=("--client-id", client_id) if client_id else ())
+    found = findings(site, *as_alice(tmp_path, "--config", tmp_path / "conf"))
+
+    assert found["client id"][0] == ("ok" if is_guarded else "warn")
+
+
+def test_pages_that_cannot_be_read_are_reported(authenticating, tmp_path):
+    site = authenticating(BY_USER, rules=["user alice", "topic readwrite #"])
+    (tmp_path / "conf").write_text(f"[broker]\nport = {site.broker.port}\n[http]\nlisten = 127.0.0.1:1\n")
+    found = findings(site, *as_alice(tmp_path, "--config", tmp_path / "conf"))
+
+    assert found["client id"][0] == "warn" and "127.0.0.1:1/metrics" in found["client id"][1]

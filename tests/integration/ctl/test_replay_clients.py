@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""statestorectl replay at a broker with the plugin: each recorded client is a client of its own again."""
+"""statestorectl replay at a broker with the plugin: each recorded client has its own connection."""
 
 import json
 
@@ -29,7 +29,7 @@ def recorded(tmp_path, recording):
 
 @pytest.fixture
 def replay(tmp_path, recording):
-    """Replays at a new double."""
+    """Run a replay at a new store."""
     double = Double(tmp_path, "--control")
     try:
         yield lambda *arguments: Ctl(double.start().port).run("replay", recording, "--timeout", "20s", *arguments)
@@ -46,7 +46,7 @@ def test_replay_keeps_recorded_clients_apart(recorded, replay):
 
     ended = replay()
 
-    assert ended.stdout == b"6 answered as recorded, 0 otherwise, 0 had no answer in the recording, 0 left out\n"
+    assert ended.stdout == b"6 equal, 0 different, 0 without a recorded reply, 0 skipped\n"
     assert (ended.returncode, ended.stderr) == (DONE, b"")
 
 
@@ -60,7 +60,7 @@ def test_replay_reconnects_a_disconnected_client(recorded, replay):
 
     ended = replay()
 
-    assert ended.stdout == b"2 answered as recorded, 0 otherwise, 1 had no answer in the recording, 0 left out\n"
+    assert ended.stdout == b"2 equal, 0 different, 1 without a recorded reply, 0 skipped\n"
     assert (ended.returncode, ended.stderr) == (DONE, b"")
 
 
@@ -77,6 +77,6 @@ def test_replay_shares_one_connection_beyond_the_maximum(recording, replay):
 
     ended = replay()
 
-    assert ended.stdout == b"103 answered as recorded, 0 otherwise, 0 had no answer in the recording, 0 left out\n"
+    assert ended.stdout == b"103 equal, 0 different, 0 without a recorded reply, 0 skipped\n"
     assert ended.returncode == DONE
-    assert b"the recording has 103 clients; all after the 99th were one here" in ended.stderr
+    assert b"the recording has 103 clients; all after client 99 shared one connection" in ended.stderr

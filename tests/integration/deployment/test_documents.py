@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command in a document works, and prints what the document shows.
+"""Every command in the documents works, and prints the output that the document shows.
 
-A document's blocks are executed in order in one shell, as a reader would. Versions correspond one to one; ports, times
-and durations may differ. support/documents.py lists the annotations.
+The test executes the blocks of a document in order in one shell, like a reader. Versions must correspond one to one.
+Ports, times and durations may differ. support/documents.py lists the annotations.
 """
 
 import contextlib
 import json
 import os
-import random
 import re
-import socket
 import subprocess
 
 import pytest
 
-from support.broker import PORTS_TRIED
+from support.broker import free_port
 from support.documents import Versions, anchor, blocks_of, documents, headings_of
 from support.double import Double
 from support.process import BUILD, REPOSITORY, STATESTORED, Process, wait_until
@@ -30,7 +28,7 @@ STARTS_A_STORE = ["README.md"]
 
 
 def commands_of(block):
-    """(command, lines of output) for each command. None for an sh block, which does not show the output."""
+    """Return (command, lines of output) for each command. The lines are None in an sh block, which shows no output."""
     if block.language == "sh":
         lines = re.sub(r"\\\n", "", block.text).splitlines()
         return [(line, None) for line in lines if line.strip()]
@@ -128,20 +126,10 @@ class Reader:
                 self.terminal.stop(pid)
 
 
-def port_for_later():
-    """Returns a free port below the kernel's range for port 0, so that no other test gets it meanwhile."""
-    for _ in range(PORTS_TRIED):
-        port = random.randrange(20000, 32000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no free port")
-
-
 @contextlib.contextmanager
 def terminal_of(document, tmp_path):
     with contextlib.ExitStack() as stack:
-        ports = {number: port_for_later() for number in (1883, 11883, 12883, 9464)}
+        ports = {number: free_port() for number in (1883, 11883, 12883, 9464)}
         variables = {}
         if document in STARTS_A_STORE:
             variables = {"PORT": str(ports[1883]), **with_the_plugin()}
@@ -242,7 +230,7 @@ def machine(terminal, tmp_path):
 
 @pytest.mark.parametrize("document", [document for document in documents()
                                       if any(block.language in COMMANDS for block in blocks_of(document))])
-def test_every_command_does_what_the_document_shows(document, tmp_path):
+def test_every_command_prints_the_documented_output(document, tmp_path):
     blocks = [block for block in blocks_of(document) if block.language in COMMANDS]
     with terminal_of(document, tmp_path) as terminal:
         reader = Reader(terminal)
@@ -251,16 +239,16 @@ def test_every_command_does_what_the_document_shows(document, tmp_path):
         reader.finish()
 
 
-# What is not a command
+# Blocks that are not commands
 
 @pytest.mark.parametrize("document", documents())
-def test_every_block_says_what_it_is(document):
+def test_every_block_has_a_language(document):
     assert {block.language for block in blocks_of(document)} <= {*COMMANDS, *OTHERS}
 
 
 @pytest.mark.parametrize("block", [block for document in documents() for block in blocks_of(document)
                                    if block.language == "ini"], ids=str)
-def test_a_policy_can_be_used(block, tmp_path):
+def test_policies_in_documents_are_valid(block, tmp_path):
     (tmp_path / "policy.conf").write_text(block.text)
     result = subprocess.run([STATESTORED, "--policy", tmp_path / "policy.conf", "--check-config"], capture_output=True,
                             text=True, check=False)
@@ -268,7 +256,7 @@ def test_a_policy_can_be_used(block, tmp_path):
 
 
 @pytest.mark.parametrize("document", documents())
-def test_every_link_leads_somewhere(document):
+def test_every_link_has_a_target(document):
     text = re.sub(r"(?ms)^```.*?^```", "", (REPOSITORY / document).read_text())
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if target.startswith("https://"):

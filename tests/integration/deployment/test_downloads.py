@@ -8,7 +8,7 @@ from support.downloads import require_program, unavailable
 
 @pytest.fixture(params=[None, "", "true"])
 def outcome(request, monkeypatch):
-    """The outcome that is expected where CI has this value."""
+    """The expected outcome for this value of the variable CI."""
     monkeypatch.delenv("CI", raising=False)
     if request.param is not None:
         monkeypatch.setenv("CI", request.param)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples that people copy do what they say, against a double of their own and against one that is there.
+"""The examples for users pass with a test double that they start, and with a running one.
 
-What a runner prints for people depends on terminals, colours and CI variables: only what it writes for programs is read.
+The tests read the machine-readable output of the test runners: other output depends on terminals, colours and CI variables.
 """
 
 import json
@@ -18,15 +18,15 @@ from typing import Callable, NamedTuple
 import pytest
 
 from support.double import Double
-from support.downloads import unavailable
+from support.downloads import ATTEMPTS, unavailable
 from support.plugin import runtime_of_sanitizers
-from support.process import REPOSITORY, STATESTORED, bound_to_us
+from support.process import REPOSITORY, STATESTORED, killed_with_parent
 
 EXAMPLES = REPOSITORY / "tests" / "examples"
 PATIENCE = 900  # compiling the Go example on a slow machine takes minutes
 REASON_MAX = 300
 
-# What a machine that runs tests may have in its environment, and what it may lack.
+# Environments of machines that run tests.
 VARIABLES = re.compile("CI|FORCE_COLOR|NO_COLOR|TERM|GITHUB_ACTIONS|STATESTORE_URL|PYTEST_.*")
 SURROUNDINGS = {
     "at a desk": {"TERM": "xterm-256color"},
@@ -36,7 +36,7 @@ SURROUNDINGS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def statestored_in_path(tmp_path_factory):
-    """What the sanitizers want in a double's environment is not for the programs that start one."""
+    """A PATH with statestored. The wrapper sets the sanitizers' variables for the store only."""
     script = tmp_path_factory.mktemp("bin") / "statestored"
     runtime = ":".join(runtime_of_sanitizers())
     script.write_text(f'#!/bin/sh\nLD_PRELOAD={shlex.quote(runtime)} exec {shlex.quote(str(STATESTORED))} "$@"\n')
@@ -48,20 +48,23 @@ def statestored_in_path(tmp_path_factory):
 
 def run(argv, directory, **variables):
     environment = {name: value for name, value in os.environ.items() if not VARIABLES.fullmatch(name)}
-    return subprocess.run(bound_to_us(argv), cwd=directory, env={**environment, **variables}, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return subprocess.run(killed_with_parent(argv), cwd=directory, env={**environment, **variables},
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def download(argv, directory):
     """Download packages; return None, or the reason of a failure."""
-    try:
-        ended = run(argv, directory, GOTOOLCHAIN="local")
-    except subprocess.TimeoutExpired:
-        return f"{shlex.join(argv)}: no end within {PATIENCE} s"
-    return f"{shlex.join(argv)}: {' '.join(ended.stderr.split())[:REASON_MAX]}" if ended.returncode else None
+    for _ in range(ATTEMPTS):
+        try:
+            ended = run(argv, directory, GOTOOLCHAIN="local")
+        except subprocess.TimeoutExpired:
+            return f"{shlex.join(argv)}: no end within {PATIENCE} s"
+        if ended.returncode == 0:
+            return None
+    return f"{shlex.join(argv)}: {' '.join(ended.stderr.split())[:REASON_MAX]}"
 
 
-# Each returns the outcome by the test's name.
+# Each function returns the outcomes by test name.
 
 def run_pytest(directory, variables):
     ended = run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir=.", "--junitxml=results.xml"],
@@ -94,7 +97,7 @@ def run_go_test(directory, variables):
 class Language(NamedTuple):
     run_tests: Callable
     file: str
-    pattern: str  # of a test's declaration
+    pattern: str  # matches the declaration of a test
     download: list  # the command, if any
 
 
@@ -109,7 +112,7 @@ LANGUAGES = {
 
 @pytest.fixture
 def double(tmp_path):
-    """One that is there already, as beside a CI job."""
+    """A running test double, as a CI job has it beside the tests."""
     double = Double(tmp_path, "--control")
     try:
         yield double.start()
@@ -148,20 +151,20 @@ def declared(language):
     return re.findall(LANGUAGES[language].pattern, text, re.MULTILINE)
 
 
-# One process tests a language, and so gets its packages once.
+# One pytest process tests a language, so its packages are downloaded once.
 each_language = pytest.mark.parametrize("language", [
     pytest.param(language, marks=pytest.mark.xdist_group(f"example-{language}")) for language in LANGUAGES])
 
 
 @pytest.mark.parametrize("surroundings", SURROUNDINGS.values(), ids=SURROUNDINGS)
 @each_language
-def test_with_a_double_of_its_own(copy_of, language, surroundings):
+def test_an_example_starts_its_own_double(copy_of, language, surroundings):
     assert len(declared(language)) >= 4
     assert LANGUAGES[language].run_tests(copy_of(language), surroundings) == dict.fromkeys(declared(language), "passed")
 
 
 @each_language
-def test_with_the_double_that_is_there(copy_of, double, language):
+def test_an_example_uses_a_running_double(copy_of, double, language):
     outcomes = LANGUAGES[language].run_tests(copy_of(language), {"STATESTORE_URL": double.url})
     assert outcomes == dict.fromkeys(declared(language), "passed")
 
@@ -175,7 +178,7 @@ def test_a_download_that_fails_has_a_reason(tmp_path, monkeypatch):
     assert "disabled by GOPROXY=off" in download(LANGUAGES["go"].download, example)
 
 
-# Their document
+# The document of the examples
 
 def blocks():
     """(file, block) for each fenced block that follows a link to an example's file."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples that want Docker, which our tests do without: that they can be read, and agree with docker/ and each other."""
+"""The examples that need Docker. The tests do not run Docker: they check the files against docker/ and each other."""
 
 import json
 import re
@@ -15,17 +15,17 @@ DOUBLE_PORT = 1883
 
 
 def stage(name):
-    """The lines of the Dockerfile that make this image of another one."""
+    """The lines of the Dockerfile from the FROM line of this stage to the next one."""
     stages = re.split(r"^FROM ", (REPOSITORY / "docker" / "Dockerfile").read_text(), flags=re.MULTILINE)
     [found] = [text for text in stages if re.match(rf"\S+ AS {name}$", text, re.MULTILINE)]
     return found
 
 
-def test_the_image_is_a_double_at_the_port_that_the_examples_use():
+def test_the_image_serves_at_the_port_of_the_examples():
     words = [word for line in re.findall(r"^(?:ENTRYPOINT|CMD) (\[.*\])$", stage("double"), re.MULTILINE)
              for word in json.loads(line)]
     assert Path(words[0]).name == "statestored" and {"--dev", "--control"} <= set(words)
-    assert "--port" not in words  # then it is the usual one
+    assert "--port" not in words  # the default port
     assert re.findall(r"^EXPOSE (\d+)$", stage("double"), re.MULTILINE) == [str(DOUBLE_PORT)]
     checked = subprocess.run([STATESTORED, *words[1:], "--check-config"], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr

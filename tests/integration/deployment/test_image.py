@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docker/: the images are built, and run as compose.yaml says."""
+"""docker/: the images are built, and run as in compose.yaml."""
 
 import os
 import signal
@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from support.containers import Container, Network, service
+from support.ctl import TIMEOUT
 from support.images import Builder
 from support.process import wait_until
 
 pytestmark = [
-    # one process builds for all of them
+    # one pytest process builds the images for all processes
     pytest.mark.xdist_group("image"),
     pytest.mark.skipif("sanitize" in os.environ.get("STATESTORE_BUILD", ""),
                        reason="an image is built without sanitizers, whatever is tested beside it"),
@@ -45,7 +46,7 @@ def double_image(builder):
 
 @pytest.fixture
 def make(tmp_path):
-    """Makes a container: of compose.yaml's service of this name, unless said otherwise."""
+    """Creates a container of the service with this name in compose.yaml; keyword arguments replace its settings."""
     network = Network(tmp_path, ["mosquitto", "statestored"])
     made = []
 
@@ -78,11 +79,11 @@ def is_healthy(container):
 
 
 def ctl(container, *words, host="mosquitto"):
-    return container.run("/usr/bin/statestorectl", "--host", host, *words)
+    return container.run("/usr/bin/statestorectl", "--host", host, "--timeout", TIMEOUT, *words)
 
 
 @pytest.mark.parametrize("image", ["store_image", "broker_image", "double_image"])
-def test_an_image_has_an_ordinary_user_and_nothing_to_build_with(image, request):
+def test_an_image_has_an_unprivileged_user_and_no_build_tools(image, request):
     image = request.getfixturevalue(image)
 
     assert image.user == "10001:10001"
@@ -103,7 +104,7 @@ def test_the_services_of_compose_yaml_serve(broker, store):
     assert ctl(store, "get", "key").stdout == "value"
 
 
-def test_the_store_waits_for_its_broker_and_is_not_healthy_meanwhile(make, broker_image, store):
+def test_the_store_is_not_healthy_while_it_waits_for_its_broker(make, broker_image, store):
     store.start()
     store.wait_for_log("no connection to the broker at mosquitto:1883")
     assert not is_healthy(store)
@@ -113,7 +114,7 @@ def test_the_store_waits_for_its_broker_and_is_not_healthy_meanwhile(make, broke
     wait_until(lambda: is_healthy(store), "the store is healthy")
 
 
-def test_a_store_of_several_brokers_that_a_file_names_is_healthy(broker, store):
+def test_a_store_with_several_brokers_in_a_file_is_healthy(broker, store):
     del store.environment["STATESTORE_BROKER_HOST"]
     store.environment["STATESTORE_CONFIG"] = "/var/lib/statestored/statestored.conf"
     (store.volumes["/var/lib/statestored"] / "statestored.conf").write_text("[broker]\nhost = 127.0.0.1:1, mosquitto\n")
@@ -123,8 +124,8 @@ def test_a_store_of_several_brokers_that_a_file_names_is_healthy(broker, store):
 
 
 @pytest.mark.parametrize("name", ["statestored", "mosquitto"])
-def test_it_runs_as_another_user_of_group_0(make, broker_image, store_image, name):
-    """As in OpenShift, which chooses the user."""
+def test_the_image_runs_as_any_user_of_group_0(make, broker_image, store_image, name):
+    """OpenShift runs containers as an arbitrary user of group 0."""
     def image_of(service, image):
         return image._replace(user="1000660000:0") if service == name else image
 
@@ -136,7 +137,7 @@ def test_it_runs_as_another_user_of_group_0(make, broker_image, store_image, nam
     assert ctl(store, "get", "key").stdout == "value"
 
 
-def test_what_is_stored_outlives_the_container(broker, store):
+def test_stored_data_survives_the_container(broker, store):
     store.start()
     wait_until(lambda: is_healthy(store), "the store is healthy")
     assert ctl(store, "set", "key", "value").returncode == 0
@@ -148,7 +149,7 @@ def test_what_is_stored_outlives_the_container(broker, store):
     assert ctl(store, "get", "key").stdout == "value"
 
 
-def test_only_the_volume_can_be_written(broker, store):
+def test_only_the_volume_is_writable(broker, store):
     store.start()
     wait_until(lambda: is_healthy(store), "the store is healthy")
 
@@ -159,14 +160,14 @@ def test_only_the_volume_can_be_written(broker, store):
 
 
 @pytest.mark.parametrize("name", ["statestored", "mosquitto"])
-def test_a_container_stops_when_it_is_told_to(broker, store, name):
+def test_a_container_stops_on_sigterm(broker, store, name):
     store.start()
     wait_until(lambda: is_healthy(store), "the store is healthy")
 
     assert {"statestored": store, "mosquitto": broker}[name].stop(signal.SIGTERM) == 0
 
 
-def test_an_option_is_a_variable(broker, store):
+def test_an_option_can_be_set_by_an_environment_variable(broker, store):
     store.environment["STATESTORE_STORE_NODE_ID"] = "Elsewhere"
     store.start()
     wait_until(lambda: is_healthy(store), "the store is healthy")
@@ -174,7 +175,7 @@ def test_an_option_is_a_variable(broker, store):
     assert ctl(store, "ping").stdout.startswith("pong from Elsewhere ")
 
 
-def test_the_double_is_a_broker_and_a_store_on_a_root_that_cannot_be_written(make, double_image):
+def test_the_test_double_runs_on_a_read_only_root(make, double_image):
     double = make("double", double_image, environment={}, is_read_only=True, volumes=[])
     double.start()
     wait_until(lambda: is_healthy(double), "the double is healthy")
@@ -182,6 +183,6 @@ def test_the_double_is_a_broker_and_a_store_on_a_root_that_cannot_be_written(mak
     assert ctl(double, "set", "key", "value", host="127.0.0.1").returncode == 0
     assert ctl(double, "test", "reset", host="127.0.0.1").returncode == 0
     assert ctl(double, "get", "key", host="127.0.0.1").returncode == 1
-    # connections from outside of a container do not use its loopback address
+    # connections from outside the container do not use its loopback address
     assert " 00000000:075B " in Path(f"/proc/{double.pid()}/net/tcp").read_text()
     assert double.stop(signal.SIGTERM) == 0

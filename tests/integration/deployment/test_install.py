@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`meson install`: what goes where, and that the service it installs is one."""
+"""`meson install`: the installed files, and the service."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def directories():
-    """Where this build was told to put things."""
+    """The directories that this build installs to."""
     options = {option["name"]: option["value"]
                for option in json.loads(run("meson", "introspect", BUILD, "--buildoptions").stdout)}
     return {name: Path(options["prefix"]) / options[name]
@@ -59,23 +59,23 @@ def listing(directories):
         directories["datadir"] / "bash-completion/completions/statestorectl",
         directories["datadir"] / "zsh/site-functions/_statestorectl",
         documents / "LICENSE",
-        *(documents / "examples" / name for name in ("statestored.conf", "policy.conf", "production.conf", "mosquitto.conf")),
+        *(documents / "examples" / name for name in ("statestored.conf", "policy.conf", "production.conf", "mosquitto.conf", "mosquitto-acl.conf")),
     }
 
 
-def test_everything_is_where_debian_expects_it_and_nothing_else_is(root, directories):
+def test_the_installed_files_are_exactly_those_that_debian_expects(root, directories):
     installed = {Path("/") / path.relative_to(root) for path in root.rglob("*") if path.is_file()}
 
     assert installed == listing(directories)
 
 
-def test_what_is_installed_runs(root, directories):
+def test_installed_programs_run(root, directories):
     for directory, name in (("sbindir", "statestored"), ("bindir", "statestorectl")):
         program = root / (directories[directory] / name).relative_to("/")
         assert run(program, "--version").stdout.startswith(f"{name} ")
 
 
-def test_mosquitto_is_told_where_the_plugin_is(root, directories):
+def test_the_installed_configuration_names_the_plugin_file(root, directories):
     ours = REPOSITORY / "conf/mosquitto.conf"
     installed = root / (directories["datadir"] / "doc/statestored/examples/mosquitto.conf").relative_to("/")
 
@@ -86,7 +86,7 @@ def test_mosquitto_is_told_where_the_plugin_is(root, directories):
 
 @pytest.fixture
 def double(root, directories, tmp_path):
-    """Of the installed copy, by a link in a folder that users have in their PATH."""
+    """Runs the installed statestored through a symbolic link in a folder of PATH."""
     link = tmp_path / "statestored"
     link.symlink_to(root / (directories["sbindir"] / "statestored").relative_to("/"))
     double = Double(tmp_path, program=link)
@@ -97,7 +97,7 @@ def double(root, directories, tmp_path):
         double.close()
 
 
-def test_what_is_installed_is_a_double_with_its_plugin(root, double):
+def test_the_installed_program_finds_its_plugin_with_dev(root, double):
     plugins = {Path(line.split()[-1]) for line in Path(f"/proc/{double.broker_pid}/maps").read_text().splitlines()
                if line.endswith("mosquitto_statestore.so")}
 
@@ -106,14 +106,14 @@ def test_what_is_installed_is_a_double_with_its_plugin(root, double):
     assert double.connect("client").request("SET", "key", "value").payload == b"+OK\r\n"
 
 
-def test_the_brokers_example_names_the_plugin_where_it_is(root, directories):
+def test_the_example_configuration_of_the_broker_names_the_plugin_file(root, directories):
     text = (root / (directories["datadir"] / "doc/statestored/examples/mosquitto.conf").relative_to("/")).read_text()
 
     plugin, = re.findall(r"^plugin (.*)$", text, re.MULTILINE)
     assert (root / Path(plugin).relative_to("/")).exists()
 
 
-def test_the_services_files_can_be_used(root):
+def test_the_configuration_files_of_the_service_are_valid(root):
     etc = root / "etc/statestored"
     result = run(STATESTORED, "--check-config", "--config", etc / "statestored.conf", "--policy", etc / "policy.conf")
 
@@ -121,7 +121,7 @@ def test_the_services_files_can_be_used(root):
 
 
 @pytest.mark.parametrize("name", ["statestored.conf", "policy.conf"])
-def test_a_configuration_that_is_there_stays(tmp_path, name):
+def test_an_existing_configuration_is_not_overwritten(tmp_path, name):
     file = tmp_path / "etc/statestored" / name
     file.parent.mkdir(parents=True)
     file.write_text("mine\n")
@@ -135,7 +135,7 @@ def test_a_configuration_that_is_there_stays(tmp_path, name):
 # The service
 
 
-def test_the_unit_has_nothing_that_systemd_does_not_know(unit, directories, tmp_path):
+def test_systemd_knows_every_setting_of_the_unit(unit, directories, tmp_path):
     here = tmp_path / unit.name
     here.write_text(unit.read_text().replace(str(directories["sbindir"] / "statestored"), str(STATESTORED)))
 
@@ -144,8 +144,8 @@ def test_the_unit_has_nothing_that_systemd_does_not_know(unit, directories, tmp_
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_the_unit_s_reload_is_heard(unit, site):
-    """By what every Debian has: no package of its own is asked for."""
+def test_the_reload_command_of_the_unit_reloads_the_store(unit, site):
+    """The command exists on every Debian system without another package."""
     store = site.start_store()
     line = re.search("(?m)^ExecReload=(.*)$", unit.read_text())[1]
     command = shlex.split(line.replace("${MAINPID}", str(store.child.pid)))
@@ -155,7 +155,7 @@ def test_the_unit_s_reload_is_heard(unit, site):
     store.wait_for_log("SIGHUP: configuration reloaded")
 
 
-def test_the_unit_is_shut_in(unit):
+def test_the_unit_is_sandboxed(unit):
     result = run("systemd-analyze", "security", "--offline=true", "--threshold=15", unit)
 
     exposure = re.search(r"Overall exposure level for .*: ([0-9.]+)", result.stdout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docker/kubernetes.yaml: what it says of the store is what the store and its image know."""
+"""docker/kubernetes.yaml agrees with the options, the image and the HTTP pages of the store."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_every_variable_is_an_option(container):
     assert environment(container).keys() <= variables
 
 
-def test_it_runs_as_the_images_user_and_can_write_to_its_volume_alone(pod, container):
+def test_the_pod_runs_as_the_user_of_the_image_and_writes_only_to_its_volume(pod, container):
     user, group = re.search(r"^USER (\d+):(\d+)$", DOCKERFILE, re.MULTILINE).groups()
 
     assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]) == (int(user), int(group))
@@ -55,7 +55,7 @@ def test_it_runs_as_the_images_user_and_can_write_to_its_volume_alone(pod, conta
     assert f"ENV STATESTORE_STORAGE_DATA_DIR={writable['mountPath']}\n" in DOCKERFILE
 
 
-def test_volumes_are_there_and_the_password_is_the_secrets(pod, container):
+def test_volumes_are_defined_and_the_password_comes_from_the_secret(pod, container):
     claimed = {claim["metadata"]["name"] for claim in manifest("StatefulSet")["spec"]["volumeClaimTemplates"]}
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
@@ -65,7 +65,7 @@ def test_volumes_are_there_and_the_password_is_the_secrets(pod, container):
     assert environment(container)["STATESTORE_BROKER_PASSWORD_FILE"] == f"{mounts['password']}/password"
 
 
-def test_probes_ask_pages_that_are_served(container):
+def test_probes_request_existing_pages(container):
     pages = set(re.findall(r'\{ "(/\w+)"', (REPOSITORY / "server" / "http" / "pages.c").read_text()))
     [port] = container["ports"]
 
@@ -75,7 +75,7 @@ def test_probes_ask_pages_that_are_served(container):
         assert page in pages
 
 
-def test_the_service_finds_the_pod():
+def test_the_service_selects_the_pod():
     labels = manifest("StatefulSet")["spec"]["template"]["metadata"]["labels"]
 
     assert manifest("StatefulSet")["spec"]["selector"]["matchLabels"] == labels

@@ -82,7 +82,7 @@ def test_a_token_ends_when_its_key_is_deleted(client, fenced, removal):
     verb, *arguments = removal
     client.request(verb, fenced, *arguments, ft="1696374425001:0:A")
 
-    assert client.request("SET", fenced, "anew").payload == OK
+    assert client.request("SET", fenced, "again").payload == OK
     assert client.request("DEL", fenced).payload == b":1\r\n"
 
 
@@ -92,12 +92,12 @@ def test_a_token_ends_when_its_key_expires(client, key):
     assert client.notification().payload.endswith(b"VALUE\r\n$5\r\nvalue\r\n")
     assert client.notification().payload.endswith(b"DELETE\r\n")
 
-    assert client.request("SET", key, "anew").payload == OK
+    assert client.request("SET", key, "again").payload == OK
 
 
-@pytest.mark.parametrize("in_vain", [["SET", "new", "NX"], ["SET", "new", "NEX", "other"], ["VDEL", "other"]])
-def test_a_request_whose_condition_is_not_met_leaves_the_token_as_it_is(client, fenced, in_vain):
-    verb, *arguments = in_vain
+@pytest.mark.parametrize("unmet", [["SET", "new", "NX"], ["SET", "new", "NEX", "other"], ["VDEL", "other"]])
+def test_a_request_whose_condition_is_not_met_keeps_the_token(client, fenced, unmet):
+    verb, *arguments = unmet
     assert client.request(verb, fenced, *arguments, ft="1696374425001:0:A").payload == b":-1\r\n"
 
     assert client.request("SET", fenced, "new", ft=TOKEN).payload == OK

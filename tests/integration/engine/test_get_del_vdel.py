@@ -4,7 +4,7 @@
 import pytest
 
 
-def test_get_answers_the_value_and_its_version(client, key):
+def test_get_returns_the_value_and_its_version(client, key):
     version = client.request("SET", key, "value").ts
 
     answer = client.request("GET", key)
@@ -13,7 +13,7 @@ def test_get_answers_the_value_and_its_version(client, key):
     assert answer.ts == version
 
 
-def test_del_answers_the_version_of_what_it_deleted(client, key):
+def test_del_returns_the_version_of_the_deleted_value(client, key):
     version = client.request("SET", key, "value").ts
 
     answer = client.request("DEL", key)
@@ -23,7 +23,7 @@ def test_del_answers_the_version_of_what_it_deleted(client, key):
     assert client.request("GET", key).payload == b"$-1\r\n"
 
 
-def test_vdel_of_the_present_value_answers_the_version_of_what_it_deleted(client, key):
+def test_vdel_of_the_present_value_returns_its_version(client, key):
     version = client.request("SET", key, "value").ts
 
     answer = client.request("VDEL", key, "value")
@@ -82,7 +82,7 @@ def test_only_set_needs_a_timestamp(client, key, words, payload):
     assert client.request(verb, key, *arguments, ts=None).payload == payload
 
 
-def test_keys_are_compared_whole_and_in_their_case(client, key):
+def test_keys_are_compared_exactly(client, key):
     client.request("SET", key, "value")
 
     for other in (key[:-1], key + "x", key.upper(), key + "\0"):

@@ -20,13 +20,13 @@ def next_change(client):
 
 
 def assert_notified_of_nothing_more(client, key):
-    """Notifications come in order: one of a change that happens now would come behind any that is still due."""
+    """Check with a marker: notifications arrive in order, so a pending one would arrive before that of the marker."""
     client.watch(key + "-marker")
     client.request("SET", key + "-marker", "marker")
     assert next_change(client) == was_set("marker")
 
 
-def test_the_topic_is_the_published_example(shared):
+def test_the_notify_topic_equals_the_published_example(shared):
     client = shared.connect("client-id1")
     client.watch("SOMEKEY")
 
@@ -87,7 +87,7 @@ def test_an_expiry_is_notified_with_the_expired_version(client, key):
 
 
 @pytest.mark.parametrize("value", [b"", b"\r\n", bytes(range(256)), b"$3\r\n"], ids=repr)
-def test_values_are_notified_as_they_are(client, key, value):
+def test_values_are_notified_unchanged(client, key, value):
     client.watch(key)
 
     client.request("SET", key, value)
@@ -164,7 +164,7 @@ def test_changes_are_notified_in_the_order_of_their_versions(shared, client, key
     assert [client.notification().ts for _ in range(300)] == versions
 
 
-def test_changes_of_several_keys_are_notified_in_the_order_in_which_they_took_effect(client, key):
+def test_changes_of_several_keys_are_notified_in_the_order_of_their_effect(client, key):
     keys = [f"{key}-{n}" for n in range(7)]
     client.watch(*keys)
 

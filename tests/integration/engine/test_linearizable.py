@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many clients, few keys, and a store and a broker that are killed meanwhile: one order explains all answers.
+"""Linearizability: many clients use few keys while the store and the broker are killed.
 
-A client sends a request that is not answered again, and again, as the same request; what then happens happens once.
+A client repeats a request without a reply as the same request, which takes effect at most once.
 """
 
 import random
@@ -54,8 +54,8 @@ class Recorder(threading.Thread):
         self.choice = random.Random(seed)
         self.history = []
         self.fault = None
-        self._seen = {}  # key -> the value that was last seen there
-        self._token = None  # the newest version that was given to us
+        self._seen = {}  # key -> the last value that was read
+        self._token = None  # the newest version that the client has received
         self._stopped = threading.Event()
 
     def stop(self):
@@ -123,7 +123,7 @@ def operations_of(recorders):
 
 
 def wait_for_progress(recorders, n_more=150):
-    """Until so many operations more have begun, of every kind that matters."""
+    """Wait until n_more further operations have begun, with every kind of outcome in EXPECTED."""
     def is_there():
         operations = operations_of(recorders)
         assert not (faults := [recorder.fault for recorder in recorders if recorder.fault]), faults
@@ -149,7 +149,7 @@ def recorders(site):
 
 
 def end(recorders):
-    """The history of all clients, and the final state."""
+    """Return the history of all clients, and the final state."""
     wait_for_progress(recorders)
     for recorder in recorders:
         recorder.stop()
@@ -158,13 +158,13 @@ def end(recorders):
     return operations_of(recorders)
 
 
-def test_a_store_that_lives(recorders):
+def test_without_faults(recorders):
     running = recorders(8)
     wait_for_progress(running, 500)
     assert not (violation := find_violation(end(running))), violation
 
 
-def test_a_store_that_is_killed_and_started(site, recorders, tmp_path):
+def test_with_kills_of_the_store(site, recorders, tmp_path):
     running = recorders(6, "--data-dir", tmp_path / "data")
     for _ in range(3):
         wait_for_progress(running)
@@ -172,7 +172,7 @@ def test_a_store_that_is_killed_and_started(site, recorders, tmp_path):
     assert not (violation := find_violation(end(running))), violation
 
 
-def test_a_broker_that_is_killed_and_started(site, recorders, tmp_path):
+def test_with_kills_of_the_broker(site, recorders, tmp_path):
     running = recorders(6, "--data-dir", tmp_path / "data")
     for kill in (kill_broker, kill_store, kill_broker):
         wait_for_progress(running)
@@ -180,8 +180,8 @@ def test_a_broker_that_is_killed_and_started(site, recorders, tmp_path):
     assert not (violation := find_violation(end(running))), violation
 
 
-def test_the_checker_finds_a_store_that_forgets(site, recorders):
-    """Without a data directory acknowledged writes are lost: the checker must find it."""
+def test_the_checker_detects_lost_writes(site, recorders):
+    """A store without a data directory loses acknowledged writes: the checker must detect that."""
     running = recorders(4)
     wait_for_progress(running)
     witness = Recorder(site.connect(), 0)

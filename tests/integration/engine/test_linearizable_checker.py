@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checker of histories finds what no store may answer, and accepts what one may."""
+"""The checker accepts linearizable histories, and rejects all others."""
 
 import random
 
@@ -35,18 +35,18 @@ def unmet(kind, start, end, number, **what):
 
 
 EXPLAINED = {
-    "nothing at all": [],
-    "a read of what was set": [sets(b"a", 0, 1, 1), gets(b"a", 2, 3, 1)],
-    "a read while it is being set, before": [sets(b"a", 0, 9, 1), gets(None, 1, 2)],
-    "a read while it is being set, after": [sets(b"a", 0, 9, 1), gets(b"a", 1, 2, 1)],
-    "two reads while it is being set, before and after": [sets(b"a", 0, 9, 1), gets(None, 1, 2), gets(b"a", 3, 4, 1)],
-    "of two at once the one with the greater version stays": [
+    "an empty history": [],
+    "a read after a SET": [sets(b"a", 0, 1, 1), gets(b"a", 2, 3, 1)],
+    "a read during a SET, the former value": [sets(b"a", 0, 9, 1), gets(None, 1, 2)],
+    "a read during a SET, the new value": [sets(b"a", 0, 9, 1), gets(b"a", 1, 2, 1)],
+    "two reads during a SET, the former and the new value": [sets(b"a", 0, 9, 1), gets(None, 1, 2), gets(b"a", 3, 4, 1)],
+    "of two concurrent SETs the greater version stays": [
         sets(b"a", 0, 9, 2), sets(b"b", 0, 9, 1), gets(b"a", 10, 11, 2)],
-    "one that was never answered, and took effect": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1)],
-    "one that was never answered, and did not": [sets(b"a", 0, 9), gets(None, 1, 2), gets(None, 100, 101)],
-    "one that was never answered, and took effect late": [
+    "a SET without reply that took effect": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1)],
+    "a SET without reply that took no effect": [sets(b"a", 0, 9), gets(None, 1, 2), gets(None, 100, 101)],
+    "a SET without reply that took effect late": [
         sets(b"a", 0, 9), gets(None, 100, 101), gets(b"a", 102, 103, 1)],
-    "of two NX one": [sets(b"a", 0, 9, 1, "NX"), unmet("NX", 0, 9, 1)],
+    "one of two concurrent NX succeeds": [sets(b"a", 0, 9, 1, "NX"), unmet("NX", 0, 9, 1)],
     "NX after a deletion": [sets(b"a", 0, 1, 1, "NX"), deletes(2, 3, 1), sets(b"b", 4, 5, 2, "NX")],
     "NEX by its holder": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2, "NEX", expected=b"a")],
     "VDEL of another value": [sets(b"a", 0, 1, 1), unmet("VDEL", 2, 3, 1, expected=b"b"), gets(b"a", 4, 5, 1)],
@@ -54,9 +54,9 @@ EXPLAINED = {
     "an older token is refused": [
         sets(b"a", 0, 1, 1, token=version(2)),
         op("SET", 2, 3, Outcome("fence too old"), value=b"b", token=version(1))],
-    "no token is refused": [
+    "a missing token is refused": [
         sets(b"a", 0, 1, 1, token=version(2)), op("DEL", 2, 3, Outcome("fence required"))],
-    "a token goes with its key": [
+    "a token is deleted with its key": [
         sets(b"a", 0, 1, 1, token=version(2)), deletes(2, 3, 1, token=version(2)), sets(b"b", 4, 5, 2)],
     "keys are independent": [sets(b"a", 0, 1, 1), gets(None, 2, 3, key="other")],
 }
@@ -66,29 +66,29 @@ UNEXPLAINED = {
     "an old value": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2), gets(b"a", 4, 5, 1)],
     "a value that no client set": [sets(b"a", 0, 1, 1), gets(b"b", 2, 3, 1)],
     "a value before it was set": [gets(b"a", 0, 1, 1), sets(b"a", 2, 3, 1)],
-    "a value that comes and goes": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1), gets(None, 3, 4)],
+    "a value that disappears without a deletion": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1), gets(None, 3, 4)],
     "two versions of one value": [sets(b"a", 0, 9), gets(b"a", 1, 2, 1), gets(b"a", 3, 4, 2)],
     "a version that is not the value's": [sets(b"a", 0, 1, 1), gets(b"a", 2, 3, 2)],
     "the lesser version stays": [sets(b"a", 0, 9, 2), sets(b"b", 0, 9, 1), gets(b"b", 10, 11, 1)],
     "a version that shrinks": [sets(b"a", 0, 1, 2), sets(b"b", 2, 3, 1)],
     "a version that shrinks from key to key": [sets(b"a", 0, 1, 2), sets(b"b", 2, 3, 1, key="other")],
     "a version that shrinks over a deletion": [sets(b"a", 0, 1, 2), deletes(2, 3, 2), sets(b"b", 4, 5, 1)],
-    "a version twice": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 1)],
-    "two NX": [sets(b"a", 0, 9, 1, "NX"), sets(b"b", 0, 9, 2, "NX")],
-    "NX that finds what is not there": [unmet("NX", 0, 1, 1)],
-    "NX that finds what was deleted": [sets(b"a", 0, 1, 1), deletes(2, 3, 1), unmet("NX", 4, 5, 1)],
-    "NEX by another": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2, "NEX", expected=b"c")],
+    "a version of two values": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 1)],
+    "two concurrent NX succeed": [sets(b"a", 0, 9, 1, "NX"), sets(b"b", 0, 9, 2, "NX")],
+    "NX fails on a missing key": [unmet("NX", 0, 1, 1)],
+    "NX fails on a deleted key": [sets(b"a", 0, 1, 1), deletes(2, 3, 1), unmet("NX", 4, 5, 1)],
+    "NEX succeeds on another value": [sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2, "NEX", expected=b"c")],
     "VDEL of another value": [sets(b"a", 0, 1, 1), deletes(2, 3, 1, "VDEL", expected=b"b")],
     "a deletion twice": [sets(b"a", 0, 1, 1), deletes(2, 9, 1), deletes(2, 9, 1)],
-    "a deletion of nothing": [deletes(0, 1, 1)],
-    "nothing to delete, though it is there": [sets(b"a", 0, 1, 1), deletes(2, 3)],
-    "an older token is taken": [
+    "DEL of a missing key succeeds": [deletes(0, 1, 1)],
+    "DEL finds no key, although it exists": [sets(b"a", 0, 1, 1), deletes(2, 3)],
+    "an older token is accepted": [
         sets(b"a", 0, 1, 1, token=version(2)), sets(b"b", 2, 3, 2, token=version(1))],
-    "no token is taken": [sets(b"a", 0, 1, 1, token=version(2)), deletes(2, 3, 1)],
+    "a missing token is accepted": [sets(b"a", 0, 1, 1, token=version(2)), deletes(2, 3, 1)],
     "a token outlives its key": [
         sets(b"a", 0, 1, 1, token=version(2)), deletes(2, 3, 1, token=version(2)),
         op("SET", 4, 5, Outcome("fence required"), value=b"b")],
-    "a write that was executed twice": [
+    "a write executed twice": [
         sets(b"a", 0, 1, 1), sets(b"b", 2, 3, 2), gets(b"b", 4, 5, 2), gets(b"a", 6, 7, 3)],
 }
 
@@ -99,17 +99,17 @@ def test_the_checker_accepts_linearizable_histories(history):
 
 
 @pytest.mark.parametrize("history", UNEXPLAINED.values(), ids=UNEXPLAINED)
-def test_the_checker_finds_histories_that_are_not_linearizable(history):
+def test_the_checker_rejects_histories_that_are_not_linearizable(history):
     assert find_violation(history)
 
 
 class Register:
-    """A store of one key, with a fault or without."""
+    """A model of a store of one key, optionally with a fault."""
 
     def __init__(self, choice, fault=None):
         self.choice = choice
         self.fault = fault
-        self.states = [(None, 0, None)]  # value, version, token; the last one is what there is
+        self.states = [(None, 0, None)]  # value, version, token; the last state is the present one
         self.n_versions = 0
         self.last_set = None
 
@@ -117,7 +117,7 @@ class Register:
         return self.fault == fault and self.choice.random() < 0.2
 
     def execute(self, operation):
-        if self.strikes("forgets") and len(self.states) > 3:  # as after a start
+        if self.strikes("forgets") and len(self.states) > 3:  # like a restart without a data directory
             del self.states[-2:]
         if self.strikes("twice") and self.last_set:
             self.set(self.last_set)
@@ -158,7 +158,7 @@ class Register:
 
 
 def record(seed, fault=None, n_clients=5, n_operations=200):
-    """A history of clients that overlap: each operation is executed at some time between its start and its end."""
+    """Record overlapping operations: each is executed at some time between its start and its end."""
     choice = random.Random(seed)
     register = Register(choice, fault)
     operations = []
@@ -175,7 +175,7 @@ def record(seed, fault=None, n_clients=5, n_operations=200):
         if operation.kind != "GET" and choice.random() < (0.8 if register.states[-1][2] else 0.3):
             operation.token = version(max(0, register.n_versions - choice.randrange(4)))
         outcome = register.execute(operation)
-        if choice.random() > 0.02:  # some are never answered
+        if choice.random() > 0.02:  # a few operations get no reply
             operation.outcome, operation.end = outcome, end
     return [operation for _, _, operation in operations]
 
@@ -186,6 +186,6 @@ def test_histories_of_a_store_without_fault_are_accepted():
 
 
 @pytest.mark.parametrize("fault", ["stale", "lost", "race", "unfenced", "forgets", "twice"])
-def test_a_planted_fault_is_found(fault):
+def test_a_planted_fault_is_detected(fault):
     found = sum(find_violation(record(seed, fault)) is not None for seed in range(20))
     assert found >= 18, f"{found} of 20"

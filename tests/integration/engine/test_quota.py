@@ -12,7 +12,7 @@ VALUE = "v" * 10_000
 
 @pytest.fixture
 def full_of_keys(site):
-    """A client of a store that holds as many keys as it may: key-0 to key-9."""
+    """A client of a store with the maximum number of keys, key-0 to key-9."""
     site.start_store("--max-keys", "10")
     client = site.connect()
     for n in range(10):
@@ -20,7 +20,7 @@ def full_of_keys(site):
     return client
 
 
-def test_one_key_too_many_is_refused(full_of_keys):
+def test_a_key_beyond_the_maximum_is_refused(full_of_keys):
     answer = full_of_keys.request("SET", "one more", "value")
 
     assert answer.payload == EXCEEDED
@@ -31,7 +31,7 @@ def test_one_key_too_many_is_refused(full_of_keys):
         assert full_of_keys.request("GET", f"key-{n}").payload == f"$1\r\n{n}\r\n".encode()
 
 
-def test_a_full_store_still_changes_the_keys_it_has(full_of_keys):
+def test_existing_keys_of_a_full_store_can_be_changed(full_of_keys):
     assert full_of_keys.request("SET", "key-3", "changed").payload == OK
     assert full_of_keys.request("GET", "key-3").payload == b"$7\r\nchanged\r\n"
 
@@ -71,7 +71,7 @@ def test_conditions_and_tokens_are_checked_before_the_quota(full_of_keys):
 
 @pytest.fixture
 def full_of_bytes(site):
-    """A client of a store that has no room for another VALUE, and how many of them it has taken."""
+    """A client of a store without room for another VALUE, and the number of stored values."""
     site.start_store("--max-bytes", "1MiB")
     client = site.connect()
     n_stored = 0
@@ -84,7 +84,7 @@ def full_of_bytes(site):
         assert n_stored * len(VALUE) <= 1024 * 1024
 
 
-def test_too_many_bytes_are_refused_and_all_that_is_stored_is_readable(full_of_bytes):
+def test_bytes_beyond_the_quota_are_refused_and_stored_values_stay_readable(full_of_bytes):
     client, n_stored = full_of_bytes
 
     assert n_stored * len(VALUE) > 1024 * 1024 // 2, "most of the quota is for keys and values"
@@ -142,12 +142,22 @@ def test_a_value_larger_than_the_whole_quota_is_refused(site):
     assert client.request("SET", "key", "value").payload == OK
 
 
+def test_one_client_cannot_take_all_registrations(site):
+    site.start_store("--max-registrations", "1024")
+    greedy, other = site.connect(), site.connect()
+    answers = greedy.request_all(("KEYNOTIFY", f"key-{n}") for n in range(1024))
+
+    assert [answer.payload for answer in answers] == [OK] * 256 + [EXCEEDED] * 768
+    assert "client_registrations=256 max_client_registrations=256" in site.store.log()
+    assert other.request("KEYNOTIFY", "key").payload == OK
+
+
 def test_registrations_have_a_quota_of_their_own(site):
     site.start_store("--max-registrations", "3")
     client = site.connect()
     client.watch("a", "b", "c")
 
     assert client.request("KEYNOTIFY", "d").payload == EXCEEDED
-    assert client.request("KEYNOTIFY", "a").payload == OK, "it is registered already"
+    assert client.request("KEYNOTIFY", "a").payload == OK, "the key is registered already"
     assert client.request("KEYNOTIFY", "a", "STOP").payload == OK
     assert client.request("KEYNOTIFY", "d").payload == OK

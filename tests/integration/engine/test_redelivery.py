@@ -58,7 +58,7 @@ def test_a_redelivered_set_is_notified_once(client, key):
 
 
 @pytest.mark.parametrize("words", [["DEL"], ["VDEL", "value"]])
-def test_a_redelivered_deletion_gets_its_first_answer_and_spares_a_new_key(client, key, words):
+def test_a_redelivered_deletion_gets_its_first_reply_and_keeps_a_new_key(client, key, words):
     version = client.request("SET", key, "value").ts
     verb, *arguments = words
     request = Request(client, verb, key, *arguments)
@@ -99,7 +99,7 @@ def test_a_redelivered_stop_gets_its_first_answer(client, key):
     assert_same(request.send(), first)
 
 
-def test_copies_that_arrive_together_get_one_answer(client, key):
+def test_copies_that_arrive_together_get_equal_replies(client, key):
     request = Request(client, "SET", key, "value", "NX")
     copies = [client.send(*request.words, **request.properties) for _ in range(20)]
 
@@ -110,7 +110,7 @@ def test_copies_that_arrive_together_get_one_answer(client, key):
 
 
 @pytest.mark.parametrize("length", [16, 17, 64])
-def test_without_a_timestamp_equal_long_correlation_data_means_repeated(client, key, length):
+def test_without_a_timestamp_long_correlation_data_identifies_a_copy(client, key, length):
     client.request("SET", key, "value")
     request = Request(client, "DEL", key, ts=None, correlation=uuid.uuid4().bytes * 4)
     request.properties["correlation"] = request.properties["correlation"][:length]
@@ -121,7 +121,7 @@ def test_without_a_timestamp_equal_long_correlation_data_means_repeated(client, 
 
 
 @pytest.mark.parametrize("length", [1, 4, 15])
-def test_without_a_timestamp_equal_short_correlation_data_does_not(client, key, length):
+def test_without_a_timestamp_short_correlation_data_identifies_no_copy(client, key, length):
     client.request("SET", key, "value")
     request = Request(client, "DEL", key, ts=None, correlation=b"x" * length)
 
@@ -129,7 +129,7 @@ def test_without_a_timestamp_equal_short_correlation_data_does_not(client, key, 
     assert request.send().payload == b":0\r\n"
 
 
-# Whatever differs makes it another request.
+# A request that differs in any part is another request.
 
 def test_another_timestamp_is_another_request(client, key):
     request = Request(client, "SET", key, "value", "NX", correlation=b"1234")
@@ -177,13 +177,13 @@ def test_another_payload_is_another_request(client, key):
 
 
 def test_the_reply_to_a_copy_has_the_expiry_of_the_copy(client, key):
-    request = Request(client, "SET", key, "value", "NX", expiry=100)
+    request = Request(client, "SET", key, "value", "NX", expiry=10_000)
     request.send()
 
-    copy = request.send(expiry=50)
+    copy = request.send(expiry=5_000)
 
     assert copy.payload == b"+OK\r\n"
-    assert 40 <= copy.expiry <= 50
+    assert 4_900 <= copy.expiry <= 5_000
 
 
 def test_a_redelivered_get_is_read_again_or_gets_its_first_reply(client, key):

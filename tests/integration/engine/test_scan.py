@@ -36,7 +36,7 @@ def test_thousands_of_keys_are_listed_once_each_over_several_pages(site):
 
     listed = list(pages(client, "key-*"))
 
-    assert len(listed) > 1, "a page is bounded"
+    assert len(listed) > 1, "the number of keys on a page is limited"
     assert sorted(key for keys in listed for key in keys) == sorted(keys)
 
 
@@ -48,7 +48,7 @@ def test_long_keys_are_listed_over_several_pages(site):
 
     listed = list(pages(client, "*"))
 
-    assert len(listed) > 1, "a page is bounded in bytes"
+    assert len(listed) > 1, "the bytes of a page are limited"
     assert sorted(key for keys in listed for key in keys) == sorted(keys)
 
 
@@ -140,7 +140,7 @@ def test_a_token_ends_with_the_process(site, tmp_path):
 
 
 def test_a_pattern_that_is_expensive_to_match_ends_pages_early(site):
-    """Nine stars over keys of 2 KB: counted in pages, as each may do so much work and no more."""
+    """Nine stars over keys of 2 KB. The test counts pages, because the work for each page is limited."""
     site.start_store()
     client = site.connect()
     keys = {b"a" * 2000 + b"%03d" % n for n in range(30)}
@@ -153,7 +153,7 @@ def test_a_pattern_that_is_expensive_to_match_ends_pages_early(site):
 
 
 def forgeries(token):
-    """The token with each of its bytes exchanged for another that tokens are made of, cut and prolonged."""
+    """Return the token with each byte replaced by another valid one, truncated, and extended."""
     alphabet = sorted(set(token))
     for at, byte in enumerate(token):
         other = alphabet[(alphabet.index(byte) + 1) % len(alphabet)]

@@ -37,7 +37,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("pattern, matching, others", PATTERNS, ids=[pattern for pattern, _, _ in PATTERNS])
-def test_a_pattern_lists_what_it_matches(client, key, pattern, matching, others):
+def test_a_pattern_lists_exactly_the_matching_keys(client, key, pattern, matching, others):
     client.request_all(("SET", f"{key}/{tail}", "value") for tail in matching + others)
 
     assert sorted(scan(client, f"{key}/{pattern}")) == sorted(f"{key}/{tail}".encode() for tail in matching)

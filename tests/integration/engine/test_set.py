@@ -7,7 +7,7 @@ OK = b"+OK\r\n"
 NOT_MET = b":-1\r\n"
 MISSING = b"$-1\r\n"
 
-# What the key holds before, the options of SET key new, whether it is done.
+# The value before, the options of SET key new, whether the SET succeeds.
 CONDITIONS = [
     (None, [], True),
     ("old", [], True),
@@ -29,7 +29,7 @@ CONDITIONS = [
     ("PX", ["NEX", "PX", "60000"], False),
     ("new", ["PX", "60000", "NEX"], True),
     ("old", ["PX", "60000", "NEX"], False),
-    # NEX with a value compares with that one.
+    # NEX with a value compares with that value.
     (None, ["NEX", "other"], True),
     ("old", ["NEX", "old"], True),
     ("old", ["NEX", "other"], False),
@@ -40,7 +40,7 @@ CONDITIONS = [
     ("old", ["NEX", "other", "PX", "60000"], False),
     ("old", ["PX", "60000", "NEX", "old"], True),
     ("old", ["PX", "60000", "NEX", "other"], False),
-    # A value may be spelled like an option.
+    # A value can be equal to an option name.
     ("PX", ["NEX", "PX"], True),
     ("new", ["NEX", "PX"], False),
     ("NX", ["NEX", "NX"], True),
@@ -68,7 +68,7 @@ def test_set_takes_effect_only_if_its_condition_is_met(client, key, held, option
         assert now.ts == before.ts
 
 
-def test_a_condition_on_a_deleted_key_holds(client, key):
+def test_nx_succeeds_on_a_deleted_key(client, key):
     client.request("SET", key, "old")
     client.request("DEL", key)
 
@@ -81,25 +81,25 @@ def test_the_version_is_greater_than_the_requests_timestamp(client, key):
         assert client.request("SET", key, "value", ts=ts).ts > ts
 
 
-def test_versions_rise_over_all_keys_and_clients(shared, key):
+def test_versions_grow_over_all_keys_and_clients(shared, key):
     clients = [shared.connect() for _ in range(3)]
     versions = [clients[n % 3].request("SET", f"{key}-{n % 5}", n).ts for n in range(60)]
 
     assert versions == sorted(set(versions))
 
 
-def test_versions_rise_when_requests_come_many_at_once(client, key):
+def test_versions_grow_with_many_requests_at_once(client, key):
     answers = client.request_all(("SET", key, n) for n in range(500))
 
     versions = [answer.ts for answer in answers]
     assert versions == sorted(set(versions))
 
 
-def test_a_timestamp_from_the_past_is_taken(client, key):
+def test_a_timestamp_from_the_past_is_accepted(client, key):
     answer = client.request("SET", key, "value", ts="1696374425000:0:Client1")
 
     assert answer.payload == OK
-    assert client.clock.now().wall_ms - answer.ts.wall_ms < 3_600_000, "the version is from our clock"
+    assert client.clock.now().wall_ms - answer.ts.wall_ms < 3_600_000, "the version has the present time"
 
 
 def test_an_empty_value_is_a_value(client, key):

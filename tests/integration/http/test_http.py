@@ -1,71 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is served by HTTP, for those who watch over the store."""
+"""The HTTP server: metrics and health pages, and hostile clients."""
 
 import contextlib
-import os
 import re
 import socket
 import subprocess
 import threading
-import urllib.error
-import urllib.request
 
 import pytest
 
-from support.broker import PORTS_TRIED, free_port
 from support.downloads import require_program
 from support.hlc import wall_ms
 from support.process import PATIENCE, REPOSITORY, wait_until
 
 
-# Under the AddressSanitizer what was freed stays, as if it were still in use: then memory says nothing.
-NO_QUARANTINE = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"}
-
-
-class Pages:
-    def __init__(self, port):
-        self.port = port
-
-    def get(self, path, method="GET"):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
-                return response.status, response.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
-    def metrics(self):
-        samples = {}
-        for line in self.get("/metrics")[1].splitlines():
-            if not line.startswith("#"):
-                name, value = line.rsplit(" ", 1)
-                samples[name] = float(value)
-        return samples
-
-    def metrics_if_heard(self):
-        """While others crowd in, the kernel may have dropped our connection, and not said so."""
-        with contextlib.suppress(OSError):
-            return self.metrics()
-
-
-@pytest.fixture
-def pages(site, tmp_path):
-    """A port that is free when we ask may be taken when the store does."""
-    for _ in range(PORTS_TRIED):
-        port = free_port()
-        try:
-            site.start_store("--http-listen", f"127.0.0.1:{port}", "--data-dir", str(tmp_path / "data"),
-                             environment=NO_QUARANTINE)
-            return Pages(port)
-        except AssertionError:
-            if "Address already in use" not in site.store.log():
-                raise
-            site.store = None
-            (tmp_path / "statestored.log").unlink(missing_ok=True)
-    raise AssertionError("no port for the pages")
-
-
-def test_the_pages_are_there(pages):
+def test_each_page_is_served(pages):
     assert pages.get("/healthz") == (200, "ok\n")
     assert pages.get("/readyz") == (200, "ready\n")
     assert re.fullmatch(r"statestored \d+\.\d+\.\d+\n", pages.get("/version")[1])
@@ -73,7 +22,7 @@ def test_the_pages_are_there(pages):
     assert pages.get("/metrics", method="POST")[0] == 405
 
 
-def test_a_store_without_its_broker_is_alive_but_not_ready(site, pages):
+def test_a_store_without_a_broker_is_healthy_but_not_ready(site, pages):
     site.broker.kill()
     site.store.wait_for_log("no connection to the broker")
 
@@ -82,7 +31,7 @@ def test_a_store_without_its_broker_is_alive_but_not_ready(site, pages):
     site.broker.start_again()
 
 
-def test_what_was_asked_is_counted(site, pages):
+def test_each_request_is_counted(site, pages):
     client = site.connect()
     watcher = site.connect()
     watcher.subscribe("clients/statestore/#")
@@ -108,7 +57,7 @@ def test_what_was_asked_is_counted(site, pages):
     metrics = pages.metrics()
     requests = {name: value for name, value in metrics.items() if name.startswith("statestore_requests_total")}
     assert sum(requests.values()) == 16
-    assert metrics.keys() == before.keys(), "each is there from the start"
+    assert metrics.keys() == before.keys(), "all series exist from the start"
     assert metrics['statestore_requests_total{verb="set",outcome="done"}'] == 4
     assert metrics['statestore_requests_total{verb="set",outcome="condition_not_met"}'] == 1
     assert metrics['statestore_requests_total{verb="get",outcome="value"}'] == 1
@@ -120,16 +69,16 @@ def test_what_was_asked_is_counted(site, pages):
     assert metrics['statestore_requests_total{verb="unknown",outcome="wrong_qos"}'] == 1
     assert metrics["statestore_repeated_total"] == 1
     assert metrics["statestore_refused_total"] == 4
-    assert 3590 < metrics['statestore_clock_skew_max_seconds{direction="ahead"}'] <= 3600
+    assert 3500 < metrics['statestore_clock_skew_max_seconds{direction="ahead"}'] <= 3600
     assert metrics['statestore_notifications_total{kind="set"}'] == 2
     assert metrics['statestore_notifications_total{kind="delete"}'] == 1
     assert metrics["statestore_registrations"] == 1
     assert metrics["statestore_keys"] == 1
     assert metrics["statestore_broker_connected"] == 1
-    assert metrics["statestore_request_seconds_count"] == 15, "all that went through a batch"
+    assert metrics["statestore_request_seconds_count"] == 15, "all requests except the one with QoS 0"
     assert metrics["statestore_serving"] == 1
     assert metrics["aio_broker_state_store_insertions"] == 2
-    assert metrics["aio_broker_state_store_modifications"] == 5, "four that changed nothing too"
+    assert metrics["aio_broker_state_store_modifications"] == 5, "includes four requests that changed nothing"
     assert metrics["aio_broker_state_store_retrievals"] == 3
     assert metrics["aio_broker_state_store_deletions"] == 3
     assert metrics["aio_broker_state_store_keynotify_requests"] == 1
@@ -148,20 +97,20 @@ def test_the_dashboard_shows_each_outcome_that_is_an_error(pages):
     assert set(shown.split("|")) == outcomes - ANSWERS
 
 
-def test_commits_are_visible(site, pages):
+def test_commits_are_counted(site, pages):
     client = site.connect()
     answers = [client.send("SET", f"key-{n}", n) for n in range(100)]
     for answer in answers:
         answer.result(PATIENCE)
 
     metrics = pages.metrics()
-    assert metrics["statestore_commit_rows_total"] == 200, "an entry and an answer for each"
+    assert metrics["statestore_commit_rows_total"] == 200, "an entry and a remembered answer for each request"
     assert 1 <= metrics["statestore_commit_seconds_count"] <= 100
     assert metrics['statestore_commit_seconds_bucket{le="+Inf"}'] == metrics["statestore_commit_seconds_count"]
     assert metrics["statestore_commit_seconds_sum"] > 0
 
 
-def test_prometheus_reads_it_without_complaint(site, pages):
+def test_promtool_accepts_the_metrics(site, pages):
     require_program("promtool")
     site.connect().request("SET", "a", 1)
 
@@ -173,7 +122,7 @@ def test_prometheus_reads_it_without_complaint(site, pages):
 
 
 @pytest.mark.parametrize("text", [b"\0" * 100, b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000, b"\r\n" * 5000])
-def test_what_is_no_request_costs_nobody_else_anything(site, pages, text):
+def test_a_malformed_request_does_not_affect_other_clients(site, pages, text):
     with socket.create_connection(("127.0.0.1", pages.port)) as peer:
         peer.settimeout(PATIENCE)
         try:
@@ -188,7 +137,7 @@ def test_what_is_no_request_costs_nobody_else_anything(site, pages, text):
     assert site.connect().request("SET", "a", 1).payload == b"+OK\r\n"
 
 
-def test_hundreds_of_connections_that_say_nothing_do_not_hold_up_a_request(site, pages):
+def test_hundreds_of_silent_connections_do_not_delay_a_request(site, pages):
     silent = []
     try:
         for _ in range(300):
@@ -202,9 +151,9 @@ def test_hundreds_of_connections_that_say_nothing_do_not_hold_up_a_request(site,
             peer.close()
 
 
-@pytest.mark.parametrize("n_strangers", [64, 300])
-def test_strangers_who_never_come_to_an_end_keep_no_probe_out(pages, n_strangers):
-    """A byte now and then is enough to be no silent one, and they come back when they are thrown out."""
+@pytest.mark.parametrize("n_peers", [64, 300])
+def test_endless_requests_do_not_block_a_probe(pages, n_peers):
+    """Each connection sends a byte now and then, so that it is not idle, and reconnects when it is closed."""
     def connect():
         peer = socket.socket()
         peer.setblocking(False)
@@ -212,7 +161,7 @@ def test_strangers_who_never_come_to_an_end_keep_no_probe_out(pages, n_strangers
         return peer
 
     def drip():
-        peers = [connect() for _ in range(n_strangers)]
+        peers = [connect() for _ in range(n_peers)]
         while not over.wait(0.2):
             for n, peer in enumerate(peers):
                 try:
@@ -222,29 +171,29 @@ def test_strangers_who_never_come_to_an_end_keep_no_probe_out(pages, n_strangers
                 except OSError:
                     peer.close()
                     peers[n] = connect()
-            all_came.set()
+            all_connected.set()
         for peer in peers:
             peer.close()
 
     def is_healthy():
         try:
             return pages.get("/healthz") == (200, "ok\n")
-        except OSError:  # we were slower to ask than all of them to come
+        except OSError:  # closed as one of the oldest connections
             return False
 
-    over, all_came = threading.Event(), threading.Event()
-    strangers = threading.Thread(target=drip)
-    strangers.start()
+    over, all_connected = threading.Event(), threading.Event()
+    dripping = threading.Thread(target=drip)
+    dripping.start()
     try:
-        assert all_came.wait(PATIENCE)
+        assert all_connected.wait(PATIENCE)
         for _ in range(5):
             wait_until(is_healthy, "a probe is answered")
     finally:
         over.set()
-        strangers.join()
+        dripping.join()
 
 
-def test_a_port_that_is_taken_is_said(site, pages, tmp_path):
+def test_a_port_in_use_is_an_error(site, pages, tmp_path):
     from support.process import STATESTORED
 
     result = subprocess.run(
@@ -264,7 +213,7 @@ def set_repeatedly(client, n_requests):
 
 
 def hostile(port, until, kind):
-    """Some of a thousand connections: those that say nothing, a byte at a time, or ask again and again."""
+    """Open 250 connections that repeatedly send this kind of data."""
     peers = []
     for _ in range(1000 // 4):
         peer = socket.socket()
@@ -299,7 +248,7 @@ def test_a_thousand_hostile_connections_cost_bounded_memory_and_no_request(site,
         for attacker in attackers:
             attacker.join()
 
-    after = wait_until(pages.metrics_if_heard, "the pages are there again")
+    after = wait_until(pages.metrics_if_heard, "the HTTP server replies again")
     assert after["process_resident_memory_bytes"] - before["process_resident_memory_bytes"] < 16 << 20
     assert after["process_open_fds"] < before["process_open_fds"] + 80
     assert after['statestore_requests_total{verb="set",outcome="done"}'] == 300

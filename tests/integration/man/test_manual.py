@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manual pages: shown as they should be, and complete."""
+"""The manual pages are valid and complete."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def run(*argv, **environment):
 
 
 def show(page):
-    """As a person sees it on a terminal that is wide enough for everything."""
+    """The page as man prints it on a wide terminal."""
     result = run("man", "--warnings", "--nh", "--nj", "-l", BUILD / "server" / "man" / page, MANWIDTH="2000")
     assert (result.returncode, result.stderr) == (0, "")
     return result.stdout
@@ -29,7 +29,7 @@ def options_of(help_text):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_clean_and_can_be_found_by_what_it_is_about(page):
+def test_a_page_is_valid_and_indexed_by_name(page):
     show(page)
 
     lint = run("mandoc", "-T", "lint", "-W", "error", BUILD / "server" / "man" / page)
@@ -39,14 +39,14 @@ def test_a_page_is_clean_and_can_be_found_by_what_it_is_about(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_name_is_broken_at_a_hyphen(page):
+def test_no_word_is_hyphenated(page):
     shown = run("man", "-l", BUILD / "server" / "man" / page, MANWIDTH="60").stdout
 
     assert len(shown.splitlines()) > 100
     assert "\u2010\n" not in shown and "\u00ad" not in shown
 
 
-def test_the_daemons_page_has_every_flag_with_its_default():
+def test_statestored_8_has_every_flag_with_its_default():
     shown = re.sub(r"\s+", " ", show("statestored.8"))
     lines = run(STATESTORED, "--help").stdout.splitlines()
 
@@ -59,7 +59,7 @@ def test_the_daemons_page_has_every_flag_with_its_default():
             assert f"Default: {flag[4]}." in shown
 
 
-def test_the_files_page_has_every_option_of_the_shipped_file():
+def test_statestored_conf_5_has_every_option_of_the_shipped_file():
     shown = show("statestored.conf.5")
     shipped = (REPOSITORY / "conf" / "statestored.conf").read_text()
 
@@ -71,7 +71,7 @@ def test_the_files_page_has_every_option_of_the_shipped_file():
         assert re.search(rf"^ +{name} = \S", shown, re.MULTILINE), name
 
 
-def test_the_policys_page_explains_every_line_of_the_shipped_policy():
+def test_statestored_policy_5_has_every_line_of_the_shipped_policy():
     shown = show("statestored-policy.5")
     shipped = (REPOSITORY / "conf" / "policy.conf").read_text()
 
@@ -82,7 +82,7 @@ def test_the_policys_page_explains_every_line_of_the_shipped_policy():
 
 
 @pytest.mark.parametrize("page", ["statestored.conf.5", "statestored-policy.5"])
-def test_the_examples_of_a_page_can_be_used(page, tmp_path):
+def test_the_example_files_of_a_page_are_valid(page, tmp_path):
     source = (REPOSITORY / "server" / "man" / f"{page}.scd").read_text()
     examples = [text for text in re.findall(r"(?ms)^```\n(.*?)^```", source) if text.startswith("[")]
     option = "--policy" if page == "statestored-policy.5" else "--config"
@@ -96,7 +96,7 @@ def test_the_examples_of_a_page_can_be_used(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", PAGES[:3])
-def test_the_commands_of_a_page_can_be_used(page):
+def test_the_example_commands_of_a_page_are_valid(page):
     source = (REPOSITORY / "server" / "man" / f"{page}.scd").read_text()
     places = {f"/etc/statestored/{name}": str(REPOSITORY / "conf" / name) for name in ("statestored.conf", "policy.conf")}
     places["CLIENT USER VERB KEY"] = "pump-7 gateway SET sensors/7"
@@ -111,7 +111,7 @@ def test_the_commands_of_a_page_can_be_used(page):
         assert result.returncode == 0, f"{command}\n{result.stderr}"
 
 
-def test_statestorectls_page_has_what_its_help_has():
+def test_statestorectl_1_has_everything_that_help_has():
     shown = show("statestorectl.1")
     overview = run(CTL, "--help").stdout
 

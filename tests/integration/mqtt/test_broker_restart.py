@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broker dies and comes back; the store finds its way by itself."""
+"""The broker is restarted; the store reconnects."""
 
 import pytest
 
@@ -9,14 +9,14 @@ from support.process import wait_until
 
 
 def wait_until_served(client):
-    """A broker that has forgotten its sessions drops requests until the store has subscribed again."""
+    """A broker without stored sessions drops requests until the store has subscribed again."""
     probes = []
 
     def probe():
         probes.append(client.send("GET", "probe"))
         return any(sent.done() for sent in probes)
 
-    wait_until(probe, "the store is back")
+    wait_until(probe, "the store serves requests again")
 
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
@@ -59,7 +59,7 @@ def test_stored_keys_survive_several_restarts_of_the_broker(site):
     assert answer.ts == version
 
 
-def test_a_key_expires_on_time_while_the_broker_is_away(site):
+def test_a_key_expires_on_time_while_the_broker_is_down(site):
     site.start_store()
     client = site.connect()
     client.request("SET", "key", "value", "PX", "1")
@@ -81,7 +81,7 @@ def test_registrations_end_with_their_connections(site):
     assert client.request("KEYNOTIFY", "key", "STOP").payload == b":0\r\n"
 
 
-def test_a_store_whose_broker_is_away_ends_with_0_when_asked_to(site):
+def test_a_store_stops_with_status_0_while_the_broker_is_down(site):
     store = site.start_store()
     seen = len(store.log())
     site.broker.kill()
@@ -90,7 +90,7 @@ def test_a_store_whose_broker_is_away_ends_with_0_when_asked_to(site):
     assert store.stop() == 0
 
 
-def test_a_broker_that_refuses_a_reconnect_is_tried_again(site):
+def test_the_store_retries_when_a_reconnect_is_refused(site):
     store = site.start_store()
     site.broker.kill()
     site.broker.anonymous = False

@@ -15,20 +15,20 @@ DYNAMIC_SECURITY = next(Path("/usr/lib").glob("**/mosquitto_dynamic_security.so"
 
 
 class Accounts:
-    """The broker's passwords, and the store's own in its file."""
+    """The password file of the broker, and that of the store."""
 
     def __init__(self, directory):
         self.broker_file, self.store_file = directory / "passwords", directory / "our-password"
 
     def set(self, password, **others):
-        """The broker reads it when it starts."""
+        """Writes the password file that the broker reads at its start."""
         self.broker_file.unlink(missing_ok=True)
         self.broker_file.touch(mode=0o600)
         for user, word in {USER: password, **others}.items():
             subprocess.run(["mosquitto_passwd", "-b", self.broker_file, user, word], check=True, capture_output=True)
 
     def give(self, password):
-        """To the store."""
+        """Writes the password file of the store."""
         self.store_file.write_text(password)
 
     def lines(self):
@@ -105,17 +105,17 @@ def test_another_user_cannot_connect_with_the_client_id_of_the_store(site, accou
     assert_ends_with_one_line(store, "refused the connection: not authorized")
 
 
-def test_a_client_id_that_is_not_the_plugins_ends_the_start(make_site):
+def test_a_client_id_that_the_plugin_does_not_expect_ends_the_start(make_site):
     site = make_site()
 
     assert_ends_with_one_line(site.launch_store("--client-id", "another"),
                               "refuses the subscription to the invoke topic")
 
 
-def test_a_missing_password_file_is_waited_for(site, accounts):
+def test_the_store_waits_for_a_missing_password_file(site, accounts):
     accounts.store_file.unlink()
     store = site.launch_store(*accounts.flags())
-    store.wait_for_log("password file: No such file")
+    store.wait_for_log(f"cannot read the password file {accounts.store_file}: No such file")
 
     accounts.give("right")
 
@@ -155,7 +155,7 @@ def test_a_wrong_password_at_a_reconnect_is_logged_once_and_tried_again(site, ac
     assert someone(site).ask("GET", "key") == b"$-1\r\n"
 
 
-# Access rules. Those of clients: their answers' topic, and the invoke topic
+# Access rules of clients: their reply topics, and the invoke topic
 
 OF_CLIENTS = f"""\
 pattern read clients/%c/answers
@@ -171,7 +171,7 @@ topic read statestore/#
 topic write clients/#
 """
 
-# The least, as far as mosquitto's rules tell
+# The minimal rules
 
 LEAST_OF_THE_STORE_WITHOUT_PLUGIN = f"""\
 user statestored
@@ -228,7 +228,7 @@ def test_clients_may_do_only_what_their_rules_grant(site_with_rules, accounts):
 
 
 def test_a_broker_that_refuses_the_subscription_ends_the_start_with_one_line(make_site, tmp_path):
-    """Mosquitto's acl_file does not: it would only keep the requests back. Its dynamic security plugin does."""
+    """With an acl_file mosquitto accepts the subscription and drops the messages. Its dynamic security plugin refuses it."""
     rules = tmp_path / "security.json"
     rules.write_text('{"defaultACLAccess": {"publishClientSend": true, "publishClientReceive": true}}')
     site = make_site(f"plugin {DYNAMIC_SECURITY}", f"plugin_opt_config_file {rules}", plugin=False)

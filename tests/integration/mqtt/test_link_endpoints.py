@@ -28,7 +28,7 @@ LOOPBACKS = ["127.0.0.2", "::1"] if has_ipv6() else ["127.0.0.2"]
 
 
 def assert_served(site):
-    """Clients come to the broker's usual listener, 127.0.0.1."""
+    """Clients connect to the default listener of the broker, 127.0.0.1."""
     assert site.connect().request("GET", "key").payload == MISSING
 
 
@@ -56,7 +56,7 @@ def test_a_unix_socket_whose_broker_restarts(make_site, tmp_path):
     assert_served(site)
 
 
-def test_a_missing_unix_socket_is_waited_for(make_site, tmp_path):
+def test_the_store_waits_for_a_missing_unix_socket(make_site, tmp_path):
     path = tmp_path / "mosquitto"
     site = make_site(listeners=[f"listener 0 {path}"])
     site.broker.stop()
@@ -82,21 +82,21 @@ def test_an_address(make_site, address, form):
 
 
 @pytest.mark.parametrize("address", sorted({info[4][0] for info in socket.getaddrinfo("localhost", None)}))
-def test_a_name_is_tried_at_each_of_its_addresses(make_site, tmp_path, address):
-    """The broker listens at one of them alone, and not where it usually does."""
+def test_each_address_of_a_name_is_tried(make_site, tmp_path, address):
+    """The broker listens at one of the addresses only."""
     site = make_site(f"listener 0 {tmp_path}/other", listeners=[f"listener {{port}} {address}"])
 
     site.start_store("--host", f"localhost:{site.broker.port}")
 
 
-def test_an_address_is_connected_to_without_a_thread_that_looks_it_up(site):
-    """A process that has once had threads pays for each allocation."""
+def test_connecting_to_an_address_starts_no_lookup_thread(site):
+    """After a process has started a thread, each allocation takes longer."""
     store = site.start_store()
 
     assert len(list(Path(f"/proc/{store.child.pid}/task").iterdir())) == 1
 
 
-def test_an_unknown_name_is_said_and_tried_again(make_site):
+def test_an_unknown_name_is_logged_and_tried_again(make_site):
     site = make_site()
 
     store = site.launch_store("--host", "no-such-name.invalid")
@@ -105,13 +105,13 @@ def test_an_unknown_name_is_said_and_tried_again(make_site):
     assert store.stop() == 0
 
 
-def test_a_search_for_an_address_that_is_stopped_ends_in_order(make_site, tmp_path):
+def test_the_store_stops_cleanly_during_a_name_lookup(make_site, tmp_path):
     site = make_site()
     stall = tmp_path / "stall"
     stall.touch()
     store = site.launch_store("--host", "localhost", environment={**preload("stall_shim"), "STATESTORE_STALL": str(stall)})
     threads = Path(f"/proc/{store.child.pid}/task")
-    wait_until(lambda: len(list(threads.iterdir())) > 1, "it searches")
+    wait_until(lambda: len(list(threads.iterdir())) > 1, "the lookup thread runs")
 
     store.child.terminate()
     store.wait_for_log("stopp")
@@ -136,7 +136,7 @@ def test_unreachable_brokers_are_skipped(make_site, tmp_path):
     assert_served(site)
 
 
-def test_when_the_first_broker_dies_the_store_serves_the_second(make_site):
+def test_when_the_first_broker_ends_the_store_serves_the_second(make_site):
     first, second = make_site(), make_site()
     store = first.start_store(*hosts(first, second))
     version = first.connect().request("SET", "key", "value").ts
@@ -187,7 +187,7 @@ def test_only_clients_registered_at_the_first_broker_are_disconnected_when_it_is
         assert client.ask("GET", "key") == b"$5\r\nvalue\r\n"
 
 
-def test_when_the_second_broker_dies_the_first_is_served_again(make_site):
+def test_when_the_second_broker_ends_the_first_is_served_again(make_site):
     first, second = make_site(), make_site()
     store = first.start_store(*hosts(first, second))
     for dies, lives in ((first, second), (second, first)):
@@ -201,7 +201,7 @@ def test_when_the_second_broker_dies_the_first_is_served_again(make_site):
 
 
 def test_a_broker_that_closes_the_connection_is_served_again_at_once(make_site, proxy_of):
-    """It is tried first, because it has the store's session."""
+    """The store tries this broker first, because it has the session of the store."""
     first, second = make_site(), make_site()
     proxy = proxy_of(first)
     store = first.start_store("--host", f"127.0.0.1:{proxy.port},127.0.0.1:{second.broker.port}")
@@ -222,5 +222,5 @@ def test_a_broker_that_refuses_a_reconnect_is_skipped(make_site):
     first.broker.lines.append("allow_anonymous false")
     first.broker.start_again()
 
-    wait_until(lambda: f"serving 127.0.0.1:{second.broker.port}" in store.log()[seen:], "the second is served")
+    wait_until(lambda: f"serving 127.0.0.1:{second.broker.port}" in store.log()[seen:], "the second broker is served")
     assert_served(second)

@@ -18,12 +18,12 @@ from support.wire_client import WireClient
 MIB = 1 << 20
 PUBLISH, PUBACK = 3, 4
 
-# Sanitizers keep what was freed, and need some of their own.
+# Sanitizers retain freed memory, and need memory themselves.
 AT_MOST_MIB = 1000 if runtime_of_sanitizers() else 300
 
 
 def stays_as_it_is(process, seconds):
-    """For so long: it does not end."""
+    """Checks that the process does not end within this time."""
     with pytest.raises(subprocess.TimeoutExpired):
         process.child.wait(seconds)
 
@@ -34,7 +34,7 @@ def memory_mib(process, what):
 
 
 @pytest.mark.parametrize("plugin", [False, True], ids=["plain", "plugin"])
-def test_nothing_is_lost_when_the_broker_stops_for_two_seconds_under_load(make_site, plugin):
+def test_no_request_is_lost_when_the_broker_stops_for_two_seconds_under_load(make_site, plugin):
     site = make_site(plugin=plugin)
     store = site.start_store()
     watcher, writer = site.connect(), site.connect()
@@ -58,7 +58,7 @@ def test_nothing_is_lost_when_the_broker_stops_for_two_seconds_under_load(make_s
 
 
 class LargeReader:
-    """Asks for a value many times and reads the answers; too much for a client that keeps what it reads."""
+    """Requests a value many times and discards the answers, because they do not fit into memory."""
 
     def __init__(self, site, client=None):
         self._client = client or site.connect(kind=WireClient)
@@ -67,7 +67,7 @@ class LargeReader:
         self._client.send(b"".join(self._client.encode_request("GET", key)[1] for _ in range(n_times)))
 
     def read(self, n_answers, length):
-        """All of them, each at least so long."""
+        """Waits for all answers, and checks the minimum length of each."""
         stream = self._client._socket.makefile("rb", buffering=MIB)
         while n_answers > 0:
             head = stream.read(1)[0]
@@ -96,7 +96,7 @@ def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_sit
     before = memory_mib(store, "VmHWM")
 
     reader.ask("key", 100)
-    wait_until(lambda: memory_mib(store, "VmHWM") > before + 20, "it answers")
+    wait_until(lambda: memory_mib(store, "VmHWM") > before + 20, "replies are in memory")
     with site.broker.paused():
         reader.ask("key", 100)
         stays_as_it_is(store, 2)
@@ -107,7 +107,7 @@ def test_memory_is_bounded_with_a_gigabyte_of_replies_for_a_slow_broker(make_sit
 
 
 def test_memory_is_bounded_when_requests_arrive_and_no_reply_can_be_sent(make_site, proxy_of):
-    """It stops reading; what comes waits at the broker."""
+    """The store stops reading, so the broker queues further requests."""
     site = make_site()
     proxy = proxy_of(site)
     store = site.start_store("--port", proxy.port)
@@ -118,7 +118,7 @@ def test_memory_is_bounded_when_requests_arrive_and_no_reply_can_be_sent(make_si
     proxy.hold()
     reader.ask("key", 16)
     writes = [writer.begin("SET", "another key", b"y" * (5 * MIB)) for _ in range(60)]
-    writer.ping()  # the broker has them all
+    writer.ping()  # the broker has received all requests
     stays_as_it_is(store, 1)
     assert memory_mib(store, "VmHWM") < AT_MOST_MIB
     proxy.mend()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A message without memory for it is dropped, logged and counted; the next one is served."""
+"""When memory for a message is missing, the message is dropped, logged and counted, and the next one is served."""
 
 from support.process import preload
 from support.wire_client import WireClient

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two stores with the same client id disconnect each other repeatedly: each logs it."""
+"""Two stores with the same client id disconnect each other repeatedly, and each store logs this."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_a_takeover_with_reason_code_is_logged(fake_broker, store_of):
     fake_broker.send(DISCONNECT_SESSION_TAKEN_OVER)
 
     store.wait_for_log("level=warning msg=\"no connection to .*: another client has connected with our client id: "
-                       "two statestored throw each other out")
+                       "two stores with one client id disconnect each other; stop one of them")
 
 
 def test_a_takeover_without_reason_code_is_logged(make_site, store_of):
@@ -28,7 +28,7 @@ def test_a_takeover_without_reason_code_is_logged(make_site, store_of):
     second = store_of(site.broker.port).launch()
 
     for store in (first, second):
-        store.wait_for_log("level=error msg=\"another statestored with this client id has taken over the session")
+        store.wait_for_log("level=error msg=\"another statestored serves this broker, too")
     site.broker.wait_for_log("two statestored take over each other's session")
     second.kill()
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"

@@ -11,7 +11,7 @@ import pytest
 from support.certificates import Authority
 from support.process import PATIENCE, preload, wait_until
 
-HOST = "127.0.0.2"  # where the broker speaks TLS; clients come to 127.0.0.1
+HOST = "127.0.0.2"  # listener with TLS; clients connect to 127.0.0.1
 
 
 class Certificates:
@@ -53,7 +53,7 @@ def test_requests_are_served_over_tls_with_mutual_trust(tls_site, trust):
     store = site.start_store(*trust)
     client = site.connect()
 
-    with store.paused():  # so that much arrives at once
+    with store.paused():  # so that many requests arrive at once
         large = client.send("SET", "large", b"x" * 2_000_000)
         waiting = [client.send("SET", f"key-{n}", n) for n in range(1000)]
 
@@ -63,7 +63,7 @@ def test_requests_are_served_over_tls_with_mutual_trust(tls_site, trust):
 
 
 def test_the_broker_identifies_the_store_by_its_certificate(tls_site, certificates, trust):
-    """Its name is our user name there, and only this user may be the store."""
+    """The name in the certificate is the user name of the store, and the plugin accepts only this user as the store."""
     site = tls_site(certificates.server, "require_certificate true", "use_identity_as_username true",
                     options=["plugin_opt_statestored_username statestored"])
 
@@ -79,7 +79,7 @@ def tls_context(certificates, name):
 
 
 def take_client_id(site, context, client_id):
-    """Connects with it, as MQTT 5 has it, and leaves at once. Returns CONNACK's session present flag."""
+    """Connects with MQTT 5 and disconnects. Returns the session present flag of CONNACK."""
     name = client_id.encode()
     body = b"\x00\x04MQTT\x05\x00\x00\x00\x05\x11\x00\x00\x00\x00" + struct.pack("!H", len(name)) + name
     with socket.create_connection((HOST, site.broker.port), PATIENCE) as connection:
@@ -91,7 +91,7 @@ def take_client_id(site, context, client_id):
 
 
 def test_another_user_cannot_take_over_the_store_where_certificates_name_the_users(tls_site, certificates, trust):
-    """Mosquitto does not ask the plugin about these CONNECTs: the store has a client id that alice cannot guess."""
+    """Mosquitto does not pass these CONNECTs to the plugin, so the store uses a client id that alice cannot guess."""
     site = tls_site(certificates.server, "require_certificate true", "use_identity_as_username true",
                     options=["plugin_opt_statestored_username statestored"])
     store = site.start_store(*trust, *present(certificates.client))
@@ -108,7 +108,7 @@ def test_another_user_cannot_take_over_the_store_where_certificates_name_the_use
     assert "not guarded" not in store.log()
 
 
-def test_the_systems_authorities_are_trusted_where_none_are_named(tls_site, certificates):
+def test_the_authorities_of_the_system_are_trusted_by_default(tls_site, certificates):
     site = tls_site()
 
     site.start_store("--host", HOST, "--tls", "on", environment={"SSL_CERT_FILE": certificates.good.certificate})
@@ -116,8 +116,8 @@ def test_the_systems_authorities_are_trusted_where_none_are_named(tls_site, cert
     assert site.connect().request("GET", "key").payload == b"$-1\r\n"
 
 
-def test_a_name_is_tried_at_its_addresses_of_either_kind(tls_site, certificates):
-    """As on a machine whose localhost is ::1 first, with a broker that listens for IPv4 alone."""
+def test_ipv4_and_ipv6_addresses_of_a_name_are_tried(tls_site, certificates):
+    """localhost is ::1 first, and the broker listens on IPv4 only."""
     site = tls_site()
 
     store = site.start_store("--host", "localhost", "--tls-ca-file", certificates.good.certificate,
@@ -140,11 +140,11 @@ def assert_said_once(site, *patterns):
     lines = site.store.log().splitlines()
     assert len(lines) == 1, lines
     for pattern in (f"no connection to the broker at {HOST}:{site.broker.port}", "retrying", *patterns):
-        assert pattern in lines[0]
+        assert re.search(pattern, lines[0])
 
 
 @pytest.mark.parametrize("wrong", ["expired", "elsewhere"])
-def test_a_wrong_certificate_of_the_broker_is_refused(tls_site, certificates, trust, wrong):
+def test_an_invalid_broker_certificate_is_refused(tls_site, certificates, trust, wrong):
     site = tls_site(getattr(certificates, wrong))
 
     site.launch_store(*trust)
@@ -152,7 +152,7 @@ def test_a_wrong_certificate_of_the_broker_is_refused(tls_site, certificates, tr
     assert_said_once(site, "certificate verify failed")
 
 
-def test_a_broker_whose_authority_we_do_not_trust(tls_site, certificates):
+def test_a_broker_with_an_untrusted_authority_is_refused(tls_site, certificates):
     site = tls_site()
 
     site.launch_store("--host", HOST, "--tls-ca-file", certificates.bad.certificate)
@@ -160,7 +160,7 @@ def test_a_broker_whose_authority_we_do_not_trust(tls_site, certificates):
     assert_said_once(site, "certificate verify failed")
 
 
-def test_a_broker_whose_authority_the_system_does_not_trust(tls_site, certificates):
+def test_a_broker_whose_authority_the_system_does_not_trust_is_refused(tls_site, certificates):
     site = tls_site()
 
     site.launch_store("--host", HOST, "--tls", "on", environment={"SSL_CERT_FILE": certificates.bad.certificate})
@@ -169,7 +169,7 @@ def test_a_broker_whose_authority_the_system_does_not_trust(tls_site, certificat
 
 
 @pytest.mark.parametrize("ours", [None, "stranger"])
-def test_a_broker_that_wants_another_certificate_of_us(tls_site, certificates, trust, ours):
+def test_a_broker_that_rejects_the_client_certificate_is_reported(tls_site, certificates, trust, ours):
     site = tls_site(certificates.server, "require_certificate true")
 
     site.launch_store(*trust, *(present(getattr(certificates, ours)) if ours else ()))
@@ -177,15 +177,15 @@ def test_a_broker_that_wants_another_certificate_of_us(tls_site, certificates, t
     assert_said_once(site, "certificate")
 
 
-def test_a_broker_that_speaks_no_tls(make_site, certificates):
+def test_a_broker_without_tls_is_reported(make_site, certificates):
     site = make_site(listeners=[f"listener {{port}} {HOST}"])
 
     site.launch_store("--host", HOST, "--tls-ca-file", certificates.good.certificate)
 
-    assert_said_once(site, "SSL")
+    assert_said_once(site, "SSL|TLS")  # the broker closes: OpenSSL reports an unexpected end, or the connection is reset
 
 
-def test_a_broker_that_speaks_tls_alone(tls_site):
+def test_a_broker_that_requires_tls_is_reported(tls_site):
     site = tls_site()
 
     site.launch_store("--host", HOST)
@@ -193,7 +193,7 @@ def test_a_broker_that_speaks_tls_alone(tls_site):
     assert_said_once(site)
 
 
-def test_a_broker_that_gets_a_right_certificate_is_served(tls_site, certificates, trust):
+def test_a_broker_is_served_after_its_certificate_was_corrected(tls_site, certificates, trust):
     site = tls_site(certificates.expired)
     store = site.launch_store(*trust)
     wait_for_attempts(site)
@@ -233,11 +233,11 @@ def test_a_missing_file_ends_the_start(site, certificates, tmp_path, flags):
     assert len(store.log().splitlines()) == 1
 
 
-# What we ask for in the handshake
+# The TLS handshake of the store
 
 
 class TlsListener:
-    """Says nothing; what matters is the handshake."""
+    """A TLS server that records the handshake and sends no MQTT packet."""
 
     def __init__(self, certificate, protocols):
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -250,7 +250,7 @@ class TlsListener:
         self.name = None
 
     def accept(self):
-        """The protocol that was agreed on."""
+        """The negotiated ALPN protocol."""
         peer, _ = self._listener.accept()
         peer.settimeout(PATIENCE)
         with self._context.wrap_socket(peer, server_side=True) as wrapped:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients can try against the protocol between store and plugin: each row of the table in common/protocol/companion.h."""
+"""Attacks of clients on the protocol between store and plugin: the lines of the table in common/protocol/companion.h."""
 
+import contextlib
 import re
-import subprocess
+import sqlite3
 import urllib.request
 
 import paho.mqtt.client as paho
@@ -14,7 +15,8 @@ from support import companion, hlc, resp
 from support.broker import free_port, passwords
 from support.client import INVOKE
 from support.connection import NOT_AUTHORIZED
-from support.plugin import CONTROL, PLUGIN, SYS, Peer
+from support.message import Message
+from support.plugin import ACCEPT, BASIC_AUTH, CONTROL, PLUGIN, SYS, Peer, build_plugin
 from support.process import wait_until
 from support.store import Store
 from support.wire_client import WireClient
@@ -33,19 +35,9 @@ pattern = settings/*
 
 USERS = {"statestored": "of the store", "operator": "of the operator", "alice": "of alice"}
 
-# A plugin whose SUCCESS ends the authentication before any other plugin is asked.
-ONE_THAT_ACCEPTS_EVERYBODY = """
-int mosquitto_callback_register(void *, int, int (*)(int, void *, void *), const void *, void *);
-int mosquitto_plugin_version(int n, const int *versions) { return 5; }
-static int on_basic_auth(int event, void *event_data, void *data) { return 0; }
-int mosquitto_plugin_init(void *id, void **data, void *options, int n)
-{ return mosquitto_callback_register(id, 3, on_basic_auth, 0, 0); }
-int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
-"""
-
 
 class Guarded:
-    """A broker that authenticates and a store with a policy, as the README's "In production" has them."""
+    """A broker that authenticates and a store with a policy, as in "In production" of the README."""
 
     def __init__(self, site, directory):
         self.site = site
@@ -68,7 +60,7 @@ class Guarded:
         wait_until(lambda: line in self.page("metrics"), line)
 
     def spy(self):
-        """Its messages are those that a reader of the store's session sees."""
+        """Connect a client that receives every request, like an attacker who reads the store's session."""
         spy = self.connect("statestored", "spy")
         assert spy.subscribe(INVOKE) == 1
         return spy
@@ -87,18 +79,20 @@ def guarded(make_site, tmp_path):
     return Guarded(make_site(*rules_of_the_readme(tmp_path)), tmp_path)
 
 
+def make_unguarded(make_site, directory, *lines):
+    """Another plugin accepts each CONNECT, so the broker does not call the companion plugin."""
+    other = build_plugin(directory, BASIC_AUTH, ACCEPT)
+    return Guarded(make_site(f"plugin {other}", f"plugin {PLUGIN}", "plugin_opt_statestored_username statestored",
+                             "plugin_opt_undecided allow", *lines, plugin=False), directory)
+
+
 @pytest.fixture
 def unguarded(make_site, tmp_path):
-    """Another plugin authenticates before the companion plugin is asked."""
-    other = tmp_path / "accepts.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", other, "-"],
-                   input=ONE_THAT_ACCEPTS_EVERYBODY.encode(), check=True)
-    return Guarded(make_site(f"plugin {other}", f"plugin {PLUGIN}", "plugin_opt_statestored_username statestored",
-                             "plugin_opt_undecided allow", plugin=False), tmp_path)
+    return make_unguarded(make_site, tmp_path)
 
 
 def will_properties(message):
-    """The options of a will that repeats this message."""
+    """Return the properties of a will that repeats this message."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = message.user
     properties.ResponseTopic = message.response_topic
@@ -107,14 +101,14 @@ def will_properties(message):
 
 
 def leave_will(guarded, payload, properties):
-    """Alice's."""
+    """Have the broker publish a will of alice."""
     ghost = guarded.connect("alice", will=(INVOKE, payload), will_properties=properties)
     ghost.cut()
     guarded.site.broker.wait_for_log(rf"[Cc]lient {ghost.id}\b.*(closed|disconnect)")
 
 
 def set_admin(user):
-    """A request in the operator's name, as the store would get it."""
+    """Return a forged request of the operator, with all properties that the store reads."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = [("__ts", str(hlc.Clock("alice").now())), ("__srcId", "operator-1"), *user]
     properties.ResponseTopic = "clients/operator-1/answers"
@@ -128,7 +122,7 @@ def identity_of_the_operator(proof):
 
 
 def delete_admin(operator):
-    """Without a timestamp and with short Correlation Data: only its sequence number identifies a copy."""
+    """The request has no timestamp and short Correlation Data, so only its sequence number identifies a copy."""
     operator.publish(INVOKE, resp.request("DEL", "settings/admin"), ResponseTopic=operator.response_topic,
                      CorrelationData=b"1")
     return operator.answer_to(b"1").payload
@@ -150,22 +144,24 @@ def test_no_other_user_connects_with_the_stores_client_id(guarded, is_running):
         guarded.start_store()
     assert guarded.connect("operator").ask("SET", "settings/admin", 1) == b"+OK\r\n"
     assert "another client has connected with our client id" not in guarded.site.store.log()
-    assert "refused a client with the store's client id" in guarded.site.broker.log()
+    for user in ("alice", "operator"):
+        assert ("CONNECT refused: the client has the store's client id, but not its user name: "
+                f"client_id=statestored username={user}") in guarded.site.broker.log()
 
 
-def test_a_client_id_that_only_begins_like_the_stores_is_free(guarded):
+def test_client_ids_with_the_stores_id_as_prefix_are_allowed(guarded):
     guarded.start_store()
     for client_id in ("statestored-2", "statestore", "Statestored"):
         assert guarded.connect("alice", client_id).ask("GET", "settings/admin") == b"$-1\r\n"
 
 
 def stolen_messages(guarded):
-    """The store's connection breaks before it has acknowledged the plugin's messages, and alice takes its session first."""
+    """Break the store's connection before it acknowledges the plugin's messages; alice then takes over its session."""
     victim = Peer(guarded.site.broker.port, "statestored", clean_start=False, session_expiry=3600,
                   username="statestored", password=USERS["statestored"])
     assert victim.subscribe(INVOKE) == 1
     hello = victim.encode_publish(CONTROL + "hello", companion.KEY_SIZE * b"k" + b"instance",
-                                  CorrelationData=victim.numbered(victim.run))
+                                  CorrelationData=b"%d:1" % victim.run)
     victim.send(hello)
     victim.acknowledgement()
     seen = guarded.site.broker.log()
@@ -177,7 +173,7 @@ def stolen_messages(guarded):
     return stolen
 
 
-def test_a_thief_of_the_stores_session_learns_no_key_and_forges_nobody(unguarded):
+def test_a_taken_over_session_of_the_store_reveals_no_key(unguarded):
     stolen = stolen_messages(unguarded)
     [welcome] = [message for message in stolen if message.topic == SYS + "welcome"]
     unguarded.start_store()
@@ -194,11 +190,11 @@ def test_a_thief_of_the_stores_session_learns_no_key_and_forges_nobody(unguarded
 
 
 def client_ids(store):
-    """Those under which the store has served, in order."""
+    """Return the client ids of the store in the order in which it used them."""
     return re.findall(r'ready: serving .* as \\"([^"\\]*)', store.log())
 
 
-def test_a_store_whose_client_id_nothing_guards_takes_another_one(unguarded):
+def test_a_store_with_an_unguarded_client_id_reconnects_with_a_random_one(unguarded):
     unguarded.start_store()
     operator = unguarded.connect("operator")
     assert operator.ask("SET", "settings/admin", 1) == b"+OK\r\n"
@@ -213,8 +209,26 @@ def test_a_store_whose_client_id_nothing_guards_takes_another_one(unguarded):
         assert text not in unguarded.site.store.log()
 
 
+def test_the_published_log_does_not_contain_the_random_client_id(make_site, tmp_path):
+    unguarded = make_unguarded(make_site, tmp_path, "log_dest stderr", "log_dest topic")
+    alice = unguarded.connect("alice")
+    alice.subscribe("$SYS/broker/log/#", 0)
+
+    unguarded.start_store()
+    unguarded.connect("operator", "operator-1").disconnect()
+    unguarded.site.store.kill()
+    [client_id] = client_ids(unguarded.site.store)
+    unguarded.site.broker.wait_for_log(f"Client {client_id} .*(closed|disconnect)")
+    unguarded.site.store.start()
+
+    lines = b"\n".join(message.payload for message in alice.messages())
+    assert b"operator-1" in lines
+    assert b"statestored-" not in lines
+    assert f"as {client_id} " in unguarded.site.broker.log()
+
+
 @pytest.mark.parametrize("flags", [(), ("--data-dir", "data")], ids=["memory", "data"])
-def test_the_client_id_that_it_takes_is_kept_with_its_data(unguarded, tmp_path, flags):
+def test_the_random_client_id_is_stored_in_the_data_directory(unguarded, tmp_path, flags):
     unguarded.start_store(*(tmp_path / flag if flag == "data" else flag for flag in flags))
     operator = unguarded.connect("operator")
     assert operator.ask("SET", "settings/admin", 1) == b"+OK\r\n"
@@ -238,14 +252,14 @@ def test_the_client_id_that_it_takes_is_kept_with_its_data(unguarded, tmp_path, 
 
 
 @pytest.mark.parametrize("client_id", ["chosen", "statestored-2"])
-def test_a_client_id_that_the_operator_chose_is_kept_with_a_warning(unguarded, client_id):
+def test_a_configured_unguarded_client_id_is_kept_with_a_warning(unguarded, client_id):
     unguarded.start_store("--client-id", client_id)
     unguarded.site.store.wait_for_log(rf'client id \\"{client_id}\\" is not guarded')
     assert unguarded.connect("operator").ask("SET", "settings/admin", 1) == b"+OK\r\n"
     assert client_ids(unguarded.site.store) == [client_id]
 
 
-def test_a_store_that_the_plugin_knows_by_its_client_id_keeps_it(make_site, tmp_path):
+def test_a_store_that_the_plugin_identifies_by_client_id_keeps_it(make_site, tmp_path):
     site = make_site()
     site.start_store()
     site.store.wait_for_log(r'client id \\"statestored\\" is not guarded')
@@ -260,7 +274,7 @@ def test_two_stores_with_client_ids_of_their_own_do_not_serve_at_once(unguarded)
     flags = *first.flags, "--http-listen", f"127.0.0.1:{free_port()}"
     second = Store(directory, unguarded.site.broker.port, flags).start()
     try:
-        wait_until(lambda: "another statestored" in first.log() + second.log(), "one says so")
+        wait_until(lambda: "another statestored" in first.log() + second.log(), "a store logs the takeover")
     finally:
         second.stop()
 
@@ -300,7 +314,7 @@ def test_a_copied_request_is_not_executed_again(guarded, tmp_path, flags, restar
     assert operator.ask("GET", "settings/admin") == b"$1\r\n2\r\n"
 
 
-def test_a_copy_that_waits_for_a_store_with_data_is_not_executed_again(guarded, tmp_path):
+def test_a_copy_is_not_executed_after_a_restart_of_a_store_with_data(guarded, tmp_path):
     guarded.start_store("--data-dir", tmp_path / "data")
     operator, spy = guarded.connect("operator"), guarded.spy()
     operator.ask("SET", "settings/admin", 1)
@@ -318,7 +332,7 @@ def test_a_copy_that_waits_for_a_store_with_data_is_not_executed_again(guarded, 
 
 @pytest.mark.parametrize("part", ["payload", "user", "response_topic", "correlation"])
 def test_a_changed_request_is_not_executed(guarded, part):
-    """Alice has a request of the operator's that the store has not seen, and changes it."""
+    """Alice changes a request of the operator that the store has not received yet."""
     guarded.start_store()
     operator, spy = guarded.connect("operator", "operator-1"), guarded.spy()
     with guarded.site.store.paused():
@@ -348,7 +362,7 @@ def test_a_will_is_not_executed(guarded, user):
 
 
 @pytest.mark.parametrize("delay", [0, 1])
-def test_a_retained_will_and_one_with_a_delay_are_not_executed(guarded, delay):
+def test_retained_and_delayed_wills_are_not_executed(guarded, delay):
     guarded.start_store()
     payload, properties = set_admin([])
     length, properties = properties[0], properties[1:]
@@ -364,12 +378,12 @@ def test_a_retained_will_and_one_with_a_delay_are_not_executed(guarded, delay):
 
 def test_an_anonymous_client_cannot_connect_where_the_broker_refuses_it(guarded):
     guarded.start_store()
-    for client_id in ("statestored", "somebody"):
+    for client_id in ("statestored", "other"):
         with pytest.raises(AssertionError, match="refused: 0x87"):
             guarded.site.connect(client_id, WireClient)
 
 
-def test_an_anonymous_client_is_nobody_where_the_broker_accepts_it(make_site, tmp_path):
+def test_an_anonymous_client_has_no_user_name_and_cannot_forge_one(make_site, tmp_path):
     lines = rules_of_the_readme(tmp_path)
     guarded = Guarded(make_site("allow_anonymous true", *lines[1:]), tmp_path).start_store()
     anonymous = guarded.site.connect("operator", WireClient)
@@ -398,7 +412,7 @@ def ruled(make_site, tmp_path):
     return Guarded(make_site(*rules_of_the_readme(tmp_path), f"acl_file {tmp_path / 'acl'}"), tmp_path).start_store()
 
 
-def test_rules_that_forbid_requests_hold_for_wills_too(ruled):
+def test_access_rules_that_deny_requests_apply_to_wills(ruled):
     alice = ruled.connect("alice", "alice")
     assert alice.request() == NOT_AUTHORIZED
 
@@ -408,7 +422,7 @@ def test_rules_that_forbid_requests_hold_for_wills_too(ruled):
     assert 'cause="unverified"} 0' in ruled.page("metrics")
 
 
-def test_an_answer_goes_where_the_store_may_publish_and_nowhere_else(ruled):
+def test_replies_are_published_only_where_the_broker_lets_the_store_publish(ruled):
     operator, alice = ruled.connect("operator"), ruled.connect("alice", "alice")
     alice.subscribe("cmd/door")
 
@@ -416,6 +430,15 @@ def test_an_answer_goes_where_the_store_may_publish_and_nowhere_else(ruled):
     assert operator.ask("GET", "settings/admin") == b"$1\r\n1\r\n"
 
     assert alice.messages() == []
+
+
+def test_a_reply_goes_to_another_client_if_a_request_asks_for_it(guarded):
+    guarded.start_store()
+    operator, alice = guarded.connect("operator"), guarded.connect("alice")
+
+    correlation = alice.begin("GET", "settings/none", response_topic=operator.response_topic)
+
+    assert operator.answer_to(correlation).payload == b"$-1\r\n"
 
 
 def test_a_request_through_a_listener_without_the_plugin_is_not_executed(make_site, tmp_path):
@@ -433,8 +456,8 @@ def test_a_request_through_a_listener_without_the_plugin_is_not_executed(make_si
     stranger.close()
 
 
-def test_a_client_of_mqtt_3_sends_nothing_that_could_be_answered(guarded):
-    """It has no properties, and so no response topic."""
+def test_a_request_over_mqtt_3_is_dropped(guarded):
+    """MQTT 3 has no properties, so the request has no Response Topic."""
     guarded.start_store()
     client = paho.Client(client_id="three", protocol=paho.MQTTv311)
     client.username_pw_set("operator", USERS["operator"])
@@ -444,11 +467,11 @@ def test_a_client_of_mqtt_3_sends_nothing_that_could_be_answered(guarded):
     client.loop_stop()
     client.disconnect()
 
-    wait_until(lambda: "no response topic" in guarded.site.store.log(), "it is logged")
+    wait_until(lambda: "no response topic" in guarded.site.store.log(), "the drop is logged")
     assert guarded.connect("operator").ask("GET", "settings/admin") == b"$-1\r\n"
 
 
-def test_a_request_that_the_plugin_does_not_vouch_for_is_logged_in_nobodys_name(guarded):
+def test_a_refused_request_without_a_mac_is_logged_without_a_client_id(guarded):
     guarded.start_store()
     alice = guarded.connect("alice")
 
@@ -460,8 +483,8 @@ def test_a_request_that_the_plugin_does_not_vouch_for_is_logged_in_nobodys_name(
     assert "client=operator-1" not in guarded.site.store.log()
 
 
-def test_the_replies_to_another_are_read_only_where_the_brokers_rules_allow_it(ruled):
-    """The policy decides what a client may ask for. Replies are messages like any other."""
+def test_access_rules_keep_replies_to_other_clients_secret(ruled):
+    """The store's policy applies to requests. Only the broker's rules decide which client receives a reply."""
     operator, alice = ruled.connect("operator", "operator-1"), ruled.connect("alice", "alice")
     for topic in ("clients/#", "#", "$share/group/clients/#"):
         alice.subscribe(topic)
@@ -472,7 +495,55 @@ def test_the_replies_to_another_are_read_only_where_the_brokers_rules_allow_it(r
     assert alice.messages() == []
 
 
-# Who reads the HTTP port
+# A reader of the disk
+
+
+def leave_forged_will(guarded, key, connection, sequence):
+    """Have a will publish a request of the operator with a MAC under a key read from the disk."""
+    user = [("__ts", str(hlc.Clock("alice").now())), ("__srcId", "operator-1")]
+    request = Message(INVOKE, resp.request("SET", "settings/admin", "alice"), 1, False, user, b"forged",
+                      "clients/operator-1/answers", None, None, None)
+    proof = companion.mac(key, connection, sequence, "operator-1", "operator", request)
+    request.user = [*user, ("statestore-mac", f"{connection}:{sequence}:{proof}"), ("statestore-client-id", "operator-1"),
+                    ("statestore-username", "operator")]
+    leave_will(guarded, request.payload, will_properties(request))
+
+
+def stored_mac_key(data):
+    with contextlib.closing(sqlite3.connect(data / "statestored.db")) as database:
+        [(key,)] = database.execute("SELECT CAST(value AS BLOB) FROM meta WHERE name = 'mac_key'")
+    return key
+
+
+def test_a_reader_of_the_disk_forges_requests_until_the_broker_is_restarted(guarded, tmp_path):
+    guarded.start_store("--data-dir", tmp_path / "data")
+    operator, spy = guarded.connect("operator"), guarded.spy()
+    operator.ask("SET", "settings/admin", 1)
+    connection, sequence, _ = spy.message(INVOKE).prop("statestore-mac").split(":")
+    n_deleted = 0
+    while not (key := stored_mac_key(tmp_path / "data")):
+        operator.ask("DEL", "settings/admin")  # a commit stores the watermark of the requests acknowledged before it
+        operator.ask("SET", "settings/admin", 1)
+        n_deleted += 1
+        assert n_deleted < 1000
+
+    leave_forged_will(guarded, key, int(connection), int(sequence) + 2 * n_deleted + 1)
+    executed = f'statestore_requests_total{{verb="set",outcome="done"}} {n_deleted + 2}'
+    wait_until(lambda: executed in guarded.page("metrics"), "the forged request is executed")
+
+    seen = len(guarded.site.store.log())
+    guarded.site.broker.kill()
+    guarded.site.broker.start_again()
+    guarded.site.store.wait_for_log("ready: serving", after=seen)
+    operator = guarded.connect("operator")
+    assert operator.ask("GET", "settings/admin") == b"$5\r\nalice\r\n"
+    assert operator.ask("SET", "settings/admin", 2) == b"+OK\r\n"
+    leave_forged_will(guarded, key, int(connection), int(sequence) + 10000)
+    guarded.wait_until_dropped("unverified")
+    assert operator.ask("GET", "settings/admin") == b"$1\r\n2\r\n"
+
+
+# A reader of the HTTP port
 
 
 def test_the_http_port_shows_no_secret(guarded):

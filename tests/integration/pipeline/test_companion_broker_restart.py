@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broker is started again: every connection has ended, and with it every registration."""
+"""A broker restart ends every connection and so every registration."""
 
 import pytest
 
@@ -10,7 +10,7 @@ NOT_REGISTERED = b":0\r\n"
 
 @pytest.fixture(params=["forgets", "remembers"])
 def site(request, make_site, tmp_path):
-    """Its broker loses sessions at a restart, or restores them after an orderly stop."""
+    """A site whose broker loses sessions at a restart, or restores them after an orderly stop."""
     persistence = ["persistence true", f"persistence_location {tmp_path}/"] if request.param == "remembers" else []
     return make_site(*persistence)
 
@@ -27,7 +27,7 @@ def restart_broker(request, site):
 
 
 def come_back(site, client):
-    """Over another connection, with the session if the broker still has it."""
+    """Reconnect, and resume the session if the broker still has it."""
     client.close()
     return site.connect(client.id, WireClient, clean_start=False, session_expiry=1000)
 
@@ -103,7 +103,7 @@ def test_registrations_end_if_the_broker_restarts_while_the_store_is_paused(site
 
 
 def test_a_request_of_the_former_broker_run_registers_no_client(make_site, tmp_path):
-    """The broker stored it across its restart, with the identity properties of a connection that has ended."""
+    """The broker restores the request with the identity properties of an ended connection."""
     site = make_site("persistence true", f"persistence_location {tmp_path}/")
     store = site.start_store()
     client = site.connect(kind=WireClient)

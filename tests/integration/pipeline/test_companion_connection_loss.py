@@ -12,7 +12,7 @@ MAX_REGISTRATIONS = 150
 
 
 class Away:
-    """While this lasts the store has no connection."""
+    """Context manager: the store has no connection inside it."""
 
     def __init__(self, store, proxy):
         self.store, self.proxy = store, proxy
@@ -155,7 +155,7 @@ def test_repeated_connection_losses_under_load_lose_nothing(site, away):
 
 
 def test_a_connection_loss_with_more_than_receive_maximum_outstanding_loses_nothing(clients, away, proxies):
-    """What the library keeps back behind its window follows in order: none of it passes for what was sent before."""
+    """The library sends the messages beyond Receive Maximum later, in order. None may count as a copy of an earlier one."""
     writer, *watchers = clients(30)
     for watcher in watchers:
         watcher.register("key")

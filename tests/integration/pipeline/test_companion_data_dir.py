@@ -99,7 +99,7 @@ def n_registrations(data):
 @pytest.mark.parametrize("n_before", [0, 1], ids=["its first", "its second"])
 def test_a_committed_registration_without_reply_is_answered_after_the_restart(make_site, data, proxy_of,
                                                                                           n_before):
-    """The plugin never heard of it, and does not list it: the answer that was remembered must not be given again."""
+    """The plugin has not received TRACK, so welcome does not list the connection: the remembered reply is invalid."""
     site = make_site()
     proxy = proxy_of(site)
     store = site.start_store("--data-dir", data, "--port", proxy.port)
@@ -108,7 +108,7 @@ def test_a_committed_registration_without_reply_is_answered_after_the_restart(ma
 
     proxy.hold()  # from now on the broker receives nothing from the store
     registration = client.begin("KEYNOTIFY", "key")
-    wait_until(lambda: n_registrations(data) == n_before + 1, "it is safe")
+    wait_until(lambda: n_registrations(data) == n_before + 1, "the registration is committed")
     store.kill()
     proxy.cut()
     proxy.mend()

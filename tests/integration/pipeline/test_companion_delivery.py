@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With the plugin every client gets its notifications: once, in order, never early, whether it subscribed or not."""
+"""With the plugin each client gets its notifications once, in order, and never early, with or without a subscription."""
 
 import random
 import time
@@ -134,18 +134,18 @@ def test_an_idle_store_notifies_of_an_expiry_and_never_early(client, key):
         assert deleted.time >= sent + px / 1000 - GRANULARITY, "early"
 
 
-# A lock, as the published lock clients use it: a client that does not get it waits for its DELETE, and never polls
+# A lock, used like the published lock clients do: a client that does not get the lock waits for DELETE and never polls
 
 
 class Turn:
-    """The holders of the lock, as the clients see them."""
+    """The present holder of the lock, recorded by the clients."""
 
     def __init__(self):
         self.holder = None
         self.taken = []
 
     def take(self, client):
-        assert self.holder is None, "two have it"
+        assert self.holder is None, "two clients hold the lock"
         self.holder = client.id
         self.taken.append(client.id)
 
@@ -157,7 +157,7 @@ def take_turns(client, lock, turn, n_turns):
     client.watch(lock)
     for _ in range(n_turns):
         while True:
-            answer = client.request("SET", lock, client.id, "NX", "PX", "20000")
+            answer = client.request("SET", lock, client.id, "NX", "PX", "600000")
             if answer.payload == b"+OK\r\n":
                 break
             while True:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registration lives as long as its client's connection, however that ends (PROTOCOL.md "Notifications" and "Broker
-abilities")."""
+"""The end of a connection, in every way, ends its registrations (PROTOCOL.md "Notifications" and "Broker abilities")."""
 
 import pytest
 
 from support import leaving
+from support.client import INVOKE
+from support.process import wait_until
 from support.wire_client import WireClient, was_set
 
 NOT_REGISTERED = b":0\r\n"
@@ -58,7 +59,7 @@ def test_a_disconnect_ends_the_registrations_of_that_client_only(proven_shared, 
 
 
 def test_a_disconnect_frees_the_quota_of_registrations(make_site):
-    """So the store itself has dropped them, and sends nothing that the broker would have to."""
+    """This shows that the store itself has removed the registrations."""
     site = make_site()
     site.start_store("--max-registrations", 3)
     for way in leaving.QUICK_WAYS:
@@ -66,6 +67,27 @@ def test_a_disconnect_frees_the_quota_of_registrations(make_site):
         holder.register("one", "two", "three")
         assert holder.ask("KEYNOTIFY", "four").startswith(b"-ERR")
         way(site, holder)
+
+
+def test_a_disconnect_that_the_broker_drops_is_reported_again(make_site):
+    """The broker drops DISCONNECTED if the queue of the store's session is full, which any client can cause."""
+    site = make_site("max_inflight_bytes 100000", "max_queued_bytes 100000")
+    store = site.start_store("--max-registrations", 3)
+    holders, hostile, other = ([site.connect(kind=WireClient) for _ in range(3)], *(site.connect(kind=WireClient)
+                                                                                   for _ in range(2)))
+    for n, holder in enumerate(holders):
+        holder.register(f"key-{n}")
+    assert other.ask("KEYNOTIFY", "key").startswith(b"-ERR")
+
+    with store.paused():
+        while "Outgoing messages are being dropped for client statestored" not in site.broker.log():
+            hostile.publish(INVOKE, b"x" * 50000, ResponseTopic="clients/hostile/answers")
+        for holder in holders:
+            holder.disconnect()
+        other.ping()
+
+    for n in range(3):
+        wait_until(lambda: other.ask("KEYNOTIFY", f"key-{n}") == b"+OK\r\n", "a registration has ended")
 
 
 def test_a_client_that_reconnects_and_registers_again_is_notified_once(proven_shared, writer, key, leave):
@@ -117,7 +139,7 @@ def test_a_late_keynotify_of_an_ended_connection_keeps_the_registrations_of_the_
         again = proven_shared.connect(holder.id, WireClient)
         registered = again.begin("KEYNOTIFY", key)
     assert again.answer_to(registered).payload == b"+OK\r\n"
-    assert again.is_undisturbed(), "by now the store has heard that the first one left"
+    assert again.is_undisturbed(), "the store has processed the disconnect of the first connection by now"
 
     writer.ask("SET", key, "value")
 

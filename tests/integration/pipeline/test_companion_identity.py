@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With the plugin the identity of a client is the one that the broker verified, not the one that the request claims."""
+"""With the plugin the store uses the identity that the broker verified, and ignores claims in the request."""
 
 import pytest
 from paho.mqtt.packettypes import PacketTypes
@@ -7,7 +7,7 @@ from paho.mqtt.properties import Properties
 
 from support import leaving, resp
 from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
-from support.connection import PROTOCOL_ERROR
+from support.connection import KICKED
 from support.wire_client import WireClient, was_set
 
 NOT_REGISTERED = b":0\r\n"
@@ -31,32 +31,32 @@ def forged_identity(victim):
                      ("statestore-username", "root")]}
 
 
-def anothers_source_id(victim):
+def source_id_of_the_victim(victim):
     return {"source": victim.id}
 
 
-def so_often_that_nothing_else_is_seen(victim):
+def source_id_repeated_many_times(victim):
     return {"user": [("__srcId", victim.id)] * 100}
 
 
-def all_of_them(victim):
-    return {**forged_identity(victim), **anothers_source_id(victim)}
+def all_forgeries(victim):
+    return {**forged_identity(victim), **source_id_of_the_victim(victim)}
 
 
-@pytest.fixture(params=[forged_identity, anothers_source_id, so_often_that_nothing_else_is_seen, all_of_them],
+@pytest.fixture(params=[forged_identity, source_id_of_the_victim, source_id_repeated_many_times, all_forgeries],
                 ids=lambda pretend: pretend.__name__)
 def pretend(request):
     return request.param
 
 
-def test_it_cannot_end_anothers_registration(client, victim, key, pretend):
+def test_a_forged_identity_cannot_end_another_clients_registration(client, victim, key, pretend):
     assert client.ask("KEYNOTIFY", key, "STOP", **pretend(victim)) == NOT_REGISTERED
 
     client.ask("SET", key, "value")
     assert victim.changes() == [was_set("value")]
 
 
-def test_it_cannot_register_another(client, victim, key, pretend):
+def test_a_forged_identity_cannot_register_another_client(client, victim, key, pretend):
     assert client.ask("KEYNOTIFY", key + "-2", **pretend(victim)) == OK
 
     client.ask("SET", key + "-2", "value")
@@ -87,7 +87,7 @@ def test_notifications_have_the_notify_topic_of_the_verified_client(client, vict
 @pytest.mark.parametrize("words", [["KEYNOTIFY", "{key}", "STOP"], ["KEYNOTIFY", "{key}-2"], ["SET", "{key}", "x"]],
                          ids=" ".join)
 def test_a_will_that_the_plugin_does_not_see_is_not_executed(proven_shared, client, victim, key, words):
-    """The broker publishes it for a client that has disconnected."""
+    """The broker publishes a will without calling the plugin."""
     properties = Properties(PacketTypes.WILLMESSAGE)
     properties.UserProperty = [("__ts", str(client.clock.now())), ("__srcId", victim.id),
                                *forged_identity(victim)["user"]]
@@ -120,7 +120,7 @@ def test_a_forbidden_response_topic_disconnects_only_its_sender(proven_shared, c
     offender.begin("SET", key, "value", response_topic=topic)
     after = [client.begin("GET", key) for _ in range(20)]
 
-    assert offender.wait_until_closed() == PROTOCOL_ERROR
+    assert offender.wait_until_closed() == KICKED
     assert {client.answer_to(request).payload for request in before + after} == {b"$-1\r\n"}
     assert client.changes() == []
     again = proven_shared.connect(offender.id, WireClient)
@@ -132,7 +132,7 @@ def test_requests_before_a_forbidden_response_topic_are_answered_after_the_recon
     with proven_shared.store.paused():
         answered = offender.begin("SET", key, "value")
         offender.begin("GET", key, response_topic="#")
-        assert offender.wait_until_closed() == PROTOCOL_ERROR
+        assert offender.wait_until_closed() == KICKED
         again = proven_shared.connect(offender.id, WireClient, clean_start=False, session_expiry=1000)
 
     assert again.answer_to(answered).payload == OK
@@ -149,7 +149,7 @@ def test_a_request_without_a_response_topic_is_dropped_without_disconnect(client
 
 @pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/+/invoke", "+/+/+/+/+",
                                    "$share/group/#", "$share/group/statestore/#", "$share/group/+/+/+/+/+"])
-def test_nobody_else_sees_a_request_or_anothers_notification(proven_shared, client, key, topic):
+def test_no_other_client_receives_requests_or_notifications(proven_shared, client, key, topic):
     listener = proven_shared.connect(kind=WireClient)
     assert listener.subscribe(topic) == 1
 
@@ -157,7 +157,7 @@ def test_nobody_else_sees_a_request_or_anothers_notification(proven_shared, clie
     for n in range(10):
         client.ask("SET", key, n)
     assert len(client.changes()) == 10
-    client.publish(f"{SERVICE}/other/invoke", b"this it sees")
+    client.publish(f"{SERVICE}/other/invoke", b"visible")
 
     seen = {message.topic for message in listener.messages()}
     assert f"{SERVICE}/other/invoke" in seen
@@ -165,5 +165,5 @@ def test_nobody_else_sees_a_request_or_anothers_notification(proven_shared, clie
 
 
 @pytest.mark.parametrize("topic", [INVOKE, f"$share/group/{INVOKE}"])
-def test_nobody_else_may_ask_to(client, topic):
+def test_no_other_client_may_subscribe_to_requests(client, topic):
     assert client.subscribe(topic) == 0x87

@@ -28,7 +28,7 @@ def end(request):
 
 
 def start(site, data, *options):
-    """Start the site's store with these options, in place of its former ones."""
+    """Start the site's store with these options instead of its former ones."""
     if not site.store:
         return site.start_store("--data-dir", data, *options)
     site.store.flags = ("--data-dir", data, *options)
@@ -88,7 +88,7 @@ def test_a_client_that_watches_both_kinds_is_disconnected(make_site, data, end):
     (NONE, ALL), (CUSTOM, ALL), (CUSTOM, NONE), (NONE, CUSTOM),
     (CUSTOM, ("--persist", "custom", "--persist-pattern", "*")),
 ], ids=["none to all", "custom to all", "custom to none", "none to custom", "another pattern"])
-def test_what_was_lost_is_decided_by_the_policy_before_the_restart(make_site, data, before, after):
+def test_lost_keys_follow_from_the_persist_mode_before_the_restart(make_site, data, before, after):
     site = make_site()
     store = start(site, data, *before)
     client = watcher_of(site, "lock")
@@ -100,12 +100,12 @@ def test_what_was_lost_is_decided_by_the_policy_before_the_restart(make_site, da
     assert client.wait_until_closed() == KICKED
 
 
-def test_a_registration_of_a_time_when_all_was_stored_ends_with_the_key(make_site, data):
+def test_a_registration_from_before_a_change_of_persist_mode_ends(make_site, data):
     site = make_site()
     store = start(site, data)
     client = watcher_of(site, "lock")
     store.stop()
-    start(site, data, *NONE)  # nothing is lost yet
+    start(site, data, *NONE)  # no key is lost yet
     client.ask("SET", "lock", "holder")
     assert client.changes() == [was_set("holder")]
 
@@ -115,13 +115,13 @@ def test_a_registration_of_a_time_when_all_was_stored_ends_with_the_key(make_sit
     assert client.wait_until_closed() == KICKED
 
 
-def test_a_store_that_ends_before_it_has_disconnected_a_client_leaves_it_to_the_next(make_site, data, tmp_path):
+def test_pending_disconnects_survive_another_restart(make_site, data, tmp_path):
     site = make_site()
     store = start(site, data, *NONE)
     client = watcher_of(site, "lock")
     store.stop()
 
-    store.port, port = 1, store.port  # it reaches no broker, and stores its seed
+    store.port, port = 1, store.port  # the store reaches no broker, but stores its seed
     store.flags = ("--data-dir", data, "--seed", write_lines(tmp_path / "seed", "seeded"))
     store.launch()
     store.wait_for_log("seeded from")
@@ -173,7 +173,7 @@ def test_an_older_copy_of_the_database_disconnects_all_watchers(make_site, data,
     assert client.wait_until_closed() == KICKED
 
 
-def test_a_plain_broker_leaves_registrations_as_they_are_and_it_is_logged(make_site, data):
+def test_lost_keys_are_logged_without_the_plugin_and_registrations_stay(make_site, data):
     site = make_site(plugin=False)
     store = start(site, data, *NONE)
     client = site.connect(kind=WireClient)

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beside a broker without the plugin: what acknowledgements hint at and what the broker publishes (PROTOCOL.md "Broker
-abilities")."""
+"""A broker without the plugin: registrations end by acknowledgements without subscribers and by presence topics
+(PROTOCOL.md "Broker abilities")."""
 
 import pytest
 
 from support import leaving
 from support.client import base16, notify_topic
+from support.control import Control
+from support.process import wait_until
 from support.wire_client import WireClient, was_set
 
+OK = b"+OK\r\n"
 NOT_REGISTERED = b":0\r\n"
 PRESENCE = "presence/{client}/disconnected"
 
@@ -26,9 +29,9 @@ def subscribed_holder(site, *keys, **more):
     return holder
 
 
-def tell_that_it_left(site, client_id):
+def publish_disconnect(site, client_id):
     broker = site.connect(kind=WireClient)
-    broker.publish(PRESENCE.format(client=client_id), b"gone")
+    broker.publish(PRESENCE.format(client=client_id), b"disconnected")
 
 
 def test_the_store_logs_the_abilities_of_a_plain_broker(make_site):
@@ -37,25 +40,57 @@ def test_the_store_logs_the_abilities_of_a_plain_broker(make_site):
     store.wait_for_log("ready: .*identity claimed, delivery by subscription, presence guessed")
 
 
+def test_a_store_that_requires_the_plugin_serves_no_broker_without_it(make_site):
+    site = make_site(plugin=False)
+    store = site.launch_store("--require-plugin", "on")
+
+    store.wait_for_log("the broker does not show the plugin")
+    client = site.connect(kind=WireClient)
+    client.begin("GET", "key")
+    client.acknowledgement()
+    site.broker.stop()
+    store.wait_for_log("no connection to the broker")
+
+    assert "ready: " not in store.log()
+    site.broker.start_again()
+
+
 def change_twice(client, key):
-    """The second answer comes behind the acknowledgement of the first change's notification."""
+    """When the second reply arrives, the store has processed the acknowledgement of the first change's notification."""
     client.ask("SET", key, "value")
     client.ask("GET", key)
 
 
-def test_a_notification_without_subscribers_ends_its_registration(shared, key):
+def returned_without_subscription(site, holder):
+    """Reconnect with the same client id and a new session, which has no subscription to notifications."""
+    leaving.by_cut(site, holder)
+    return site.connect(holder.id, WireClient)
+
+
+def test_a_client_without_subscription_locks_updates_and_unlocks(shared, key):
+    """The requests of a published client that updates a value under a lock."""
     holder = shared.connect(kind=WireClient)
+
+    requests = [("KEYNOTIFY", key), ("SET", key, holder.id, "NX", "PX", "600000"), ("SET", f"{key}-value", "new"),
+                ("DEL", key), ("KEYNOTIFY", key, "STOP")]
+
+    assert [holder.ask(*words) for words in requests] == [OK, OK, OK, b":1\r\n", OK]
+
+
+def test_notifications_without_subscribers_end_no_registration_of_a_client_that_never_subscribed(shared, key):
+    holder, writer = shared.connect(kind=WireClient), shared.connect(kind=WireClient)
     holder.register(key)
-    writer = shared.connect(kind=WireClient)
 
-    change_twice(writer, key)
+    for _ in range(3):
+        change_twice(writer, key)
 
-    assert holder.stop(key) == NOT_REGISTERED
+    assert holder.stop(key) == OK
 
 
-def test_a_notification_without_subscribers_ends_only_the_registration_of_that_client(shared, key):
+def test_a_notification_without_subscribers_ends_the_registration_of_a_client_that_had_subscribed(shared, key):
     holder, other = subscribed_holder(shared, key), subscribed_holder(shared, key)
     writer = shared.connect(kind=WireClient)
+    change_twice(writer, key)
     leaving.by_cut(shared, holder)
 
     change_twice(writer, key)
@@ -63,19 +98,41 @@ def test_a_notification_without_subscribers_ends_only_the_registration_of_that_c
     again = shared.connect(holder.id, WireClient)
     again.subscribe_to_notifications()
     assert again.stop(key) == NOT_REGISTERED
-    assert other.changes() == [was_set("value")]
+    assert other.changes() == [was_set("value")] * 2
     assert again.changes() == []
 
 
+def test_a_client_that_never_subscribed_loses_its_registration_when_it_is_idle(make_site):
+    site = make_site(plugin=False)
+    site.start_store("--control", "--max-registrations", 1, "--registration-timeout", "2h")
+    control, holder, writer = site.connect(kind=Control), site.connect(kind=WireClient), site.connect(kind=WireClient)
+    holder.register("key")
+    control.do("clock", "advance", "3h")
+    assert holder.stop("key") == OK, "no notification was sent, so no acknowledgement ended the registration"
+
+    holder.register("key")
+    change_twice(writer, "key")
+    control.do("clock", "advance", "119m")
+    assert holder.ask("GET", "key") != b"$-1\r\n", "and the client is no longer idle"
+    control.do("clock", "advance", "119m")
+    assert writer.ask("KEYNOTIFY", "other").startswith(b"-ERR"), "the client's registration counts against the quota"
+    control.do("clock", "advance", "1m")
+
+    wait_until(lambda: writer.ask("KEYNOTIFY", "other") == OK, "the registration has ended")
+    assert holder.stop("key") == NOT_REGISTERED
+
+
 def test_a_notification_without_subscribers_keeps_a_newer_registration(shared, key):
-    """The notification without a subscriber belonged to an earlier registration."""
-    holder = shared.connect(kind=WireClient)
-    holder.register(key)
+    """The notification without a subscriber belonged to an earlier registration of a client that had subscribed."""
+    subscribed = subscribed_holder(shared, key, f"{key}-other")
+    subscribed.ask("SET", key, "first")
+    subscribed.ask("GET", key)
+    holder = returned_without_subscription(shared, subscribed)
     with shared.broker.paused():
         change = holder.begin("SET", key, "value")
         stop = holder.begin("KEYNOTIFY", key, "STOP")
-        anew = holder.begin("KEYNOTIFY", key)
-    for correlation in (change, stop, anew):
+        again = holder.begin("KEYNOTIFY", key)
+    for correlation in (change, stop, again):
         assert holder.answer_to(correlation).payload == b"+OK\r\n"
     holder.subscribe_to_notifications()
     holder.ask("GET", key)
@@ -110,7 +167,7 @@ def test_a_message_on_the_presence_topic_ends_registrations(with_presence):
     gone, other = (subscribed_holder(with_presence, "one", "two") for _ in range(2))
     writer = with_presence.connect(kind=WireClient)
 
-    tell_that_it_left(with_presence, gone.id)
+    publish_disconnect(with_presence, gone.id)
 
     writer.ask("SET", "one", "value")
     assert gone.stop("one") == NOT_REGISTERED
@@ -125,14 +182,14 @@ def test_a_message_on_the_presence_topic_ends_registrations(with_presence):
 def test_a_topic_that_resembles_the_presence_topic_ends_nothing(with_presence, topic):
     holder = subscribed_holder(with_presence, "key")
 
-    holder.publish(topic.format(client=holder.id, hex=base16(holder.id)), b"gone")
+    holder.publish(topic.format(client=holder.id, hex=base16(holder.id)), b"disconnected")
     holder.ask("SET", "key", "value")
 
     assert holder.changes() == [was_set("value")]
 
 
 def test_a_presence_topic_of_emqx_is_understood(make_site):
-    """Its node's name is one level, and its own topics begin with $SYS: here with $other, which clients may write."""
+    """EMQX has its node name as one level, below $SYS. The test uses $other, where clients may publish."""
     site = make_site(plugin=False)
     site.start_store("--presence-topic", "$other/brokers/+/clients/{client}/disconnected")
     holder = subscribed_holder(site, "key")
@@ -148,7 +205,7 @@ def test_the_presence_topic_is_ignored_with_the_plugin(make_site):
     holder = site.connect(kind=WireClient)
     holder.register("key")
 
-    tell_that_it_left(site, holder.id)
+    publish_disconnect(site, holder.id)
 
     assert holder.stop("key") == b"+OK\r\n"
 

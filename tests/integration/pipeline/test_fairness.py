@@ -5,10 +5,11 @@ import pytest
 
 from support import resp
 from support.process import PATIENCE
+from support.wire_client import WireClient
 
 N_FLOOD = 200
 
-# A few are answered while the rest of the flood is read; then every second answer is the other client's.
+# The store answers a few requests while it reads the rest of the flood. Then every second reply is the other client's.
 AT_MOST_BEFORE = 50
 
 
@@ -20,26 +21,30 @@ def store_site(request, make_site, tmp_path):
 
 
 def fill_with_keys_that_are_costly_to_match(site):
-    """Each takes a while to be compared with a pattern of many stars that does not match it."""
+    """Comparing each key with a pattern of many stars that does not match takes long."""
     client = site.connect()
     answers = client.request_all(("SET", f"{n:04}" + "a" * 2000, "value") for n in range(200))
     assert {answer.payload for answer in answers} == {b"+OK\r\n"}
 
 
 def test_a_request_behind_a_flood_of_costly_ones_is_answered_among_the_first(store_site):
+    """The flooder receives the replies to both clients, so that one connection shows their order."""
     fill_with_keys_that_are_costly_to_match(store_site)
-    flooder, other = store_site.connect(), store_site.connect()
+    flooder, other = (store_site.connect(kind=WireClient) for _ in range(2))
+    flooder.subscribe(other.response_topic)
 
     with store_site.store.paused():
-        flood = [flooder.send("SCAN", "*a" * 9 + "b") for _ in range(N_FLOOD)]
-        flooder.wait_until_sent()
-        answer = other.send("GET", "key")
-        other.wait_until_sent()
+        for _ in range(N_FLOOD):
+            flooder.begin("SCAN", "*a" * 9 + "b")
+        flooder.ping()
+        other.begin("GET", "key")
+        other.ping()
+    replies = [flooder.message() for _ in range(N_FLOOD + 1)]
 
-    assert answer.result(PATIENCE).payload == b"$-1\r\n"
-    n_before = sum(scan.done() for scan in flood)
+    n_before = [reply.topic for reply in replies].index(other.response_topic)
     assert n_before <= AT_MOST_BEFORE
-    assert {scan.result(PATIENCE).payload[:1] for scan in flood} == {b"*"}
+    assert replies.pop(n_before).payload == b"$-1\r\n"
+    assert {reply.payload[:1] for reply in replies} == {b"*"}
 
 
 def test_the_order_of_each_clients_requests_is_kept_in_a_flood(store_site):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thousands of requests outstanding at once: none is lost, none is mixed up."""
+"""Thousands of outstanding requests: no reply is lost, and each belongs to its request."""
 
 import ctypes
 import os
@@ -29,7 +29,7 @@ def test_5000_requests_outstanding_at_once_are_all_answered(site):
     assert [answer.ts for answer in read] == [answer.ts for answer in stored]
 
 
-def test_a_broker_with_limits_of_its_own_loses_none_of_them_either(tmp_path):
+def test_a_broker_with_default_limits_loses_no_request(tmp_path):
     site = Site(tmp_path, Broker(tmp_path, limits=""))
     try:
         store = site.start_store()
@@ -45,7 +45,7 @@ def test_a_broker_with_limits_of_its_own_loses_none_of_them_either(tmp_path):
 
 
 def sockets_of(pid):
-    """Duplicates of the sockets that the process has open."""
+    """Return duplicates of the sockets that the process has open."""
     pidfd = os.pidfd_open(pid)
     try:
         for path in Path(f"/proc/{pid}/fd").iterdir():
@@ -61,7 +61,7 @@ def test_nagles_algorithm_is_off(site):
     """Nagle's algorithm would delay each reply that follows another one by 40 ms."""
     store = site.start_store()
 
-    # libmosquitto has a pair of Unix sockets for itself
+    # skip the internal pair of Unix sockets of libmosquitto
     connection, = (each for each in sockets_of(store.child.pid) if each.family == socket.AF_INET)
 
     with connection:
@@ -69,7 +69,7 @@ def test_nagles_algorithm_is_off(site):
         assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_more_requests_than_there_are_packet_ids_that_waited_for_the_store_are_all_answered(site):
+def test_more_waiting_requests_than_packet_ids_are_all_answered(site):
     store = site.start_store()
     assert store.stop() == 0
     flood = Flood(site.broker.port, "flood")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store ends and is started again; the broker keeps its requests meanwhile."""
+"""The store restarts, and the broker queues its requests meanwhile."""
 
 import signal
 
@@ -34,7 +34,7 @@ def send_meanwhile(site):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_store_that_is_asked_to_end_under_load_loses_no_request(site, number):
+def test_a_store_stopped_under_load_loses_no_request(site, number):
     store = site.start_store()
     loads = start_loads(site)
 
@@ -60,7 +60,7 @@ def test_a_store_killed_under_load_serves_the_waiting_requests(site):
     assert_all_are_answered(loads)
 
 
-def test_a_store_can_be_ended_and_started_many_times(site):
+def test_a_store_can_be_restarted_many_times(site):
     store = site.start_store()
     client = site.connect()
     for _ in range(5):
@@ -71,7 +71,7 @@ def test_a_store_can_be_ended_and_started_many_times(site):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_store_ends_with_0(site, number):
+def test_an_idle_store_exits_with_0(site, number):
     assert site.start_store().stop(number) == 0
 
 
@@ -81,7 +81,7 @@ def test_a_retained_request_is_executed_once_when_it_arrives(site):
     assert client.ask("SET", "key", "value", retain=True) == b"+OK\r\n"
     assert store.stop() == 0
 
-    store.flags = ("--client-id", "another")  # of which the broker keeps nothing
+    store.flags = ("--client-id", "another")  # a client id for which the broker has no session
     store.start()
 
     assert client.ask("GET", "key") == b"$-1\r\n"

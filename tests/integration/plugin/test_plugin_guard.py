@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only the store and the plugin can use the store's topics."""
 
+import re
+
 import pytest
 
-from support.broker import passwords
+from support.broker import Broker, passwords
 from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
-from support.connection import NOT_AUTHORIZED, SUCCESS
+from support.connection import NOT_AUTHORIZED, SUCCESS, Connection
 from support.plugin import CONTROL, SYS, PluginBroker, peer, site, site_with  # noqa: F401 fixtures
 from support.process import wait_until
 
-# Strangers
+# Other clients
 
 
 @pytest.mark.parametrize("topic", [notify_topic("a", "b"), f"clients/{SERVICE}", f"clients/{SERVICE}/x",
                                    f"clients/{SERVICE}x", CONTROL + "hello", CONTROL + "track", CONTROL + "untrack",
                                    CONTROL + "deliver", CONTROL + "kick", CONTROL + "other", "$CONTROL/statestore/v2/x", SYS + "plugin",
                                    SYS + "welcome"])
-def test_a_stranger_cannot_publish_to(site, peer, topic):
+def test_other_clients_cannot_publish_to_internal_topics(site, peer, topic):
     stranger = site.connect()
 
     assert stranger.publish(topic, b"1") == NOT_AUTHORIZED
@@ -25,7 +27,7 @@ def test_a_stranger_cannot_publish_to(site, peer, topic):
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
-def test_not_at_any_qos_nor_retained(site, peer, qos):
+def test_publishing_to_a_notify_topic_is_denied_at_every_qos(site, peer, qos):
     stranger = site.connect()
     peer.subscribe("#")
 
@@ -37,7 +39,7 @@ def test_not_at_any_qos_nor_retained(site, peer, qos):
 
 @pytest.mark.parametrize("topic", [notify_topic("a", "b"), SYS + "disconnected", SYS + "welcome", CONTROL + "untrack",
                                    CONTROL + "hello", CONTROL + "kick"])
-def test_a_stranger_s_will_is_not_published_there_either(site, peer, topic):
+def test_wills_of_other_clients_to_internal_topics_are_not_published(site, peer, topic):
     client, listener = site.connect(), site.connect()
     connection = peer.number_of(client)
     peer.track(connection)
@@ -55,25 +57,25 @@ def test_a_stranger_s_will_is_not_published_there_either(site, peer, topic):
 
 
 @pytest.mark.parametrize("topic", [INVOKE, f"$share/group/{INVOKE}"])
-def test_a_stranger_cannot_subscribe_to_the_invoke_topic(site, topic):
+def test_other_clients_cannot_subscribe_to_the_invoke_topic(site, topic):
     assert site.connect().subscribe(topic) == NOT_AUTHORIZED
 
 
 @pytest.mark.parametrize("topic", ["#", "statestore/#", f"{SERVICE}/#", f"{SERVICE}/command/+", "+/+/+/+/+",
                                    "$share/group/statestore/#", "$share/group/#"])
-def test_a_stranger_s_wildcards_show_no_requests(site, peer, topic):
+def test_wildcard_subscriptions_receive_no_requests(site, peer, topic):
     stranger, client = site.connect(), site.connect()
     assert stranger.subscribe(topic) == 1
 
     for _ in range(3):
         client.request()
-    client.publish("statestore/other/x/y/z", b"this it sees")
+    client.publish("statestore/other/x/y/z", b"visible")
 
     assert [message.topic for message in peer.messages()] == [INVOKE] * 3
     assert INVOKE not in {message.topic for message in stranger.messages()}
 
 
-def test_wildcards_show_everything_else(site, peer):
+def test_wildcard_subscriptions_receive_all_other_messages(site, peer):
     stranger, client = site.connect(), site.connect()
     stranger.subscribe("#")
 
@@ -83,7 +85,7 @@ def test_wildcards_show_everything_else(site, peer):
     assert [message.topic for message in stranger.messages()] == ["other", "statestore/v1/other", INVOKE + "/below"]
 
 
-def test_a_stranger_s_session_gets_no_requests_when_it_comes_back(site, peer):
+def test_a_resumed_session_of_another_client_has_no_requests(site, peer):
     stranger = site.connect("stranger", session_expiry=1000)
     stranger.subscribe("#")
     stranger.disconnect(session_expiry=1000)
@@ -93,10 +95,10 @@ def test_a_stranger_s_session_gets_no_requests_when_it_comes_back(site, peer):
     assert site.connect("stranger", clean_start=False, session_expiry=1000).messages() == []
 
 
-# Statestored
+# The store
 
 
-def test_statestored_may_publish_notifications_the_plain_way(site, peer):
+def test_the_store_may_publish_to_notify_topics(site, peer):
     client = site.connect()
     client.subscribe(notify_topic(client.id, "key"))
 
@@ -116,14 +118,14 @@ def test_requests_wait_in_the_session_of_a_disconnected_store(site):
     assert peer.next_request().prop("statestore-client-id") == client.id
 
 
-def test_statestored_s_client_id_can_be_another_one(site_with):
+def test_the_stores_client_id_can_be_configured(site_with):
     site = site_with("plugin_opt_statestored_client_id the store")
 
     assert site.peer("the store").subscribe(INVOKE) == 1
     assert site.peer("statestored").subscribe(INVOKE) == NOT_AUTHORIZED
 
 
-def test_where_the_broker_authenticates_the_username_decides(site_with, tmp_path):
+def test_with_authentication_the_user_name_identifies_the_store(site_with, tmp_path):
     site = site_with("plugin_opt_statestored_username store", "allow_anonymous true",
                      f"password_file {passwords(tmp_path, store='secret', someone='else')}")
     peer = site.served("any id", username="store", password="secret")
@@ -139,7 +141,7 @@ def test_where_the_broker_authenticates_the_username_decides(site_with, tmp_path
         assert stranger.publish(CONTROL + "hello", b"x") == NOT_AUTHORIZED
 
 
-def test_where_both_are_given_both_decide(site_with, tmp_path):
+def test_configured_user_name_and_client_id_must_both_match(site_with, tmp_path):
     site = site_with("plugin_opt_statestored_username store", "plugin_opt_statestored_client_id the-store",
                      "allow_anonymous true", f"password_file {passwords(tmp_path, store='s', other='o')}")
 
@@ -166,7 +168,7 @@ def test_a_client_that_a_reload_disconnects_is_reported(site_with, tmp_path):
     anonymous.wait_until_closed()
 
 
-# Bridges, whose messages no access rule is asked about
+# Bridges: the broker checks no access rule for their messages
 
 
 @pytest.fixture
@@ -174,7 +176,8 @@ def bridged(site_with):
     """A broker with the plugin, and a broker without it that forwards all its messages over a bridge."""
     remote = site_with(plugin=False)
     return site_with("connection remote", f"address 127.0.0.1:{remote.broker.port}", "topic # in 1",
-                     f"topic # in 1 {SYS} far-sys/", f"topic # in 1 {CONTROL} far-control/"), remote
+                     f"topic # in 1 {SYS} far-sys/", f"topic # in 1 {CONTROL} far-control/",
+                     "topic # in 1 $SYS/broker/log/ far-log/"), remote
 
 
 def bridge_is_up(local, remote):
@@ -189,11 +192,11 @@ def bridge_is_up(local, remote):
     return far
 
 
-def test_a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says(bridged):
+def test_a_bridge_forwards_no_notifications_and_no_messages_of_the_plugin(bridged):
     local, remote = bridged
     far = bridge_is_up(local, remote)
     peer, listener = local.served(), local.connect()
-    for topic in (NOTIFY_PREFIX + "#", SYS + "#", "$CONTROL/#", "last"):
+    for topic in (NOTIFY_PREFIX + "#", SYS + "#", "$CONTROL/#", "$SYS/broker/log/#", "last"):
         listener.subscribe(topic)
     peer.subscribe(SYS + "#")
     peer.messages()
@@ -202,7 +205,7 @@ def test_a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says(bridg
     connection = peer.number_of(local.connect())
     peer.track(connection)
 
-    for topic in (notify_topic("a", "b"), "far-sys/welcome", "far-control/hello", "far-control/untrack", "last"):
+    for topic in (notify_topic("a", "b"), "far-sys/welcome", "far-control/hello", "far-control/untrack", "far-log/N", "last"):
         far.publish(topic, connection.encode())
 
     assert listener.message().topic == "last"
@@ -210,7 +213,7 @@ def test_a_bridge_brings_no_notifications_and_nothing_that_the_plugin_says(bridg
     assert peer.hello() == {connection}
 
 
-def test_what_a_bridge_asks_for_bears_the_bridge_s_name(bridged):
+def test_requests_over_a_bridge_have_the_bridges_identity(bridged):
     local, remote = bridged
     far = bridge_is_up(local, remote)
     peer = local.served()
@@ -218,6 +221,36 @@ def test_what_a_bridge_asks_for_bears_the_bridge_s_name(bridged):
     far.publish(INVOKE, b"a request")
 
     assert "remote" in peer.next_request().prop("statestore-client-id")
+
+
+@pytest.fixture
+def edge(site, tmp_path):
+    """A broker that forwards requests to the site's broker over a bridge with a persistent session."""
+    broker = Broker(tmp_path, limits=f"""\
+connection cloud
+address 127.0.0.1:{site.broker.port}
+bridge_protocol_version mqttv50
+cleansession false
+restart_timeout 1
+topic statestore/# out 1
+""")
+    broker.start()
+    yield broker
+    assert broker.stop() == 0
+
+
+def test_a_forbidden_response_topic_does_not_block_a_bridge(site, edge):
+    """A bridge repeats a message that was not acknowledged each time that it reconnects."""
+    peer = site.served()
+    hostile, client = Connection(edge.port), Connection(edge.port)
+    site.connections += [hostile, client]
+    for _ in range(3):
+        hostile.request(ResponseTopic="$SYS/forbidden")
+
+    client.request(payload=b"behind them")
+
+    assert peer.next_request().payload == b"behind them"
+    site.broker.wait_for_log("forbidden response topic")
 
 
 # Starting
@@ -228,11 +261,11 @@ def test_the_plugin_logs_its_settings_at_load(site_with):
 
     lines = [line for line in site.broker.log().splitlines() if "statestore: " in line]
     assert len(lines) == 1
-    assert SERVICE in lines[0] and "username store" in lines[0]
+    assert re.search(r"plugin loaded: version=\d\S* store_username=store store_client_id=\(any\)$", lines[0])
 
 
 @pytest.mark.parametrize("option", ["statestored_usernam store", "undecided maybe", "something else"])
-def test_a_misspelt_option_stops_the_start(tmp_path, option):
+def test_an_unknown_option_prevents_the_start(tmp_path, option):
     broker = PluginBroker(tmp_path, f"plugin_opt_{option}")
 
     assert not broker.starts()

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from support import companion
 from support.client import INVOKE, NOTIFY_PREFIX, notify_topic
 from support.downloads import require_program
 from support.flood import number, packet, text
@@ -21,7 +22,7 @@ VALGRIND = ["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=defi
 
 @pytest.fixture
 def watched_with(site_with):
-    """A broker under valgrind, or with sanitizers, which know as much."""
+    """Start a broker under valgrind, or with sanitizers, which detect the same errors."""
     if runtime_of_sanitizers():
         return lambda *lines, **more: site_with(*lines, count_leaks=True, **more)
     require_program("valgrind")
@@ -29,7 +30,7 @@ def watched_with(site_with):
 
 
 def hostile_publishes(rng):
-    """Bytes of PUBLISH packets: right in form, wrong in every other way."""
+    """Generate well-formed PUBLISH packets with invalid contents."""
     topics = [INVOKE, INVOKE, CONTROL + "hello", CONTROL + "track", CONTROL + "untrack", CONTROL + "deliver",
               CONTROL + "kick", CONTROL + "x", notify_topic("a", "b"), NOTIFY_PREFIX, "$SYS/statestore/v1/disconnected", "other", "$CONTROL/"]
     names = ["statestore-", "statestore-mac", "statestore-client-id", "x", "", "s", "statestore-" + "x" * 60000]
@@ -52,7 +53,9 @@ def hostile_publishes(rng):
         makers = [user, user, user, response, correlation, other]
         return b"".join(rng.choice(makers)() for _ in range(rng.choice([0, 1, 2, 5, 300])))
 
-    payloads = [b"", b"\0", b"1", b"x" * 100000, b"9" * 30, b"*1\r\n$4\r\nPING\r\n"]
+    payloads = [b"", b"\0", b"1", b"x" * 100000, b"9" * 30, b"*1\r\n$4\r\nPING\r\n", b"\1\3" + bytes(20),
+                companion.frame(rng.getrandbits(64) or 1, b"key", range(100), b"payload", wants_acknowledgement=True),
+                companion.frame(1, b"key", [1], b"", index=2**32 - 1), companion.frame(1, b"k" * 70000, [1], b"")]
     while True:
         packed = properties()
         qos = rng.choice([0, 1, 1, 2])
@@ -62,7 +65,7 @@ def hostile_publishes(rng):
 
 
 def attack(site, client_id, n_packets, seed):
-    """Send everything, and reconnect whenever the broker disconnects. Return when the broker has read all."""
+    """Send all packets, and reconnect whenever the broker disconnects. Returns when the broker has read all of them."""
     rng = random.Random(seed)
     publishes = hostile_publishes(rng)
     client = site.connect(client_id)
@@ -91,7 +94,7 @@ def test_hostile_packets(watched_with, client_id):
     client = site.connect()
     connection = peer.number_of(client)
     peer.track(connection)
-    peer.deliver(client.id, "key", connection=connection)
+    peer.deliver("key", connection)
     assert len(client.messages()) == 1
 
 
@@ -107,7 +110,7 @@ def test_clients_connect_and_disconnect_in_every_way_while_the_broker_reloads(wa
         connection = peer.number_of(client)
         if rng.randrange(2):
             peer.track(connection)
-        peer.deliver(client_id, "key", connection=connection)
+        peer.deliver("key", connection)
         leave = rng.choice([client.cut, client.disconnect, lambda: client.disconnect(session_expiry=1000),
                             lambda: None, lambda: None])
         leave()
@@ -122,7 +125,7 @@ def test_clients_connect_and_disconnect_in_every_way_while_the_broker_reloads(wa
     peer.ping()
 
 
-def test_clients_that_leave_while_they_are_notified(watched_with):
+def test_clients_that_disconnect_while_they_are_notified(watched_with):
     site = watched_with()
     peer = site.served()
     for _ in range(5):
@@ -130,7 +133,7 @@ def test_clients_that_leave_while_they_are_notified(watched_with):
         leave_while_notified(site, peer, client, peer.number_of(client))
 
 
-# One in this many allocations of the plugin fails, once it is loaded.
+# After the load, one in EVERY allocations of the plugin fails.
 SHORT_OF_MEMORY = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -170,8 +173,7 @@ char *strdup(const char *text) {
 
 
 def impatient(site):
-    """A statestored that does not wait for answers for long: later releases of 2.0 do not disconnect it for want
-    of memory."""
+    """A store client with a short timeout: if memory is short, later releases of mosquitto 2.0 do not disconnect it."""
     peer = site.peer()
     peer._socket.settimeout(10)
     peer.hello()
@@ -179,9 +181,9 @@ def impatient(site):
     return peer
 
 
-@pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="they have an allocator of their own")
+@pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="sanitizers have their own allocator")
 @pytest.mark.parametrize("every", [3, 5, 10])
-def test_no_memory_for_the_plugin(watched_with, tmp_path, every):
+def test_the_broker_survives_failed_allocations_of_the_plugin(watched_with, tmp_path, every):
     shortage = tmp_path / "shortage.so"
     compiler = ["cc", "-shared", "-fPIC", "-O1", "-fno-builtin", f"-DEVERY={every}", "-x", "c", "-o", shortage, "-"]
     subprocess.run(compiler, input=SHORT_OF_MEMORY.encode(), check=True)
@@ -194,7 +196,7 @@ def test_no_memory_for_the_plugin(watched_with, tmp_path, every):
             client = site.connect(f"client-{turn % 10}")
             connection = peer.number_of(client)
             peer.track(connection)
-            peer.deliver(client.id, "key", connection=connection, user=[("name", "value")])
+            peer.deliver("key", connection, user=[("name", "value")])
             n_delivered += len(client.messages())
             peer.hello(f"instance-{turn // 10}")
         except (Disconnected, TimeoutError):
@@ -204,7 +206,7 @@ def test_no_memory_for_the_plugin(watched_with, tmp_path, every):
     assert 0 < n_delivered < 100
 
 
-def test_no_memory_for_the_broker(watched_with):
+def test_the_broker_survives_its_memory_limit(watched_with):
     site = watched_with("memory_limit 2000000")
     peer, client, hoarder = site.served(), site.connect("client"), site.connect("hoarder")
     peer.number_of(client)
@@ -220,7 +222,7 @@ def test_no_memory_for_the_broker(watched_with):
 
 
 @pytest.mark.parametrize("n_reloads", [0, 1, 10])
-def test_reloading_and_stopping(watched_with, n_reloads):
+def test_reload_and_stop_leak_nothing(watched_with, n_reloads):
     site = watched_with("plugin_opt_statestored_username store")
     client = site.connect()
     for _ in range(n_reloads):

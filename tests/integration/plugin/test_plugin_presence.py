@@ -52,8 +52,8 @@ WAYS_TO_LEAVE = [leave_by_disconnect, leave_by_disconnect_keeping_the_session, l
     pytest.param(leave, expiry, id=f"{leave.__name__}-session-{'stays' if expiry else 'ends'}")
     for leave in WAYS_TO_LEAVE for expiry in (0, 1000)
     if expiry or leave is not leave_by_takeover_that_resumes_the_session])
-def test_the_end_of_a_tracked_connection_is_reported_once(site, peer, leave, session_expiry):
-    keepalive = 3 if leave is leave_by_keepalive else 0
+def test_the_end_of_a_tracked_connection_is_reported_until_it_is_acknowledged(site, peer, leave, session_expiry):
+    keepalive = 10 if leave is leave_by_keepalive else 0
     held = site.connect("held", session_expiry=session_expiry, keepalive=keepalive)
     other = site.connect("other", session_expiry=session_expiry, keepalive=keepalive)
     number = peer.number_of(held)
@@ -65,9 +65,66 @@ def test_the_end_of_a_tracked_connection_is_reported_once(site, peer, leave, ses
     leave(site, held)
 
     assert peer.next_told("disconnected") == number
+    acknowledge(peer, number)
     peer.number_of(site.connect())
     assert peer.told("disconnected") == []
     assert peer.hello() == set()
+
+
+def acknowledge(peer, number):
+    """Acknowledge DISCONNECTED, and receive what the plugin has sent before."""
+    peer.untrack(number)
+    assert set(peer.told("disconnected")) <= {number}
+
+
+def connect_tracked(site, peer):
+    client = site.connect()
+    client.number = peer.number_of(client)
+    peer.track(client.number)
+    return client
+
+
+def test_the_ends_that_are_not_acknowledged_are_repeated(site, peer):
+    clients = [connect_tracked(site, peer) for _ in range(3)]
+    for client in clients:
+        client.disconnect()
+    told = []
+    while len(set(told)) < len(clients):
+        told.append(peer.next_told("disconnected"))
+    assert list(dict.fromkeys(told)) == [client.number for client in clients]
+    assert peer.next_told("disconnected") == clients[0].number
+
+    while clients:
+        peer.untrack(clients.pop(0).number)
+        peer.told("disconnected")
+        remaining, told = {client.number for client in clients}, set()
+        while told != remaining:
+            told.add(peer.next_told("disconnected"))
+            assert told <= remaining
+
+
+def test_the_end_of_a_connection_that_is_tracked_afterwards_is_repeated(site, peer):
+    client = site.connect()
+    number = peer.number_of(client)
+    client.disconnect()
+
+    peer.track(number)
+
+    for _ in range(3):
+        assert peer.next_told("disconnected") == number
+
+
+def test_hello_ends_the_repetition(site, peer):
+    first, second = connect_tracked(site, peer), connect_tracked(site, peer)
+    first.disconnect()
+    assert peer.next_told("disconnected") == first.number
+    assert peer.hello() == {second.number}
+    assert set(peer.told("disconnected")) <= {first.number}
+
+    second.disconnect()
+
+    for _ in range(2):  # the earliest connection is repeated first
+        assert peer.next_told("disconnected") == second.number
 
 
 def test_the_end_of_an_untracked_connection_is_not_reported(site, peer):
@@ -97,7 +154,7 @@ def test_tracking_an_ended_connection_is_answered_with_disconnected(site, peer):
 @pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"\0", b"9" * 100000],
                          ids=["empty", "x", "negative", "too large", "blank", "NUL", "huge"])
 @pytest.mark.parametrize("what", ["hold", "release", "kick"])
-def test_a_payload_that_is_no_number_is_ignored(site, peer, what, nonsense):
+def test_a_payload_that_is_not_a_number_is_ignored(site, peer, what, nonsense):
     peer.publish(CONTROL + what, nonsense)
 
     peer.ping()
@@ -215,7 +272,7 @@ def test_a_hello_without_instance_is_ignored(site, peer, instance):
     number = peer.number_of(client)
     peer.track(number)
 
-    peer.publish(CONTROL + "hello", instance.encode(), CorrelationData=peer.numbered(peer.run))
+    peer.publish(CONTROL + "hello", instance.encode(), CorrelationData=b"%d:9" % peer.run)
 
     assert peer.messages() == []
     assert peer.hello() == {number}
@@ -242,12 +299,12 @@ def test_each_hello_has_its_own_welcome(peer):
 
 
 def test_a_run_that_returns_after_another_gets_takeover(site, peer):
-    rival = site.peer()  # of the same client id: the broker throws the first one out
-    rival.hello()
-    assert rival.told("takeover") == []
+    other = site.peer()  # has the same client id, so the broker disconnects the first one
+    other.hello()
+    assert other.told("takeover") == []
 
     back = site.peer()
-    back.run, back.sequence = peer.run, peer.sequence
+    back.run, back.n_hellos = peer.run, peer.n_hellos
     back.hello()
     assert back.told("takeover") == [""]
     back.hello()
@@ -300,7 +357,7 @@ def test_messages_of_the_plugin_reach_only_the_store(site, peer):
 
     peer.track(number)
     peer.hello()
-    peer.deliver(client.id, "key", connection=number)
+    peer.deliver("key", number)
     client.disconnect()
     assert peer.next_told("disconnected") == number
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access rules of the operator and of other plugins hold beside the plugin; without rules the broker stays open."""
+"""Access rules of the operator and of other plugins apply beside the plugin. Without rules all other topics are allowed."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ DYNAMIC_SECURITY = "/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so"
 
 
 def is_open(client, topic):
-    """Whether a message that the client publishes there comes back to it."""
+    """Return whether the client receives a message that it publishes to the topic."""
     client.subscribe(topic)
     client.publish(topic, b"echo")
     return [message.topic for message in client.messages()] == [topic]
@@ -36,14 +36,14 @@ def rules(tmp_path):
     return path
 
 
-def test_a_broker_without_rules_stays_open(site, peer):
+def test_a_broker_without_rules_allows_other_topics(site, peer):
     client = site.connect()
 
     for topic in ("open/x", "closed/x", "clients/other", "statestore/v1/other", "$other/x"):
         assert is_open(client, topic), topic
 
 
-def test_rules_hold(site_with, rules):
+def test_access_rules_apply(site_with, rules):
     client = site_with(f"acl_file {rules}").connect()
 
     assert is_open(client, "open/x")
@@ -51,7 +51,7 @@ def test_rules_hold(site_with, rules):
     assert client.publish("closed/x") == NOT_AUTHORIZED
 
 
-def test_rules_that_allow_nothing_hold(site_with, rules):
+def test_empty_access_rules_deny_everything(site_with, rules):
     rules.write_text("")
     client = site_with(f"acl_file {rules}").connect()
 
@@ -59,7 +59,7 @@ def test_rules_that_allow_nothing_hold(site_with, rules):
     assert client.publish("open/x") == NOT_AUTHORIZED
 
 
-def test_statestored_needs_no_rules_for_its_own_topics(site_with, rules, tmp_path):
+def test_the_store_needs_no_rules_for_its_topics(site_with, rules, tmp_path):
     site = site_with(f"acl_file {rules}", "plugin_opt_statestored_username store", "allow_anonymous true",
                      f"password_file {passwords(tmp_path, store='secret')}")
     peer = site.served(username="store", password="secret")
@@ -68,14 +68,14 @@ def test_statestored_needs_no_rules_for_its_own_topics(site_with, rules, tmp_pat
     client = site.connect()
 
     number = peer.number_of(client)
-    peer.deliver(client.id, "key", connection=number)
+    peer.deliver("key", number)
 
     assert len(client.messages()) == 1
     assert peer.publish("closed/x") == NOT_AUTHORIZED
     assert peer.publish(notify_topic("x", "y")) in (SUCCESS, NO_SUBSCRIBERS)
 
 
-def test_rules_that_forbid_requests_hold(site_with, rules):
+def test_access_rules_can_deny_requests(site_with, rules):
     rules.write_text("topic readwrite open/#\n")
     site = site_with(f"acl_file {rules}")
     site.served()
@@ -83,7 +83,7 @@ def test_rules_that_forbid_requests_hold(site_with, rules):
     assert site.connect().request() == NOT_AUTHORIZED
 
 
-def test_rules_that_allow_everything_do_not_allow_strangers_what_is_statestored_s(site_with, rules):
+def test_rules_that_allow_everything_do_not_grant_the_stores_topics(site_with, rules):
     rules.write_text("topic readwrite #\ntopic readwrite $CONTROL/#\ntopic readwrite $SYS/#\n")
     site = site_with(f"acl_file {rules}")
     site.served()
@@ -95,7 +95,7 @@ def test_rules_that_allow_everything_do_not_allow_strangers_what_is_statestored_
     assert is_open(stranger, "any/topic")
 
 
-def test_rules_come_and_go_with_reloads(site_with, rules):
+def test_reloads_add_and_remove_rules(site_with, rules):
     site = site_with()
     client, without = site.connect(), list(site.broker.lines)
     assert is_open(client, "closed/1")
@@ -115,7 +115,7 @@ def test_rules_come_and_go_with_reloads(site_with, rules):
         assert client.subscribe(INVOKE) == NOT_AUTHORIZED
 
 
-def test_rules_that_a_reload_brings_hold_for_the_wills_that_it_causes(site_with, rules, tmp_path):
+def test_rules_of_a_reload_apply_to_the_wills_that_it_causes(site_with, rules, tmp_path):
     """mosquitto disconnects clients that are no longer allowed before any other client publishes."""
     site = site_with("allow_anonymous true", f"password_file {passwords(tmp_path, someone='x')}", f"acl_file {rules}")
     rules.write_text("topic readwrite #\nuser someone\ntopic readwrite #\n")
@@ -134,8 +134,8 @@ def test_rules_that_a_reload_brings_hold_for_the_wills_that_it_causes(site_with,
     assert listener.messages() == []
 
 
-def test_rules_by_listener_hold(site_with, rules):
-    """The broker loads the plugin once for each listener then; both are one plugin."""
+def test_rules_per_listener_apply(site_with, rules):
+    """The broker then loads the plugin once for each listener; both loads share one state."""
     other = free_port()
     site = site_with(plugin=False)
     site.broker.stop()
@@ -156,7 +156,7 @@ def test_rules_by_listener_hold(site_with, rules):
         number = peer.number_of(client)
         peer.track(number)
         assert client.subscribe(INVOKE) == NOT_AUTHORIZED
-        peer.deliver(client.id, "key", connection=number)
+        peer.deliver("key", number)
         assert len(client.messages()) == 1
         client.cut()
         assert peer.next_told("disconnected") == number
@@ -166,14 +166,14 @@ def test_rules_by_listener_hold(site_with, rules):
 
 
 def compiled(directory, source):
-    """The plugin's path."""
+    """Compile a plugin. Returns its path."""
     path = directory / "other.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", path, "-"], input=source.encode(), check=True)
     return path
 
 
-# Interface 4. Denies what begins with "closed", and leaves the rest to others.
-OF_AN_OLD_INTERFACE = """
+# Plugin interface 4. Denies topics that begin with "closed", allows those with "open", and defers all others.
+OLD_INTERFACE = """
 #include <string.h>
 struct message { const char *topic; };
 int mosquitto_auth_plugin_version(void) { return 4; }
@@ -185,8 +185,8 @@ int mosquitto_auth_acl_check(void *data, int access, void *client, const struct 
 { return strncmp(message->topic, "closed", 6) == 0 ? 12 : strncmp(message->topic, "open", 4) == 0 ? 0 : 17; }
 """
 
-# Interface 5. Keeps reloads to itself.
-ONE_THAT_SWALLOWS_RELOADS = """
+# Plugin interface 5. Consumes reload events.
+RELOAD_CONSUMER = """
 int mosquitto_callback_register(void *, int, int (*)(int, void *, void *), const void *, void *);
 int mosquitto_plugin_version(int n, const int *versions) { return 5; }
 static int on_reload(int event, void *event_data, void *data) { return 0; }
@@ -197,7 +197,7 @@ int mosquitto_plugin_cleanup(void *data, void *options, int n) { return 0; }
 
 
 def dynamic_security(directory, allowed):
-    """mosquitto's dynamic security plugin, with only a default."""
+    """mosquitto's dynamic security plugin with only a default access."""
     path = directory / "security.json"
     kinds = ("publishClientSend", "publishClientReceive", "subscribe", "unsubscribe")
     path.write_text(json.dumps({"defaultACLAccess": {kind: allowed for kind in kinds}}))
@@ -205,7 +205,7 @@ def dynamic_security(directory, allowed):
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_another_plugin_s_decisions_hold(site_with, tmp_path, allowed):
+def test_decisions_of_another_plugin_apply(site_with, tmp_path, allowed):
     site = site_with(*dynamic_security(tmp_path, allowed))
     client = site.connect()
 
@@ -215,20 +215,20 @@ def test_another_plugin_s_decisions_hold(site_with, tmp_path, allowed):
     assert "other plugins are loaded" in site.broker.log()
 
 
-def test_the_decisions_of_a_plugin_of_an_old_interface_hold(site_with, tmp_path):
-    site = site_with(f"auth_plugin {compiled(tmp_path, OF_AN_OLD_INTERFACE)}")
+def test_decisions_of_a_plugin_with_the_old_interface_apply(site_with, tmp_path):
+    site = site_with(f"auth_plugin {compiled(tmp_path, OLD_INTERFACE)}")
     client = site.connect()
 
     assert is_open(client, "open/topic")
     assert not is_open(client, "closed/topic")
-    assert not is_open(client, "undecided/topic"), "so it would be without us"
+    assert not is_open(client, "undecided/topic"), "the broker denies it without the companion plugin, too"
     assert client.subscribe(INVOKE) == NOT_AUTHORIZED
 
 
-def test_rules_hold_after_a_reload_that_another_plugin_keeps_to_itself(site_with, rules, tmp_path):
+def test_rules_apply_after_a_reload_that_another_plugin_consumes(site_with, rules, tmp_path):
     site = site_with(plugin=False)
     site.broker.stop()
-    site.broker.lines = [f"plugin {compiled(tmp_path, ONE_THAT_SWALLOWS_RELOADS)}", f"plugin {PLUGIN}",
+    site.broker.lines = [f"plugin {compiled(tmp_path, RELOAD_CONSUMER)}", f"plugin {PLUGIN}",
                          "plugin_opt_undecided allow", f"acl_file {rules}"]
     site.broker.start_again()
     client = site.connect()
@@ -239,7 +239,7 @@ def test_rules_hold_after_a_reload_that_another_plugin_keeps_to_itself(site_with
         site.broker.reload()
 
 
-def test_without_other_plugins_none_is_logged(site):
+def test_the_log_names_no_other_plugins_if_there_are_none(site):
     assert is_open(site.connect(), "any/topic")
     assert "other plugins are loaded" not in site.broker.log()
 

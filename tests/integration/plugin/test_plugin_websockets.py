@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ends of connections over websockets, which the broker closes some time after it has decided to."""
+"""The end of connections over websockets, which the broker closes with a delay."""
 
 import queue
 import socket
@@ -73,7 +73,7 @@ def test_the_end_of_a_websocket_connection_is_reported(connect_ws, leave):
     assert peer.hello() == {again} - {None}
 
 
-def test_the_holder_of_a_lost_registration_is_disconnected_over_websockets_too(connect_ws):
+def test_a_client_with_a_lost_registration_is_disconnected_over_websockets(connect_ws):
     peer, client = connect_ws.site.served(), connect_ws("client")
     peer.track(peer.number_of(client))
 

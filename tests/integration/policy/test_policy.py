@@ -21,7 +21,7 @@ access = read
 any = yes
 pattern = settings/*
 
-[corner]
+[own]
 access = readwrite
 any = yes
 pattern = own/{client}/*
@@ -31,7 +31,7 @@ access = readwrite
 user = gateway
 pattern = *
 
-[how a test waits]
+[markers]
 access = readwrite
 any = yes
 pattern = marker-*
@@ -59,7 +59,7 @@ def replace(store, policy, text, said="SIGHUP: configuration reloaded"):
     store.wait_for_log(rf"(?s)(?:{said}.*){{{n + 1}}}")
 
 
-def test_what_no_rule_grants_is_denied(proven):
+def test_requests_that_no_rule_grants_are_denied(proven):
     client = proven.connect("c1", kind=WireClient)
 
     assert client.ask("GET", "settings/a") == NO_VALUE
@@ -73,7 +73,7 @@ def test_what_no_rule_grants_is_denied(proven):
     assert client.ask("SET", "own/c2/a", 1, source="c2") == DENIED
 
 
-def test_a_user_name_is_the_one_at_the_broker(proven):
+def test_a_user_rule_applies_to_the_user_name_at_the_broker(proven):
     gateway = proven.connect("g", kind=WireClient, username="gateway")
     other = proven.connect("gateway", kind=WireClient)
 
@@ -82,7 +82,7 @@ def test_a_user_name_is_the_one_at_the_broker(proven):
     assert other.ask("GET", "anything", user=[("statestore-username", "gateway")]) == DENIED
 
 
-def test_an_id_of_wildcards_is_taken_literally(proven):
+def test_wildcards_in_a_client_id_are_literal(proven):
     victim = proven.connect("victim", kind=WireClient)
     assert victim.ask("SET", "own/victim/a", 1) == OK
 
@@ -92,7 +92,7 @@ def test_an_id_of_wildcards_is_taken_literally(proven):
         assert hostile.ask("SET", f"own/{client_id}/a", 1) == OK
 
 
-def test_scan_shows_what_may_be_read(proven):
+def test_scan_lists_only_readable_keys(proven):
     gateway = proven.connect("g", kind=WireClient, username="gateway")
     for key in "own/c1/a", "own/c2/a", "settings/a", "secret":
         assert gateway.ask("SET", key, 1) == OK
@@ -162,7 +162,7 @@ def test_a_new_policy_ends_registrations_that_it_does_not_grant(proven, policy):
     assert client.ask("GET", "settings/a") == DENIED
 
 
-def test_a_policy_that_is_wrong_changes_nothing(proven, policy):
+def test_an_invalid_policy_changes_nothing(proven, policy):
     client = proven.connect("c1", kind=WireClient)
 
     replace(proven.store, policy, RULES + "\n[wrong]\n", "the previous one stays in effect")
@@ -188,7 +188,7 @@ def test_check_config_reports_every_error(tmp_path):
 @pytest.mark.parametrize("question, code, said", [
     (["c1", "", "GET", "settings/a"], 0, "granted: {policy}:5, rule [settings]"),
     (["c1", "", "SET", "settings/a"], 1, "denied: no rule of {policy} grants write"),
-    (["c1", "", "SET", "own/c1/a"], 0, "granted: {policy}:10, rule [corner]"),
+    (["c1", "", "SET", "own/c1/a"], 0, "granted: {policy}:10, rule [own]"),
     (["c1", "", "SET", "own/c2/a"], 1, "denied: no rule of {policy} grants write"),
     (["c1", "gateway", "SET", "own/c2/a"], 0, "granted: {policy}:15, rule [gateway]"),
 ])

@@ -8,13 +8,17 @@ import re
 import subprocess
 
 import pytest
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from support.client import INVOKE
+from support.connection import Connection
 from support.control import Control
 from support.ctl import environment
 from support.hlc import Hlc
 from support.process import CTL, PATIENCE
 from support.site import Site
+from support.wire_client import WireClient
 
 FENCE = "001696374425000:00000:Client1"
 
@@ -31,7 +35,7 @@ def recording(tmp_path):
 
 @pytest.fixture
 def fresh(tmp_path):
-    """Another store, with nothing in it."""
+    """Another store, which is empty."""
     directory = tmp_path / "fresh"
     directory.mkdir()
     site = Site(directory)
@@ -42,10 +46,10 @@ def fresh(tmp_path):
         site.close()
 
 
-def read(recording, kind=None):
-    """All of the recording's lines; it ends with a line's end."""
-    text = recording.read_text()
-    assert text.endswith("\n")
+def read(recording, kind=None, after_kill=False):
+    """The lines of the recording. The last line is complete, except after a kill, which may interrupt a write."""
+    text, _, rest = recording.read_text().rpartition("\n")
+    assert not rest or after_kill
     lines = [json.loads(line) for line in text.splitlines()]
     return [line for line in lines if kind in (None, line["type"])]
 
@@ -57,7 +61,7 @@ def correlation(line):
 
 
 def ask_everything(site):
-    """Every verb and outcome that a store begins without; returns how many requests that were."""
+    """Send a request for each verb and each outcome that is possible at an empty store. Returns their number."""
     client, other = site.connect("client-1"), site.connect("client-2")
     asked = [
         client.request("SET", "k", "v"),
@@ -89,12 +93,13 @@ def ask_everything(site):
     return len(asked) + 2
 
 
-def test_what_is_recorded_is_what_was_asked_and_answered(site, recording):
+def test_requests_replies_and_notifications_are_recorded(site, recording):
     site.start_store("--record", str(recording))
     client = site.connect("client-1")
     client.request("KEYNOTIFY", "k")
     answer = client.request("SET", "k", b"\0\xff", "PX", 3600000, expiry=30)
     client.request("GET", "k")
+    assert site.store.stop() == 0
 
     start, asked, _, set_line, *rest = read(recording)
     assert start["type"] == "start"
@@ -109,19 +114,47 @@ def test_what_is_recorded_is_what_was_asked_and_answered(site, recording):
     assert [line["type"] for line in rest].count("notification") == 1
 
 
-def test_a_store_that_begins_the_same_answers_the_same(site, recording, fresh):
+def test_what_the_plugin_did_not_verify_is_not_recorded_in_the_name_of_another(make_site, recording, fresh):
+    site = make_site()
+    site.start_store("--record", str(recording))
+    victim = site.connect("victim", WireClient)
+    victim.register("k")
+    forged = Properties(PacketTypes.WILLMESSAGE)
+    forged.ResponseTopic, forged.CorrelationData = victim.response_topic, b"1"
+    forged.UserProperty = [("__ts", str(victim.clock.now())), ("__srcId", "victim"), ("statestore-client-id", "victim")]
+    Connection(site.broker.port, "alice", will=(INVOKE, b"*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"),
+               will_properties=forged.pack()).cut()
+    site.store.wait_for_log("the plugin did not verify it")
+    hasty = Connection(site.broker.port, "bob")
+    hasty.send(hasty.encode_publish(INVOKE, b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", qos=0, ResponseTopic=victim.response_topic,
+                                    CorrelationData=b"2", user=[("__srcId", "victim")]))
+    victim.answer_to(b"2")
+    hasty.cut()
+    assert victim.ask("SET", "k", "v") == b"+OK\r\n"
+    topic = victim.notification().topic
+    site.store.stop()
+
+    assert [(line.get("client"), line["verb"]) for line in read(recording, "request")] == [
+        ("victim", "KEYNOTIFY"), (None, "GET"), ("victim", "SET")]
+    [notification] = read(recording, "notification")
+    assert notification["topic"] == topic
+    assert notification["payload"].endswith("$1\r\nv\r\n")
+    assert replay(fresh, recording).returncode == 0
+
+
+def test_a_replay_at_an_empty_store_has_no_differences(site, recording, fresh):
     site.start_store("--record", str(recording))
     n_asked = ask_everything(site)
-    assert site.store.stop() == 0  # the last answer may be on its way before its line is written
+    assert site.store.stop() == 0  # the line of the last reply may be written after the reply is sent
 
-    # the last two have no correlation data and another protocol version: answered all the same
+    # includes the last two: without correlation data, and with another protocol version
     result = replay(fresh, recording)
-    assert result.stdout == f"{n_asked} answered as recorded, 0 otherwise, 0 had no answer in the recording, 0 left out\n"
+    assert result.stdout == f"{n_asked} equal, 0 different, 0 without a recorded reply, 0 skipped\n"
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_a_replay_can_be_replayed_at_the_store_that_it_has_filled(site, recording, fresh):
-    """What was asked a minute ago is not taken for the same request."""
+def test_a_replay_can_be_repeated_at_the_same_store(site, recording, fresh):
+    """Replayed requests are not repetitions of those of an earlier replay."""
     site.start_store("--record", str(recording))
     client = site.connect("client-1")
     client.request("SET", "k", "v", "NX")
@@ -135,10 +168,10 @@ def test_a_replay_can_be_replayed_at_the_store_that_it_has_filled(site, recordin
         f'{recording}:2: SET "k" of client "client-1"\n'
         "  recorded  +OK\\r\\n\n"
         "  replayed  :-1\\r\\n\n"
-        "1 answered as recorded, 1 otherwise, 0 had no answer in the recording, 0 left out\n")
+        "1 equal, 1 different, 0 without a recorded reply, 0 skipped\n")
 
 
-def test_what_a_test_has_made_of_its_double_is_replayed_too(site, recording, tmp_path):
+def test_control_requests_are_replayed(site, recording, tmp_path):
     site.start_store("--record", str(recording), "--control")
     client, control = site.connect("client-1"), site.connect("control", Control)
     client.request("SET", "k", "v", "PX", 3600000)
@@ -156,12 +189,12 @@ def test_what_a_test_has_made_of_its_double_is_replayed_too(site, recording, tmp
     site.store.flags = ("--control",)
     site.store.start()
     result = replay(site, recording)
-    assert result.stdout == "9 answered as recorded, 0 otherwise, 0 had no answer in the recording, 1 left out\n"
+    assert result.stdout == "9 equal, 0 different, 0 without a recorded reply, 1 skipped\n"
     assert result.returncode == 0
 
 
-def test_what_had_no_answer_is_not_waited_for(site, recording, tmp_path):
-    """A rule that strikes once is not used up by us."""
+def test_a_request_without_a_recorded_reply_does_not_wait_for_the_timeout(site, recording, tmp_path):
+    """The probe does not use up a fault rule with a count."""
     site.start_store("--record", str(recording), "--control")
     client, control = site.connect("client-1"), site.connect("control", Control)
     control.do("fault", "no-answer", "verb", "SET", "count", "2")
@@ -176,7 +209,7 @@ def test_what_had_no_answer_is_not_waited_for(site, recording, tmp_path):
     site.store.flags = ("--control",)
     site.store.start()
     result = replay(site, recording, "--timeout", "1h")
-    assert result.stdout == "5 answered as recorded, 0 otherwise, 2 had no answer in the recording, 0 left out\n"
+    assert result.stdout == "5 equal, 0 different, 2 without a recorded reply, 0 skipped\n"
     assert result.returncode == 0
 
 
@@ -184,16 +217,16 @@ UNANSWERED = {"type": "request", "time": 1, "topic": INVOKE, "qos": 1, "properti
               "correlation_data": "1", "payload": "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"}
 
 
-def test_what_had_no_answer_may_have_one_now(fresh, recording):
+def test_a_reply_to_a_request_without_a_recorded_reply_is_no_difference(fresh, recording):
     recording.write_text(2 * (json.dumps(UNANSWERED) + "\n"))
 
     result = replay(fresh, recording, "--timeout", "1h")
 
-    assert result.stdout == "0 answered as recorded, 0 otherwise, 2 had no answer in the recording, 0 left out\n"
+    assert result.stdout == "0 equal, 0 different, 2 without a recorded reply, 0 skipped\n"
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_what_a_test_has_asked_is_left_out_where_the_store_does_not_take_it(site, recording, fresh):
+def test_control_requests_are_left_out_at_a_store_without_control(site, recording, fresh):
     site.start_store("--record", str(recording), "--control")
     client, control = site.connect("client-1"), site.connect("control", Control)
     control.do("clock", "advance", "1h")
@@ -204,16 +237,16 @@ def test_what_a_test_has_asked_is_left_out_where_the_store_does_not_take_it(site
 
     result = replay(fresh, recording, "--timeout", "1h")
 
-    assert result.stdout == "1 answered as recorded, 0 otherwise, 1 had no answer in the recording, 2 left out\n"
+    assert result.stdout == "1 equal, 0 different, 1 without a recorded reply, 2 skipped\n"
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_what_hangs_on_time_is_the_same_at_the_recorded_pace(site, recording, fresh):
+def test_expiry_is_the_same_at_the_recorded_pace(site, recording, fresh):
     site.start_store("--record", str(recording))
     client = site.connect("client-1")
     client.watch("k", "later")
-    client.request("SET", "k", "v", "PX", 2000)
-    client.request("SET", "later", "v", "PX", 4000)
+    client.request("SET", "k", "v", "PX", 4000)
+    client.request("SET", "later", "v", "PX", 8000)
     for _ in range(4):
         client.notification()
     assert client.request("GET", "k").payload == b"$-1\r\n"
@@ -224,11 +257,11 @@ def test_what_hangs_on_time_is_the_same_at_the_recorded_pace(site, recording, fr
 
 
 @pytest.mark.parametrize("n_before, n_at_once", [(50, 0), (0, 5000)])
-def test_every_request_that_was_answered_is_in_the_file_after_kill_9(site, recording, n_before, n_at_once):
+def test_after_kill_9_the_file_contains_every_answered_request(site, recording, n_before, n_at_once):
     store = site.start_store("--record", str(recording))
     client = site.connect("client-1")
     for i in range(n_before):
-        client.request("SET", f"k{i}", "v", protocol=("1.0", "7.0")[i % 2])  # the second is answered by itself
+        client.request("SET", f"k{i}", "v", protocol=("1.0", "7.0")[i % 2])  # 7.0 is answered without a batch
     futures = [client.send("SET", f"l{i}", "v" * 300) for i in range(n_at_once)]
     if futures:
         futures[n_at_once // 5].result(PATIENCE)
@@ -236,10 +269,10 @@ def test_every_request_that_was_answered_is_in_the_file_after_kill_9(site, recor
 
     n_answered = n_before + sum(future.done() for future in futures)
     assert n_answered > n_at_once // 5
-    assert len(read(recording, "request")) >= n_answered
+    assert len(read(recording, "request", after_kill=True)) >= n_answered
 
 
-def test_a_recording_goes_on_over_a_restart(site, recording):
+def test_a_recording_continues_after_a_restart(site, recording):
     store = site.start_store("--record", str(recording))
     site.connect().request("SET", "k", "v")
     assert store.stop() == 0
@@ -250,7 +283,7 @@ def test_a_recording_goes_on_over_a_restart(site, recording):
     assert [line["type"] for line in read(recording)] == ["start", "request", "answer"] * 2
 
 
-def test_a_full_disk_is_said_once_and_requests_are_served(site):
+def test_a_full_disk_is_logged_once_and_requests_are_served(site):
     store = site.start_store("--record", "/dev/full")
     client = site.connect()
     for i in range(20):
@@ -263,7 +296,7 @@ def limit_files(store, n_bytes):
     subprocess.run(["prlimit", "--pid", str(store.child.pid), f"--fsize={n_bytes}:unlimited"], check=True)
 
 
-def test_what_did_not_fit_leaves_no_half_line_and_recording_goes_on_when_there_is_room(site, recording):
+def test_a_full_disk_leaves_no_partial_line_and_recording_continues_with_space(site, recording):
     store = site.start_store("--record", str(recording))
     limit_files(store, 20000)
     client = site.connect()
@@ -280,7 +313,7 @@ def test_what_did_not_fit_leaves_no_half_line_and_recording_goes_on_when_there_i
     assert read(recording, "request")[-1]["verb"] == "GET"
 
 
-def test_a_file_that_cannot_be_written_refuses_the_start(site, tmp_path):
+def test_a_file_that_cannot_be_written_prevents_the_start(site, tmp_path):
     store = site.launch_store("--record", str(tmp_path / "nowhere" / "recording"))
 
     assert store.wait() == 2
@@ -288,20 +321,20 @@ def test_a_file_that_cannot_be_written_refuses_the_start(site, tmp_path):
 
 
 def refusal_to_record(site, file):
-    """What the log says of a store that does not start."""
+    """The log of a store that refuses to start."""
     store = site.launch_store("--record", str(file))
     assert store.wait() == 2
     return store.log()
 
 
-def test_a_recording_is_its_owner_s_alone(site, recording):
+def test_a_recording_is_created_with_mode_0600(site, recording):
     site.start_store("--record", str(recording))
 
     assert recording.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o604, 0o601], ids=oct)
-def test_a_file_that_others_can_use_is_not_recorded_in(site, recording, mode):
+def test_a_file_that_others_can_access_is_refused(site, recording, mode):
     recording.write_text("")
     recording.chmod(mode)
 
@@ -310,18 +343,18 @@ def test_a_file_that_others_can_use_is_not_recorded_in(site, recording, mode):
     assert recording.stat().st_mode & 0o777 == mode
 
 
-def test_a_file_of_another_user_is_not_recorded_in(site, recording):
+def test_a_file_of_another_user_is_refused(site, recording):
     recording.write_text("")
     recording.chmod(0o600)
     if os.geteuid() != 0:
-        pytest.skip("only root can give a file away")
+        pytest.skip("only root can change the owner of a file")
     os.chown(recording, 12345, -1)
 
     assert f"cannot start: --record {recording}: the file belongs to another user" in refusal_to_record(site, recording)
 
 
-@pytest.mark.parametrize("is_there", [True, False], ids=["to a file", "to nothing"])
-def test_a_symbolic_link_is_not_followed(site, recording, tmp_path, is_there):
+@pytest.mark.parametrize("is_there", [True, False], ids=["to a file", "dangling"])
+def test_a_symbolic_link_is_refused(site, recording, tmp_path, is_there):
     target = tmp_path / "target"
     if is_there:
         target.touch(mode=0o600)
@@ -331,7 +364,7 @@ def test_a_symbolic_link_is_not_followed(site, recording, tmp_path, is_there):
     assert target.exists() == is_there
 
 
-def test_a_pipe_that_others_can_read_is_not_recorded_in(site, recording):
+def test_a_pipe_that_others_can_read_is_refused(site, recording):
     os.mkfifo(recording)
     recording.chmod(0o644)
     reader = os.open(recording, os.O_RDONLY | os.O_NONBLOCK)
@@ -345,7 +378,7 @@ def test_a_pipe_that_others_can_read_is_not_recorded_in(site, recording):
     ('{"type":"start","time":1}\nnonsense\n', ":2: a JSON object was expected"),
     ('{"type":"start"}\n', ':1: "time" was expected: milliseconds'),
 ])
-def test_a_file_that_is_no_recording_is_not_replayed(fresh, recording, text, said):
+def test_a_malformed_recording_is_an_error(fresh, recording, text, said):
     recording.write_text(text)
     result = replay(fresh, recording)
 
@@ -353,7 +386,7 @@ def test_a_file_that_is_no_recording_is_not_replayed(fresh, recording, text, sai
     assert result.stderr == f"statestorectl: {recording}{said}\n"
 
 
-def test_a_last_line_that_is_cut_is_left_out(fresh, recording):
+def test_an_incomplete_last_line_is_left_out(fresh, recording):
     recording.write_text('{"type":"start","time":1}\n{"type":"requ')
     result = replay(fresh, recording)
 
@@ -361,8 +394,8 @@ def test_a_last_line_that_is_cut_is_left_out(fresh, recording):
     assert f"{recording}:2: the last line does not end; it is left out" in result.stderr
 
 
-def test_only_what_a_client_may_ask_is_sent(fresh, recording):
-    """A recording that somebody else wrote cannot make us publish anywhere."""
+def test_replay_sends_only_valid_requests(fresh, recording):
+    """A hostile recording cannot make statestorectl publish to any topic."""
     line = {"type": "request", "time": 1, "qos": 1, "properties": [], "correlation_data": "1",
             "payload": "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"}
     watcher = fresh.connect()
@@ -376,12 +409,12 @@ def test_only_what_a_client_may_ask_is_sent(fresh, recording):
     )))
     result = replay(fresh, recording)
 
-    assert result.stdout == "0 answered as recorded, 0 otherwise, 1 had no answer in the recording, 4 left out\n"
+    assert result.stdout == "0 equal, 0 different, 1 without a recorded reply, 4 skipped\n"
     assert result.returncode == 0
     assert watcher.others.empty()
 
 
-def test_an_answer_that_has_a_version_is_another_than_one_without(fresh, recording):
+def test_a_reply_with_a_version_differs_from_one_without(fresh, recording):
     who = {"time": 1, "qos": 1, "correlation_data": "1"}
     answered = {"type": "answer", "topic": "r", "properties": [{"name": "__stat", "value": "200"}], "payload": "+OK\r\n"}
     asked = {"type": "request", "topic": INVOKE, "response_topic": "r", "properties": [],
@@ -393,16 +426,16 @@ def test_an_answer_that_has_a_version_is_another_than_one_without(fresh, recordi
     assert "  recorded  +OK\\r\\n, without a version\n  replayed  +OK\\r\\n\n" in result.stdout
 
 
-def test_there_is_no_store(site, recording):
+def test_a_replay_without_a_store_is_an_error(site, recording):
     recording.write_text(json.dumps(UNANSWERED) + "\n")
 
     result = replay(site, recording, "--timeout", "1h")
 
     assert (result.returncode, result.stdout) == (3, "")
-    assert "knows of nobody who takes requests; is statestored running there?" in result.stderr
+    assert "reports no subscriber for requests; is statestored running there?" in result.stderr
 
 
-def test_nobody_answers(site, recording):
+def test_a_replay_without_a_broker_is_an_error(site, recording):
     recording.write_text('{"type":"start","time":1}\n')
     assert replay(site, recording).returncode == 0
     site.broker.kill()

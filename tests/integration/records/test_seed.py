@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--seed FILE: what a store begins with."""
+"""--seed FILE: initial keys of a store."""
 
 import json
 import time
@@ -18,7 +18,7 @@ def value(client, key):
     return client.request("GET", key).payload
 
 
-def test_lines_of_an_export_are_there_when_the_store_is_ready(site, seed):
+def test_exported_lines_are_stored_before_the_store_is_ready(site, seed):
     fence = "001696374425000:00000:Client1"
     seed.write_text("\n".join(json.dumps(line) for line in (
         {"key": "text", "value": "välue\n"},
@@ -36,10 +36,10 @@ def test_lines_of_an_export_are_there_when_the_store_is_ready(site, seed):
     assert value(client, "gone") == b"$-1\r\n"
     assert b"a fencing token is required" in client.request("SET", "locked", "you").payload
     assert client.request("SET", "locked", "you", ft=fence).payload == b"+OK\r\n"
-    store.wait_for_log(f"seeded from {seed}: 4 set, 0 there already, 1 left out")
+    store.wait_for_log(f"seeded from {seed}: set=4 existing=0 expired=1")
 
 
-def test_a_list_of_objects_is_a_seed_too(site, seed):
+def test_a_list_of_objects_is_a_valid_seed(site, seed):
     seed.write_text('[\n  {\n    "factoryId": "factoryA"\n  },\n  {\n    "limits": { "max": 7 }\n  }\n]\n')
     site.start_store("--seed", str(seed))
     client = site.connect()
@@ -48,7 +48,7 @@ def test_a_list_of_objects_is_a_seed_too(site, seed):
     assert value(client, "limits") == b'$9\r\n{"max":7}\r\n'
 
 
-def test_what_was_written_since_stays_over_a_restart(site, seed, tmp_path):
+def test_a_restart_does_not_overwrite_keys_with_the_seed(site, seed, tmp_path):
     seed.write_text('{"key":"kept","value":"seed"}\n{"key":"deleted","value":"seed"}\n')
     flags = ("--seed", str(seed), "--data-dir", str(tmp_path / "data"))
     store = site.start_store(*flags)
@@ -58,12 +58,12 @@ def test_what_was_written_since_stays_over_a_restart(site, seed, tmp_path):
 
     assert store.kill() < 0
     store.start()
-    store.wait_for_log("1 set, 1 there already")
+    store.wait_for_log("set=1 existing=1 ")
     assert value(client, "kept") == b"$4\r\nmine\r\n"
     assert value(client, "deleted") == b"$4\r\nseed\r\n"
 
 
-def test_a_seed_is_stored(site, seed, tmp_path):
+def test_seeded_keys_are_durable(site, seed, tmp_path):
     seed.write_text('{"key":"k","value":"seed"}\n')
     store = site.start_store("--seed", str(seed), "--data-dir", str(tmp_path / "data"))
     version = site.connect().request("GET", "k").ts
@@ -81,7 +81,7 @@ def test_a_seed_is_stored(site, seed, tmp_path):
     ('{"key":"a","value":"b"}\n{"key":"b","value":"b"}\n', ("--max-keys", "1"), ":2: the quota has been exceeded"),
     (None, (), ": No such file or directory"),
 ])
-def test_a_seed_that_cannot_be_used_refuses_the_start_and_stores_nothing(site, seed, tmp_path, text, flags, fault):
+def test_an_invalid_seed_prevents_the_start_and_stores_nothing(site, seed, tmp_path, text, flags, fault):
     if text is not None:
         seed.write_text(text)
     data = tmp_path / "data"

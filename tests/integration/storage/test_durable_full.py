@@ -18,7 +18,7 @@ VALUE = b"v" * 4000
 
 
 class LimitedStore(Store):
-    """Limits the size of the files of the store. This needs no privilege, and the test can lift the limit at run time."""
+    """Limits the file size of the store. This needs no privilege, and the test can remove the limit at run time."""
 
     def spawn(self, argv, environment=None):
         super().spawn(["env", "--ignore-signal=XFSZ", "prlimit", f"--fsize={ROOM}:unlimited", "--", *argv],
@@ -103,7 +103,7 @@ def test_a_refused_request_can_be_repeated(site, store):
     assert client.request("SET", f"key-{n}", VALUE, **request).payload == b"+OK\r\n"
 
 
-def test_readiness_returns_with_the_room_without_writes(site, tmp_path):
+def test_the_store_is_ready_again_when_there_is_room_without_a_write(site, tmp_path):
     port = free_port()
     site.store = LimitedStore(site.directory, site.broker.port,
                               ("--data-dir", tmp_path / "data", "--http-listen", f"127.0.0.1:{port}"))
@@ -120,7 +120,7 @@ def test_readiness_returns_with_the_room_without_writes(site, tmp_path):
     assert is_ready()
     client = site.connect()
     fill(client)
-    wait_until(lambda: not is_ready(), "a full disk is seen")
+    wait_until(lambda: not is_ready(), "the store reports the full disk")
     client.request("GET", "key-0")
     site.store.lift()
-    wait_until(is_ready, "room is seen")
+    wait_until(is_ready, "the store is ready again")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store with a data directory is killed at any moment, under load: what it has acknowledged is there.
+"""A store with a data directory is killed at random moments under load, and loses no acknowledged write.
 
-Every answered request has had its effect, once; every unanswered one gets the answer that it would have got; no
-registration is lost, and none comes back.
+Each answered request took effect once. Each unanswered request, repeated, gets the answer of its first execution. No
+registration is lost, and no removed registration returns.
 """
 
 import random
@@ -26,7 +26,7 @@ def data(tmp_path):
 
 def run_round(site, lanes, dice, kill):
     lanes.start()
-    wait_until(lambda: lanes.n_answered() >= N_ANSWERED, "the lanes move")
+    wait_until(lambda: lanes.n_answered() >= N_ANSWERED, "requests are answered")
     time.sleep(dice.uniform(0, 0.1))
     kill(site)
     lanes.stop()
@@ -47,7 +47,7 @@ def stop_store(site):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_store_that_is_killed_again_and_again_forgets_nothing(make_site, data, seed):
+def test_repeatedly_killing_the_store_loses_no_acknowledged_write(make_site, data, seed):
     dice = random.Random(seed)
     site = make_site()
     site.start_store("--data-dir", data)
@@ -58,7 +58,7 @@ def test_a_store_that_is_killed_again_and_again_forgets_nothing(make_site, data,
 
 
 @pytest.mark.parametrize("kill", [kill_broker, kill_both])
-def test_nor_does_it_when_the_broker_is_killed(make_site, data, kill):
+def test_killing_the_broker_loses_no_acknowledged_write(make_site, data, kill):
     dice = random.Random(kill.__name__)
     site = make_site()
     site.start_store("--data-dir", data)
@@ -68,7 +68,7 @@ def test_nor_does_it_when_the_broker_is_killed(make_site, data, kill):
         run_round(site, lanes, dice, kill)
 
 
-def test_nor_does_one_that_is_asked_to_end(make_site, data):
+def test_stopping_the_store_loses_no_acknowledged_write(make_site, data):
     dice = random.Random(0)
     site = make_site()
     site.start_store("--data-dir", data)
@@ -81,7 +81,7 @@ def test_nor_does_one_that_is_asked_to_end(make_site, data):
 @pytest.mark.parametrize("words", [("SET", "key", "value", "NX"), ("DEL", "key"), ("VDEL", "key", "value"),
                                    ("KEYNOTIFY", "key", "STOP")], ids=lambda words: words[0])
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_what_was_answered_is_answered_the_same_by_the_next_one(make_site, data, words, end):
+def test_a_repeated_request_gets_the_same_answer_after_a_restart(make_site, data, words, end):
     site = make_site()
     store = site.start_store("--data-dir", data)
     client = site.connect()
@@ -99,8 +99,8 @@ def test_what_was_answered_is_answered_the_same_by_the_next_one(make_site, data,
     assert second.prop("__ts") == first.prop("__ts")
 
 
-def test_no_version_goes_back_behind_one_that_was_only_handed_out(make_site, data):
-    """KEYNOTIFY of a registered key changes no row, and is answered with the store's clock."""
+def test_versions_continue_above_versions_that_only_replies_contained(make_site, data):
+    """KEYNOTIFY of a registered key changes no row, and its reply contains the clock of the store."""
     site = make_site()
     store = site.start_store("--data-dir", data)
     client = site.connect()

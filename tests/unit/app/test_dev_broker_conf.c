@@ -4,22 +4,22 @@
 
 #include "app/dev_broker_conf.h"
 
-static const struct broker_conf usual = {
+static const struct dev_broker_conf usual = {
         .address = "127.0.0.1", .port = 4711, .plugin = "/a folder/x.so", .client_id = "store-1"
 };
 
-/* Freed by the caller. */
-static char *text_of(const struct broker_conf *conf) {
+/* The caller frees the text. */
+static char *text_of(const struct dev_broker_conf *conf) {
         struct buf buf = { 0 };
 
         buf_append_string(&buf, "\n");
-        broker_conf_append(&buf, conf);
+        dev_broker_conf_append(&buf, conf);
         buf_append(&buf, "", 1);
         cr_assert_not(buf_failed(&buf));
         return (char *)buf.data;
 }
 
-Test(broker_conf, listens_where_it_is_told_with_the_plugin_that_it_is_told) {
+Test(dev_broker_conf, has_the_given_listener_plugin_and_client_id) {
         char *text = text_of(&usual);
 
         cr_expect_not_null(strstr(text, "\nlistener 4711 127.0.0.1\n"));
@@ -30,8 +30,8 @@ Test(broker_conf, listens_where_it_is_told_with_the_plugin_that_it_is_told) {
         free(text);
 }
 
-Test(broker_conf, listens_at_another_address) {
-        struct broker_conf open_to_all = usual;
+Test(dev_broker_conf, listens_at_another_address) {
+        struct dev_broker_conf open_to_all = usual;
         char *text;
 
         open_to_all.address = "0.0.0.0";
@@ -41,8 +41,8 @@ Test(broker_conf, listens_at_another_address) {
         free(text);
 }
 
-/* conf/mosquitto.conf says why. */
-Test(broker_conf, has_what_keeps_requests_fast_and_bursts_whole) {
+/* conf/mosquitto.conf explains these settings. */
+Test(dev_broker_conf, keeps_the_settings_for_latency_and_bursts) {
         static const char *const lines[] = { "\nallow_anonymous true\n", "\nset_tcp_nodelay true\n",
                                              "\nmax_inflight_messages 0\n",
                                              "\nmax_queued_messages 1000000\n", "\npersistence false\n" };
@@ -53,8 +53,8 @@ Test(broker_conf, has_what_keeps_requests_fast_and_bursts_whole) {
         free(text);
 }
 
-Test(broker_conf, stays_root_where_root_starts_it) {
-        struct broker_conf by_root = usual;
+Test(dev_broker_conf, keeps_root_if_started_by_root) {
+        struct dev_broker_conf by_root = usual;
         char *text = text_of(&usual);
 
         cr_expect_null(strstr(text, "\nuser "));

@@ -51,7 +51,7 @@ static const struct {
         { "an odd number of digits", S("666") },
         { "a letter past F", S("6G") },
         { "a blank", S("6 ") },
-        { "the wrong one first", S("x6") },
+        { "an invalid first digit", S("x6") },
         { "NUL", S("\0\0") },
         { "NUL after a digit", S("6\0") },
         { "a prefix", S("0x66") },

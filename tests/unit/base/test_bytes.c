@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "unit/support/table.h"
@@ -53,7 +55,7 @@ static const struct {
         { "itself", S("abc"), S("abc"), true },
         { "its end", S("abc"), S("bc"), true },
         { "its beginning", S("abc"), S("ab"), false },
-        { "more than it is", S("bc"), S("abc"), false },
+        { "a suffix longer than the text", S("bc"), S("abc"), false },
         { "nothing", S("abc"), { NULL, 0 }, true },
         { "nothing with nothing", { NULL, 0 }, { NULL, 0 }, true },
         { "nothing with something", { NULL, 0 }, S("a"), false },
@@ -73,9 +75,9 @@ static const struct {
         { "at the first of several", S("a:b:c"), S("a"), S("b:c") },
         { "at the start", S(":a"), S(""), S("a") },
         { "at the end, the rest is empty", S("a:"), S("a"), S("") },
-        { "nowhere, the rest is absent", S("abc"), S("abc"), { NULL, 0 } },
+        { "no separator, the rest is absent", S("abc"), S("abc"), { NULL, 0 } },
         { "in nothing", S(""), S(""), { NULL, 0 } },
-        { "in what is absent", { NULL, 0 }, { NULL, 0 }, { NULL, 0 } },
+        { "absent text", { NULL, 0 }, { NULL, 0 }, { NULL, 0 } },
         { "past a NUL", S("a\0:b"), S("a\0"), S("b") },
 };
 
@@ -106,7 +108,7 @@ static const struct {
         { "U+E000, after the surrogates", S("\xEE\x80\x80"), true },
         { "U+FFFF, the last of three bytes", S("\xEF\xBF\xBF"), true },
         { "U+10000, the first of four bytes", S("\xF0\x90\x80\x80"), true },
-        { "U+10FFFF, the last of all", S("\xF4\x8F\xBF\xBF"), true },
+        { "U+10FFFF, the last code point", S("\xF4\x8F\xBF\xBF"), true },
         { "several", S("a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80z"), true },
 
         { "a continuation alone", S("\x80"), false },
@@ -122,7 +124,7 @@ static const struct {
         { "U+110000, past the last", S("\xF4\x90\x80\x80"), false },
         { "a lead byte F5", S("\xF5\x80\x80\x80"), false },
         { "a lead byte FF", S("\xFF"), false },
-        { "five bytes, as UTF-8 once had", S("\xF8\x88\x80\x80\x80"), false },
+        { "five bytes, as in RFC 2279", S("\xF8\x88\x80\x80\x80"), false },
         { "two bytes, cut", S("\xC3"), false },
         { "three bytes, cut after one", S("\xE2"), false },
         { "three bytes, cut after two", S("\xE2\x82"), false },
@@ -131,12 +133,18 @@ static const struct {
         { "the second byte is no continuation", S("\xC3z"), false },
         { "the third byte is no continuation", S("\xE2\x82\xC3"), false },
         { "the fourth byte is no continuation", S("\xF0\x9F\x98z"), false },
-        { "wrong at the end only", S("all is well\x80"), false },
+        { "an invalid last byte", S("all is well\x80"), false },
 };
 
 Test(slice, is_utf8_as_rfc_3629_defines) {
         for (size_t i = 0; i < N_ROWS(utf8_texts); i++)
                 cr_expect_eq(slice_is_utf8(utf8_texts[i].text), utf8_texts[i].valid, ROW(utf8_texts, i));
+}
+
+Test(slice, skip_drops_the_first_bytes) {
+        cr_expect(slice_equal(slice_skip(S("abc"), 0), S("abc")));
+        cr_expect(slice_equal(slice_skip(S("abc"), 2), S("c")));
+        cr_expect(slice_equal(slice_skip(S("abc"), 3), S("")));
 }
 
 Test(buf, concatenates_appended_bytes) {
@@ -151,6 +159,52 @@ Test(buf, concatenates_appended_bytes) {
         buf_append_uint(&buf, UINT64_MAX);
         cr_expect(!buf_failed(&buf));
         cr_expect(slice_equal(buf_slice(&buf), S("a\0bcdef018446744073709551615")));
+        buf_deinit(&buf);
+}
+
+Test(buf, appends_formatted_text_of_any_length) {
+        struct buf buf = { 0 };
+
+        buf_append_format(&buf, "%s=%d;", "a", 7);
+        buf_append_format(&buf, "%5000d", 1);
+        cr_expect_eq(buf.length, strlen("a=7;") + 5000);
+        cr_expect(slice_starts_with(buf_slice(&buf), S("a=7;    ")));
+        cr_expect(slice_ends_with(buf_slice(&buf), S("   1")));
+        buf_deinit(&buf);
+}
+
+Test(buf, text_ends_with_a_nul_that_is_not_content) {
+        struct buf buf = { 0 };
+
+        cr_expect_str_eq(buf_text(&buf), "");
+        cr_expect_eq(buf.length, 0);
+        buf_append_string(&buf, "key");
+        cr_expect_str_eq(buf_text(&buf), "key");
+        cr_expect(slice_equal(buf_slice(&buf), S("key")));
+        buf_append_string(&buf, "s");
+        cr_expect_str_eq(buf_text(&buf), "keys");
+
+        buf.failed = true;
+        cr_expect_null(buf_text(&buf));
+        buf_deinit(&buf);
+}
+
+Test(buf, appends_a_file_up_to_its_limit) {
+        struct buf buf = { 0 };
+
+        for (size_t max = 2; max <= 4; max++) {
+                int pipe_fds[2];
+
+                cr_assert_eq(pipe(pipe_fds), 0);
+                cr_assert_eq(write(pipe_fds[1], "abc", 3), 3);
+                close(pipe_fds[1]);
+                buf_reset(&buf);
+                buf_append_string(&buf, "before");
+                cr_expect_eq(buf_append_file(&buf, pipe_fds[0], max), max < 3 ? -EFBIG : 0);
+                cr_expect(slice_equal(buf_slice(&buf), max < 3 ? S("before") : S("beforeabc")));
+                close(pipe_fds[0]);
+        }
+        cr_expect_eq(buf_append_file(&buf, -1, SIZE_MAX), -EBADF);
         buf_deinit(&buf);
 }
 
@@ -220,12 +274,12 @@ static const struct {
 } formatted[] = {
         { "zero is a digit", 0, 1, S("0") },
         { "zero padded", 0, 5, S("00000") },
-        { "as wide as it is", 123, 3, S("123") },
+        { "exactly the width", 123, 3, S("123") },
         { "padded", 123, 5, S("00123") },
-        { "wider than asked", 1234567, 5, S("1234567") },
+        { "more digits than the width", 1234567, 5, S("1234567") },
         { "the largest", UINT64_MAX, 1, S("18446744073709551615") },
         { "the widest", 1, 20, S("00000000000000000001") },
-        { "the largest at the widest", UINT64_MAX, 20, S("18446744073709551615") },
+        { "the maximum at the maximum width", UINT64_MAX, 20, S("18446744073709551615") },
 };
 
 Test(format_uint64, pads_with_zeros_and_never_truncates) {

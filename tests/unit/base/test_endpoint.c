@@ -37,11 +37,11 @@ static const struct {
           S("a,[::1]:2,/run/s"),
           3,
           { { "a", 1883, "a:1883" }, { "::1", 2, "[::1]:2" }, { "/run/s", 0, "/run/s" } } },
-        { "blanks around them",
+        { "blanks around the endpoints",
           S(" a , [::1]:2 ,  /run/a b"),
           3,
           { { "a", 1883, "a:1883" }, { "::1", 2, "[::1]:2" }, { "/run/a b", 0, "/run/a b" } } },
-        { "the same twice", S("a,a"), 2, { { "a", 1883, "a:1883" }, { "a", 1883, "a:1883" } } },
+        { "the same endpoint twice", S("a,a"), 2, { { "a", 1883, "a:1883" }, { "a", 1883, "a:1883" } } },
         { "a port with leading zeros", S("a:0001"), 1, { { "a", 1, "a:1" } } },
 };
 
@@ -80,8 +80,8 @@ static const struct {
         { "no host", S(":1883") },
         { "an empty port", S("a:") },
         { "port 0", S("a:0") },
-        { "a port past the last", S("a:65536") },
-        { "a port that is none", S("a:mqtt") },
+        { "a port above 65535", S("a:65536") },
+        { "a port that is not a number", S("a:mqtt") },
         { "a negative port", S("a:-1") },
         { "a bracket that is not closed", S("[::1") },
         { "nothing in brackets", S("[]") },
@@ -91,7 +91,7 @@ static const struct {
         { "a bracket that was not opened", S("::1]") },
         { "a path in brackets", S("[/run/s]") },
         { "a path that does not begin with a slash", S("run/s") },
-        { "a wrong one after a right one", S("a,b:0") },
+        { "an invalid endpoint after a valid one", S("a,b:0") },
         { "a host that is too long", S(TWO_FIFTY "012345") },
 };
 

@@ -18,10 +18,12 @@ static const struct {
         { "UTF-8", S("\xC3\xA4"), false, "{\"key\":\"\xC3\xA4\"}\n" },
         { "what JSON escapes", S("a\"b\\c\n\x01\x7F"), false,
           "{\"key\":\"a\\\"b\\\\c\\n\\u0001\\u007f\"}\n" },
+        { "control characters of terminals", S("\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0"), false,
+          "{\"key\":\"\\u0080\\u009b\\u009f\xC2\xA0\"}\n" },
         { "a NUL", S("a\0b"), false, "{\"key\":\"a\\u0000b\"}\n" },
         { "nothing", S(""), false, "{\"key\":\"\"}\n" },
         { "absent", { NULL, 0 }, false, "{\"key\":null}\n" },
-        { "what is not UTF-8", S("\xFF"), false, "{\"key_base64\":\"/w==\"}\n" },
+        { "invalid UTF-8", S("\xFF"), false, "{\"key_base64\":\"/w==\"}\n" },
         { "hex", S("hello"), true, "{\"key_hex\":\"68656C6C6F\"}\n" },
 };
 
@@ -42,7 +44,8 @@ Test(json, separates_members_with_commas) {
 
         json_begin(&line);
         json_add_bool(&line, "a", true);
-        json_add_raw(&line, "b", "[1]");
+        json_add_name(&line, "b");
+        buf_append_string(&line, "[1]");
         json_end(&line);
         cr_expect(slice_equal(buf_slice(&line), S("{\"a\":true,\"b\":[1]}\n")));
 }

@@ -120,7 +120,7 @@ Test(log, begins_a_line_with_its_priority_only_in_the_journal) {
 
         capture_start(&capture, STDERR_FILENO);
         set_journal_stream("");
-        log_find_journal();
+        log_detect_journal();
         log_error("one");
         log_warning("two");
         log_info("three");
@@ -129,7 +129,7 @@ Test(log, begins_a_line_with_its_priority_only_in_the_journal) {
         log_debug("four");
         log_set_format(LOG_FORMAT_TEXT);
         set_journal_stream("0"); /* inherited from a service with another stderr */
-        log_find_journal();
+        log_detect_journal();
         log_error("five");
         printed = capture_end(&capture);
         cr_expect_eq(strncmp(printed,

@@ -73,7 +73,7 @@ Test(log_limited, reports_suppressed_events_without_a_further_event) {
         char *printed;
 
         free(print_flood(&limit));
-        log_limited(&other, LOG_WARNING, "of another limit");
+        log_limited(&other, LOG_WARNING, "event of another limit");
 
         capture_start(&capture, STDERR_FILENO);
         log_report_suppressed();

@@ -21,25 +21,27 @@ static const struct {
         { "nothing", S(""), "" },
         { "absent", { NULL, 0 }, "" },
         { "plain", S("client-1 of 2"), "client-1 of 2" },
-        { "UTF-8 as it stands", S("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80"),
+        { "UTF-8 is unchanged", S("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80"),
           "\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80" },
         { "a newline", S("a\nb"), "a\\x0Ab" },
         { "a carriage return", S("a\rb"), "a\\x0Db" },
         { "an escape sequence", S("\x1B[2J"), "\\x1B[2J" },
         { "NUL", S("a\0b"), "a\\x00b" },
         { "DEL", S("\x7F"), "\\x7F" },
-        { "the byte before the first plain one", S("\x1F"), "\\x1F" },
-        { "the first and the last plain byte", S(" ~"), " ~" },
+        { "the byte before the first printable byte", S("\x1F"), "\\x1F" },
+        { "the first and the last printable byte", S(" ~"), " ~" },
         { "a quote", S("\"quoted\""), "\\x22quoted\\x22" },
-        { "a backslash, or escapes could be forged", S("\\x0A"), "\\x5Cx0A" },
-        { "a format is no format", S("%s%n"), "%s%n" },
+        { "a backslash, so that escapes cannot be forged", S("\\x0A"), "\\x5Cx0A" },
+        { "a printf format is plain text", S("%s%n"), "%s%n" },
         { "not UTF-8", S("a\xFFz"), "a\\xFFz" },
-        { "not UTF-8 anywhere, so nothing is taken for it", S("\xC3\xA4\xFF"), "\\xC3\\xA4\\xFF" },
+        { "one invalid byte makes all bytes of the text invalid", S("\xC3\xA4\xFF"), "\\xC3\\xA4\\xFF" },
         { "control characters of two bytes",
           S("a\xC2\x85\xC2\x9B"
             "b"),
           "a\\xC2\\x85\\xC2\\x9Bb" },
-        { "the first that is none of them", S("\xC2\xA0"), "\xC2\xA0" },
+        { "the first code point after them", S("\xC2\xA0"), "\xC2\xA0" },
+        { "a line separator", S("\xE2\x80\xA8"), "\\xE2\\x80\\xA8" },
+        { "a byte order mark", S("\xEF\xBB\xBF"), "\\xEF\\xBB\\xBF" },
 };
 
 Test(log_text, makes_untrusted_bytes_printable) {
@@ -58,6 +60,60 @@ static const struct {
         { "three bytes", S("\xE2\x82\xAC") },
         { "four bytes", S("\xF0\x9F\x98\x80") },
 };
+
+/* For each range of escaped characters: the last character before it, both ends, and the first one after it. */
+static const struct {
+        const char *name;
+        struct slice character;
+        uint16_t code;
+        bool is_escaped;
+} characters[] = {
+        { "U+001F", S("\x1F"), 0x001F, true },
+        { "U+0020", S(" "), 0x0020, false },
+        { "U+007E", S("~"), 0x007E, false },
+        { "U+007F", S("\x7F"), 0x007F, true },
+        { "U+0080", S("\xC2\x80"), 0x0080, true },
+        { "U+009F", S("\xC2\x9F"), 0x009F, true },
+        { "U+00A0", S("\xC2\xA0"), 0x00A0, false },
+        { "U+061B", S("\xD8\x9B"), 0x061B, false },
+        { "U+061C, Arabic letter mark", S("\xD8\x9C"), 0x061C, true },
+        { "U+061D", S("\xD8\x9D"), 0x061D, false },
+        { "U+200A", S("\xE2\x80\x8A"), 0x200A, false },
+        { "U+00AD", S("\xC2\xAD"), 0x00AD, true },
+        { "U+180E", S("\xE1\xA0\x8E"), 0x180E, true },
+        { "U+200B", S("\xE2\x80\x8B"), 0x200B, true },
+        { "U+200E, left-to-right mark", S("\xE2\x80\x8E"), 0x200E, true },
+        { "U+200F, right-to-left mark", S("\xE2\x80\x8F"), 0x200F, true },
+        { "U+2010", S("\xE2\x80\x90"), 0x2010, false },
+        { "U+2027", S("\xE2\x80\xA7"), 0x2027, false },
+        { "U+2028, line separator", S("\xE2\x80\xA8"), 0x2028, true },
+        { "U+2029, paragraph separator", S("\xE2\x80\xA9"), 0x2029, true },
+        { "U+202A, left-to-right embedding", S("\xE2\x80\xAA"), 0x202A, true },
+        { "U+202E, right-to-left override", S("\xE2\x80\xAE"), 0x202E, true },
+        { "U+202F", S("\xE2\x80\xAF"), 0x202F, false },
+        { "U+205F", S("\xE2\x81\x9F"), 0x205F, false },
+        { "U+2060", S("\xE2\x81\xA0"), 0x2060, true },
+        { "U+2066, left-to-right isolate", S("\xE2\x81\xA6"), 0x2066, true },
+        { "U+2069, pop directional isolate", S("\xE2\x81\xA9"), 0x2069, true },
+        { "U+206F", S("\xE2\x81\xAF"), 0x206F, true },
+        { "U+2070", S("\xE2\x81\xB0"), 0x2070, false },
+        { "U+FEFE", S("\xEF\xBB\xBE"), 0xFEFE, false },
+        { "U+FEFF, byte order mark", S("\xEF\xBB\xBF"), 0xFEFF, true },
+        { "U+FF00", S("\xEF\xBC\x80"), 0xFF00, false },
+};
+
+Test(log_text, shows_only_characters_that_a_terminal_shows_as_themselves) {
+        for (size_t i = 0; i < N_ROWS(characters); i++) {
+                struct slice character = characters[i].character;
+                char escaped[32] = "";
+
+                for (size_t j = 0; j < character.length; j++)
+                        snprintf(escaped + 4 * j, sizeof("\\xNN"), "\\x%02X", character.data[j]);
+                cr_expect_str_eq(log_text(character).text,
+                                 characters[i].is_escaped ? escaped : (const char *)character.data,
+                                 ROW(characters, i));
+        }
+}
 
 /* All lengths, to cover every kind of character at the point of truncation. */
 Test(log_text, is_truncated_with_an_ellipsis) {
@@ -107,7 +163,7 @@ static const struct {
         { "nothing", S(""), "\"\"", "\"\"" },
         { "absent", { NULL, 0 }, "\"\"", "\"\"" },
         { "a blank", S("a b"), "\"a b\"", "\"a b\"" },
-        { "what would be a field", S("a level=error"), "\"a level=error\"", "\"a level=error\"" },
+        { "text that looks like a field", S("a level=error"), "\"a level=error\"", "\"a level=error\"" },
         { "an equals sign", S("a=b"), "\"a=b\"", "\"a=b\"" },
         { "a quote", S("\""), "\"\\\"\"", "\"\\\"\"" },
         { "a backslash", S("\\"), "\"\\\\\"", "\"\\\\\"" },
@@ -143,6 +199,32 @@ Test(log_fields, escape_untrusted_bytes) {
                 cr_expect_str_eq(printed, expected, ROW(values, i));
                 free(printed);
         }
+}
+
+Test(log_fields, show_only_characters_that_a_terminal_shows_as_themselves) {
+        for (size_t i = 0; i < N_ROWS(characters); i++)
+                for (int format = LOG_FORMAT_TEXT; format <= LOG_FORMAT_JSON; format++) {
+                        struct slice character = characters[i].character;
+                        struct buf text = { 0 }, expected = { 0 };
+                        char escape[16], *printed;
+
+                        buf_append_string(&text, "a ");
+                        buf_append_slice(&text, character);
+                        snprintf(escape, sizeof(escape), "\\u%04X", characters[i].code);
+                        buf_append_string(&expected, "\"a ");
+                        buf_append_string(&expected,
+                                          characters[i].is_escaped ? escape : (const char *)character.data);
+                        buf_append(&expected, "\"", 2);
+
+                        printed = print_fields((enum log_format)format, "an event",
+                                               (const struct log_field[]){
+                                                       LOG_FIELD_TEXT("client", buf_slice(&text)), { 0 } });
+                        cr_expect_not_null(strstr(printed, (const char *)expected.data), "%s: %s",
+                                           characters[i].name, printed);
+                        free(printed);
+                        buf_deinit(&text);
+                        buf_deinit(&expected);
+                }
 }
 
 /* All lengths of message and value, of bytes with the longest escapes: the result is always one complete line. */

@@ -23,7 +23,7 @@ static const struct {
         { "2^64-1", S("18446744073709551615"), 0, UINT64_MAX },
         { "2^64", S("18446744073709551616"), -ERANGE, 0 },
         { "past 2^64 in the last digit", S("18446744073709551619"), -ERANGE, 0 },
-        { "past 2^64 by a digit", S("100000000000000000000"), -ERANGE, 0 },
+        { "past 2^64 by one more digit", S("100000000000000000000"), -ERANGE, 0 },
         { "nothing", S(""), -EINVAL, 0 },
         { "absent", { NULL, 0 }, -EINVAL, 0 },
         { "a plus", S("+1"), -EINVAL, 0 },
@@ -38,7 +38,7 @@ static const struct {
         { "the byte before 0", S("/"), -EINVAL, 0 },
         { "the byte after 9", S(":"), -EINVAL, 0 },
         { "a digit of another script", S("\xD9\xA1"), -EINVAL, 0 },
-        { "too long, and no number", S("99999999999999999999999x"), -EINVAL, 0 },
+        { "too long and not a number", S("99999999999999999999999x"), -EINVAL, 0 },
 };
 
 Test(parse_uint64, accepts_only_decimal_digits) {
@@ -68,12 +68,12 @@ static const struct {
         { "2^63-1 ms", S("9223372036854775807ms"), 0, INT64_MAX },
         { "2^63", S("9223372036854775808ms"), -ERANGE, 0 },
         { "2^64", S("18446744073709551616ms"), -ERANGE, 0 },
-        { "the most seconds", S("9223372036854775s"), 0, INT64_C(9223372036854775000) },
+        { "the maximum in seconds", S("9223372036854775s"), 0, INT64_C(9223372036854775000) },
         { "one second more", S("9223372036854776s"), -ERANGE, 0 },
-        { "the most days", S("106751991167d"), 0, INT64_C(106751991167) * 86400000 },
+        { "the maximum in days", S("106751991167d"), 0, INT64_C(106751991167) * 86400000 },
         { "one day more", S("106751991168d"), -ERANGE, 0 },
         { "past 2^64 by its unit", S("18446744073709551615d"), -ERANGE, 0 },
-        { "around 2^64 to a small value", S("213503982335d"), -ERANGE, 0 },
+        { "wraps around 2^64 to a small value", S("213503982335d"), -ERANGE, 0 },
         { "nothing", S(""), -EINVAL, 0 },
         { "a unit alone", S("s"), -EINVAL, 0 },
         { "a blank between", S("10 s"), -EINVAL, 0 },
@@ -85,7 +85,7 @@ static const struct {
         { "a minus", S("-1s"), -EINVAL, 0 },
         { "two units", S("1h30m"), -EINVAL, 0 },
         { "a size's unit", S("1KiB"), -EINVAL, 0 },
-        { "too long, and no unit", S("99999999999999999999x"), -EINVAL, 0 },
+        { "too long and without a unit", S("99999999999999999999x"), -EINVAL, 0 },
 };
 
 Test(parse_duration, converts_every_unit_to_milliseconds) {
@@ -106,15 +106,15 @@ static const struct {
         uint64_t value;
 } sizes[] = {
         { "zero", S("0"), 0, 0 },
-        { "bare is bytes", S("1048576"), 0, 1048576 },
+        { "no unit: bytes", S("1048576"), 0, 1048576 },
         { "KiB", S("3KiB"), 0, 3072 },
         { "MiB", S("64MiB"), 0, UINT64_C(64) << 20 },
         { "GiB", S("1GiB"), 0, UINT64_C(1) << 30 },
         { "2^64-1", S("18446744073709551615"), 0, UINT64_MAX },
         { "2^64", S("18446744073709551616"), -ERANGE, 0 },
-        { "the most GiB", S("17179869183GiB"), 0, UINT64_C(17179869183) << 30 },
+        { "the maximum in GiB", S("17179869183GiB"), 0, UINT64_C(17179869183) << 30 },
         { "one GiB more", S("17179869184GiB"), -ERANGE, 0 },
-        { "the most KiB", S("18014398509481983KiB"), 0, UINT64_C(18014398509481983) << 10 },
+        { "the maximum in KiB", S("18014398509481983KiB"), 0, UINT64_C(18014398509481983) << 10 },
         { "one KiB more", S("18014398509481984KiB"), -ERANGE, 0 },
         { "nothing", S(""), -EINVAL, 0 },
         { "a unit alone", S("MiB"), -EINVAL, 0 },

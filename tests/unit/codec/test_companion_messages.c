@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Welcome, and the numbers of connections: common/protocol/companion.h. */
+/* Parsing of welcome and of connection numbers (common/protocol/companion.h). */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -17,16 +17,24 @@ static const struct {
         struct slice text;
         uint64_t sequence;
         bool is_guarded;
+        uint64_t delivered;
         size_t n_connections;
         uint64_t connections[4];
 } welcomes[] = {
-        { "no connections", S(KEY "0\nguarded\n"), 0, true, 0, { 0 } },
-        { "unguarded", S(KEY "7\nunguarded\n"), 7, false, 0, { 0 } },
-        { "one", S(KEY "18446744073709551615\nguarded\n7\n"), UINT64_MAX, true, 1, { 7 } },
-        { "several, in no order",
-          S(KEY "1\nguarded\n7\n18446744073709551615\n1\n100\n"),
+        { "no connections", S(KEY "0\nguarded\n0\n"), 0, true, 0, 0, { 0 } },
+        { "unguarded", S(KEY "7\nunguarded\n9\n"), 7, false, 9, 0, { 0 } },
+        { "one",
+          S(KEY "18446744073709551615\nguarded\n18446744073709551615\n7\n"),
+          UINT64_MAX,
+          true,
+          UINT64_MAX,
+          1,
+          { 7 } },
+        { "several, unsorted",
+          S(KEY "1\nguarded\n2\n7\n18446744073709551615\n1\n100\n"),
           1,
           true,
+          2,
           4,
           { 1, 7, 100, UINT64_MAX } },
 };
@@ -39,6 +47,7 @@ Test(welcome, parses_with_connections_in_ascending_order) {
                 cr_expect_eq(memcmp(welcome.key, KEY, sizeof(welcome.key)), 0, ROW(welcomes, i));
                 cr_expect_eq(welcome.sequence, welcomes[i].sequence, ROW(welcomes, i));
                 cr_expect_eq(welcome.is_guarded, welcomes[i].is_guarded, ROW(welcomes, i));
+                cr_expect_eq(welcome.delivered, welcomes[i].delivered, ROW(welcomes, i));
                 cr_assert_eq(welcome.n_connections, welcomes[i].n_connections, ROW(welcomes, i));
                 for (size_t j = 0; j < welcome.n_connections; j++)
                         cr_expect_eq(welcome.connections[j], welcomes[i].connections[j], ROW(welcomes, i));
@@ -56,13 +65,16 @@ static const struct {
         { "no sequence", S(KEY) },
         { "no guard", S(KEY "1\n") },
         { "another guard", S(KEY "1\nwell guarded\n") },
-        { "no line end behind the guard", S(KEY "1\nguarded") },
-        { "no line end behind the last", S(KEY "1\nguarded\n2\n1") },
-        { "no number", S(KEY "1\nguarded\nx\n") },
-        { "an empty line", S(KEY "1\nguarded\n\n1\n") },
-        { "a number past 64 bits", S(KEY "1\nguarded\n18446744073709551616\n") },
-        { "a number after a good one", S(KEY "1\nguarded\n1\n-2\n") },
-        { "CR LF", S(KEY "1\nguarded\n1\r\n") },
+        { "no line end after the guard word", S(KEY "1\nguarded") },
+        { "no delivered sequence", S(KEY "1\nguarded\n") },
+        { "a delivered sequence that is not a number", S(KEY "1\nguarded\nx\n1\n") },
+        { "no line end after the delivered sequence", S(KEY "1\nguarded\n2") },
+        { "no line end after the last number", S(KEY "1\nguarded\n0\n2\n1") },
+        { "no number", S(KEY "1\nguarded\n0\nx\n") },
+        { "an empty line", S(KEY "1\nguarded\n0\n\n1\n") },
+        { "a number past 64 bits", S(KEY "1\nguarded\n0\n18446744073709551616\n") },
+        { "an invalid number after a valid one", S(KEY "1\nguarded\n0\n1\n-2\n") },
+        { "CR LF", S(KEY "1\nguarded\n0\n1\r\n") },
 };
 
 Test(welcome, is_rejected_if_any_part_is_malformed) {

@@ -15,7 +15,7 @@
 static struct encoder encoder;
 
 static void setup_sdk(void) {
-        encoder = (struct encoder){ .dialect = DIALECT_SDK, .node_id = "StateStore" };
+        encoder = (struct encoder){ .dialect = DIALECT_SDK, .node_id = S("StateStore") };
 }
 
 static void teardown(void) {
@@ -68,7 +68,8 @@ static const struct {
         { "14", OUTCOME_QUOTA_EXCEEDED, SAME("-ERR the quota has been exceeded\r\n") },
         { "15", OUTCOME_VALUE_TOO_LARGE, SAME("-ERR the value is too large\r\n") },
         { "16", OUTCOME_REPLY_TOO_LARGE, SAME("-ERR the reply is too large\r\n") },
-        { "section 1", OUTCOME_KEY_TOO_LONG_TO_NOTIFY, SAME("-ERR the key is too long to be notified\r\n") },
+        { "key too long to notify", OUTCOME_KEY_TOO_LONG_TO_NOTIFY,
+          SAME("-ERR the key is too long to be notified\r\n") },
         { "no client", OUTCOME_CLIENT_UNKNOWN, SAME("-ERR the client id is missing\r\n") },
         { "out of memory", OUTCOME_OUT_OF_MEMORY, SAME("-ERR out of memory\r\n") },
         { "disk full", OUTCOME_DISK_FULL, SAME("-ERR the disk is full\r\n") },
@@ -131,7 +132,7 @@ static const struct {
           { 1, INT32_MAX - 1 },
           S("000000000000001:2147483646:StateStore"),
           S("1:2147483646:StateStore") },
-        { "the last time",
+        { "the largest wall clock",
           { INT64_MAX, 0 },
           S("9223372036854775807:00000:StateStore"),
           S("9223372036854775807:0:StateStore") },
@@ -246,12 +247,8 @@ static const struct {
           3,
           NULL,
           S("*1\r\n*3\r\n$1\r\na\r\n$3\r\nb\r\n\r\n$2\r\n\xC3\xA4\r\n") },
-        { "no keys, and more to come", { { NULL, 0 } }, 0, TOKEN, S("*2\r\n*0\r\n$96\r\n" TOKEN "\r\n") },
-        { "a key, and more to come",
-          { S("a") },
-          1,
-          TOKEN,
-          S("*2\r\n*1\r\n$1\r\na\r\n$96\r\n" TOKEN "\r\n") },
+        { "no keys and a token", { { NULL, 0 } }, 0, TOKEN, S("*2\r\n*0\r\n$96\r\n" TOKEN "\r\n") },
+        { "a key and a token", { S("a") }, 1, TOKEN, S("*2\r\n*1\r\n$1\r\na\r\n$96\r\n" TOKEN "\r\n") },
 };
 
 Test(encoder, encodes_a_page_with_keys_and_token) {
@@ -326,6 +323,7 @@ Test(encoder, terminates_properties_with_a_nul) {
         struct slice value = { (const uint8_t *)"2.0garbage", 3 };
         struct message messages[2];
 
+        memset(encoder.version, 'x', sizeof(encoder.version));
         cr_assert_eq(encoder_reply(&encoder, &reply, &messages[0]), 0);
         for (int i = 0; i < 2; i++) {
                 for (size_t j = 0; j < messages[i].n_user_properties; j++) {
@@ -342,7 +340,7 @@ Test(encoder, sends_its_node_id) {
         struct reply reply = { .outcome = OUTCOME_DONE, .has_version = true, .version = { 1, 2 } };
         struct message message;
 
-        encoder.node_id = "gateway-7";
+        encoder.node_id = S("gateway-7");
         cr_assert_eq(encoder_reply(&encoder, &reply, &message), 0);
         cr_expect(has_property(&message, "__srcId", S("gateway-7")));
         cr_expect(has_property(&message, "__ts", S("000000000000001:00002:gateway-7")));
@@ -351,7 +349,7 @@ Test(encoder, sends_its_node_id) {
 Test(encoder, encodes_any_payload_as_a_reply) {
         struct message message;
 
-        encoder_payload(&encoder, S("{}"), &message);
+        encoder_reply_payload(&encoder, S("{}"), &message);
         cr_expect(slice_equal(message.payload, S("{}")));
         cr_expect(has_property(&message, "__stat", S("200")));
         cr_expect(has_property(&message, "__srcId", S("StateStore")));

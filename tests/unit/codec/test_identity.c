@@ -5,30 +5,30 @@
 #include <criterion/criterion.h>
 
 #include "codec/identity.h"
+#include "unit/support/plugin_messages.h"
 #include "unit/support/table.h"
-#include "unit/support/vouch.h"
 
 #define S SLICE_LITERAL
 
-static struct companion_positions positions;
+static struct companion_key_states key_states;
 
 static void setup(void) {
         uint8_t key[COMPANION_KEY_SIZE];
 
-        positions = (struct companion_positions){ 0 };
-        vouch_key('a', key);
-        cr_assert(identity_take_key(&positions, key));
+        key_states = (struct companion_key_states){ 0 };
+        repeat_key('a', key);
+        cr_assert(identity_set_key(&key_states, key));
 }
 
 TestSuite(identity, .init = setup);
 
-static enum identity_result check(char key, uint64_t sequence, bool has_waited) {
+static enum identity_result check(char key, uint64_t sequence, bool is_before_welcome) {
         struct message message = { .payload = S("payload"), .qos = 1 };
-        struct vouched vouched = { key, S("c"), S("u"), 7, sequence };
+        struct sender sender = { key, S("c"), S("u"), 7, sequence };
         struct companion_proof proof;
 
-        vouch(&message, &vouched, &proof);
-        return identity_check(&positions, &message, has_waited);
+        add_identity(&message, &sender, &proof);
+        return identity_check(&key_states, &message, is_before_welcome);
 }
 
 Test(identity, is_accepted_once_in_growing_order) {
@@ -42,44 +42,44 @@ Test(identity, is_accepted_once_in_growing_order) {
 Test(identity, with_another_key_is_rejected) {
         cr_expect_eq(check('b', 1, false), IDENTITY_UNVERIFIED);
         cr_expect_eq(check('b', 1, true), IDENTITY_UNVERIFIED);
-        cr_expect_eq(check('\0', 1, true), IDENTITY_UNVERIFIED, "what is not known is no key");
+        cr_expect_eq(check('\0', 1, true), IDENTITY_UNVERIFIED, "an unknown key is not the key of zeros");
 }
 
 Test(identity, with_the_former_key_is_accepted_for_waiting_requests) {
         uint8_t key[COMPANION_KEY_SIZE];
 
         cr_expect_eq(check('a', 5, false), IDENTITY_VERIFIED);
-        vouch_key('b', key);
-        cr_assert(identity_take_key(&positions, key));
+        repeat_key('b', key);
+        cr_assert(identity_set_key(&key_states, key));
         cr_expect_eq(check('a', 6, false), IDENTITY_UNVERIFIED);
         cr_expect_eq(check('a', 5, true), IDENTITY_REPEATED);
         cr_expect_eq(check('a', 6, true), IDENTITY_VERIFIED);
         cr_expect_eq(check('b', 1, true), IDENTITY_VERIFIED);
-        cr_expect_not(identity_take_key(&positions, key));
+        cr_expect_not(identity_set_key(&key_states, key));
 
-        vouch_key('a', key); /* back to the first broker, which was not restarted */
-        cr_assert(identity_take_key(&positions, key));
+        repeat_key('a', key); /* reconnect to the first broker, which was not restarted */
+        cr_assert(identity_set_key(&key_states, key));
         cr_expect_eq(check('a', 6, true), IDENTITY_REPEATED);
         cr_expect_eq(check('b', 2, true), IDENTITY_VERIFIED);
 }
 
 Test(identity, older_than_welcome_is_accepted_for_waiting_requests) {
         cr_expect_eq(check('a', 5, true), IDENTITY_VERIFIED);
-        identity_end_wait(&positions, 9);
+        identity_skip_to(&key_states, 9);
         cr_expect_eq(check('a', 9, false), IDENTITY_REPEATED);
         cr_expect_eq(check('a', 10, false), IDENTITY_VERIFIED);
-        identity_end_wait(&positions, 9);
+        identity_skip_to(&key_states, 9);
         cr_expect_eq(check('a', 10, false), IDENTITY_REPEATED);
 }
 
 Test(identity, is_read_from_the_properties) {
         struct message message = { .qos = 1 };
-        struct vouched vouched = { 'a', S("a client"), { 0 }, UINT64_MAX, 1 };
+        struct sender sender = { 'a', S("a client"), { 0 }, UINT64_MAX, 1 };
         struct companion_proof proof;
         struct identity identity;
 
-        vouch(&message, &vouched, &proof);
-        cr_assert_eq(identity_check(&positions, &message, false), IDENTITY_VERIFIED);
+        add_identity(&message, &sender, &proof);
+        cr_assert_eq(identity_check(&key_states, &message, false), IDENTITY_VERIFIED);
         message.is_verified = true;
         identity = identity_read(&message);
         cr_expect(slice_equal(identity.client_id, S("a client")));
@@ -88,15 +88,15 @@ Test(identity, is_read_from_the_properties) {
 }
 
 Test(identity, requires_a_client_and_a_connection) {
-        const struct vouched incomplete[] = { { 'a', S(""), { 0 }, 7, 1 }, { 'a', S("c"), { 0 }, 0, 1 } };
+        const struct sender incomplete[] = { { 'a', S(""), { 0 }, 7, 1 }, { 'a', S("c"), { 0 }, 0, 1 } };
         struct message none = { .qos = 1 };
 
         for (size_t i = 0; i < N_ROWS(incomplete); i++) {
                 struct message message = { .qos = 1 };
                 struct companion_proof proof;
 
-                vouch(&message, &incomplete[i], &proof);
-                cr_expect_eq(identity_check(&positions, &message, false), IDENTITY_UNVERIFIED);
+                add_identity(&message, &incomplete[i], &proof);
+                cr_expect_eq(identity_check(&key_states, &message, false), IDENTITY_UNVERIFIED);
         }
-        cr_expect_eq(identity_check(&positions, &none, false), IDENTITY_UNVERIFIED);
+        cr_expect_eq(identity_check(&key_states, &none, false), IDENTITY_UNVERIFIED);
 }

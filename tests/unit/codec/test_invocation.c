@@ -57,7 +57,7 @@ static const struct {
         { "a version without a minor", 1, S("1"), S("1"), REQUEST_FAULT_VERSION, S("1") },
         { "a version with an empty minor", 1, S("1"), S("1."), REQUEST_FAULT_VERSION, S("1.") },
         { "a version of three parts", 1, S("1"), S("1.0.0"), REQUEST_FAULT_VERSION, S("1.0.0") },
-        { "a version that is none", 1, S("1"), S("one"), REQUEST_FAULT_VERSION, S("one") },
+        { "a version that is not a number", 1, S("1"), S("one"), REQUEST_FAULT_VERSION, S("one") },
         { "a negative version", 1, S("1"), S("-1.0"), REQUEST_FAULT_VERSION, S("-1.0") },
 };
 
@@ -88,7 +88,7 @@ static const struct {
         struct slice topic;
         enum invocation_result result;
 } topics[] = {
-        { "a good one", S("clients/c/answers"), INVOCATION_REQUEST },
+        { "a valid topic", S("clients/c/answers"), INVOCATION_REQUEST },
         { "none", { NULL, 0 }, INVOCATION_NO_RESPONSE_TOPIC },
         { "empty", S(""), INVOCATION_BAD_RESPONSE_TOPIC },
         { "a wildcard", S("clients/+/answers"), INVOCATION_BAD_RESPONSE_TOPIC },
@@ -270,12 +270,12 @@ static const struct {
         bool wants_persistence;
 } persistences[] = {
         { "asked for", "aio-persistence", S("aio-persistence"), S("true"), true },
-        { "not asked for", "aio-persistence", S("aio-persistence"), { NULL, 0 }, false },
+        { "property absent", "aio-persistence", S("aio-persistence"), { NULL, 0 }, false },
         { "another value", "aio-persistence", S("aio-persistence"), S("True"), false },
         { "an empty value", "aio-persistence", S("aio-persistence"), S(""), false },
         { "another property", "aio-persistence", S("AIO-persistence"), S("true"), false },
-        { "another name that was configured", "keep", S("keep"), S("true"), true },
-        { "nothing was configured", NULL, S("aio-persistence"), S("true"), false },
+        { "another configured name", "keep", S("keep"), S("true"), true },
+        { "no name configured", NULL, S("aio-persistence"), S("true"), false },
 };
 
 Test(persistence, is_requested_by_a_user_property) {

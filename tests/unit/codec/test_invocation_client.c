@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 
 #include "codec/invocation.h"
+#include "unit/support/plugin_messages.h"
 #include "unit/support/table.h"
-#include "unit/support/vouch.h"
 
 #define S SLICE_LITERAL
 
@@ -25,19 +25,20 @@ static void add(struct message *message, struct slice name, struct slice value) 
 static const struct {
         const char *name;
         struct slice payload;
-        bool is_proven, is_verified;
+        bool has_plugin, is_verified;
         struct slice source, topic, client;
         uint64_t connection;
 } clients[] = {
         { "by __srcId", PAYLOAD_GET, false, false, S("c"), S("answers"), S("c"), 0 },
         { "by __srcId before the topic", PAYLOAD_GET, false, false, S("c"), S("clients/63/x"), S("c"), 0 },
-        { "by the topic as it stands", PAYLOAD_GET, false, false, NO_NAME, S("clients/63/x"), S("63"), 0 },
+        { "by the topic, not decoded", PAYLOAD_GET, false, false, NO_NAME, S("clients/63/x"), S("63"), 0 },
         { "by the topic for an empty __srcId", PAYLOAD_GET, false, false, S(""), S("clients/c/x"), S("c"),
           0 },
         { "no client", PAYLOAD_GET, false, false, NO_NAME, S("answers"), NO_NAME, 0 },
-        { "no plugin now", PAYLOAD_GET, false, true, S("c"), S("answers"), S("c"), 0 },
+        { "identity properties without the plugin are ignored", PAYLOAD_GET, false, true, S("c"),
+          S("answers"), S("c"), 0 },
         { "not verified", PAYLOAD_GET, true, false, S("c"), S("answers"), NO_NAME, 0 },
-        { "by the plugin", PAYLOAD_GET, true, true, S("c"), S("clients/d/x"), S("true"), 7 },
+        { "by the identity properties", PAYLOAD_GET, true, true, S("c"), S("clients/d/x"), S("true"), 7 },
         { "a KEYNOTIFY", PAYLOAD_KEYNOTIFY, true, true, S("c"), S("answers"), S("true"), 7 },
 };
 
@@ -48,13 +49,13 @@ Test(client, is_the_verified_one_or_the_claimed_one) {
                                            .response_topic = clients[i].topic,
                                            .is_verified = clients[i].is_verified,
                                            .qos = 1 };
-                struct decoder decoder = { .is_proven = clients[i].is_proven };
-                struct vouched vouched = { 'a', S("true"), { 0 }, 7, 1 };
+                struct decoder decoder = { .has_plugin = clients[i].has_plugin };
+                struct sender sender = { 'a', S("true"), { 0 }, 7, 1 };
                 struct companion_proof proof;
                 struct invocation invocation;
 
                 add(&message, S("__srcId"), clients[i].source);
-                vouch(&message, &vouched, &proof);
+                add_identity(&message, &sender, &proof);
                 invocation_decode(&decoder, &message, &invocation);
                 cr_expect(slice_equal(invocation.request.client, clients[i].client), ROW(clients, i));
                 cr_expect_eq(invocation.request.connection, clients[i].connection, ROW(clients, i));

@@ -38,7 +38,7 @@ static const struct {
         { "SET of an empty value",
           { S("SET"), S("k"), S("") },
           { .verb = VERB_SET, .key = S("k"), .value = S("") } },
-        { "SET of words that are options",
+        { "SET whose key and value are option names",
           { S("SET"), S("NX"), S("PX") },
           { .verb = VERB_SET, .key = S("NX"), .value = S("PX") } },
         { "NX",
@@ -73,7 +73,9 @@ static const struct {
 #define NEX(text)                                                                                           \
         .verb = VERB_SET, .key = S("k"), .value = S("v"), .condition = SET_IF_ABSENT_OR_EQUAL,              \
         .expected = S(text)
-        { "NEX compares with what is set", { S("SET"), S("k"), S("v"), S("NEX") }, { NEX("v") } },
+        { "NEX compares with the value that SET sets",
+          { S("SET"), S("k"), S("v"), S("NEX") },
+          { NEX("v") } },
         { "NEX value", { S("SET"), S("k"), S("v"), S("NEX"), S("w") }, { NEX("w") } },
         { "NEX of an empty value", { S("SET"), S("k"), S("v"), S("NEX"), S("") }, { NEX("") } },
         { "NEX, one left: it is the value", { S("SET"), S("k"), S("v"), S("NEX"), S("PX") }, { NEX("PX") } },
@@ -160,7 +162,7 @@ static const struct {
         { "lower case", { S("set"), S("k"), S("v") }, UNKNOWN },
         { "mixed case", { S("Get"), S("k") }, UNKNOWN },
         { "an empty verb", { S(""), S("k") }, UNKNOWN },
-        { "a verb that goes on", { S("GETX"), S("k") }, UNKNOWN },
+        { "a longer word that begins with a verb", { S("GETX"), S("k") }, UNKNOWN },
         { "the start of a verb", { S("GE"), S("k") }, UNKNOWN },
         { "a verb with a blank", { S("GET "), S("k") }, UNKNOWN },
         { "a verb with a NUL", { S("GET\0"), S("k") }, UNKNOWN },
@@ -195,7 +197,7 @@ static const struct {
         { "KEYNOTIFY of an empty key", { S("KEYNOTIFY"), S("") }, EMPTY },
         { "KEYNOTIFY of an empty key, and a wrong option", { S("KEYNOTIFY"), S(""), S("X") }, EMPTY },
 
-        { "SET with an option that is none", { S("SET"), S("k"), S("v"), S("XX") }, SYNTAX },
+        { "SET with an unknown option", { S("SET"), S("k"), S("v"), S("XX") }, SYNTAX },
         { "SET with an empty option", { S("SET"), S("k"), S("v"), S("") }, SYNTAX },
         { "SET with an option in lower case", { S("SET"), S("k"), S("v"), S("nx") }, SYNTAX },
         { "SET with an option of Redis", { S("SET"), S("k"), S("v"), S("EX"), S("10") }, SYNTAX },
@@ -224,7 +226,7 @@ static const struct {
           SYNTAX },
         { "PX without its time", { S("SET"), S("k"), S("v"), S("PX") }, SYNTAX },
         { "PX twice", { S("SET"), S("k"), S("v"), S("PX"), S("1"), S("PX"), S("2") }, SYNTAX },
-        { "PX and an option that is none", { S("SET"), S("k"), S("v"), S("PX"), S("1"), S("XX") }, SYNTAX },
+        { "PX and an unknown option", { S("SET"), S("k"), S("v"), S("PX"), S("1"), S("XX") }, SYNTAX },
         { "PX in lower case", { S("SET"), S("k"), S("v"), S("px"), S("1") }, SYNTAX },
         { "PX of nothing", { S("SET"), S("k"), S("v"), S("PX"), S("") }, SYNTAX },
         { "PX of zero", { S("SET"), S("k"), S("v"), S("PX"), S("0") }, SYNTAX },
@@ -239,7 +241,7 @@ static const struct {
         { "more words than any SET has",
           { S("SET"), S("k"), S("v"), S("NEX"), S("w"), S("PX"), S("10"), S("PX"), S("10") },
           SYNTAX },
-        { "KEYNOTIFY with an option that is none", { S("KEYNOTIFY"), S("k"), S("START") }, SYNTAX },
+        { "KEYNOTIFY with an unknown option", { S("KEYNOTIFY"), S("k"), S("START") }, SYNTAX },
         { "KEYNOTIFY with an option in lower case", { S("KEYNOTIFY"), S("k"), S("stop") }, SYNTAX },
         { "KEYNOTIFY with an empty option", { S("KEYNOTIFY"), S("k"), S("") }, SYNTAX },
         { "SCAN of an empty pattern", { S("SCAN"), S("") }, SYNTAX },
@@ -262,10 +264,10 @@ static const struct {
 } broken[] = {
         { "nothing", S("") },
         { "no RESP3", S("GET k") },
-        { "an array of none", S("*0\r\n") },
+        { "an empty array", S("*0\r\n") },
         { "cut", S("*2\r\n$3\r\nGET\r\n$1\r\nk") },
-        { "more behind it", S("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n ") },
-        { "broken, and the verb is unknown too", S("*2\r\n$3\r\nget\r\n:1\r\n") },
+        { "bytes after the array", S("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n ") },
+        { "malformed, and the verb is unknown too", S("*2\r\n$3\r\nget\r\n:1\r\n") },
         { "a number for a verb", S("*2\r\n:1\r\n$1\r\nk\r\n") },
 };
 
@@ -276,20 +278,20 @@ Test(invocation, checks_syntax_first) {
 
 Test(verb, text_parses_back_to_the_verb) {
         for (enum verb verb = 0; verb < N_VERBS; verb++) {
-                enum verb read = N_VERBS;
+                enum verb read = VERB_UNKNOWN;
 
                 cr_expect(verb_text(verb).data, "verb %d", (int)verb);
                 cr_expect(verb_from_text(verb_text(verb), &read), "verb %d", (int)verb);
                 cr_expect_eq(read, verb);
         }
-        cr_expect_null(verb_text(N_VERBS).data);
+        cr_expect_null(verb_text(VERB_UNKNOWN).data);
 }
 
 Test(verb, text_is_matched_exactly_and_in_upper_case) {
         static const struct slice others[] = { S("get"), S("GE"), S("GETS"), S("") };
-        enum verb verb = N_VERBS;
+        enum verb verb = VERB_UNKNOWN;
 
         for (size_t i = 0; i < N_ROWS(others); i++)
                 cr_expect_not(verb_from_text(others[i], &verb), "%zu", i);
-        cr_expect_eq(verb, N_VERBS);
+        cr_expect_eq(verb, VERB_UNKNOWN);
 }

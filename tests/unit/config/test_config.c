@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "config/option_table.h"
-#include "config/reading.h"
+#include "config/config.h"
 #include "unit/support/command_line.h"
 #include "unit/support/table.h"
 
-Test(config, has_a_default_for_everything) {
+Test(config, has_a_default_for_every_option) {
         struct config config;
 
         cr_assert_eq(read_config((const char *const[]){ NULL }, &config), CONFIG_RUN);
@@ -25,6 +24,7 @@ Test(config, has_a_default_for_everything) {
         cr_expect_eq(config.max_bytes, UINT64_C(1) << 30);
         cr_expect_eq(config.max_registrations, 100000);
         cr_expect_eq(config.max_remembered_bytes, UINT64_C(32) << 20);
+        cr_expect_eq(config.registration_timeout_ms, 3600 * 1000);
         cr_expect_eq(config.log_level, LOG_INFO);
         cr_expect_not(config.tls);
         cr_expect_null(config.user);
@@ -46,9 +46,9 @@ Test(config, has_a_default_for_everything) {
 }
 
 static const struct {
-        const char *name; /* of the option, too */
+        const char *name; /* of the option */
         const char *value;
-        size_t offset; /* of what it sets in struct config */
+        size_t offset; /* of the field in struct config */
         enum { TEXT, UINT16, UINT64, ENUM, BOOLEAN } kind;
         const char *text;
         uint64_t number;
@@ -68,6 +68,7 @@ static const struct {
         { "tls-ca-file", "ca.pem", FIELD(tls_ca_file), TEXT, "ca.pem", 0 },
         { "tls-ca-file", "ca.pem", FIELD(tls), BOOLEAN, NULL, true },
         { "tls-alpn", "mqtt", FIELD(tls_alpn), TEXT, "mqtt", 0 },
+        { "require-plugin", "on", FIELD(require_plugin), BOOLEAN, NULL, true },
         { "presence-topic", "gone/{client}", FIELD(presence_topic), TEXT, "gone/{client}", 0 },
         { "presence-topic", "$SYS/+/{client}/#", FIELD(presence_topic), TEXT, "$SYS/+/{client}/#", 0 },
         { "node-id", "gateway-7", FIELD(node_id), TEXT, "gateway-7", 0 },
@@ -79,6 +80,9 @@ static const struct {
         { "max-bytes", "3GiB", FIELD(max_bytes), UINT64, NULL, UINT64_C(3) << 30 },
         { "max-registrations", "7", FIELD(max_registrations), UINT64, NULL, 7 },
         { "max-remembered-bytes", "5MiB", FIELD(max_remembered_bytes), UINT64, NULL, 5 << 20 },
+        { "registration-timeout", "1s", FIELD(registration_timeout_ms), UINT64, NULL, 1000 },
+        { "registration-timeout", "365d", FIELD(registration_timeout_ms), UINT64, NULL,
+          UINT64_C(31536000000) },
         { "seed", "keys.jsonl", FIELD(seed_file), TEXT, "keys.jsonl", 0 },
         { "record", "keys.jsonl", FIELD(record_file), TEXT, "keys.jsonl", 0 },
         { "data-dir", "/var/lib/s", FIELD(data_dir), TEXT, "/var/lib/s", 0 },
@@ -169,7 +173,7 @@ static const struct {
 } listens[] = {
         { "a port alone", "--http-listen=9464", "127.0.0.1" },
         { "an address", "--http-listen=0.0.0.0:9464", "0.0.0.0" },
-        { "an address of IPv6", "--http-listen=[::1]:9464", "::1" },
+        { "an IPv6 address", "--http-listen=[::1]:9464", "::1" },
 };
 
 Test(config, http_listens_on_loopback_by_default) {
@@ -229,7 +233,7 @@ Test(config, dev_accepts_any_port) {
         config_deinit(&config);
 }
 
-/* The file of all defaults names them too. */
+/* The shipped file contains them. */
 Test(config, dev_ignores_default_broker_options) {
         struct config config;
 
@@ -245,12 +249,12 @@ Test(config, dev_ignores_default_broker_options) {
 Test(config, lists_every_option_in_its_help) {
         char *help = printed_by(STDOUT_FILENO, (const char *const[]){ "--help", NULL }, CONFIG_DONE);
 
-        for (size_t i = 0; i < n_config_options; i++) {
+        for (size_t i = 0; i < n_settings; i++) {
                 char line[64];
 
-                snprintf(line, sizeof(line), "\n  %s %s", options[i].flag,
-                         options[i].argument ? options[i].argument : "");
-                cr_expect_not_null(strstr(help, line), "%s", options[i].flag);
+                snprintf(line, sizeof(line), "\n  %s %s", config_options[i].flag,
+                         config_options[i].argument ? config_options[i].argument : "");
+                cr_expect_not_null(strstr(help, line), "%s", config_options[i].flag);
         }
         cr_expect_not_null(strstr(help, "--config"));
         cr_expect_not_null(strstr(help, "--check-config"));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is said of options that are wrong. */
+/* Messages for wrong options. */
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "config/option_table.h"
+#include "config/config.h"
 #include "unit/support/command_line.h"
 #include "unit/support/table.h"
 
@@ -22,14 +22,14 @@ static const struct {
         const char *arguments[4];
         const char *line;
 } wrong[] = {
-        { "no option", { "host" }, "statestored: host: not an option; see --help\n" },
+        { "a word", { "host" }, "statestored: host: not an option; see --help\n" },
         { "one dash", { "-host", "a" }, "statestored: -host: not an option; see --help\n" },
         { "an empty argument", { "" }, "statestored: : not an option; see --help\n" },
-        { "two dashes alone", { "--" }, "statestored: --: no such option; see --help\n" },
+        { "two dashes", { "--" }, "statestored: --: no such option; see --help\n" },
         { "an unknown option", { "--hosts=a" }, "statestored: --hosts=a: no such option; see --help\n" },
-        { "another case", { "--Host=a" }, "statestored: --Host=a: no such option; see --help\n" },
+        { "an upper-case letter", { "--Host=a" }, "statestored: --Host=a: no such option; see --help\n" },
         { "control characters", { "--a\nb" }, "statestored: --a\\x0Ab: no such option; see --help\n" },
-        { "no value",
+        { "a missing value",
           { "--port" },
           "statestored: --port: a port from 0 to 65535 was expected; see --help\n" },
         { "one argument",
@@ -58,23 +58,31 @@ static const struct {
           { "--node-id", "" },
           "statestored: --node-id: 1 to 256 bytes of UTF-8 without ':' was expected, not \"\"; see "
           "--help\n" },
-        { "a dialect",
+        { "an unknown dialect",
           { "--dialect=SDK" },
           "statestored: --dialect=SDK: sdk or document was expected, not \"SDK\"; see --help\n" },
-        { "keys",
+        { "a wrong number of keys",
           { "--max-keys", "-1" },
           "statestored: --max-keys: a number was expected, not \"-1\"; see --help\n" },
-        { "keys past 64 bits",
+        { "a number of keys beyond 64 bits",
           { "--max-keys", "18446744073709551616" },
           "statestored: --max-keys: a number was expected, not \"18446744073709551616\"; see --help\n" },
-        { "registrations",
+        { "a wrong number of registrations",
           { "--max-registrations", "1k" },
           "statestored: --max-registrations: a number was expected, not \"1k\"; see --help\n" },
-        { "bytes",
+        { "a wrong size",
           { "--max-bytes", "1GB" },
           "statestored: --max-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not \"1GB\"; see "
           "--help\n" },
-        { "remembered bytes",
+        { "a registration timeout that is too short",
+          { "--registration-timeout", "999ms" },
+          "statestored: --registration-timeout: a duration from 1s to 365d was expected, not \"999ms\"; see "
+          "--help\n" },
+        { "a registration timeout that is too long",
+          { "--registration-timeout", "366d" },
+          "statestored: --registration-timeout: a duration from 1s to 365d was expected, not \"366d\"; see "
+          "--help\n" },
+        { "a wrong size of remembered answers",
           { "--max-remembered-bytes", "" },
           "statestored: --max-remembered-bytes: a size, such as 1048576, 64MiB or 1GiB was expected, not "
           "\"\"; "
@@ -86,42 +94,42 @@ static const struct {
           { "--http-listen", "127.0.0.1" },
           "statestored: --http-listen: [ADDRESS:]PORT, such as 127.0.0.1:9464, was expected, not "
           "\"127.0.0.1\"; see --help\n" },
-        { "an HTTP port alone, and none",
+        { "HTTP port 0",
           { "--http-listen", ":0" },
           "statestored: --http-listen: [ADDRESS:]PORT, such as 127.0.0.1:9464, was expected, not \":0\"; "
           "see "
           "--help\n" },
-        { "a log level",
+        { "an unknown log level",
           { "--log-level", "trace" },
           "statestored: --log-level: error, warning, info or debug was expected, not \"trace\"; see "
           "--help\n" },
-        { "a log format",
+        { "an unknown log format",
           { "--log-format", "xml" },
           "statestored: --log-format: text or json was expected, not \"xml\"; see "
           "--help\n" },
         { "TLS",
           { "--tls", "yes" },
           "statestored: --tls: on or off was expected, not \"yes\"; see --help\n" },
-        { "a switch that is neither",
+        { "--dev that is neither on nor off",
           { "--dev=1883" },
           "statestored: --dev=1883: on or off was expected, not \"1883\"; see --help\n" },
-        { "a broker beside the one of --dev",
+        { "a host with --dev",
           { "--dev", "--host=a" },
           "statestored: --host: not with --dev, which starts a private broker without this option; see "
           "--help\n" },
-        { "where that one listens, by a name",
+        { "a --dev-listen that is not an address",
           { "--dev", "--dev-listen=localhost" },
           "statestored: --dev-listen=localhost: an IPv4 address, or 0.0.0.0 for all addresses of this "
           "machine was "
           "expected, not \"localhost\"; see --help\n" },
-        { "where it listens, though there is none",
+        { "--dev-listen without --dev",
           { "--dev-listen=0.0.0.0" },
           "statestored: --dev-listen: only with --dev; see --help\n" },
-        { "two are wrong: each has its line",
+        { "two faults, one per line",
           { "--port=1", "--tls=", "--port=x" },
           "statestored: --tls=: on or off was expected, not \"\"; see --help\n"
           "statestored: --port=x: a port from 0 to 65535 was expected, not \"x\"; see --help\n" },
-        { "no host",
+        { "an empty host",
           { "--host=" },
           "statestored: --host=: names, addresses or socket paths, each with or without :PORT was expected, "
           "not \"\"; see --help\n" },
@@ -129,7 +137,7 @@ static const struct {
           { "--host=a:0" },
           "statestored: --host=a:0: names, addresses or socket paths, each with or without :PORT was "
           "expected, not \"a:0\"; see --help\n" },
-        { "a list with nothing in it",
+        { "a list of empty hosts",
           { "--host=a,,b" },
           "statestored: --host=a,,b: names, addresses or socket paths, each with or without :PORT was "
           "expected, not \"a,,b\"; see --help\n" },
@@ -145,7 +153,7 @@ static const struct {
           { "--keepalive=5500ms" },
           "statestored: --keepalive=5500ms: whole seconds from 5s to 65535s was expected, not \"5500ms\"; "
           "see --help\n" },
-        { "a keepalive that is none",
+        { "a keepalive that is not a duration",
           { "--keepalive=x" },
           "statestored: --keepalive=x: whole seconds from 5s to 65535s was expected, not \"x\"; see "
           "--help\n" },
@@ -158,13 +166,13 @@ static const struct {
         { "an empty certificate",
           { "--tls-certificate=" },
           "statestored: --tls-certificate=: a file name was expected, not \"\"; see --help\n" },
-        { "an empty key",
+        { "an empty key file",
           { "--tls-key=" },
           "statestored: --tls-key=: a file name was expected, not \"\"; see --help\n" },
-        { "an empty authority",
+        { "an empty CA file",
           { "--tls-ca-file=" },
           "statestored: --tls-ca-file=: a file name was expected, not \"\"; see --help\n" },
-        { "an empty protocol",
+        { "an empty ALPN protocol",
           { "--tls-alpn=" },
           "statestored: --tls-alpn=: a name was expected, not \"\"; see --help\n" },
         { "a presence topic without a client",
@@ -175,6 +183,9 @@ static const struct {
           { "--presence-topic=" },
           "statestored: --presence-topic=: a topic in which one level reads {client} was expected, not "
           "\"\"; see --help\n" },
+        { "a wrong switch for --require-plugin",
+          { "--require-plugin=yes" },
+          "statestored: --require-plugin=yes: on or off was expected, not \"yes\"; see --help\n" },
         { "an empty seed",
           { "--seed=" },
           "statestored: --seed=: a file name was expected, not \"\"; see --help\n" },
@@ -184,16 +195,16 @@ static const struct {
         { "an empty directory",
           { "--data-dir=" },
           "statestored: --data-dir=: a directory was expected, not \"\"; see --help\n" },
-        { "which keys to keep",
+        { "an unknown persist mode",
           { "--persist=some" },
           "statestored: --persist=some: all, none or custom was expected, not \"some\"; see --help\n" },
         { "an empty policy",
           { "--policy=" },
           "statestored: --policy=: a file name was expected, not \"\"; see --help\n" },
-        { "unverified",
+        { "a wrong switch for unverified clients",
           { "--allow-unverified=yes" },
           "statestored: --allow-unverified=yes: on or off was expected, not \"yes\"; see --help\n" },
-        { "a question of three words",
+        { "--explain with three words",
           { "--explain", "c", "u" },
           "statestored: --explain: CLIENT USER VERB KEY was expected; see --help\n" },
         { "an empty pattern",
@@ -225,25 +236,25 @@ static const struct {
         { "a certificate without TLS",
           { "--tls-certificate=c", "--tls-key=k" },
           "statestored: --tls-certificate: not used without --tls on or --tls-ca-file; see --help\n" },
-        { "whether to start a broker",
+        { "a wrong switch for --dev",
           { "--dev=" },
           "statestored: --dev=: on or off was expected, not \"\"; see --help\n" },
-        { "encryption of a broker of our own",
+        { "TLS with --dev",
           { "--tls=on", "--dev" },
           "statestored: --tls: not with --dev, which starts a private broker without this option; see "
           "--help\n" },
-        { "a client id that its configuration cannot hold",
+        { "a client id with a control character with --dev",
           { "--dev", "--client-id=a\nb" },
           "statestored: --client-id: control characters are not allowed with --dev; see --help\n" },
-        { "whether tests may steer it",
+        { "a wrong switch for --control",
           { "--control=yes" },
           "statestored: --control=yes: on or off was expected, not \"yes\"; see --help\n" },
-        { "tests that may wipe what is kept",
+        { "--control with a data directory",
           { "--control", "--data-dir=d" },
           "statestored: --control: not with --data-dir: any client of the broker could delete the stored "
           "data; "
           "see --help\n" },
-        { "whether to end with our parent",
+        { "a wrong switch for --exit-with-parent",
           { "--exit-with-parent=yes" },
           "statestored: --exit-with-parent=yes: on or off was expected, not \"yes\"; see --help\n" },
         { "a password without a user",
@@ -253,7 +264,7 @@ static const struct {
 
 Test(config, reports_wrong_options_with_what_was_expected) {
         for (size_t i = 0; i < N_ROWS(wrong); i++) {
-                char *printed = printed_by(STDERR_FILENO, wrong[i].arguments, CONFIG_WRONG);
+                char *printed = printed_by(STDERR_FILENO, wrong[i].arguments, CONFIG_INVALID);
 
                 cr_expect_str_eq(printed, wrong[i].line, ROW(wrong, i));
                 free(printed);
@@ -272,6 +283,6 @@ static bool is_tested(const char *flag) {
 }
 
 Test(config, every_option_has_a_test_with_a_wrong_value) {
-        for (size_t i = 0; i < n_config_options; i++)
-                cr_expect(is_tested(options[i].flag), "%s", options[i].flag);
+        for (size_t i = 0; i < n_settings; i++)
+                cr_expect(is_tested(config_options[i].flag), "%s", config_options[i].flag);
 }

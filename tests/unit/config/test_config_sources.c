@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Where options come from beside the command line: the environment, and a file. */
+/* The sources of options other than the command line: environment and file. */
 
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -9,12 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/option_table.h"
-#include "config/reading.h"
+#include "config/config.h"
 #include "unit/support/command_line.h"
 #include "unit/support/table.h"
 
-/* A file without a name; "" for none. */
+/* The name of an unlinked file with this text; "" without a text. */
 static char file_name[64];
 
 static void write_file(const char *text) {
@@ -26,7 +25,7 @@ static void write_file(const char *text) {
 }
 
 static char *errors_of(const char *const *arguments) {
-        return printed_by(STDERR_FILENO, arguments, CONFIG_WRONG);
+        return printed_by(STDERR_FILENO, arguments, CONFIG_INVALID);
 }
 
 static const char *const no_arguments[] = { NULL };
@@ -43,13 +42,13 @@ Test(config, reports_all_faults) {
         free(printed);
 }
 
-/* One that the option accepts. */
+/* Return a value that the option accepts. */
 static const char *some_value(const struct option *option) {
         if (strcmp(option->flag, "--policy") == 0)
-                return "/dev/null"; /* of no rules */
+                return "/dev/null"; /* a policy without rules */
         if (strcmp(option->section, "http") == 0)
                 return "127.0.0.1:9464";
-        return option->initial ? option->initial : "gone/{client}";
+        return option->default_value ? option->default_value : "gone/{client}";
 }
 
 /* STATESTORE_SECTION_NAME */
@@ -60,16 +59,16 @@ static void environment_name(const struct option *option, char name[128]) {
 }
 
 Test(environment, sets_every_option) {
-        for (size_t i = 0; i < n_config_options; i++) {
-                const char *value = some_value(&options[i]);
+        for (size_t i = 0; i < n_settings; i++) {
+                const char *value = some_value(&config_options[i]);
                 char name[128];
                 struct config config;
 
-                environment_name(&options[i], name);
+                environment_name(&config_options[i], name);
                 setenv(name, value, 1);
-                if (strcmp(options[i].name, "password-file") == 0 ||
-                    strncmp(options[i].name, "tls-", 4) == 0) {
-                        setenv("STATESTORE_BROKER_USER", "u", 1); /* those that need another one */
+                if (strcmp(config_options[i].name, "password-file") == 0 ||
+                    strncmp(config_options[i].name, "tls-", 4) == 0) {
+                        setenv("STATESTORE_BROKER_USER", "u", 1); /* options that require another option */
                         setenv("STATESTORE_BROKER_TLS", "on", 1);
                         setenv("STATESTORE_BROKER_TLS_KEY", value, 1);
                         setenv("STATESTORE_BROKER_TLS_CERTIFICATE", value, 1);
@@ -115,7 +114,8 @@ Test(environment, ignores_empty_and_foreign_variables) {
 
         setenv("STATESTORE_BROKER_PORT", "", 1);
         setenv("STATESTORE_BROKER_PORTS", "", 1);
-        setenv("STATESTORE_PORT", "tcp://10.0.0.1:1883", 1); /* a service of our name in a cluster */
+        setenv("STATESTORE_PORT", "tcp://10.0.0.1:1883",
+               1); /* Kubernetes sets this for a service named statestore */
         cr_assert_eq(read_config(no_arguments, &config), CONFIG_RUN);
         cr_expect_eq(config.port, 1883);
         config_deinit(&config);
@@ -174,17 +174,18 @@ Test(file, name_comes_from_flag_or_environment) {
 }
 
 Test(file, sets_every_option) {
-        for (size_t i = 0; i < n_config_options; i++) {
-                const char *value = some_value(&options[i]);
+        for (size_t i = 0; i < n_settings; i++) {
+                const char *value = some_value(&config_options[i]);
                 char text[512];
                 struct config config;
 
-                snprintf(text, sizeof(text), "[%s]\n%s = %s\n", options[i].section, options[i].name, value);
-                if (strcmp(options[i].name, "password-file") == 0)
+                snprintf(text, sizeof(text), "[%s]\n%s = %s\n", config_options[i].section,
+                         config_options[i].name, value);
+                if (strcmp(config_options[i].name, "password-file") == 0)
                         strcat(text, "user = u\n");
-                if (strcmp(options[i].name, "tls-key") == 0)
+                if (strcmp(config_options[i].name, "tls-key") == 0)
                         strcat(text, "tls = on\ntls-certificate = c\n");
-                if (strcmp(options[i].name, "tls-certificate") == 0)
+                if (strcmp(config_options[i].name, "tls-certificate") == 0)
                         strcat(text, "tls = on\ntls-key = k\n");
                 write_file(text);
                 cr_assert_eq(read_config(from_file, &config), CONFIG_RUN, "%s", text);
@@ -197,20 +198,19 @@ Test(file, sets_every_option) {
 static const struct {
         const char *name;
         const char *text;
-        const char *said; /* of its line */
+        const char *said; /* after the file name */
 } wrong_files[] = {
-        { "no such option", "[broker]\nhosts = a\n", ":2: no such option: [broker] hosts" },
+        { "an unknown option", "[broker]\nhosts = a\n", ":2: no such option: [broker] hosts" },
         { "an option of another section", "[store]\nport = 1\n", ":2: no such option: [store] port" },
-        { "an option of no section", "port = 1\n", ":1: no such option: [] port" },
-        { "no such section", "\n[brokers]\nport = 1\n", ":3: no such option: [brokers] port" },
+        { "an option before a section", "port = 1\n", ":1: no such option: [] port" },
+        { "an unknown section", "\n[brokers]\nport = 1\n", ":3: no such option: [brokers] port" },
         { "a wrong value", "# a comment\n\n[broker]\nport = x\n",
           ":4: a port from 0 to 65535 was expected, not \"x\"" },
         { "an empty value", "[broker]\nclient-id =\n",
           ":2: 1 to 65535 bytes of UTF-8 was expected, not \"\"" },
-        { "twice", "[broker]\nport = 1\nkeepalive = 5s\nport = 2\n",
+        { "a repeated option", "[broker]\nport = 1\nkeepalive = 5s\nport = 2\n",
           ":4: [broker] port is given twice, first in line 2" },
-        { "a line that is none", "[broker]\nport\n",
-          ":2: [section], name = value or a comment was expected" },
+        { "a line without =", "[broker]\nport\n", ":2: [section], name = value or a comment was expected" },
         { "a section that is not closed", "[broker\n",
           ":1: [section], name = value or a comment was expected" },
 };
@@ -252,7 +252,7 @@ Test(file, too_long_line_is_a_fault_and_parsing_continues) {
         free(printed);
 }
 
-/* SOURCE_ROOT is where the project is. */
+/* SOURCE_ROOT: the directory of the project. */
 Test(example_file, has_every_option_at_its_default) {
         const char *root = getenv("SOURCE_ROOT");
         struct config with, without;
@@ -274,14 +274,15 @@ Test(example_file, has_every_option_at_its_default) {
         cr_expect_eq(read_config(from_file, &with), CONFIG_RUN);
         free(capture_end(&capture));
         cr_assert_eq(read_config(no_arguments, &without), CONFIG_RUN);
-        for (size_t i = 0; i < n_config_options; i++) {
+        for (size_t i = 0; i < n_settings; i++) {
                 char line[128];
 
-                snprintf(line, sizeof(line), "\n%s%s = ", options[i].initial ? "" : "#", options[i].name);
+                snprintf(line, sizeof(line), "\n%s%s = ", config_options[i].default_value ? "" : "#",
+                         config_options[i].name);
                 cr_expect_not_null(strstr(text, line), "%s", line + 1);
-                cr_expect_eq(!with.values[i], !without.values[i], "%s", options[i].flag);
+                cr_expect_eq(!with.values[i], !without.values[i], "%s", config_options[i].flag);
                 if (with.values[i] && without.values[i])
-                        cr_expect_str_eq(with.values[i], without.values[i], "%s", options[i].flag);
+                        cr_expect_str_eq(with.values[i], without.values[i], "%s", config_options[i].flag);
         }
         config_deinit(&with);
         config_deinit(&without);
@@ -330,7 +331,7 @@ Test(reload, applies_live_options_and_reports_others) {
         config_deinit(&next);
 }
 
-/* Each reload lets go of what the one before has read. */
+/* A reload frees the strings of the previous one. */
 Test(reload, does_not_borrow_from_earlier_reads) {
         static const char *const first[] = { "--max-keys=1", NULL };
         struct config config, next[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A policy as a person writes it, and what is said where it cannot be meant. */
+/* Parsing of policy files, and the messages for their faults. */
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define S SLICE_LITERAL
 
-/* What is wrong, a line each, without the file's name. */
+/* The reported faults, one per line, without the file name. */
 struct reported_faults {
         char text[2000];
         size_t name_length;
@@ -44,10 +44,10 @@ static struct policy *read_text(const char *text, size_t length, struct reported
 
 static bool grants(const struct policy *policy, const char *client, const char *user, enum access access,
                    struct slice key) {
-        struct request_origin asker = { slice_from_string(client), slice_from_string(user), true };
+        struct request_origin origin = { slice_from_string(client), slice_from_string(user), true };
         uint64_t budget = POLICY_STEPS_MAX;
 
-        return policy_decide(policy, &asker, access, key, &budget);
+        return policy_decide(policy, &origin, access, key, &budget);
 }
 
 #define ONE_RULE "access = read\nany = yes\nstring = k\n"
@@ -55,7 +55,7 @@ static bool grants(const struct policy *policy, const char *client, const char *
 static const struct {
         const char *name;
         const char *text;
-        const char *said; /* "" : nothing is wrong */
+        const char *said; /* "": no fault */
 } files[] = {
         { "nothing", "", "" },
         { "a rule", "[rule]\n" ONE_RULE, "" },
@@ -63,17 +63,18 @@ static const struct {
         { "comments", "# a\n; b\n[rule] \n" ONE_RULE " # c\n", "" },
         { "Windows' line ends", "[rule]\r\naccess = read\r\nany = yes\r\nstring = k\r\n", "" },
         { "a byte order mark", "\xEF\xBB\xBF[rule]\n" ONE_RULE, "" },
-        { "a ';' that begins no comment", "[rule]\n" ONE_RULE "string = a;b\npattern = a [;]b\n", "" },
+        { "a ';' within a value", "[rule]\n" ONE_RULE "string = a;b\npattern = a [;]b\n", "" },
 
-        { "rules of one name", "[rule]\n" ONE_RULE "[b]\n" ONE_RULE "[rule]\n" ONE_RULE "[rule]\n" ONE_RULE,
+        { "rules with the same name",
+          "[rule]\n" ONE_RULE "[b]\n" ONE_RULE "[rule]\n" ONE_RULE "[rule]\n" ONE_RULE,
           ":9: a unique name was expected; [rule] is also in line 1\n"
           ":13: a unique name was expected; [rule] is also in line 1\n" },
-        { "a comment behind a value", "[rule]\n" ONE_RULE "pattern = a ;b\nclient = c\t; d\n",
+        { "a comment after a value", "[rule]\n" ONE_RULE "pattern = a ;b\nclient = c\t; d\n",
           ":5: a comment must be on a line of its own; in a pattern write [;] for a ';' after a blank\n"
           ":6: a comment must be on a line of its own; in a pattern write [;] for a ';' after a blank\n" },
-        { "a comment behind a rule's name", "[rule] ;\n",
+        { "a comment after the name of a rule", "[rule] ;\n",
           ":1: a comment must be on a line of its own; in a pattern write [;] for a ';' after a blank\n" },
-        { "an indentation of another kind", "[rule]\n" ONE_RULE "\vpattern = [\n",
+        { "indentation by a vertical tab", "[rule]\n" ONE_RULE "\vpattern = [\n",
           ":5: ']' is missing; write [[] for a bracket\n" },
         { "no section", "access = read\n", ":1: [RULE] was expected before this line\n" },
         { "an empty rule", "\n[rule]\n",
@@ -82,30 +83,30 @@ static const struct {
           ":2: the rule names no keys: pattern, string or binary was expected\n" },
         { "no access", "[rule]\nany = yes\nstring = k\n",
           ":1: the rule grants nothing: access = read, write or readwrite was expected\n" },
-        { "for nobody", "[rule]\naccess = read\nstring = k\n",
+        { "no client, user or any", "[rule]\naccess = read\nstring = k\n",
           ":1: the rule names no client: client = ID, user = NAME or any = yes was expected\n" },
         { "no keys", "[rule]\naccess = read\nany = yes\n",
           ":1: the rule names no keys: pattern, string or binary was expected\n" },
-        { "an access that there is not", "[rule]\n" ONE_RULE "[b]\naccess = Read\nany = yes\nstring = k\n",
+        { "an unknown access", "[rule]\n" ONE_RULE "[b]\naccess = Read\nany = yes\nstring = k\n",
           ":6: read, write or readwrite was expected\n" },
-        { "two accesses", "[rule]\naccess = write\n" ONE_RULE,
+        { "a repeated access", "[rule]\naccess = write\n" ONE_RULE,
           ":3: access is given twice, first in line 2\n" },
-        { "a line that there is not", "[rule]\n" ONE_RULE "clients = a\n",
+        { "an unknown name", "[rule]\n" ONE_RULE "clients = a\n",
           ":5: access, any, client, user, pattern, string or binary was expected, not \"clients\"\n" },
         { "any that is not yes", "[rule]\naccess = read\nany = no\nstring = k\n",
           ":3: any = yes was expected\n" },
-        { "a client of a star", "[rule]\n" ONE_RULE "client = *\n",
+        { "a star as client", "[rule]\n" ONE_RULE "client = *\n",
           ":5: a literal name was expected; for all clients write any = yes\n" },
-        { "no client", "[rule]\n" ONE_RULE "client =\n", ":5: a value was expected\n" },
-        { "no user", "[rule]\n" ONE_RULE "user =\n", ":5: a value was expected\n" },
-        { "no pattern", "[rule]\n" ONE_RULE "pattern =\n", ":5: a value was expected\n" },
-        { "no bytes", "[rule]\n" ONE_RULE "binary =\n", ":5: a value was expected\n" },
-        { "no base64", "[rule]\n" ONE_RULE "binary = a\n", ":5: base64 was expected\n" },
+        { "an empty client", "[rule]\n" ONE_RULE "client =\n", ":5: a value was expected\n" },
+        { "an empty user", "[rule]\n" ONE_RULE "user =\n", ":5: a value was expected\n" },
+        { "an empty pattern", "[rule]\n" ONE_RULE "pattern =\n", ":5: a value was expected\n" },
+        { "empty binary", "[rule]\n" ONE_RULE "binary =\n", ":5: a value was expected\n" },
+        { "invalid base64", "[rule]\n" ONE_RULE "binary = a\n", ":5: base64 was expected\n" },
         { "an open class", "[rule]\n" ONE_RULE "pattern = a[b\n",
           ":5: ']' is missing; write [[] for a bracket\n" },
         { "a placeholder in a class", "[rule]\n" ONE_RULE "pattern = [{user}]\n",
           ":5: {client} and {user} cannot stand inside brackets\n" },
-        { "a placeholder that there is not", "[rule]\n" ONE_RULE "string = {id}\n",
+        { "an unknown placeholder", "[rule]\n" ONE_RULE "string = {id}\n",
           ":5: {client} or {user} was expected; in a pattern write [{] for a brace\n" },
         { "too many placeholders", "[rule]\n" ONE_RULE "string = {user}{user}{user}{user}{user}\n",
           ":5: {client} and {user} were expected at most four times\n" },
@@ -115,11 +116,11 @@ static const struct {
           ":2: [RULE] was expected before this line\n:3: [RULE] was expected before this line\n"
           ":4: [RULE] was expected before this line\n" },
         { "a section without a name", "[]\n", ":1: [section], name = value or a comment was expected\n" },
-        { "more behind a section", "[rule] any = yes\n",
+        { "text after a section", "[rule] any = yes\n",
           ":1: [section], name = value or a comment was expected\n" },
         { "too long a name", "[01234567890123456789012345678901234567890123456789]\n",
           ":1: the section's name is too long: fewer than 50 bytes were expected\n" },
-        { "two lines that are none", "[rule]\nx\n" ONE_RULE "y\n",
+        { "two lines without =", "[rule]\nx\n" ONE_RULE "y\n",
           ":2: [section], name = value or a comment was expected\n"
           ":6: [section], name = value or a comment was expected\n" },
 };
@@ -164,7 +165,7 @@ Test(policy_file, missing_file_is_a_fault) {
         cr_expect_str_eq(said.text, "/no/such/file: No such file or directory\n");
 }
 
-/* Also in the last line, which nothing ends. */
+/* Also in a last line without a newline. */
 Test(policy_file, nul_byte_is_a_fault) {
         static const char text[] = "[rule]\n" ONE_RULE "string = a\0b\n";
 
@@ -198,7 +199,7 @@ Test(policy_file, line_length_is_limited) {
                 }
 }
 
-/* SOURCE_ROOT is where the project is. */
+/* SOURCE_ROOT: the directory of the project. */
 Test(policy_file, example_file_is_valid) {
         struct reported_faults said = { .name_length = 0 };
         struct policy_file_sink sink = { .fault = keep, .userdata = &said };

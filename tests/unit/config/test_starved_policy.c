@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each allocation on the way to a policy fails once, or that and all that follow. */
+/* Reading a policy when the n-th allocation fails: only that one, or also all later ones. */
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void count_fault(void *userdata, const char *where, const char *what) {
         ++*(unsigned int *)userdata;
 }
 
-/* That is what is said, once, and nothing of what it would lead to. */
+/* Exactly one fault is reported, and no consequential ones. */
 Test(starved_policy, is_read_completely_or_not_at_all) {
         static const char text[] = "[a]\naccess = read\nclient = c\npattern = a*\nbinary = YQ==\n"
                                    "[b]\naccess = write\nany = yes\nuser = u\nstring = {user}\n";
@@ -34,7 +34,7 @@ Test(starved_policy, is_read_completely_or_not_at_all) {
 
                 memory_starve(n, n % 2 ? 1 : UINT64_MAX);
                 policy = policy_file_read(name, false, &sink);
-                n_failed = memory_feed();
+                n_failed = memory_stop_failing();
                 cr_expect_eq(!policy, n_failed > 0, "allocation %lu", n);
                 cr_expect_eq(n_faults, n_failed > 0, "allocation %lu", n);
                 policy_free(policy);

@@ -6,13 +6,13 @@
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
 
-/* A pipeline with --control, to be given back with tear_down(). */
+/* Create a pipeline with --control; free it with tear_down(). */
 static struct control *set_up(struct broker *broker) {
         struct control *control;
 
         broker_init(broker, broker_config());
         cr_assert_eq(control_new(&control, broker->pipeline), 0);
-        control_read_clock(control, broker->now);
+        control_now(control, broker->now);
         return control;
 }
 
@@ -90,7 +90,8 @@ Test(control, bytes_of_delayed_answers_are_limited) {
         for (int round = 0; round < 2; round++) {
                 broker_pass_ms(&broker, 5000);
                 broker_tick(&broker);
-                cr_expect_eq(broker.n_sent, round == 0 ? 63 : 1); /* each is a little more than its value */
+                cr_expect_eq(broker.n_sent,
+                             round == 0 ? 63 : 1); /* each answer is slightly longer than its value */
                 broker_forget(&broker);
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
                 broker_flush(&broker);

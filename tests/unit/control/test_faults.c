@@ -10,8 +10,8 @@
 #define S           SLICE_LITERAL
 #define N_WORDS_MAX 20
 
-/* Words with blanks between them. Returns as faults_add(). */
-static int add(struct faults *faults, const char *text) {
+/* Add the rule with these words, separated by blanks. Returns the result of fault_rules_add(). */
+static int add(struct fault_rules *faults, const char *text) {
         struct slice words[N_WORDS_MAX], rest = slice_from_string(text);
         const char *fault = NULL;
         size_t n_words = 0;
@@ -20,13 +20,14 @@ static int add(struct faults *faults, const char *text) {
 
         while (rest.length > 0)
                 words[n_words++] = slice_split(rest, ' ', &rest);
-        r = faults_add(faults, words, n_words, &number, &fault);
+        r = fault_rules_add(faults, words, n_words, &number, &fault);
         cr_expect_eq(r == -EINVAL, fault != NULL);
         return r;
 }
 
-static const struct fault *ask(struct faults *faults, const char *client, enum verb verb, const char *key) {
-        return faults_strike_request(faults, slice_from_string(client), verb, slice_from_string(key));
+static const struct fault_rule *ask(struct fault_rules *faults, const char *client, enum verb verb,
+                                    const char *key) {
+        return fault_rules_apply_to_request(faults, slice_from_string(client), verb, slice_from_string(key));
 }
 
 static const char *const right[] = {
@@ -46,12 +47,12 @@ static const char *const right[] = {
 };
 
 Test(faults, accepts_every_action_and_option) {
-        struct faults faults = { 0 };
+        struct fault_rules faults = { 0 };
 
         for (size_t i = 0; i < N_ROWS(right); i++)
                 cr_expect_eq(add(&faults, right[i]), 0, "%s", right[i]);
         cr_expect_eq(faults.n, N_ROWS(right));
-        faults_clear(&faults);
+        fault_rules_clear(&faults);
 }
 
 static const char *const wrong[] = {
@@ -86,7 +87,7 @@ static const char *const wrong[] = {
 };
 
 Test(faults, rejects_invalid_rules_with_a_reason) {
-        struct faults faults = { 0 };
+        struct fault_rules faults = { 0 };
 
         for (size_t i = 0; i < N_ROWS(wrong); i++)
                 cr_expect_eq(add(&faults, wrong[i]), -EINVAL, "%s", wrong[i]);
@@ -94,54 +95,55 @@ Test(faults, rejects_invalid_rules_with_a_reason) {
 }
 
 Test(faults, number_of_rules_is_limited) {
-        struct faults faults = { 0 };
+        struct fault_rules faults = { 0 };
 
-        for (size_t i = 0; i < FAULTS_MAX; i++)
+        for (size_t i = 0; i < FAULT_RULES_MAX; i++)
                 cr_assert_eq(add(&faults, "quota"), 0);
         cr_expect_eq(add(&faults, "quota"), -ENOSPC);
-        faults_clear(&faults);
+        fault_rules_clear(&faults);
         cr_expect_eq(add(&faults, "quota"), 0);
-        faults_clear(&faults);
+        fault_rules_clear(&faults);
 }
 
 Test(faults, count_limits_applications) {
-        struct faults faults = { 0 };
+        struct fault_rules faults = { 0 };
 
         cr_assert_eq(add(&faults, "quota count 2"), 0);
         cr_expect_not_null(ask(&faults, "c", VERB_SET, "k"));
         cr_expect_not_null(ask(&faults, "c", VERB_SET, "k"));
         cr_expect_null(ask(&faults, "c", VERB_SET, "k"));
-        cr_expect_eq(faults.first->n_strikes, 2);
-        faults_clear(&faults);
+        cr_expect_eq(faults.first->n_applications, 2);
+        fault_rules_clear(&faults);
 }
 
 Test(faults, only_the_first_matching_rule_applies) {
-        struct faults faults = { 0 };
+        struct fault_rules faults = { 0 };
 
         cr_assert_eq(add(&faults, "quota count 1 key a"), 0);
         cr_assert_eq(add(&faults, "malformed"), 0);
         cr_expect_eq(ask(&faults, "c", VERB_SET, "b")->action, FAULT_MALFORMED);
         cr_expect_eq(ask(&faults, "c", VERB_SET, "a")->action, FAULT_QUOTA);
         cr_expect_eq(ask(&faults, "c", VERB_SET, "a")->action, FAULT_MALFORMED);
-        cr_expect_eq(faults.first->next->n_strikes, 2);
-        faults_clear(&faults);
+        cr_expect_eq(faults.first->next->n_applications, 2);
+        fault_rules_clear(&faults);
 }
 
 Test(faults, request_and_notification_rules_are_separate) {
-        struct faults faults = { 0 };
+        struct fault_rules faults = { 0 };
 
         cr_assert_eq(add(&faults, "drop-notification"), 0);
         cr_expect_null(ask(&faults, "c", VERB_SET, "k"));
-        cr_expect_eq(faults_strike_notification(&faults, S("c"), S("k"))->action, FAULT_DROP_NOTIFICATION);
-        faults_clear(&faults);
+        cr_expect_eq(fault_rules_apply_to_notification(&faults, S("c"), S("k"))->action,
+                     FAULT_DROP_NOTIFICATION);
+        fault_rules_clear(&faults);
 
         cr_assert_eq(add(&faults, "no-answer"), 0);
-        cr_expect_null(faults_strike_notification(&faults, S("c"), S("k")));
-        faults_clear(&faults);
+        cr_expect_null(fault_rules_apply_to_notification(&faults, S("c"), S("k")));
+        fault_rules_clear(&faults);
 }
 
-static size_t count_strikes(const char *rule, bool ret_struck[1000]) {
-        struct faults faults = { 0 };
+static size_t count_applications(const char *rule, bool ret_struck[1000]) {
+        struct fault_rules faults = { 0 };
         size_t n = 0;
 
         cr_assert_eq(add(&faults, rule), 0);
@@ -149,24 +151,24 @@ static size_t count_strikes(const char *rule, bool ret_struck[1000]) {
                 ret_struck[i] = ask(&faults, "c", VERB_GET, "k");
                 n += ret_struck[i];
         }
-        faults_clear(&faults);
+        fault_rules_clear(&faults);
         return n;
 }
 
 Test(faults, probability_is_reproducible) {
         bool first[1000], second[1000];
-        size_t n = count_strikes("quota probability 0.25 seed 7", first);
+        size_t n = count_applications("quota probability 0.25 seed 7", first);
 
         cr_expect(n > 200 && n < 300, "%zu", n);
-        cr_expect_eq(count_strikes("quota probability 0.25 seed 7", second), n);
+        cr_expect_eq(count_applications("quota probability 0.25 seed 7", second), n);
         cr_expect_eq(memcmp(first, second, sizeof(first)), 0);
-        count_strikes("quota probability 0.25 seed 8", second);
+        count_applications("quota probability 0.25 seed 8", second);
         cr_expect_neq(memcmp(first, second, sizeof(first)), 0);
-        cr_expect_eq(count_strikes("quota probability 1.0", first), 1000);
+        cr_expect_eq(count_applications("quota probability 1.0", first), 1000);
 }
 
 Test(faults, other_requests_do_not_advance_the_random_state) {
-        struct faults alone = { 0 }, among_others = { 0 };
+        struct fault_rules alone = { 0 }, among_others = { 0 };
 
         cr_assert_eq(add(&alone, "quota probability 0.5 key a"), 0);
         cr_assert_eq(add(&among_others, "quota probability 0.5 key a"), 0);
@@ -174,17 +176,17 @@ Test(faults, other_requests_do_not_advance_the_random_state) {
                 ask(&among_others, "c", VERB_GET, "b");
                 cr_expect_eq(!ask(&alone, "c", VERB_GET, "a"), !ask(&among_others, "c", VERB_GET, "a"));
         }
-        faults_clear(&alone);
-        faults_clear(&among_others);
+        fault_rules_clear(&alone);
+        fault_rules_clear(&among_others);
 }
 
 Test(faults, writes_all_rules_as_json) {
-        struct faults faults = { 0 };
+        struct fault_rules faults = { 0 };
         struct buf lines = { 0 };
 
         cr_assert_eq(add(&faults, "delay 2s client c verb SET key k* count 3 probability 0.5 seed 9"), 0);
         cr_assert_eq(add(&faults, "error boom"), 0);
-        faults_write(&faults, &lines);
+        fault_rules_write(&faults, &lines);
         buf_append(&lines, "", 1);
         cr_expect_str_eq(
                 (const char *)lines.data,
@@ -192,5 +194,5 @@ Test(faults, writes_all_rules_as_json) {
                 "\"pattern\":\"k*\",\"probability\":0.500000000,\"seed\":9,\"left\":3,\"strikes\":0}\n"
                 "{\"number\":2,\"action\":\"error\",\"text\":\"boom\",\"strikes\":0}\n");
         buf_deinit(&lines);
-        faults_clear(&faults);
+        fault_rules_clear(&faults);
 }

@@ -17,7 +17,7 @@ static uint64_t add(struct journal *journal, struct slice payload) {
                                                                .payload = payload });
 }
 
-/* Freed by the caller. */
+/* The caller frees the text. */
 static char *written(const struct journal *journal, uint64_t after) {
         struct buf lines = { 0 };
 
@@ -32,7 +32,7 @@ Test(journal, writes_requests_with_answers) {
 
         cr_expect_eq(add(&journal, S("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")), 1);
         cr_expect_eq(add(&journal, S("\xFF")), 2);
-        journal_answer(&journal, 1, S(":1\r\n"), S("1:2:n"));
+        journal_add_reply(&journal, 1, S(":1\r\n"), S("1:2:n"));
         text = written(&journal, 0);
         cr_expect_str_eq(text,
                          "{\"number\":1,\"time\":5,\"client\":\"c\",\"verb\":\"GET\",\"key\":\"k\","
@@ -52,7 +52,7 @@ Test(journal, omits_absent_fields) {
         char *text;
 
         journal_add(&journal,
-                    &(struct journal_request){ .verb = N_VERBS, .payload = S(""), .fault = "delay" });
+                    &(struct journal_request){ .verb = VERB_UNKNOWN, .payload = S(""), .fault = "delay" });
         text = written(&journal, 0);
         cr_expect_str_eq(
                 text, "{\"number\":1,\"time\":0,\"client\":null,\"verb\":null,\"key\":null,\"payload\":\"\","
@@ -66,10 +66,10 @@ Test(journal, keeps_the_first_answer) {
         char *text;
 
         add(&journal, S("x"));
-        journal_answer(&journal, 1, S("first"), (struct slice){ 0 });
-        journal_answer(&journal, 1, S("second"), (struct slice){ 0 });
-        journal_answer(&journal, 0, S("nobody's"), (struct slice){ 0 });
-        journal_answer(&journal, 2, S("nobody's"), (struct slice){ 0 });
+        journal_add_reply(&journal, 1, S("first"), (struct slice){ 0 });
+        journal_add_reply(&journal, 1, S("second"), (struct slice){ 0 });
+        journal_add_reply(&journal, 0, S("unknown"), (struct slice){ 0 });
+        journal_add_reply(&journal, 2, S("unknown"), (struct slice){ 0 });
         text = written(&journal, 0);
         cr_expect_not_null(strstr(text, "\"answer\":\"first\""));
         free(text);
@@ -79,12 +79,12 @@ Test(journal, keeps_the_first_answer) {
 Test(journal, removes_the_oldest_above_the_number_limit) {
         struct journal journal = { 0 };
 
-        for (uint64_t i = 1; i <= 2 * JOURNAL_EXCHANGES_MAX; i++)
+        for (uint64_t i = 1; i <= 2 * JOURNAL_SLOTS; i++)
                 cr_assert_eq(add(&journal, S("x")), i);
-        cr_expect_leq(journal_count(&journal, &any, 0), JOURNAL_EXCHANGES_MAX);
-        cr_expect_gt(journal_count(&journal, &any, 0), JOURNAL_EXCHANGES_MAX / 2);
-        cr_expect_eq(journal_count(&journal, &any, 2 * JOURNAL_EXCHANGES_MAX - 3), 3);
-        journal_answer(&journal, 1, S("too late"), (struct slice){ 0 });
+        cr_expect_leq(journal_count(&journal, &any, 0), JOURNAL_SLOTS);
+        cr_expect_gt(journal_count(&journal, &any, 0), JOURNAL_SLOTS / 2);
+        cr_expect_eq(journal_count(&journal, &any, 2 * JOURNAL_SLOTS - 3), 3);
+        journal_add_reply(&journal, 1, S("too late"), (struct slice){ 0 });
         journal_deinit(&journal);
         cr_expect_eq(journal.n_bytes, 0);
 }
@@ -98,8 +98,8 @@ Test(journal, removes_the_oldest_above_the_byte_limit) {
                 cr_expect_leq(journal.n_bytes, JOURNAL_BYTES_MAX);
         }
         cr_expect_eq(journal_count(&journal, &any, 0), 3);
-        journal_answer(&journal, 10, (struct slice){ long_payload, sizeof(long_payload) },
-                       (struct slice){ 0 });
+        journal_add_reply(&journal, 10, (struct slice){ long_payload, sizeof(long_payload) },
+                          (struct slice){ 0 });
         cr_expect_leq(journal.n_bytes, JOURNAL_BYTES_MAX);
         cr_expect_eq(journal_count(&journal, &any, 0), 2);
         journal_deinit(&journal);

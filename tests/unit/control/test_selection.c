@@ -15,7 +15,7 @@ Test(selection, matches_everything_by_default) {
         struct selection selection = { 0 };
 
         cr_expect(matches(&selection, "c", VERB_SET, "k"));
-        cr_expect(matches(&selection, NULL, N_VERBS, NULL));
+        cr_expect(matches(&selection, NULL, VERB_UNKNOWN, NULL));
 }
 
 Test(selection, all_conditions_must_match) {
@@ -30,7 +30,7 @@ Test(selection, all_conditions_must_match) {
         cr_expect_not(matches(&selection, "d", VERB_VDEL, "lock/1"));
         cr_expect_not(matches(&selection, NULL, VERB_VDEL, "lock/1"));
         cr_expect_not(matches(&selection, "c", VERB_DEL, "lock/1"));
-        cr_expect_not(matches(&selection, "c", N_VERBS, "lock/1"));
+        cr_expect_not(matches(&selection, "c", VERB_UNKNOWN, "lock/1"));
         cr_expect_not(matches(&selection, "c", VERB_VDEL, "lock"));
         selection_deinit(&selection);
 }

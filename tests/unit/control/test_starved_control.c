@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Each allocation fails once on the way of what a test asks its double, and of requests that a rule strikes: it is answered, or
- * counted as lost; what is answered with an error has not been done, and what is done has been done as a whole.
+ * Each allocation fails once while control requests, and requests with injected faults, are executed. Each
+ * request is answered or counted as dropped. A request that is answered with an error had no effect, and any
+ * other one had its complete effect.
  */
 
 #include <criterion/criterion.h>
@@ -14,15 +15,15 @@
 #include "control/control.h"
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
-#include "unit/support/idle.h"
 #include "unit/support/memory.h"
+#include "unit/support/stubs.h"
 #include "unit/support/table.h"
 
 struct world {
         struct pipeline *pipeline;
         struct control *control;
         struct now real;
-        size_t n_sent; /* since the last ask() */
+        size_t n_sent; /* messages sent since the last ask() */
         struct buf last;
 };
 
@@ -40,10 +41,10 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
 
 static void world_init(struct world *world) {
         struct transport transport = { .publish = publish,
-                                       .has_room = idle_has_room,
-                                       .run_worker = idle_run_worker,
+                                       .has_room = stub_has_room,
+                                       .run_worker = stub_run_worker,
                                        .userdata = world };
-        struct pipeline_callbacks callbacks = { .serving = idle_serving };
+        struct pipeline_callbacks callbacks = { .serving = stub_serving };
         struct pipeline_config config = broker_config();
 
         *world = (struct world){ .real = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 } };
@@ -51,7 +52,7 @@ static void world_init(struct world *world) {
                                   world->real),
                      0);
         cr_assert_eq(control_new(&world->control, world->pipeline), 0);
-        pipeline_connected(world->pipeline, false, control_read_clock(world->control, world->real));
+        pipeline_connected(world->pipeline, false, control_now(world->control, world->real));
 }
 
 static void world_deinit(struct world *world) {
@@ -61,8 +62,8 @@ static void world_deinit(struct world *world) {
 }
 
 /*
- * Sends the words, which '|' separates: to the store where they begin with a capital, else to its control. Memory is short
- * for those alone that get them.
+ * Send the words, separated by '|': to the store if the first word begins with a capital letter, otherwise
+ * to the control. Allocations fail only while the receiver executes the request.
  */
 static void ask(struct world *world, const char *text, bool is_starved) {
         struct slice words[WORDS_MAX] = { { 0 } }, rest = slice_from_string(text);
@@ -85,10 +86,10 @@ static void ask(struct world *world, const char *text, bool is_starved) {
         world->n_sent = 0;
         buf_reset(&world->last);
 
-        now = control_read_clock(world->control, world->real);
+        now = control_now(world->control, world->real);
         memory_resume(is_starved);
         pipeline_receive(world->pipeline, &message, now);
-        pipeline_flush(world->pipeline, control_read_clock(world->control, world->real));
+        pipeline_wakeup_ended(world->pipeline, control_now(world->control, world->real));
         memory_pause();
         buf_deinit(&payload);
 }
@@ -97,7 +98,7 @@ static bool is_answered(const struct world *world, const char *beginning) {
         return world->n_sent > 0 && slice_starts_with(buf_slice(&world->last), slice_from_string(beginning));
 }
 
-/* A seed says at which line it was. */
+/* Errors of a seed begin with the line number. */
 static bool is_out_of_memory(const struct world *world) {
         static const char end[] = "out of memory\r\n";
         size_t length = sizeof(end) - 1;
@@ -121,13 +122,15 @@ TestSuite(starved_control, .init = be_quiet);
 
 #define SEED "seed|{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}"
 
-/* What is asked while memory is short, and what tells whether it has been done. */
+/*
+ * The request that is executed while an allocation fails, and the probe that shows whether it took effect.
+ */
 static const struct {
         const char *name;
         const char *before[3];
         const char *asked;
         const char *probe;
-        const char *undone, *done; /* beginnings of the probe's answer */
+        const char *undone, *done; /* prefixes of the answer to the probe */
 } asked[] = {
         { "seed, its first", { NULL }, SEED, "GET|a", "$-1", "$1\r\n1" },
         { "seed, its last", { NULL }, SEED, "GET|b", "$-1", "$1\r\n2" },
@@ -161,7 +164,7 @@ static const struct {
           "$1\r\n1" },
 };
 
-/* False where no allocation failed. */
+/* Returns false if no allocation failed. */
 static bool ask_starved(size_t row, uint64_t n) {
         struct world world;
         uint64_t n_failed, dropped_before;
@@ -173,7 +176,7 @@ static bool ask_starved(size_t row, uint64_t n) {
         dropped_before = n_dropped(&world);
         memory_starve(n, n % 2 ? 1 : UINT64_MAX);
         ask(&world, asked[row].asked, true);
-        n_failed = memory_feed();
+        n_failed = memory_stop_failing();
 
         has_answer = world.n_sent > 0 || strncmp(asked[row].asked, "wait-for", strlen("wait-for")) == 0;
         cr_expect(has_answer || n_dropped(&world) > dropped_before, ROW(asked, row));
@@ -206,7 +209,7 @@ Test(starved_control, answers_match_effects) {
         }
 }
 
-/* Until all is over; an answer that could not be kept is lost, and said to be. */
+/* An answer that cannot be stored for later is counted as dropped. */
 Test(starved_control, drops_of_delayed_answers_are_counted) {
         uint64_t n = 1, n_failed;
 
@@ -217,11 +220,11 @@ Test(starved_control, drops_of_delayed_answers_are_counted) {
                 ask(&world, "fault|delay|1s|verb|SET", false);
                 memory_starve(n++, 1);
                 ask(&world, "SET|a|1", true);
-                n_failed = memory_feed();
+                n_failed = memory_stop_failing();
 
                 if (world.n_sent == 0) {
                         world.real.mono_ns += INT64_C(1000000000);
-                        pipeline_tick(world.pipeline, control_read_clock(world.control, world.real));
+                        pipeline_tick(world.pipeline, control_now(world.control, world.real));
                 }
                 cr_expect_eq(world.n_sent + n_dropped(&world), 1, "allocation %lu", n - 1);
                 world_deinit(&world);
@@ -229,7 +232,7 @@ Test(starved_control, drops_of_delayed_answers_are_counted) {
         cr_expect_gt(n, 5);
 }
 
-/* As an hour passes all that is due goes, though not at once. */
+/* After an advance of one hour all expired keys are removed, in several steps. */
 Test(starved_control, keeps_all_deadlines) {
         uint64_t n = 1, n_failed;
 
@@ -241,10 +244,10 @@ Test(starved_control, keeps_all_deadlines) {
                 ask(&world, "SET|a|1|PX|1000", false);
                 memory_starve(n++, 1);
                 ask(&world, "clock|advance|1h", true);
-                n_failed = memory_feed();
+                n_failed = memory_stop_failing();
 
                 world.real.mono_ns += INT64_C(2000000000);
-                pipeline_tick(world.pipeline, control_read_clock(world.control, world.real));
+                pipeline_tick(world.pipeline, control_now(world.control, world.real));
                 ask(&world, "GET|a", false);
                 cr_expect(is_answered(&world, "$-1"), "allocation %lu", n - 1);
                 world_deinit(&world);
@@ -259,7 +262,7 @@ Test(starved_control, is_created_completely_or_not_at_all) {
         broker_init(&broker, broker_config());
         memory_starve(1, 1);
         cr_expect_eq(control_new(&control, broker.pipeline), -ENOMEM);
-        memory_feed();
+        memory_stop_failing();
         cr_expect_null(control);
         cr_expect(broker_answers(&broker, (struct sending){ WORDS(S("GET"), S("k")) }, S("$-1\r\n")));
         broker_deinit(&broker);

@@ -78,7 +78,7 @@ Test(test_clock, reset_restores_real_time_and_the_advance_limit) {
         test_clock_reset(&clock);
 
         expect_reading(&clock, later(3), later(3));
-        for (int i = 0; i < 3; i++) { /* a century is a third of what nanoseconds reach */
+        for (int i = 0; i < 3; i++) { /* int64_t nanoseconds hold about three centuries */
                 cr_expect_eq(test_clock_advance(&clock, TEST_CLOCK_ADVANCE_MAX_MS), 0);
                 test_clock_reset(&clock);
         }

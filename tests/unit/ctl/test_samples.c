@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Prometheus' text as statestorectl reads it, and the report that it makes of it. */
+/* The parser for the text format of Prometheus, and the report of stat and top. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "ctl/report.h"
-#include "ctl/terminal_fit.h"
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
@@ -55,24 +54,24 @@ static const struct {
 } wrong_pages[] = {
         { "a page of HTML", S("<html>hello</html>\n") },
         { "no value", S("a\n") },
-        { "no value behind a blank", S("a \n") },
+        { "a blank and no value", S("a \n") },
         { "no number", S("a x\n") },
         { "a number and more", S("a 1x\n") },
         { "two blanks", S("a  1\n") },
         { "no name", S(" 1\n") },
         { "labels without a name", S("{x=\"1\"} 1\n") },
-        { "labels that do not end", S("a{x=\"1\" 1\n") },
+        { "labels without a closing brace", S("a{x=\"1\" 1\n") },
         { "labels that end within quotes", S("a{x=\"1} 1\n") },
         { "labels that end with an escape", S("a{x=\"1\\") },
         { "labels and no blank", S("a{x=\"1\"}1\n") },
         { "a NUL", S("a 1\0\n") },
-        { "a number that has no end",
+        { "a number that is too long",
           S("a 1111111111111111111111111111111111111111111111111111111111111111111111111\n") },
-        { "a good line before", S("a 1\nb\n") },
+        { "a valid line, then a malformed one", S("a 1\nb\n") },
         { "binary", S("\xFF\xFE\0\x01\n") },
 };
 
-Test(samples, are_none_of_what_is_no_such_text) {
+Test(samples, of_malformed_text_are_an_error) {
         for (size_t i = 0; i < N_ROWS(wrong_pages); i++) {
                 cr_expect_eq(read_into(&samples, wrong_pages[i].page), -EBADMSG, ROW(wrong_pages, i));
                 cr_expect_eq(samples.n, 0, ROW(wrong_pages, i));
@@ -81,7 +80,7 @@ Test(samples, are_none_of_what_is_no_such_text) {
         cr_expect_eq(samples.n, 0);
 }
 
-/* Each part of a page, so that each way to end comes up; under ASan this reads nothing beyond. */
+/* Cut a page at each length. ASan reports reads beyond its end. */
 Test(samples, may_end_anywhere) {
         static const char page[] = "# HELP a b\na{x=\"1\\\"\",y=\"2\"} 3.5\nb 4 5\n";
 
@@ -101,7 +100,7 @@ static bool is_near(double a, double b) {
         return fabs(a - b) < 1e-9;
 }
 
-Test(samples, give_quantiles_of_what_was_counted_since) {
+Test(samples, give_quantiles_of_the_counts_since_the_previous_page) {
         cr_assert_eq(read_into(&samples, BUCKETS("10", "20", "20")), 0);
         cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.5), 0.001));
         cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.75), 0.0015));
@@ -113,7 +112,8 @@ Test(samples, give_quantiles_of_what_was_counted_since) {
         cr_expect(isnan(samples_quantile(&samples, NULL, "other", 0.5)));
 
         cr_assert_eq(read_into(&samples, BUCKETS("0", "0", "7")), 0);
-        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.99), 0.002), "as far as is known");
+        cr_expect(is_near(samples_quantile(&samples, NULL, "h_bucket", 0.99), 0.002),
+                  "the largest finite bound");
 }
 
 static const char page_before[] = "statestore_build_info{version=\"1.2.3\"} 1\n"
@@ -130,6 +130,7 @@ static const char page_after[] = "statestore_build_info{version=\"1.2.3\\x1B\"} 
                                  "statestore_broker_ability{ability=\"verified_identity\"} 1\n"
                                  "statestore_requests_total{verb=\"set\",outcome=\"done\"} 1234567\n"
                                  "statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 10\n"
+                                 "statestore_requests_total{verb=\"set\",outcome=\"condition_not_met\"} 5\n"
                                  "statestore_bytes 3355443\n"
                                  "statestore_bytes_limit 1073741824\n";
 
@@ -140,17 +141,16 @@ static const char *report(bool has_before, double seconds, double now_s) {
         return (const char *)text.data;
 }
 
-Test(report, says_the_state_then_totals_and_rates) {
+Test(report, prints_the_state_then_totals_and_rates) {
         const char *printed;
 
         cr_assert_eq(read_into(&before, slice_from_string(page_before)), 0);
         cr_assert_eq(read_into(&samples, slice_from_string(page_after)), 0);
         printed = report(true, 10, 1000 + 2 * 86400 + 3 * 3600);
-        cr_expect_not_null(
-                strstr(printed, "up 2 d 3 h: WHAT IS WRITTEN CANNOT BE STORED; serving; identity verified, "
-                                "delivery by subscription, presence guessed\n"),
-                "%s", printed);
-        cr_expect_not_null(strstr(printed, " 1,234,577       23,458/s\n"), "%s", printed);
+        cr_expect_not_null(strstr(printed, "up 2 d 3 h: COMMITS FAIL; serving; identity verified, "
+                                           "delivery by subscription, presence guessed\n"),
+                           "%s", printed);
+        cr_expect_not_null(strstr(printed, " 1,234,582       23,458/s\n"), "%s", printed);
         cr_expect_not_null(strstr(printed, " 10            1/s\n"), "%s", printed);
         cr_expect_not_null(strstr(printed, "3.2 MiB of 1.0 GiB\n"), "%s", printed);
         cr_expect_null(strchr(printed, '\x1B'));
@@ -162,7 +162,7 @@ Test(report, shows_no_rate_across_a_restart) {
         cr_expect_null(strstr(report(true, 10, 1000), "-234"));
 }
 
-Test(report, says_first_that_there_is_no_broker) {
+Test(report, begins_with_the_missing_broker) {
         cr_assert_eq(read_into(&samples,
                                S("statestore_build_info{version=\"1\"} 1\nstatestore_broker_connected 0\n")),
                      0);
@@ -170,7 +170,7 @@ Test(report, says_first_that_there_is_no_broker) {
                      0, "%s", (const char *)text.data);
 }
 
-Test(report, stands_whatever_numbers_it_is_given) {
+Test(report, accepts_extreme_numbers) {
         cr_assert_eq(read_into(&samples, S("statestore_requests_total 1e300\nstatestore_keys nan\n"
                                            "statestore_bytes -inf\nprocess_start_time_seconds -1e300\n"
                                            "statestore_dropped_total -5000\n"
@@ -187,19 +187,19 @@ static const struct {
         size_t n_lines, n_columns;
         const char *shown;
 } sizes[] = {
-        { "no size is known", 0, 0, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
+        { "unknown size", 0, 0, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
         { "all fits", 6, 11, "state of it\n\n     head\na 1\n  b 2\nc 3\n" },
-        { "details go first", 5, 80, "state of it\n\n     head\na 1\nc 3\n" },
-        { "then what stands last", 4, 80, "state of it\n\n     head\na 1\n" },
+        { "details are omitted first", 5, 80, "state of it\n\n     head\na 1\nc 3\n" },
+        { "then the last rows are omitted", 4, 80, "state of it\n\n     head\na 1\n" },
         { "one line", 1, 80, "state of it\n" },
         { "long lines are cut", 0, 5, "state\n\n     \na 1\n  b 2\nc 3\n" },
 };
 
-Test(fit, keeps_what_a_person_asks_for_first) {
+Test(fit, omits_details_first_then_the_last_rows) {
         for (size_t i = 0; i < N_ROWS(sizes); i++) {
                 CLEANUP(buf_deinit) struct buf shown = { 0 };
 
-                fit_append(&shown, S("state of it\n\n     head\na 1\n  b 2\nc 3\n"), sizes[i].n_lines,
+                report_fit(&shown, S("state of it\n\n     head\na 1\n  b 2\nc 3\n"), sizes[i].n_lines,
                            sizes[i].n_columns);
                 buf_append(&shown, "", 1);
                 cr_expect_str_eq((const char *)shown.data, sizes[i].shown, ROW(sizes, i));

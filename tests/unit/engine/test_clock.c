@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Hybrid logical clocks": which reading the store gives next. */
+/* PROTOCOL.md "Hybrid logical clocks": the next version. */
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define S SLICE_LITERAL
 
-/* A counter that we write stays below this. */
+/* The upper limit of a counter that the store assigns. */
 #define COUNTER_END INT32_MAX
 
 static const struct {
@@ -112,7 +112,7 @@ Test(clock, never_decreases) {
                 struct hlc remote = { wall_ms + rand() % 7 - 3, counters[rand() % 6], S("n") };
                 struct version next;
 
-                wall_ms += rand() % 5 - 2; /* stepping about */
+                wall_ms += rand() % 5 - 2; /* small steps in both directions */
                 next = rand() % 2 ? clock_tick(&clock, wall_ms) : clock_receive(&clock, wall_ms, remote);
                 cr_assert(is_after(next, before), "step %d", i);
                 cr_assert_lt(next.counter, COUNTER_END, "step %d", i);

@@ -24,7 +24,7 @@ static struct digest digest_of(uint64_t number) {
 /* The slot, or NO_SLOT. */
 static uint32_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_s) {
         struct digest digest = digest_of(number);
-        struct remembered_answer answer = { .version_wall_ms = (int64_t)number };
+        struct remembered_reply answer = { .version_wall_ms = (int64_t)number };
         struct dedup_record *record = dedup_find(dedup, &digest);
         uint32_t slot;
 
@@ -37,14 +37,14 @@ static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t no
         struct digest digest = digest_of(number);
         const struct dedup_record *record = dedup_find(dedup, &digest);
 
-        if (!record || dedup_is_over(dedup, record, now_s * NS_PER_S))
+        if (!record || dedup_is_expired(dedup, record, now_s * NS_PER_S))
                 return false;
-        cr_expect_eq(record->answer.version_wall_ms, (int64_t)number);
+        cr_expect_eq(record->reply.version_wall_ms, (int64_t)number);
         return true;
 }
 
 Test(dedup, returns_all_fields_of_a_reply) {
-        struct remembered_answer given = { 1696374425000, INT32_MAX - 1, 12, true };
+        struct remembered_reply given = { 1696374425000, INT32_MAX - 1, 12, true };
         struct digest digest = digest_of(1);
         const struct dedup_record *record;
         struct dedup dedup;
@@ -55,10 +55,10 @@ Test(dedup, returns_all_fields_of_a_reply) {
         cr_assert(dedup_add(&dedup, &digest, given, 10, &slot));
         record = dedup_find(&dedup, &digest);
         cr_assert_not_null(record);
-        cr_expect_eq(record->answer.version_wall_ms, given.version_wall_ms);
-        cr_expect_eq(record->answer.version_counter, given.version_counter);
-        cr_expect_eq(record->answer.outcome, given.outcome);
-        cr_expect(record->answer.has_version);
+        cr_expect_eq(record->reply.version_wall_ms, given.version_wall_ms);
+        cr_expect_eq(record->reply.version_counter, given.version_counter);
+        cr_expect_eq(record->reply.outcome, given.outcome);
+        cr_expect(record->reply.has_version);
         cr_expect_eq(record->slot, slot);
         dedup_deinit(&dedup);
 }
@@ -69,9 +69,10 @@ Test(dedup, remembers_until_the_deadline) {
         dedup_init(&dedup, ENOUGH);
         remember(&dedup, 1, 10);
         cr_expect(is_remembered(&dedup, 1, 9));
-        cr_expect_not(is_remembered(&dedup, 1, 10)); /* though nothing has been forgotten yet */
+        cr_expect_not(
+                is_remembered(&dedup, 1, 10)); /* its deadline has passed, although the record exists */
         cr_expect_not(is_remembered(&dedup, 2, 0));
-        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        cr_expect_eq(dedup_n_records(&dedup), 1);
         dedup_deinit(&dedup);
 }
 
@@ -85,7 +86,7 @@ Test(dedup, drops_exactly_the_expired_replies) {
         cr_expect_eq(dedup_next_deadline(&dedup), 10 * NS_PER_S);
 
         dedup_forget_expired(&dedup, 30 * NS_PER_S, 100);
-        cr_expect_eq(dedup_n_answers(&dedup), 2);
+        cr_expect_eq(dedup_n_records(&dedup), 2);
         cr_expect_eq(dedup_next_deadline(&dedup), 40 * NS_PER_S);
         cr_expect(is_remembered(&dedup, 4, 0));
         cr_expect_not(is_remembered(&dedup, 3, 0));
@@ -100,9 +101,9 @@ Test(dedup, drops_at_most_the_given_number) {
         for (uint64_t i = 1; i <= 10; i++)
                 remember(&dedup, i, 10);
         dedup_forget_expired(&dedup, 10 * NS_PER_S, 3);
-        cr_expect_eq(dedup_n_answers(&dedup), 7);
+        cr_expect_eq(dedup_n_records(&dedup), 7);
         dedup_forget_expired(&dedup, 10 * NS_PER_S, 100);
-        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        cr_expect_eq(dedup_n_records(&dedup), 0);
         dedup_deinit(&dedup);
 }
 
@@ -114,14 +115,14 @@ Test(dedup, drops_the_earliest_deadline_at_its_limit_and_counts_it) {
         n_max = dedup.n_records_max;
         cr_assert(n_max > 10 && n_max < 50000 / (2 * sizeof(struct digest)), "%lu records", n_max);
 
-        /* the later it comes, the sooner it goes */
+        /* later insertion, earlier deadline */
         for (uint64_t i = 0; i < n_max; i++)
                 remember(&dedup, i, (int64_t)(1000000 - i));
-        cr_expect_eq(dedup_n_answers(&dedup), n_max);
+        cr_expect_eq(dedup_n_records(&dedup), n_max);
         cr_expect_eq(dedup.n_dropped_early, 0);
 
         remember(&dedup, n_max, 1000001);
-        cr_expect_eq(dedup_n_answers(&dedup), n_max);
+        cr_expect_eq(dedup_n_records(&dedup), n_max);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect_not(is_remembered(&dedup, n_max - 1, 0));
         cr_expect(is_remembered(&dedup, n_max, 0));
@@ -136,7 +137,7 @@ Test(dedup, remembers_nothing_with_a_limit_of_0) {
         cr_expect_eq(remember(&dedup, 1, 10), NO_SLOT);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect_not(is_remembered(&dedup, 1, 0));
-        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        cr_expect_eq(dedup_n_records(&dedup), 0);
         cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
         dedup_deinit(&dedup);
 }
@@ -151,7 +152,7 @@ Test(dedup, reuses_the_slots_of_dropped_replies) {
                 dedup_forget_expired(&dedup, round * 10 * NS_PER_S, 1000);
                 for (uint64_t i = 0; i < 1000; i++)
                         cr_assert_lt(remember(&dedup, i, round * 10 + 10), 1000);
-                cr_assert_eq(dedup_n_answers(&dedup), 1000);
+                cr_assert_eq(dedup_n_records(&dedup), 1000);
         }
         for (uint64_t i = 0; i < 1000; i++)
                 cr_assert(is_remembered(&dedup, i, 1005));
@@ -165,9 +166,9 @@ Test(dedup, frees_all_memory_when_empty) {
         for (uint64_t i = 0; i < 100000; i++)
                 remember(&dedup, i, 10 + (int64_t)i / 1000);
         dedup_forget_expired(&dedup, 100 * NS_PER_S, UINT32_MAX);
-        cr_expect_eq(dedup_n_answers(&dedup), 9000);
+        cr_expect_eq(dedup_n_records(&dedup), 9000);
         dedup_forget_expired(&dedup, INT64_MAX, UINT32_MAX);
-        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        cr_expect_eq(dedup_n_records(&dedup), 0);
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 cr_assert_null(dedup.shards[i]);
         cr_expect_eq(dedup.n_slots, 0);
@@ -194,9 +195,9 @@ Test(dedup, counts_a_deadline_to_the_end_of_its_second) {
         uint32_t slot;
 
         dedup_init(&dedup, ENOUGH);
-        cr_assert(dedup_add(&dedup, &digest, (struct remembered_answer){ 0 }, NS_PER_S + 1, &slot));
-        cr_expect_not(dedup_is_over(&dedup, dedup_find(&dedup, &digest), 2 * NS_PER_S - 1));
-        cr_expect(dedup_is_over(&dedup, dedup_find(&dedup, &digest), 2 * NS_PER_S));
+        cr_assert(dedup_add(&dedup, &digest, (struct remembered_reply){ 0 }, NS_PER_S + 1, &slot));
+        cr_expect_not(dedup_is_expired(&dedup, dedup_find(&dedup, &digest), 2 * NS_PER_S - 1));
+        cr_expect(dedup_is_expired(&dedup, dedup_find(&dedup, &digest), 2 * NS_PER_S));
         dedup_deinit(&dedup);
 }
 
@@ -208,19 +209,19 @@ Test(dedup, keeps_its_order_if_deadlines_are_far_apart) {
         for (uint64_t i = 0; i < 100; i++)
                 remember(&dedup, i, 10 + (int64_t)i);
         remember(&dedup, 1000, 10 + DEDUP_SPAN_S - 1);
-        cr_expect_eq(dedup_n_answers(&dedup), 101);
+        cr_expect_eq(dedup_n_records(&dedup), 101);
         remember(&dedup, 1001, 10 + DEDUP_SPAN_S);
-        cr_expect_eq(dedup_n_answers(&dedup), 101);
+        cr_expect_eq(dedup_n_records(&dedup), 101);
         cr_expect_not(is_remembered(&dedup, 0, 0));
         remember(&dedup, 1002, INT64_MAX / NS_PER_S);
-        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        cr_expect_eq(dedup_n_records(&dedup), 1);
 
         remember(&dedup, 1003, 5);
         cr_expect(is_remembered(&dedup, 1003, 5));
         cr_expect_eq(dedup_next_deadline(&dedup), (INT64_MAX / NS_PER_S - DEDUP_SPAN_S + 1) * NS_PER_S);
         remember(&dedup, 1004, -5);
         dedup_forget_expired(&dedup, INT64_MAX, 1000);
-        cr_expect_eq(dedup_n_answers(&dedup), 0);
+        cr_expect_eq(dedup_n_records(&dedup), 0);
         remember(&dedup, 1005, 5);
         cr_expect_eq(dedup_next_deadline(&dedup), 5 * NS_PER_S);
         dedup_deinit(&dedup);
@@ -240,7 +241,7 @@ Test(dedup, drops_a_given_record) {
         dedup_deinit(&dedup);
 }
 
-/* A slot is where storage keeps the answer: two that are remembered at a time must not share one. */
+/* Storage stores an answer by its slot, so two remembered answers must not share one. */
 Test(dedup, gives_each_reply_its_own_slot) {
         static uint64_t held_by[1000];
         struct dedup dedup;
@@ -269,12 +270,12 @@ Test(dedup, restores_replies_and_fills_the_slots_between) {
         dedup_init(&dedup, ENOUGH);
         for (size_t i = 0; i < N_ROWS(retained); i++) {
                 struct digest digest = digest_of(retained[i]);
-                struct remembered_answer answer = { .version_wall_ms = retained[i] };
+                struct remembered_reply answer = { .version_wall_ms = retained[i] };
 
                 cr_assert_eq(dedup_restore(&dedup, retained[i], &digest, answer, 1000 * NS_PER_S), 0);
                 is_used[retained[i]] = true;
         }
-        cr_expect_eq(dedup_n_answers(&dedup), 5);
+        cr_expect_eq(dedup_n_records(&dedup), 5);
         for (size_t i = 0; i < N_ROWS(retained); i++)
                 cr_expect(is_remembered(&dedup, retained[i], 0), "slot %u", retained[i]);
 
@@ -297,9 +298,9 @@ Test(dedup, rejects_slots_that_do_not_ascend) {
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
-        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_answer){ 0 }, 10), 0);
-        cr_expect_eq(dedup_restore(&dedup, 1, &two, (struct remembered_answer){ 0 }, 10), -EBADMSG);
-        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_reply){ 0 }, 10), 0);
+        cr_expect_eq(dedup_restore(&dedup, 1, &two, (struct remembered_reply){ 0 }, 10), -EBADMSG);
+        cr_expect_eq(dedup_n_records(&dedup), 1);
         dedup_deinit(&dedup);
 }
 
@@ -308,12 +309,12 @@ Test(dedup, drops_restored_replies_beyond_its_limit_and_counts_them) {
         struct dedup dedup;
 
         dedup_init(&dedup, 10000);
-        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_answer){ .version_wall_ms = 1 }, 10),
+        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_reply){ .version_wall_ms = 1 }, 10),
                      0);
         cr_assert_eq(dedup_restore(&dedup, (uint32_t)dedup.n_records_max, &two,
-                                   (struct remembered_answer){ 0 }, 10),
+                                   (struct remembered_reply){ 0 }, 10),
                      0);
-        cr_expect_eq(dedup_n_answers(&dedup), 1);
+        cr_expect_eq(dedup_n_records(&dedup), 1);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect(is_remembered(&dedup, 1, 0));
         dedup_deinit(&dedup);
@@ -326,23 +327,23 @@ Test(dedup, shrinks_to_a_lower_limit_with_later_additions) {
         dedup_init(&dedup, 1 << 20);
         for (uint64_t i = 0; i < 1000; i++)
                 remember(&dedup, i, (int64_t)(1000 + i));
-        cr_assert_eq(dedup_n_answers(&dedup), 1000);
+        cr_assert_eq(dedup_n_records(&dedup), 1000);
 
         dedup_set_limit(&dedup, 10000);
-        cr_expect_eq(dedup_n_answers(&dedup), 1000); /* not all at once */
+        cr_expect_eq(dedup_n_records(&dedup), 1000); /* not all at once */
         cr_expect(is_remembered(&dedup, 0, 0));
         do {
-                n_before = dedup_n_answers(&dedup);
+                n_before = dedup_n_records(&dedup);
                 remember(&dedup, 5000 + n_steps, 2000);
-                cr_assert_leq(n_before, dedup_n_answers(&dedup) + 100, "too many at once");
+                cr_assert_leq(n_before, dedup_n_records(&dedup) + 100, "too many at once");
                 cr_assert_lt(n_steps++, 1000);
-        } while (dedup_n_answers(&dedup) != n_before);
-        cr_expect_eq(dedup_n_answers(&dedup), dedup.n_records_max);
+        } while (dedup_n_records(&dedup) != n_before);
+        cr_expect_eq(dedup_n_records(&dedup), dedup.n_records_max);
         cr_expect_eq(dedup.n_dropped_early, 1000 + n_steps - dedup.n_records_max);
         cr_expect_not(is_remembered(&dedup, 0, 0));
 
         dedup_set_limit(&dedup, 1 << 20);
         remember(&dedup, 1, 2000);
-        cr_expect_eq(dedup_n_answers(&dedup), n_before + 1);
+        cr_expect_eq(dedup_n_records(&dedup), n_before + 1);
         dedup_deinit(&dedup);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Commands": PX, and keys whose time has come. */
+/* PROTOCOL.md "Commands": PX, and expired keys. */
 
 #include <stdio.h>
 
@@ -52,7 +52,7 @@ Test(expiry, never_happens_beyond_the_clock_range) {
                 tick(&world);
                 cr_expect(has(&world, S("k"), S("v")), ROW(endless, i));
         }
-        world.now.mono_ns = INT64_MAX - 1; /* the last time there is */
+        world.now.mono_ns = INT64_MAX - 1; /* the last possible time */
         tick(&world);
         cr_expect(has(&world, S("k"), S("v")));
 }
@@ -60,7 +60,7 @@ Test(expiry, never_happens_beyond_the_clock_range) {
 static const struct {
         const char *name;
         struct request request;
-        enum outcome outcome; /* as if the key had never been */
+        enum outcome outcome; /* as if the key did not exist */
         const char *notified, *notified_by_tick;
 } commands[] = {
         { "GET", GET("k"), OUTCOME_NO_VALUE, "", "c:k gone " },
@@ -96,10 +96,10 @@ Test(expiry, applies_to_every_command_before_a_tick) {
 Test(expiry, applies_to_scan_before_a_tick) {
         ask(&world, SET("k", "v", PX(10)));
         cr_assert_eq(ask(&world, SCAN("*"))->outcome, OUTCOME_PAGE);
-        cr_expect_eq(world.effects.replies[0].page->n_entries, 1);
+        cr_expect_eq(world.replies[0].page->n_entries, 1);
         pass_ms(&world, 10);
         ask(&world, SCAN("*"));
-        cr_expect_eq(world.effects.replies[0].page->n_entries, 0);
+        cr_expect_eq(world.replies[0].page->n_entries, 0);
 }
 
 Test(expiry, is_cleared_by_a_set_without_px) {

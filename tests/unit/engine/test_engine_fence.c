@@ -141,7 +141,7 @@ Test(skew, is_rejected_from_a_minute, .init = setup, .fini = teardown) {
                 world_init(&world, world_config());
                 cr_expect_eq(ask(&world, ahead[i].request)->outcome, ahead[i].outcome, ROW(ahead, i));
                 if (ahead[i].outcome != OUTCOME_DONE) {
-                        cr_expect_not(world.effects.replies[0].has_version, ROW(ahead, i));
+                        cr_expect_not(world.replies[0].has_version, ROW(ahead, i));
                         cr_expect(has_none(&world, S("k")), ROW(ahead, i));
                 }
         }
@@ -153,12 +153,13 @@ Test(skew, does_not_advance_the_clock_when_rejected, .init = setup, .fini = tear
 }
 
 Test(skew, is_measured_against_the_wall_clock_only, .init = setup, .fini = teardown) {
-        ask(&world, GET("k", TS(WORLD_WALL_MS + MINUTE, 0, "c"))); /* takes our clock a minute ahead */
+        ask(&world,
+            GET("k", TS(WORLD_WALL_MS + MINUTE, 0, "c"))); /* moves the store's clock a minute ahead */
         cr_expect(
                 asked(&world, GET("k", TS(WORLD_WALL_MS + MINUTE + 1, 0, "c")), OUTCOME_TIMESTAMP_TOO_FAR));
 }
 
-/* The system clock steps back an hour: tokens given out before are an hour ahead. */
+/* The system clock steps back an hour: earlier tokens are an hour ahead. */
 Test(skew, accepts_every_token_that_the_store_assigned, .init = setup, .fini = teardown) {
         struct request set = SET("k", "v", .has_fence = true);
         struct version given = ask(&world, SET("lock", "holder"))->version;

@@ -79,7 +79,7 @@ Test(notify, is_sent_in_the_order_of_changes) {
         for (size_t i = 0; i < N_ROWS(requests); i++)
                 ask_in_batch(&world, requests[i]);
         cr_expect_str_eq(notified(&world), "c:a=1 c:b=1 c:a=2 c:b gone c:b=2 ");
-        cr_expect_eq(world.effects.n_replies, N_ROWS(requests));
+        cr_expect_eq(world.n_replies, N_ROWS(requests));
 }
 
 static int64_t notified_version(void) {
@@ -130,7 +130,7 @@ Test(notify, replies_with_the_present_clock) {
 Test(notify, replies_done_for_a_repeated_registration) {
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("c", "k"), OUTCOME_DONE));
-        cr_expect(world.effects.replies[0].has_version);
+        cr_expect(world.replies[0].has_version);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 }
 
@@ -138,7 +138,7 @@ Test(notify, stop_ends_exactly_one_registration) {
         ask(&world, WATCH("c", "k"));
         ask(&world, WATCH("c2", "k"));
         cr_expect(asked(&world, UNWATCH("c", "other"), OUTCOME_NOTHING));
-        cr_expect_not(world.effects.replies[0].has_version);
+        cr_expect_not(world.replies[0].has_version);
         cr_expect(asked(&world, UNWATCH("c", "k"), OUTCOME_DONE));
         cr_expect(asked(&world, UNWATCH("c", "k"), OUTCOME_NOTHING));
         ask(&world, SET("k", "v"));
@@ -163,7 +163,7 @@ Test(notify, rejects_a_key_too_long_for_a_topic) {
         cr_expect(asked(&world, request, OUTCOME_DONE));
         request.key.length++;
         cr_expect(asked(&world, request, OUTCOME_KEY_TOO_LONG_TO_NOTIFY));
-        cr_expect_not(world.effects.replies[0].has_version);
+        cr_expect_not(world.replies[0].has_version);
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
 }
 
@@ -180,7 +180,7 @@ Test(notify, keeps_the_value_until_it_is_published) {
 static const struct {
         const char *name;
         struct event event;
-        const char *notified; /* by a SET of the key that all watch */
+        const char *notified; /* notified clients after a SET of the key that all watch */
 } disconnects[] = {
         /* "a" and "b" registered over the connections 1 and 2, "c" over one without a number */
         { "a client", { .type = EVENT_CLIENT_DISCONNECTED, .client = BYTES("b") }, "a:k=v c:k=v " },
@@ -225,28 +225,14 @@ Test(disconnect, keeps_the_retained_connections, .init = setup, .fini = teardown
         cr_expect_str_eq(notified(&world), "b:k=v c:k=v ");
 }
 
-Test(disconnect, of_one_whom_a_notification_did_not_reach_ends_that_registration, .init = setup,
-     .fini = teardown) {
-        struct registration *registration;
-
-        ask(&world, WATCH("a", "k"));
-        ask(&world, WATCH("a", "other"));
-        registration = registration_ref(engine_find_registration(world.engine, S("a"), S("k")));
-        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
-        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
-        registration_unref(registration);
-        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
-        ask(&world, SET("other", "v"));
-        cr_expect_str_eq(notified(&world), "a:other=v ");
-}
-
 Test(disconnect, of_a_former_connection_is_seen_when_the_client_registers_over_the_next, .init = setup,
      .fini = teardown) {
         ask(&world, WATCH("a", "k", .connection = 1));
         ask(&world, WATCH("a", "k2", .connection = 1));
         ask(&world, WATCH("a", "other", .connection = 2));
         cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
-        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 }); /* told late */
+        happen(&world,
+               (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 }); /* reported late */
         ask(&world, SET("other", "v"));
         cr_expect_str_eq(notified(&world), "a:other=v ");
 }
@@ -257,7 +243,104 @@ Test(disconnect, of_a_former_connection_leaves_nothing_to_stop, .init = setup, .
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
-/* Which connection each of a client's registrations is of, as a restart brings them back; 1 has ended meanwhile. */
+/* More registrations than one step removes, so that some remain after the disconnect and after one tick. */
+#define N_MANY (2 * ENGINE_ENDED_MAX + 2)
+
+static struct request watch_nth(uint64_t connection, size_t n) {
+        static char key[32];
+
+        snprintf(key, sizeof(key), "key-%zu", n);
+        return (struct request){ .verb = VERB_KEYNOTIFY,
+                                 .client = S("a"),
+                                 .key = slice_from_string(key),
+                                 .connection = connection };
+}
+
+static void watch_many(uint64_t connection) {
+        for (size_t i = 0; i < N_MANY; i++)
+                ask(&world, watch_nth(connection, i));
+}
+
+static bool removes_stored(struct slice key) {
+        struct buf client = { 0 }, row_key = { 0 };
+        bool removes = false;
+
+        for (size_t i = 0; i < world.effects.n_rows; i++) {
+                const struct row *row = &world.effects.rows[i];
+
+                buf_reset(&row_key);
+                registration_names(row->registration.registration, &client, &row_key);
+                removes = removes || (!row->registration.is_added && slice_equal(buf_slice(&row_key), key));
+        }
+        buf_deinit(&client);
+        buf_deinit(&row_key);
+        return removes;
+}
+
+Test(disconnect, with_many_registrations_removes_them_in_bounded_steps, .init = setup, .fini = teardown) {
+        watch_many(1);
+        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
+        cr_expect_eq(world.effects.n_rows, ENGINE_ENDED_MAX);
+        cr_expect(!engine_has_registrations(world.engine, 1));
+        cr_expect_leq(engine_next_deadline(world.engine), world.now.mono_ns);
+
+        for (size_t n_remaining = N_MANY - ENGINE_ENDED_MAX; n_remaining > 0;) {
+                size_t n_removed = n_remaining < ENGINE_ENDED_MAX ? n_remaining : ENGINE_ENDED_MAX;
+
+                tick(&world);
+                n_remaining -= n_removed;
+                cr_expect_eq(world.effects.n_rows, n_removed);
+                cr_expect_eq(engine_stats(world.engine).n_registrations, n_remaining);
+        }
+        cr_expect_eq(engine_stats(world.engine).n_registration_bytes, 0);
+        cr_expect_gt(engine_next_deadline(world.engine), world.now.mono_ns);
+}
+
+Test(disconnect, ends_notifications_before_registrations_are_removed, .init = setup, .fini = teardown) {
+        struct request last = watch_nth(1, N_MANY - 1);
+
+        watch_many(1);
+        ask(&world, WATCH("b", "key-401", .connection = 2));
+        happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("a") });
+        cr_assert(slice_equal(last.key, S("key-401")));
+        ask(&world, SET("key-401", "v"));
+        cr_expect_str_eq(notified(&world), "b:key-401=v ");
+}
+
+Test(disconnect, leaves_what_the_client_registers_again, .init = setup, .fini = teardown) {
+        struct registration *former;
+
+        watch_many(1);
+        former = registration_ref(engine_find_registration(world.engine, S("a"), S("key-401")));
+        ask(&world, watch_nth(2, N_MANY - 1)); /* the end of connection 1 is reported later */
+        cr_expect(!removes_stored(S("key-401")));
+        happen(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = former });
+        cr_expect(!removes_stored(S("key-401")));
+        registration_unref(former);
+        for (int i = 0; i < 3; i++) {
+                tick(&world);
+                cr_expect(!removes_stored(S("key-401")));
+        }
+        cr_expect_eq(engine_stats(world.engine).n_registrations, 1);
+        ask(&world, SET("key-401", "v"));
+        cr_expect_str_eq(notified(&world), "a:key-401=v ");
+}
+
+Test(disconnect, frees_the_quota_of_registrations_at_once) {
+        struct engine_config config = world_config();
+
+        config.max_registrations = ENGINE_CLIENT_REGISTRATIONS_MIN; /* one client may hold as many */
+        world_init(&world, config);
+        for (size_t i = 0; i < ENGINE_CLIENT_REGISTRATIONS_MIN; i++)
+                ask(&world, watch_nth(1, i));
+        happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 1 });
+        for (size_t i = 0; i < ENGINE_CLIENT_REGISTRATIONS_MIN; i++)
+                cr_assert(asked(&world, watch_nth(2, i), OUTCOME_DONE));
+        cr_expect_eq(engine_stats(world.engine).n_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN);
+        world_deinit(&world);
+}
+
+/* The connection of each of a client's registrations after a restart. Connection 1 has ended meanwhile. */
 static const struct {
         const char *name;
         uint64_t connections[3];
@@ -290,7 +373,7 @@ Test(disconnect, of_a_former_connection_is_seen_among_what_a_restart_brings_back
                         n_former += is_former;
                 }
                 cr_expect_eq(world.effects.n_rows, n_former + 1,
-                             ROW(restored, i)); /* the end is a row for storage */
+                             ROW(restored, i)); /* the end of each registration is a row */
 
                 happen(&world, (struct event){ .type = EVENT_CONNECTION_CLOSED, .connection = 2 });
                 cr_expect_eq(engine_stats(world.engine).n_registrations, 0, ROW(restored, i));
@@ -298,7 +381,7 @@ Test(disconnect, of_a_former_connection_is_seen_among_what_a_restart_brings_back
         }
 }
 
-/* What the last step said of connections: "+1 " is held, "-1 " is not any more. */
+/* The track changes of the last step: "+1 " is tracked, "-1 " is untracked. */
 static const char *track_changes(void) {
         static char text[256];
         size_t at = 0;
@@ -306,7 +389,7 @@ static const char *track_changes(void) {
         text[0] = '\0';
         for (size_t i = 0; i < world.effects.n_track_changes; i++)
                 at += (size_t)snprintf(text + at, sizeof(text) - at, "%c%lu ",
-                                       world.effects.track_changes[i].is_tracked ? '+' : '-',
+                                       world.effects.track_changes[i].action == TRACK_CONNECTION ? '+' : '-',
                                        world.effects.track_changes[i].connection);
         return text;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What does not fit into the broker's packets: PROTOCOL.md "Errors", rows 15 and 16. */
+/* Values and replies that exceed the broker's maximum packet size: PROTOCOL.md "Errors", rows 15 and 16. */
 
 #include <stdio.h>
 
+#include "protocol/resp3.h"
 #include "unit/engine/world.h"
 
 static struct world world;
@@ -90,8 +91,7 @@ Test(packets, end_a_page_early_and_list_every_key_over_several) {
 
                 cr_assert_not_null(page);
                 cr_expect_gt(page->n_entries, 0);
-                cr_expect_leq(page->n_entries * packet_blob_length(6),
-                              limits.max_bytes - limits.reply_bytes);
+                cr_expect_leq(page->n_entries * resp3_blob_length(6), limits.max_bytes - limits.reply_bytes);
                 n_listed += page->n_entries;
                 has_next = page->has_next;
                 memcpy(text, page->token, sizeof(text));

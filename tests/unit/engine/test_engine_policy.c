@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The engine under a policy: check 10 of PROTOCOL.md "Errors", what SCAN shows, and whose registrations end.
+ * The engine with a policy: check 10 of PROTOCOL.md "Errors", the keys that SCAN lists, and ended registrations.
  */
 
 #include <stdio.h>
@@ -16,15 +16,15 @@ static struct policy *make_policy(const char *readable) {
         cr_assert_eq(policy_new(&policy), 0);
         cr_assert_eq(policy_add_rule(policy, S("read")), 0);
         policy_set_access(policy, ACCESS_READ);
-        cr_assert_eq(policy_add_holder(policy, POLICY_ANYONE, S("")), 0);
+        cr_assert_eq(policy_add_principal(policy, POLICY_ANYONE, S("")), 0);
         cr_assert_eq(policy_add_keys(policy, POLICY_PATTERN, slice_from_string(readable), 1), 0);
         cr_assert_eq(policy_add_rule(policy, S("write")), 0);
         policy_set_access(policy, ACCESS_WRITE);
-        cr_assert_eq(policy_add_holder(policy, POLICY_ANYONE, S("")), 0);
+        cr_assert_eq(policy_add_principal(policy, POLICY_ANYONE, S("")), 0);
         cr_assert_eq(policy_add_keys(policy, POLICY_PATTERN, S("w*"), 2), 0);
         cr_assert_eq(policy_add_rule(policy, S("users")), 0);
         policy_set_access(policy, ACCESS_READWRITE);
-        cr_assert_eq(policy_add_holder(policy, POLICY_ANYONE, S("")), 0);
+        cr_assert_eq(policy_add_principal(policy, POLICY_ANYONE, S("")), 0);
         cr_assert_eq(policy_add_keys(policy, POLICY_STRING, S("u/{user}"), 3), 0);
         cr_assert_eq(policy_compile(policy, false), 0);
         return policy;
@@ -74,7 +74,7 @@ Test(engine_policy, denies_unverified_clients) {
         policy_free(policy);
 }
 
-/* After the clocks, before the fence. */
+/* The check is after those of the timestamps and before those of the fence. */
 Test(engine_policy, is_checked_in_the_order_of_the_protocol) {
         struct policy *policy = make_policy("r*");
         struct world world;
@@ -153,7 +153,7 @@ Test(engine_policy, ends_registrations_that_it_does_not_grant) {
         cr_expect_eq(world.effects.n_rows, 4);
         cr_expect_eq(world.effects.n_track_changes, 2); /* of d and f, whose connections have none left */
         for (size_t i = 0; i < world.effects.n_track_changes; i++) {
-                cr_expect_not(world.effects.track_changes[i].is_tracked);
+                cr_expect_eq(world.effects.track_changes[i].action, UNTRACK_CONNECTION);
                 cr_expect(world.effects.track_changes[i].connection == 2 ||
                           world.effects.track_changes[i].connection == 4);
         }

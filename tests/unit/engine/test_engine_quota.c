@@ -35,7 +35,7 @@ Test(quota, of_keys_applies_only_to_new_keys) {
         cr_expect(asked(&world, SET("a", "v"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("b", "v"), OUTCOME_DONE));
         cr_expect(asked(&world, SET("c", "v"), OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_not(world.effects.replies[0].has_version);
+        cr_expect_not(world.replies[0].has_version);
         cr_expect(has_none(&world, S("c")));
         cr_expect(asked(&world, SET("a", "a longer value than before"), OUTCOME_DONE));
         ask(&world, DEL("b"));
@@ -76,7 +76,7 @@ Test(quota, of_bytes_allows_changes_without_growth) {
         world_deinit(&world);
 }
 
-/* What was stored under another limit may be more than this one: it can still be made smaller. */
+/* Data stored under a higher limit may exceed this one. It can still be reduced. */
 Test(quota, of_bytes_allows_a_store_over_it_to_shrink) {
         init_bytes(1 << 20);
         ask(&world, SET("a", "0123456789"));
@@ -118,7 +118,7 @@ Test(quota, of_registrations_applies_only_to_new_ones) {
         cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("d", "a"), OUTCOME_DONE));
         cr_expect(asked(&world, WATCH("c", "b"), OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_not(world.effects.replies[0].has_version);
+        cr_expect_not(world.replies[0].has_version);
         cr_expect_eq(world.effects.n_track_changes, 0);
         cr_expect(asked(&world, WATCH("c", "a"), OUTCOME_DONE));
         ask(&world, UNWATCH("d", "a"));
@@ -126,7 +126,52 @@ Test(quota, of_registrations_applies_only_to_new_ones) {
         world_deinit(&world);
 }
 
-Test(quota, evicts_expired_keys_first) {
+static struct request watch_number(const char *client, unsigned n, char key[static 16]) {
+        struct request request = WATCH("", "");
+
+        snprintf(key, 16, "k%u", n);
+        request.client = slice_from_string(client);
+        request.key = slice_from_string(key);
+        return request;
+}
+
+static const struct {
+        const char *name;
+        uint64_t max_registrations, max_of_client;
+} shares[] = {
+        { "a small limit has no shares", 200, 200 }, { "the smallest share", 1024, 256 },
+        { "still the smallest share", 1027, 256 },   { "a quarter", 1028, 257 },
+        { "a quarter of many", 4000, 1000 },
+};
+
+Test(quota, of_registrations_is_not_for_one_client) {
+        for (size_t i = 0; i < N_ROWS(shares); i++) {
+                struct engine_config config = world_config();
+                unsigned n = (unsigned)shares[i].max_of_client;
+                char key[16];
+
+                config.max_registrations = shares[i].max_registrations;
+                world_init(&world, config);
+                for (unsigned j = 0; j < n; j++)
+                        cr_assert(asked(&world, watch_number("greedy", j, key), OUTCOME_DONE), "%s: %u",
+                                  shares[i].name, j);
+                cr_expect(asked(&world, watch_number("greedy", n, key), OUTCOME_QUOTA_EXCEEDED),
+                          ROW(shares, i));
+                cr_expect(asked(&world, watch_number("greedy", 0, key), OUTCOME_DONE), ROW(shares, i));
+                cr_expect_eq(ask(&world, watch_number("other", 0, key))->outcome == OUTCOME_DONE,
+                             shares[i].max_of_client < shares[i].max_registrations, ROW(shares, i));
+
+                ask(&world, UNWATCH("greedy", "k1"));
+                cr_expect(asked(&world, watch_number("greedy", n, key), OUTCOME_DONE), ROW(shares, i));
+                cr_expect_eq(engine_client_registrations(world.engine, S("greedy")), n, ROW(shares, i));
+                happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("greedy") });
+                cr_expect_eq(engine_client_registrations(world.engine, S("greedy")), 0, ROW(shares, i));
+                cr_expect(asked(&world, watch_number("greedy", n, key), OUTCOME_DONE), ROW(shares, i));
+                world_deinit(&world);
+        }
+}
+
+Test(quota, removes_expired_keys_first) {
         init_keys(2);
         ask(&world, WATCH("c", "a"));
         ask(&world, SET("a", "v", PX(10)));
@@ -140,7 +185,7 @@ Test(quota, evicts_expired_keys_first) {
         world_deinit(&world);
 }
 
-Test(quota, evicts_expired_keys_for_registrations) {
+Test(quota, removes_expired_keys_for_registrations) {
         init_bytes(entry_cost(1, 1000, NULL));
         cr_expect(asked(&world, SET("a", "v", PX(10)), OUTCOME_DONE));
         limit_bytes(world.engine, watch_cost(S("c"), S("k")));
@@ -150,7 +195,7 @@ Test(quota, evicts_expired_keys_for_registrations) {
         world_deinit(&world);
 }
 
-Test(quota, evicts_no_more_keys_than_a_tick) {
+Test(quota, removes_no_more_keys_than_a_tick) {
         struct engine_config config = world_config();
         char key[16];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Repeated requests": what is one request though it comes twice. */
+/* PROTOCOL.md "Repeated requests": which requests are the same request. */
 
 #include "unit/engine/world.h"
 #include "unit/support/table.h"
@@ -20,7 +20,7 @@ static void teardown(void) {
 
 TestSuite(repeat, .init = setup, .fini = teardown);
 
-/* As it was sent: what tells requests apart. */
+/* The fields that identify a request, as sent. */
 #define SENT                                                                                                \
         .client = BYTES("c"), .response_topic = BYTES("answers"), .correlation_data = BYTES("1234"),        \
         .payload = BYTES("payload"), .timestamp_text = BYTES("1:0:c"), .has_timestamp = true,               \
@@ -89,9 +89,9 @@ Test(repeat, is_not_executed_again) {
 
 static const struct {
         const char *name;
-        struct request before; /* makes ready */
+        struct request before; /* prepares the state */
         struct request request;
-        struct request between; /* would change the answer */
+        struct request between; /* executed in between; it would change the answer */
         enum outcome outcome;
 } answers[] = {
         { "DEL", SET("k", "v"), DEL("k", SENT), GET("k"), OUTCOME_DELETED },
@@ -174,7 +174,7 @@ static const struct {
         { "the longest expiry there is", UINT32_MAX, 600 },
 };
 
-/* A second or so longer does no harm. */
+/* A reply may be remembered for up to a second longer. */
 Test(repeat, is_remembered_for_the_message_expiry_within_bounds) {
         for (size_t i = 0; i < N_ROWS(lifetimes); i++) {
                 struct request request = SET("k", "v", NX, SENT, .expiry_s = lifetimes[i].expiry_s);
@@ -220,7 +220,7 @@ Test(repeat, of_keynotify_is_recognized_after_other_clients_disconnect) {
         cr_expect_eq(engine_stats(world.engine).n_registrations, 0);
 }
 
-/* It is kept, but its hold was lost on its way to the broker, which so does not list it after a restart. */
+/* The registration is stored, but TRACK was lost, so the plugin does not list its connection after a restart. */
 Test(repeat, of_keynotify_over_an_unlisted_connection_is_another_request) {
         ask(&world, WATCH("c", "k", SENT, .connection = 1));
         happen(&world, (struct event){ .type = EVENT_CONNECTIONS_RETAINED });

@@ -146,15 +146,14 @@ Test(set, takes_a_key_again_after_it_was_deleted) {
 
 Test(set, keeps_the_bytes_of_an_answer_until_it_has_left) {
         struct request requests[] = { GET("k"), SET("k", "new"), GET("k"), DEL("k"), GET("k") };
-        struct effects *effects = &world.effects;
 
         ask(&world, SET("k", "old"));
         begin_batch(&world);
         for (size_t i = 0; i < 5; i++)
                 ask_in_batch(&world, requests[i]);
-        cr_assert_eq(effects->n_replies, 5);
-        cr_expect(slice_equal(entry_value(effects->replies[0].entry), S("old")));
-        cr_expect(slice_equal(entry_value(effects->replies[2].entry), S("new")));
-        cr_expect_eq(effects->replies[3].outcome, OUTCOME_DELETED);
-        cr_expect_eq(effects->replies[4].outcome, OUTCOME_NO_VALUE);
+        cr_assert_eq(world.n_replies, 5);
+        cr_expect(slice_equal(entry_value(world.replies[0].entry), S("old")));
+        cr_expect(slice_equal(entry_value(world.replies[2].entry), S("new")));
+        cr_expect_eq(world.replies[3].outcome, OUTCOME_DELETED);
+        cr_expect_eq(world.replies[4].outcome, OUTCOME_NO_VALUE);
 }

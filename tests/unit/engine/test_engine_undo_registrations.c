@@ -117,6 +117,7 @@ Test(undo_registrations, brings_back_none_that_was_stopped_where_a_notification_
         ask_in_batch(&world, UNWATCH("c", "k", .connection = 7));
         ask_in_batch(&world, WATCH("c", "k", .connection = 7));
         registration = registration_ref(engine_find_registration(world.engine, S("c"), S("k")));
+        happen_in_batch(&world, (struct event){ .type = EVENT_DELIVERED, .registration = registration });
         happen_in_batch(&world, (struct event){ .type = EVENT_NOT_DELIVERED, .registration = registration });
         registration_unref(registration);
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);

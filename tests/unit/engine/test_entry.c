@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "engine/entry.h"
+#include "engine/keyspace.h"
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
@@ -69,7 +69,7 @@ Test(entry, lives_until_its_last_reference_has_gone) {
         cr_assert_eq(entry_new(&entry, S("k"), S("v"), version, NULL), 0);
         cr_expect_eq(entry_ref(entry), entry);
         entry_unref(entry);
-        cr_expect(slice_equal(entry_value(entry), S("v"))); /* a sanitizer would tell */
+        cr_expect(slice_equal(entry_value(entry), S("v"))); /* a sanitizer reports a read of freed memory */
         entry_unref(entry);
         cr_expect_null(entry_unref(NULL));
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which keys storage keeps, and which a restart may have lost. */
+/* Which keys are stored, and which keys a restart may have lost. */
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "engine/engine.h"
 #include "unit/support/table.h"
@@ -20,11 +21,22 @@ static struct engine_config matching(struct slice pattern) {
 Test(persistence, keeps_what_the_policy_says_whatever_the_request_asks_for) {
         struct engine_config a = matching(S("a*"));
 
-        cr_expect(persistence_keeps(&all, S("k")));
-        cr_expect_not(persistence_keeps(&none, S("k")));
-        cr_expect_not(persistence_keeps(&custom, S("k")));
-        cr_expect(persistence_keeps(&a, S("ab")));
-        cr_expect_not(persistence_keeps(&a, S("ba")));
+        cr_expect(persistence_stores(&all, S("k"), false));
+        cr_expect_not(persistence_stores(&none, S("k"), false));
+        cr_expect_not(persistence_stores(&custom, S("k"), false));
+        cr_expect(persistence_stores(&a, S("ab"), false));
+        cr_expect_not(persistence_stores(&a, S("ba"), false));
+        cr_expect(persistence_stores(&a, S("ba"), true));
+        cr_expect_not(persistence_stores(&none, S("k"), true));
+}
+
+Test(persistence, stores_a_key_whose_match_runs_out_of_steps) {
+        static uint8_t key[1 << 20];
+        struct engine_config config = matching(S("*a*a*a*a*ab"));
+
+        memset(key, 'a', sizeof(key));
+        cr_expect(persistence_stores(&config, (struct slice){ key, sizeof(key) }, false));
+        cr_expect_not(persistence_stores(&config, (struct slice){ key, 4 }, false));
 }
 
 Test(persistence, has_a_digest_that_tells_policies_apart) {

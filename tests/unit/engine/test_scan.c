@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/parse.h"
 #include "engine/scan.h"
 #include "unit/support/secrets.h"
 #include "unit/support/table.h"
@@ -15,24 +14,26 @@
 #define S      SLICE_LITERAL
 #define N_MANY 10000
 
-static void put_slice(struct store *store, struct slice key, int64_t deadline_ns) {
+static void put_slice(struct keyspace *keyspace, struct slice key, int64_t deadline_ns) {
         struct entry *entry;
 
         cr_assert_eq(entry_new(&entry, key, S(""), (struct version){ 1, 0 }, NULL), 0);
-        cr_assert_eq(store_put(store, store_hash(store, entry_key(entry)), entry, deadline_ns, NULL), 0);
+        cr_assert_eq(
+                keyspace_put(keyspace, keyspace_hash(keyspace, entry_key(entry)), entry, deadline_ns, NULL),
+                0);
 }
 
-static void put(struct store *store, const char *prefix, int number) {
+static void put(struct keyspace *keyspace, const char *prefix, int number) {
         char key[32];
 
         snprintf(key, sizeof(key), "%s%d", prefix, number);
-        put_slice(store, slice_from_string(key), STORE_NEVER);
+        put_slice(keyspace, slice_from_string(key), DEADLINE_NEVER);
 }
 
-static void take_out(struct store *store, struct slice key) {
-        struct entry *entry = store_find(store, store_hash(store, key), key);
+static void take_out(struct keyspace *keyspace, struct slice key) {
+        struct entry *entry = keyspace_find(keyspace, keyspace_hash(keyspace, key), key);
 
-        store_remove(store, entry);
+        keyspace_remove(keyspace, entry);
         entry_unref(entry);
 }
 
@@ -51,10 +52,11 @@ static int number_of(const struct entry *entry) {
 }
 
 /* The page after this one, which is freed; NULL: the first. */
-static struct scan_page *next_page(struct scan_page *page, const struct store *store, struct slice pattern) {
+static struct scan_page *next_page(struct scan_page *page, const struct keyspace *keyspace,
+                                   struct slice pattern) {
         struct scan_page *next = NULL;
 
-        cr_assert_eq(scan_page_new(&next, store,
+        cr_assert_eq(scan_page_new(&next, keyspace,
                                    &(struct scan_query){ .token_key = TOKEN_KEY(1),
                                                          .pattern = pattern,
                                                          .token = token_of(page) }),
@@ -64,13 +66,13 @@ static struct scan_page *next_page(struct scan_page *page, const struct store *s
 }
 
 /* All pages. n_listed[i] is counted up for each key "k<i>"; returns how many keys were listed. */
-static size_t list(const struct store *store, struct slice pattern, int *n_listed) {
+static size_t list(const struct keyspace *keyspace, struct slice pattern, int *n_listed) {
         struct scan_page *page = NULL;
         size_t n = 0;
         int n_pages = 0;
 
         do {
-                page = next_page(page, store, pattern);
+                page = next_page(page, keyspace, pattern);
                 for (size_t i = 0; i < page->n_entries; i++)
                         if (n_listed && entry_key(page->entries[i]).data[0] == 'k')
                                 n_listed[number_of(page->entries[i])]++;
@@ -82,103 +84,103 @@ static size_t list(const struct store *store, struct slice pattern, int *n_liste
 }
 
 Test(scan, lists_nothing_of_an_empty_store_on_one_page) {
-        struct store store;
+        struct keyspace keyspace;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
-        cr_assert_eq(scan_page_new(&page, &store,
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
+        cr_assert_eq(scan_page_new(&page, &keyspace,
                                    &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") }),
                      0);
         cr_expect_eq(page->n_entries, 0);
         cr_expect_not(page->has_next);
         scan_page_free(page);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, lists_each_key_once) {
         static int n_listed[N_MANY];
-        struct store store;
+        struct keyspace keyspace;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         for (int i = 0; i < N_MANY; i++)
-                put(&store, "k", i);
-        cr_expect_eq(list(&store, S("*"), n_listed), N_MANY);
+                put(&keyspace, "k", i);
+        cr_expect_eq(list(&keyspace, S("*"), n_listed), N_MANY);
         for (int i = 0; i < N_MANY; i++)
                 cr_assert_eq(n_listed[i], 1, "key %d", i);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, lists_exactly_the_matching_keys) {
-        struct store store;
+        struct keyspace keyspace;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         for (int i = 0; i < 100; i++)
-                put(&store, i % 2 ? "odd-" : "even-", i);
-        cr_expect_eq(list(&store, S("odd-*"), NULL), 50);
-        cr_expect_eq(list(&store, S("even-?"), NULL), 5);
-        cr_expect_eq(list(&store, S("even-42"), NULL), 1);
-        cr_expect_eq(list(&store, S("Even-42"), NULL), 0);
-        store_deinit(&store);
+                put(&keyspace, i % 2 ? "odd-" : "even-", i);
+        cr_expect_eq(list(&keyspace, S("odd-*"), NULL), 50);
+        cr_expect_eq(list(&keyspace, S("even-?"), NULL), 5);
+        cr_expect_eq(list(&keyspace, S("even-42"), NULL), 1);
+        cr_expect_eq(list(&keyspace, S("Even-42"), NULL), 0);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, visits_a_limited_number_of_keys_per_page) {
-        struct store store;
+        struct keyspace keyspace;
         struct scan_page *page = NULL;
         int n_pages = 0;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         for (int i = 0; i < 3 * SCAN_PAGE_KEYS_MAX; i++)
-                put(&store, "k", i);
-        put(&store, "other", 1);
+                put(&keyspace, "k", i);
+        put(&keyspace, "other", 1);
         do {
-                page = next_page(page, &store, S("other*"));
+                page = next_page(page, &keyspace, S("other*"));
                 cr_expect_leq(page->n_entries, 1);
                 n_pages++;
         } while (page->has_next);
         scan_page_free(page);
         cr_expect_geq(n_pages, 4);
         cr_expect_leq(n_pages, 5);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, ends_at_a_full_last_page) {
-        struct store store;
+        struct keyspace keyspace;
         struct scan_page *page = NULL;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         for (int i = 0; i < SCAN_PAGE_KEYS_MAX; i++)
-                put(&store, "k", i);
-        page = next_page(NULL, &store, S("*"));
+                put(&keyspace, "k", i);
+        page = next_page(NULL, &keyspace, S("*"));
         cr_expect_eq(page->n_entries, SCAN_PAGE_KEYS_MAX);
         cr_expect_not(page->has_next);
         scan_page_free(page);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, lists_keys_that_exist_throughout_while_others_change) {
         static int n_listed[3 * N_MANY];
-        struct store store;
+        struct keyspace keyspace;
         struct scan_page *page = NULL;
         int n_added = 0;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         for (int i = 0; i < N_MANY; i++)
-                put(&store, "k", i);
+                put(&keyspace, "k", i);
         for (int i = 0; i < N_MANY; i++)
-                put(&store, "gone", i);
+                put(&keyspace, "gone", i);
         do {
-                page = next_page(page, &store, S("k*"));
+                page = next_page(page, &keyspace, S("k*"));
                 for (size_t i = 0; i < page->n_entries; i++)
                         n_listed[number_of(page->entries[i])]++;
 
-                /* while the asker reads its page, the table grows by half and loses some */
+                /* between two pages the table grows by half and loses some keys */
                 for (int i = 0; i < 1000 && n_added < N_MANY; i++, n_added++) {
                         char gone[32];
 
                         snprintf(gone, sizeof(gone), "gone%d", n_added);
-                        take_out(&store, slice_from_string(gone));
-                        put(&store, "k", N_MANY + 2 * n_added);
-                        put(&store, "k", N_MANY + 2 * n_added + 1);
+                        take_out(&keyspace, slice_from_string(gone));
+                        put(&keyspace, "k", N_MANY + 2 * n_added);
+                        put(&keyspace, "k", N_MANY + 2 * n_added + 1);
                 }
         } while (page->has_next);
         scan_page_free(page);
@@ -186,42 +188,42 @@ Test(scan, lists_keys_that_exist_throughout_while_others_change) {
         cr_expect_eq(n_added, N_MANY);
         for (int i = 0; i < 3 * N_MANY; i++)
                 cr_assert(i < N_MANY ? n_listed[i] == 1 : n_listed[i] <= 1, "key %d", i);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, continues_after_the_key_of_its_position_is_deleted) {
-        struct store store;
+        struct keyspace keyspace;
         struct scan_page *page;
         size_t n_listed;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         for (int i = 0; i < 2 * SCAN_PAGE_KEYS_MAX; i++)
-                put(&store, "k", i);
-        page = next_page(NULL, &store, S("*"));
+                put(&keyspace, "k", i);
+        page = next_page(NULL, &keyspace, S("*"));
         n_listed = page->n_entries;
         for (int i = 0; i < 2 * SCAN_PAGE_KEYS_MAX; i++) {
                 char key[32];
 
                 snprintf(key, sizeof(key), "k%d", i);
-                take_out(&store, slice_from_string(key));
+                take_out(&keyspace, slice_from_string(key));
         }
-        page = next_page(page, &store, S("*"));
+        page = next_page(page, &keyspace, S("*"));
         cr_expect_eq(n_listed, SCAN_PAGE_KEYS_MAX);
         cr_expect_eq(page->n_entries, 0);
         cr_expect_not(page->has_next);
         scan_page_free(page);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, keeps_deleted_keys_of_a_page_readable) {
-        struct store store;
+        struct keyspace keyspace;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
-        put_slice(&store, S("key"), STORE_NEVER);
-        page = next_page(NULL, &store, S("*"));
-        take_out(&store, S("key"));
-        store_deinit(&store);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
+        put_slice(&keyspace, S("key"), DEADLINE_NEVER);
+        page = next_page(NULL, &keyspace, S("*"));
+        take_out(&keyspace, S("key"));
+        keyspace_deinit(&keyspace);
         cr_assert_eq(page->n_entries, 1);
         cr_expect(slice_equal(entry_key(page->entries[0]), S("key")));
         cr_expect_null(scan_page_free(page));
@@ -230,19 +232,19 @@ Test(scan, keeps_deleted_keys_of_a_page_readable) {
 
 Test(scan, limits_the_bytes_of_a_page) {
         static char key[10000];
-        struct store store;
+        struct keyspace keyspace;
         struct scan_page *page = NULL;
         size_t n_listed = 0;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         memset(key, 'a', sizeof(key));
         for (int i = 0; i < 100; i++) {
                 key[0] = (char)('A' + i / 10);
                 key[1] = (char)('A' + i % 10);
-                put_slice(&store, (struct slice){ (uint8_t *)key, sizeof(key) }, STORE_NEVER);
+                put_slice(&keyspace, (struct slice){ (uint8_t *)key, sizeof(key) }, DEADLINE_NEVER);
         }
         do {
-                page = next_page(page, &store, S("*"));
+                page = next_page(page, &keyspace, S("*"));
                 cr_expect_leq(page->n_entries * sizeof(key), SCAN_PAGE_BYTES_MAX);
                 if (page->has_next)
                         cr_expect_gt((page->n_entries + 1) * sizeof(key), SCAN_PAGE_BYTES_MAX);
@@ -250,25 +252,25 @@ Test(scan, limits_the_bytes_of_a_page) {
         } while (page->has_next);
         scan_page_free(page);
         cr_expect_eq(n_listed, 100);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, skips_expired_keys) {
-        struct store store;
+        struct keyspace keyspace;
         struct scan_page *page;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
-        put_slice(&store, S("past"), 9);
-        put_slice(&store, S("now"), 10);
-        put_slice(&store, S("future"), 11);
-        cr_assert_eq(scan_page_new(&page, &store,
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
+        put_slice(&keyspace, S("past"), 9);
+        put_slice(&keyspace, S("now"), 10);
+        put_slice(&keyspace, S("future"), 11);
+        cr_assert_eq(scan_page_new(&page, &keyspace,
                                    &(struct scan_query){
                                            .token_key = TOKEN_KEY(1), .pattern = S("*"), .now_ns = 10 }),
                      0);
         cr_assert_eq(page->n_entries, 1);
         cr_expect(slice_equal(entry_key(page->entries[0]), S("future")));
         scan_page_free(page);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 static const struct {
@@ -284,11 +286,11 @@ static const struct {
 
 Test(scan, skips_keys_that_are_not_utf8) {
         for (size_t i = 0; i < N_ROWS(keys); i++) {
-                struct store store;
+                struct keyspace keyspace;
 
-                cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
-                put_slice(&store, keys[i].key, STORE_NEVER);
-                cr_expect_eq(list(&store, S("*"), NULL), keys[i].is_listed, ROW(keys, i));
-                store_deinit(&store);
+                cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
+                put_slice(&keyspace, keys[i].key, DEADLINE_NEVER);
+                cr_expect_eq(list(&keyspace, S("*"), NULL), keys[i].is_listed, ROW(keys, i));
+                keyspace_deinit(&keyspace);
         }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* SCAN's tokens, and its pages where they are hard to cut: equal hashes, patterns that take long. */
+/* SCAN's tokens, and hard cases of pages: equal hashes, and patterns that take many steps. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,42 +14,44 @@
 #define S    SLICE_LITERAL
 #define SEED 1
 
-static void put(struct store *store, struct slice key) {
+static void put(struct keyspace *keyspace, struct slice key) {
         struct entry *entry;
 
         cr_assert_eq(entry_new(&entry, key, S(""), (struct version){ 1, 0 }, NULL), 0);
-        cr_assert_eq(store_put(store, store_hash(store, entry_key(entry)), entry, STORE_NEVER, NULL), 0);
+        cr_assert_eq(keyspace_put(keyspace, keyspace_hash(keyspace, entry_key(entry)), entry, DEADLINE_NEVER,
+                                  NULL),
+                     0);
 }
 
-static void fill(struct store *store, int n) {
+static void fill(struct keyspace *keyspace, int n) {
         char key[32];
 
-        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
+        cr_assert_eq(keyspace_init(keyspace, HASH_KEY(SEED)), 0);
         for (int i = 0; i < n; i++) {
                 snprintf(key, sizeof(key), "k%d", i);
-                put(store, slice_from_string(key));
+                put(keyspace, slice_from_string(key));
         }
 }
 
-static int result_with(const struct token_key *key, const struct store *store, struct slice pattern,
+static int result_with(const struct token_key *key, const struct keyspace *keyspace, struct slice pattern,
                        struct slice token) {
         struct scan_page *page = NULL;
-        int r = scan_page_new(&page, store,
+        int r = scan_page_new(&page, keyspace,
                               &(struct scan_query){ .token_key = key, .pattern = pattern, .token = token });
 
         scan_page_free(page);
         return r;
 }
 
-static int result_of(const struct store *store, struct slice pattern, struct slice token) {
-        return result_with(TOKEN_KEY(1), store, pattern, token);
+static int result_of(const struct keyspace *keyspace, struct slice pattern, struct slice token) {
+        return result_with(TOKEN_KEY(1), keyspace, pattern, token);
 }
 
 /* The token after the first page. */
-static struct slice make_token(const struct store *store, char text[SCAN_TOKEN_LENGTH]) {
+static struct slice make_token(const struct keyspace *keyspace, char text[SCAN_TOKEN_LENGTH]) {
         struct scan_page *page;
 
-        cr_assert_eq(scan_page_new(&page, store,
+        cr_assert_eq(scan_page_new(&page, keyspace,
                                    &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") }),
                      0);
         cr_assert(page->has_next);
@@ -60,15 +62,15 @@ static struct slice make_token(const struct store *store, char text[SCAN_TOKEN_L
 
 Test(scan_token, is_good_for_any_pattern_and_as_often_as_one_likes) {
         char text[SCAN_TOKEN_LENGTH];
-        struct store store;
+        struct keyspace keyspace;
         struct slice token;
 
-        fill(&store, 3000);
-        token = make_token(&store, text);
-        cr_expect_eq(result_of(&store, S("*"), token), 0);
-        cr_expect_eq(result_of(&store, S("*"), token), 0);
-        cr_expect_eq(result_of(&store, S("another*"), token), 0);
-        store_deinit(&store);
+        fill(&keyspace, 3000);
+        token = make_token(&keyspace, text);
+        cr_expect_eq(result_of(&keyspace, S("*"), token), 0);
+        cr_expect_eq(result_of(&keyspace, S("*"), token), 0);
+        cr_expect_eq(result_of(&keyspace, S("another*"), token), 0);
+        keyspace_deinit(&keyspace);
 }
 
 static const struct {
@@ -88,25 +90,25 @@ static const struct {
 };
 
 Test(scan_token, is_refused_where_we_did_not_make_it) {
-        struct store store;
+        struct keyspace keyspace;
 
-        fill(&store, 1);
+        fill(&keyspace, 1);
         for (size_t i = 0; i < N_ROWS(foreign); i++)
-                cr_expect_eq(result_of(&store, S("*"), foreign[i].token), -EINVAL, ROW(foreign, i));
-        store_deinit(&store);
+                cr_expect_eq(result_of(&keyspace, S("*"), foreign[i].token), -EINVAL, ROW(foreign, i));
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan_token, is_refused_with_another_key) {
         char text[SCAN_TOKEN_LENGTH];
-        struct store store;
+        struct keyspace keyspace;
         struct slice token;
 
-        fill(&store, 3000);
-        token = make_token(&store, text);
-        cr_expect_eq(result_with(TOKEN_KEY(2), &store, S("*"), token), -EINVAL);
-        cr_expect_eq(result_with(&(struct token_key){ { 2 }, { 1 } }, &store, S("*"), token), 0);
-        cr_expect_eq(result_with(&(struct token_key){ { 1 }, { 2 } }, &store, S("*"), token), -EINVAL);
-        store_deinit(&store);
+        fill(&keyspace, 3000);
+        token = make_token(&keyspace, text);
+        cr_expect_eq(result_with(TOKEN_KEY(2), &keyspace, S("*"), token), -EINVAL);
+        cr_expect_eq(result_with(&(struct token_key){ { 2 }, { 1 } }, &keyspace, S("*"), token), 0);
+        cr_expect_eq(result_with(&(struct token_key){ { 1 }, { 2 } }, &keyspace, S("*"), token), -EINVAL);
+        keyspace_deinit(&keyspace);
 }
 
 /* Without the key, each bit of a token is as likely to be 0 as 1, whatever the position. */
@@ -145,32 +147,32 @@ Test(scan_token, is_read_as_it_was_written) {
 
 Test(scan_token, is_refused_with_any_character_changed_or_missing) {
         char text[SCAN_TOKEN_LENGTH];
-        struct store store;
+        struct keyspace keyspace;
         struct slice token;
 
-        fill(&store, 3000);
-        token = make_token(&store, text);
+        fill(&keyspace, 3000);
+        token = make_token(&keyspace, text);
         for (size_t i = 0; i < SCAN_TOKEN_LENGTH; i++) {
                 char before = text[i];
 
                 text[i] = before == '0' ? '1' : '0';
-                cr_expect_eq(result_of(&store, S("*"), token), -EINVAL, "character %zu", i);
+                cr_expect_eq(result_of(&keyspace, S("*"), token), -EINVAL, "character %zu", i);
                 text[i] = before;
         }
         for (size_t length = 0; length < SCAN_TOKEN_LENGTH; length++)
-                cr_expect_eq(result_of(&store, S("*"), (struct slice){ token.data, length }), -EINVAL,
+                cr_expect_eq(result_of(&keyspace, S("*"), (struct slice){ token.data, length }), -EINVAL,
                              "length %zu", length);
-        cr_expect_eq(result_of(&store, S("*"), token), 0);
-        store_deinit(&store);
+        cr_expect_eq(result_of(&keyspace, S("*"), token), 0);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, refuses_an_empty_pattern) {
-        struct store store;
+        struct keyspace keyspace;
 
-        fill(&store, 1);
-        cr_expect_eq(result_of(&store, S(""), (struct slice){ 0 }), -EINVAL);
-        cr_expect_eq(result_of(&store, (struct slice){ 0 }, (struct slice){ 0 }), -EINVAL);
-        store_deinit(&store);
+        fill(&keyspace, 1);
+        cr_expect_eq(result_of(&keyspace, S(""), (struct slice){ 0 }), -EINVAL);
+        cr_expect_eq(result_of(&keyspace, (struct slice){ 0 }, (struct slice){ 0 }), -EINVAL);
+        keyspace_deinit(&keyspace);
 }
 
 struct numbered {
@@ -189,7 +191,7 @@ static uint32_t value_of(struct slice key) {
         return hash_value(hash_bytes(HASH_KEY(SEED), key));
 }
 
-#define N_TRIED 200000 /* some four pairs of 32 bits */
+#define N_TRIED 200000 /* about four pairs have equal 32-bit halves */
 
 static void write_number(char *text, size_t length, uint32_t number) {
         for (size_t i = 0; i < 6; i++, number /= 10)
@@ -215,8 +217,8 @@ static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32
         cr_assert_fail("no two keys of equal hash");
 }
 
-/* Each is held to the limits of keys and bytes. */
-static size_t count_pages(const struct store *store, struct slice pattern) {
+/* Every page respects the limits of keys and bytes. */
+static size_t count_pages(const struct keyspace *keyspace, struct slice pattern) {
         char text[SCAN_TOKEN_LENGTH];
         struct slice token = { 0 };
         struct scan_page *page;
@@ -226,7 +228,7 @@ static size_t count_pages(const struct store *store, struct slice pattern) {
         do {
                 size_t n_bytes = 0;
 
-                cr_assert_eq(scan_page_new(&page, store,
+                cr_assert_eq(scan_page_new(&page, keyspace,
                                            &(struct scan_query){ .token_key = TOKEN_KEY(1),
                                                                  .pattern = pattern,
                                                                  .token = token }),
@@ -245,13 +247,13 @@ static size_t count_pages(const struct store *store, struct slice pattern) {
 }
 
 /* How many of this pattern's keys are listed over all pages, each counted once a page. */
-static size_t count_listed(const struct store *store, struct slice pattern, int n_pages_max) {
+static size_t count_listed(const struct keyspace *keyspace, struct slice pattern, int n_pages_max) {
         struct scan_page *page = NULL, *next;
         struct slice token = { 0 };
         size_t n_listed = 0;
 
         for (int i = 0; i < n_pages_max; i++) {
-                cr_assert_eq(scan_page_new(&next, store,
+                cr_assert_eq(scan_page_new(&next, keyspace,
                                            &(struct scan_query){ .token_key = TOKEN_KEY(1),
                                                                  .pattern = pattern,
                                                                  .token = token }),
@@ -269,19 +271,19 @@ static size_t count_listed(const struct store *store, struct slice pattern, int 
         return n_listed;
 }
 
-/* Puts the two; returns their hash. */
-static uint32_t put_pair(struct store *store, char *text, size_t length, const uint32_t *numbers) {
+/* Put the two keys. Return their hash. */
+static uint32_t put_pair(struct keyspace *keyspace, char *text, size_t length, const uint32_t *numbers) {
         struct slice key = { (uint8_t *)text, length };
 
         for (int i = 0; i < 2; i++) {
                 write_number(text, length, numbers[i]);
-                put(store, key);
+                put(keyspace, key);
         }
         return value_of(key);
 }
 
 /* So many keys of this length, that are listed before those of this hash. */
-static void put_before(struct store *store, size_t n, size_t length, uint32_t hash) {
+static void put_before(struct keyspace *keyspace, size_t n, size_t length, uint32_t hash) {
         char text[1000];
         struct slice key = { (uint8_t *)text, length };
 
@@ -290,54 +292,54 @@ static void put_before(struct store *store, size_t n, size_t length, uint32_t ha
                 write_number(text, length, i);
                 if (value_of(key) >= hash)
                         continue;
-                put(store, key);
+                put(keyspace, key);
                 n--;
         }
 }
 
 Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
         char text[] = "key-000000";
-        struct store store;
+        struct keyspace keyspace;
         uint32_t numbers[2];
 
         find_equal_hashes(text, 10, &numbers[0], &numbers[1]);
-        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(SEED)), 0);
         /* one key less than a page before them, so that it is full between the two */
-        put_before(&store, SCAN_PAGE_KEYS_MAX - 1, 10, put_pair(&store, text, 10, numbers));
-        cr_expect_eq(count_listed(&store, S("*"), 10), SCAN_PAGE_KEYS_MAX + 1);
-        cr_expect_eq(count_listed(&store, S("key*"), 10), 2);
-        store_deinit(&store);
+        put_before(&keyspace, SCAN_PAGE_KEYS_MAX - 1, 10, put_pair(&keyspace, text, 10, numbers));
+        cr_expect_eq(count_listed(&keyspace, S("*"), 10), SCAN_PAGE_KEYS_MAX + 1);
+        cr_expect_eq(count_listed(&keyspace, S("key*"), 10), 2);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_bytes_left_for_one_of_them) {
         enum { LONG = 1000, N_BEFORE = SCAN_PAGE_BYTES_MAX / LONG - 1 };
         char text[LONG];
-        struct store store;
+        struct keyspace keyspace;
         uint32_t numbers[2];
 
         memset(text, 'k', sizeof(text));
         find_equal_hashes(text, LONG, &numbers[0], &numbers[1]);
-        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
-        put_before(&store, N_BEFORE, LONG, put_pair(&store, text, LONG, numbers));
-        cr_expect_eq(count_listed(&store, S("*"), 2), N_BEFORE + 2);
-        store_deinit(&store);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(SEED)), 0);
+        put_before(&keyspace, N_BEFORE, LONG, put_pair(&keyspace, text, LONG, numbers));
+        cr_expect_eq(count_listed(&keyspace, S("*"), 2), N_BEFORE + 2);
+        keyspace_deinit(&keyspace);
 }
 
 /* As if all keys had one hash: every key is in one shard. */
 Test(scan, lists_the_keys_of_one_shard_in_pages) {
         enum { N_KEYS = 2 * SCAN_PAGE_KEYS_MAX + 1 };
-        struct store store;
+        struct keyspace keyspace;
         char text[16];
 
-        cr_assert_eq(store_init(&store, HASH_KEY(SEED)), 0);
-        for (unsigned int i = 0; store_n_keys(&store) < N_KEYS; i++) {
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(SEED)), 0);
+        for (unsigned int i = 0; keyspace_n_keys(&keyspace) < N_KEYS; i++) {
                 snprintf(text, sizeof(text), "%u", i);
-                if (hash_shard(value_of(slice_from_string(text)), STORE_SHARD_BITS) == 1)
-                        put(&store, slice_from_string(text));
+                if (hash_shard(value_of(slice_from_string(text)), KEYSPACE_SHARD_BITS) == 1)
+                        put(&keyspace, slice_from_string(text));
         }
-        cr_expect_eq(count_pages(&store, S("*")), 3);
-        cr_expect_eq(count_listed(&store, S("*"), 3), N_KEYS);
-        store_deinit(&store);
+        cr_expect_eq(count_pages(&keyspace, S("*")), 3);
+        cr_expect_eq(count_listed(&keyspace, S("*"), 3), N_KEYS);
+        keyspace_deinit(&keyspace);
 }
 
 /* Against LENGTH times 'a', "*aaa...b" takes half the length squared: more steps than a page has. */
@@ -352,76 +354,76 @@ static struct slice evil_pattern(struct buf *pattern) {
         return buf_slice(pattern);
 }
 
-static void evil_keys_init(struct store *store, uint32_t a, uint32_t b) {
-        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
-        put_pair(store, evil_key, sizeof(evil_key), (uint32_t[]){ a, b });
+static void evil_keys_init(struct keyspace *keyspace, uint32_t a, uint32_t b) {
+        cr_assert_eq(keyspace_init(keyspace, HASH_KEY(SEED)), 0);
+        put_pair(keyspace, evil_key, sizeof(evil_key), (uint32_t[]){ a, b });
 }
 
 Test(scan, does_not_list_a_key_that_takes_more_steps_than_a_page_has_and_ends) {
         struct buf pattern = { 0 };
-        struct store store;
+        struct keyspace keyspace;
 
         memset(evil_key, 'a', sizeof(evil_key));
-        evil_keys_init(&store, 1, 2);
-        put(&store, S("cheap"));
-        cr_expect_eq(count_listed(&store, evil_pattern(&pattern), 5), 0);
+        evil_keys_init(&keyspace, 1, 2);
+        put(&keyspace, S("cheap"));
+        cr_expect_eq(count_listed(&keyspace, evil_pattern(&pattern), 5), 0);
         buf_deinit(&pattern);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
         struct buf pattern = { 0 };
-        struct store store;
+        struct keyspace keyspace;
         uint32_t a, b;
 
         memset(evil_key, 'a', sizeof(evil_key));
         find_equal_hashes(evil_key, sizeof(evil_key), &a, &b);
-        evil_keys_init(&store, a, b);
-        cr_expect_eq(count_listed(&store, evil_pattern(&pattern), 5), 0);
+        evil_keys_init(&keyspace, a, b);
+        cr_expect_eq(count_listed(&keyspace, evil_pattern(&pattern), 5), 0);
         buf_deinit(&pattern);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
-/* Either takes less than a page has, both take more. */
+/* Each key alone takes fewer steps than a page allows, and both together take more. */
 #define LESS_LENGTH 500
 
 /* Returns their hash. */
-static uint32_t less_evil_keys_init(struct store *store, uint32_t *ret_numbers) {
+static uint32_t less_evil_keys_init(struct keyspace *keyspace, uint32_t *ret_numbers) {
         memset(evil_key, 'a', sizeof(evil_key));
         find_equal_hashes(evil_key, LESS_LENGTH + NUMBER, &ret_numbers[0], &ret_numbers[1]);
-        cr_assert_eq(store_init(store, HASH_KEY(SEED)), 0);
-        return put_pair(store, evil_key, LESS_LENGTH + NUMBER, ret_numbers);
+        cr_assert_eq(keyspace_init(keyspace, HASH_KEY(SEED)), 0);
+        return put_pair(keyspace, evil_key, LESS_LENGTH + NUMBER, ret_numbers);
 }
 
 /* How often the key of this number alone is listed, by a pattern that takes as many steps against the other one. */
-static size_t count_less_evil(const struct store *store, uint32_t number) {
+static size_t count_less_evil(const struct keyspace *keyspace, uint32_t number) {
         struct buf pattern = { 0 };
         size_t n_listed;
 
         write_number(evil_key, LESS_LENGTH + NUMBER, number);
         buf_append_string(&pattern, "*");
         buf_append(&pattern, evil_key + LESS_LENGTH / 2, LESS_LENGTH / 2 + NUMBER);
-        n_listed = count_listed(store, buf_slice(&pattern), 5);
+        n_listed = count_listed(keyspace, buf_slice(&pattern), 5);
         buf_deinit(&pattern);
         return n_listed;
 }
 
 Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
-        struct store store;
+        struct keyspace keyspace;
         uint32_t numbers[2];
 
-        less_evil_keys_init(&store, numbers);
+        less_evil_keys_init(&keyspace, numbers);
         for (int i = 0; i < 2; i++)
-                cr_expect_eq(count_less_evil(&store, numbers[i]), 1, "the %d.", i);
-        store_deinit(&store);
+                cr_expect_eq(count_less_evil(&keyspace, numbers[i]), 1, "the %d.", i);
+        keyspace_deinit(&keyspace);
 }
 
 Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_steps_left_for_one_of_them) {
-        struct store store;
+        struct keyspace keyspace;
         uint32_t numbers[2];
 
-        put_before(&store, 1, 10, less_evil_keys_init(&store, numbers));
+        put_before(&keyspace, 1, 10, less_evil_keys_init(&keyspace, numbers));
         for (int i = 0; i < 2; i++)
-                cr_expect_eq(count_less_evil(&store, numbers[i]), 1, "the %d.", i);
-        store_deinit(&store);
+                cr_expect_eq(count_less_evil(&keyspace, numbers[i]), 1, "the %d.", i);
+        keyspace_deinit(&keyspace);
 }

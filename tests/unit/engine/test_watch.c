@@ -10,16 +10,16 @@
 #define S    SLICE_LITERAL
 #define SEED 1
 
-/* Registers; without a number of its connection. */
+/* Register without a connection number. */
 static struct registration *add(struct watch *watch, const char *client, const char *key) {
         struct slice client_slice = slice_from_string(client), key_slice = slice_from_string(key);
 
-        cr_assert_eq(watch_add(watch, client_slice, key_slice, 0), 0);
-        return watch_find(watch, client_slice, key_slice);
+        cr_assert(watch_add(watch, watch_names(watch, client_slice, key_slice), (struct slice){ 0 }, 0));
+        return watch_find(watch, watch_names(watch, client_slice, key_slice));
 }
 
 static struct registration *find(const struct watch *watch, const char *client, const char *key) {
-        return watch_find(watch, slice_from_string(client), slice_from_string(key));
+        return watch_find(watch, watch_names(watch, slice_from_string(client), slice_from_string(key)));
 }
 
 Test(watch, finds_a_registration_by_client_and_key) {
@@ -42,8 +42,8 @@ Test(watch, finds_a_client_by_what_is_left_of_its_connections) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
-        cr_assert_eq(watch_add(&watch, S("c"), S("former"), 3), 0);
-        cr_assert_eq(watch_add(&watch, S("c"), S("present"), 4), 0);
+        cr_assert(watch_add(&watch, watch_names(&watch, S("c"), S("former")), (struct slice){ 0 }, 3));
+        cr_assert(watch_add(&watch, watch_names(&watch, S("c"), S("present")), (struct slice){ 0 }, 4));
         watch_remove(&watch, find(&watch, "c", "former"));
         cr_expect_null(watch_of_connection(&watch, 3));
         cr_expect_eq(watch_of_connection(&watch, 4), find(&watch, "c", "present"));
@@ -100,9 +100,9 @@ Test(watch, accepts_names_of_any_bytes) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
-        cr_assert_eq(watch_add(&watch, client, key, 0), 0);
-        cr_expect_not_null(watch_find(&watch, client, key));
-        cr_expect_null(watch_find(&watch, client, other));
+        cr_assert(watch_add(&watch, watch_names(&watch, client, key), (struct slice){ 0 }, 0));
+        cr_expect_not_null(watch_find(&watch, watch_names(&watch, client, key)));
+        cr_expect_null(watch_find(&watch, watch_names(&watch, client, other)));
         watch_deinit(&watch);
 }
 
@@ -170,9 +170,9 @@ Test(watch, finds_a_client_s_registrations_by_its_connection) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
-        cr_assert_eq(watch_add(&watch, S("c1"), S("k1"), 1), 0);
-        cr_assert_eq(watch_add(&watch, S("c1"), S("k2"), 1), 0);
-        cr_assert_eq(watch_add(&watch, S("c2"), S("k1"), UINT64_MAX), 0);
+        cr_assert(watch_add(&watch, watch_names(&watch, S("c1"), S("k1")), (struct slice){ 0 }, 1));
+        cr_assert(watch_add(&watch, watch_names(&watch, S("c1"), S("k2")), (struct slice){ 0 }, 1));
+        cr_assert(watch_add(&watch, watch_names(&watch, S("c2"), S("k1")), (struct slice){ 0 }, UINT64_MAX));
         add(&watch, "c3", "k1");
 
         cr_expect_eq(watch_of_connection(&watch, 1), find(&watch, "c1", "k1"));
@@ -187,10 +187,10 @@ Test(watch, finds_a_client_by_its_next_connection_after_its_last_one_has_ended) 
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
-        cr_assert_eq(watch_add(&watch, S("c"), S("k"), 1), 0);
+        cr_assert(watch_add(&watch, watch_names(&watch, S("c"), S("k")), (struct slice){ 0 }, 1));
         watch_remove(&watch, find(&watch, "c", "k"));
         cr_expect_null(watch_of_connection(&watch, 1));
-        cr_assert_eq(watch_add(&watch, S("c"), S("k"), 2), 0);
+        cr_assert(watch_add(&watch, watch_names(&watch, S("c"), S("k")), (struct slice){ 0 }, 2));
         cr_expect_null(watch_of_connection(&watch, 1));
         cr_expect_eq(watch_of_connection(&watch, 2), find(&watch, "c", "k"));
         watch_deinit(&watch);
@@ -208,9 +208,9 @@ Test(watch, iterates_over_each_registration_once_despite_removals) {
 
                 snprintf(client, sizeof(client), "c%d", i % 10);
                 snprintf(key, sizeof(key), "k%d", i);
-                cr_assert_eq(watch_add(&watch, slice_from_string(client), slice_from_string(key),
-                                       (uint64_t)i % 10 + 1),
-                             0);
+                cr_assert(watch_add(&watch,
+                                    watch_names(&watch, slice_from_string(client), slice_from_string(key)),
+                                    (struct slice){ 0 }, (uint64_t)i % 10 + 1));
         }
         while ((registration = watch_each(&watch, &cursor))) {
                 n_seen++;
@@ -260,8 +260,10 @@ Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
                 struct watch watch;
 
                 watch_init(&watch, HASH_KEY(SEED));
-                cr_assert_eq(watch_add(&watch, named[i].client, named[i].key, 0), 0);
-                registration = registration_ref(watch_find(&watch, named[i].client, named[i].key));
+                cr_assert(watch_add(&watch, watch_names(&watch, named[i].client, named[i].key),
+                                    (struct slice){ 0 }, 0));
+                registration = registration_ref(
+                        watch_find(&watch, watch_names(&watch, named[i].client, named[i].key)));
                 watch_deinit(&watch);
                 registration_names(registration, &client, &key);
                 cr_expect(slice_equal(buf_slice(&client), named[i].client), ROW(named, i));
@@ -295,7 +297,7 @@ Test(watch, counts_the_bytes_of_its_registrations) {
         watch_init(&watch, HASH_KEY(SEED));
         add(&watch, "c", "k");
         cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")));
-        cr_assert_eq(watch_add(&watch, S("c"), long_key, 0), 0);
+        cr_assert(watch_add(&watch, watch_names(&watch, S("c"), long_key), (struct slice){ 0 }, 0));
         cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")) + watch_cost(S("c"), long_key));
         watch_remove(&watch, find(&watch, "c", "k"));
         cr_expect_eq(watch.n_bytes, watch_cost(S("c"), long_key));
@@ -307,7 +309,7 @@ Test(watch, counts_the_bytes_of_its_registrations) {
 Test(watch, costs_more_for_longer_names_and_no_less_than_is_stored) {
         cr_expect_geq(watch_cost(S("c"), S("k")), sizeof(struct registration));
         cr_expect_geq(watch_cost(S("cc"), S("k")),
-                      watch_cost(S("c"), S("k")) + 3); /* and twice in the topic */
+                      watch_cost(S("c"), S("k")) + 3); /* and twice for the topic */
         cr_expect_geq(watch_cost(S("c"), S("kk")), watch_cost(S("c"), S("k")) + 3);
 }
 

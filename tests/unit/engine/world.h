@@ -5,21 +5,26 @@
 
 #include "engine/engine.h"
 
-/* An engine, a time that the test advances, and the effects of the last event. */
+/* An engine, a clock that the test advances, and the effects of the last event. */
 
 #define S SLICE_LITERAL
 
-#define WORLD_WALL_MS INT64_C(1696374425000)
+#define WORLD_WALL_MS                 INT64_C(1696374425000)
+#define WORLD_REGISTRATION_TIMEOUT_MS 10000
+
+#define WORLD_REPLIES_MAX 16
 
 struct world {
         struct engine *engine;
         struct now now;
         struct effects effects;
+        struct reply replies[WORLD_REPLIES_MAX]; /* of the batch */
+        size_t n_replies;
         uint64_t n_asked;
         char notified[4096];
 };
 
-/* Quotas too large to matter. */
+/* Quotas that no test reaches. */
 struct engine_config world_config(void);
 
 void world_init(struct world *world, struct engine_config config);
@@ -30,8 +35,8 @@ void pass_ns(struct world *world, int64_t ns);
 void pass_ms(struct world *world, int64_t ms);
 
 /*
- * The step's reply; borrowed until the next step, as its other effects are. A request without a payload is given
- * one of its own: no two are the same delivered twice.
+ * Return the step's reply, borrowed until the next step, as its other effects are. A request without a payload gets a unique
+ * one, so that no two requests are the same request.
  */
 const struct reply *ask(struct world *world, struct request request);
 
@@ -41,7 +46,10 @@ bool asked(struct world *world, struct request request, enum outcome outcome);
 void happen(struct world *world, struct event event);
 void tick(struct world *world);
 
-/* Several steps: the effects are those of all since the begin. Each of the above is a batch of its own. */
+/*
+ * A batch of several steps: the effects are those of all steps since begin_batch(). Each of the functions above is a batch of
+ * its own.
+ */
 void begin_batch(struct world *world);
 void ask_in_batch(struct world *world, struct request request);
 void happen_in_batch(struct world *world, struct event event);
@@ -59,7 +67,7 @@ const char *notified(struct world *world);
 /* A version as one number, for comparisons. The counter must be below 1000. */
 int64_t version_number(struct version version);
 
-/* As SLICE_LITERAL, where the compiler wants a constant inside a constant. */
+/* SLICE_LITERAL as a constant expression, for initializers of static data. */
 #define BYTES(text)                                                                                         \
         { (const uint8_t *)("" text), sizeof(text) - 1 }
 
@@ -79,7 +87,7 @@ int64_t version_number(struct version version);
 #define UNWATCH(client_text, key_text, ...) WATCH(client_text, key_text, .stop = true, __VA_ARGS__)
 #define SCAN(pattern, ...)                  ((struct request){ .verb = VERB_SCAN, .key = BYTES(pattern), __VA_ARGS__ })
 
-/* Options, for the end of the above. */
+/* Options, appended to the macros above. */
 #define PX(ms)                 .has_px = true, .px_ms = (ms)
 #define NX                     .condition = SET_IF_ABSENT
 #define NEX(text)              .condition = SET_IF_ABSENT_OR_EQUAL, .expected = BYTES(text)

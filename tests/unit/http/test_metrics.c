@@ -33,7 +33,7 @@ static const char *render(void) {
         return (const char *)text.data;
 }
 
-/* Whether this line is there, as a whole. */
+/* Whether the page contains this line. */
 static bool shows(const char *line) {
         char whole[256];
 
@@ -64,7 +64,7 @@ Test(metrics, count_requests_by_verb_and_outcome) {
         cr_expect(shows("statestore_refused_total 3"));
 }
 
-/* So that increase() sees the first one. */
+/* increase() does not see the first increment of a series that starts with 1. */
 Test(metrics, show_all_outcomes_from_the_start) {
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"quota_exceeded\"} 0"));
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"value_too_large\"} 0"));
@@ -76,7 +76,7 @@ Test(metrics, show_all_outcomes_from_the_start) {
         cr_expect_not(strstr(render(), "outcome=\"none\""));
 }
 
-/* As a fault that a test has ordered gives it to any verb's. */
+/* A fault rule of --control can cause an outcome that the verb does not have. */
 Test(metrics, show_impossible_outcomes_that_occur) {
         struct counters counters = { .n_refusals[VERB_GET][OUTCOME_QUOTA_EXCEEDED] = 1 };
         const struct metrics_source source = { .counters = &counters };
@@ -93,7 +93,7 @@ Test(metrics, count_failed_commits_by_the_answer) {
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"disk_full\"} 1"));
         cr_expect(shows("statestore_requests_total{verb=\"set\",outcome=\"done\"} 0"));
         cr_expect(shows("statestore_storage_failing 1"));
-        ask("GET", "k", NULL); /* stores nothing, and proves nothing */
+        ask("GET", "k", NULL); /* writes nothing, so the state of the storage stays unknown */
         cr_expect(shows("statestore_storage_failing 1"));
         cr_expect(shows("aio_broker_state_store_insertions 0"));
 
@@ -115,7 +115,7 @@ Test(metrics, count_repeated_answers) {
         cr_expect(shows("aio_broker_state_store_modifications 1"));
 }
 
-/* As AIO's broker counts: requests, errors and those that change nothing too. */
+/* The broker of Azure IoT Operations counts all requests, including errors and those without effect. */
 Test(metrics, count_aio_metrics_by_request) {
         ask("SET", "k", "v");
         ask("SET", "k", "again");
@@ -141,7 +141,7 @@ static const struct {
 } failures[] = {
         { "too many unacknowledged", -EAGAIN, "statestore_dropped_total{cause=\"connection_full\"} 1" },
         { "too large", -EMSGSIZE, "statestore_dropped_total{cause=\"too_large\"} 1" },
-        { "not to be sent", -EINVAL, "statestore_dropped_total{cause=\"not_sendable\"} 1" },
+        { "invalid message", -EINVAL, "statestore_dropped_total{cause=\"not_sendable\"} 1" },
         { "out of memory", -ENOMEM, "statestore_dropped_total{cause=\"out_of_memory\"} 1" },
 };
 
@@ -178,6 +178,7 @@ Test(metrics, show_broker_abilities) {
         cr_expect(shows("statestore_broker_connected 1"));
         cr_expect(shows("statestore_broker_connections_total 1"));
         cr_expect(shows("statestore_broker_ability{ability=\"exact_presence\"} 0"));
+        cr_expect(shows("statestore_client_id_guarded 0"));
         cr_expect(shows("statestore_serving 1"));
 
         pipeline_disconnected(broker.pipeline);
@@ -185,7 +186,7 @@ Test(metrics, show_broker_abilities) {
         cr_expect(shows("statestore_serving 0"));
 }
 
-/* A clock that every look moves on by half a millisecond. */
+/* A clock that advances by 0.5 ms with each reading. */
 static int64_t clock_ns(void *userdata) {
         struct broker *asked = userdata;
 

@@ -8,9 +8,10 @@
 
 #include "base/array.h"
 #include "base/base16.h"
+#include "protocol/companion_frame.h"
 #include "protocol/topics.h"
 
-/* No test makes it send more. */
+/* Upper bound of the messages of one test. */
 #define BROKER_SENT_MAX 100000
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
@@ -18,7 +19,9 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
 
         if (broker->publish_result < 0)
                 return broker->publish_result;
-        cr_assert_lt(broker->n_sent, BROKER_SENT_MAX, "it does not stop");
+        if (broker->too_large && slice_equal(message->topic, slice_from_string(broker->too_large)))
+                return -EMSGSIZE;
+        cr_assert_lt(broker->n_sent, BROKER_SENT_MAX, "the pipeline sends without end");
 
         cr_assert_eq(array_reserve((void **)&broker->sent, &broker->sent_capacity, broker->n_sent + 1,
                                    sizeof(*broker->sent)),
@@ -60,7 +63,7 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
 
         broker->n_commits++;
         if (broker->commit_result == 1) {
-                cr_assert_null(broker->work, "two commits at a time");
+                cr_assert_null(broker->work, "a commit begins while another is under way");
                 broker->work = work;
                 broker->work_argument = argument;
                 return 0;
@@ -74,8 +77,11 @@ static int commit(struct storage *storage, const struct storage_batch *batch) {
 
         if (broker->work)
                 return broker->late_result;
-        if (broker->commit_result == 0)
+        if (broker->commit_result == 0) {
                 broker->n_rows_committed += batch->n_rows;
+                broker->n_notifications_committed += batch->n_notifications;
+                broker->delivered = batch->delivered;
+        }
         return broker->commit_result;
 }
 
@@ -91,6 +97,25 @@ static int load(struct storage *storage, const struct storage_sink *sink, struct
         (void)storage;
         (void)now;
         return sink->header(sink->userdata, &header);
+}
+
+static int load_stored(struct storage *storage, const struct storage_sink *sink, struct now now) {
+        struct broker *broker = (struct broker *)storage;
+        struct storage_header header = { .digest_key = { { 1 } }, .instance_id = "instance-1" };
+        int r;
+
+        (void)now;
+        if (broker->n_stored > 0)
+                header.notification_sequence = broker->stored[broker->n_stored - 1].sequence;
+        r = sink->header(sink->userdata, &header);
+        for (size_t i = 0; i < broker->n_stored && r == 0; i++)
+                r = sink->notification(sink->userdata, &broker->stored[i]);
+        return r;
+}
+
+static bool needs_commit(const struct storage *storage, struct now now) {
+        (void)now;
+        return ((const struct broker *)storage)->needs_commit;
 }
 
 static struct storage *close_storage(struct storage *storage) {
@@ -115,9 +140,9 @@ struct pipeline_config broker_config(void) {
                         .max_bytes = 1 << 30,
                         .max_registrations = 1000000,
                         .max_remembered_bytes = 64 << 20,
+                        .registration_timeout_ns = BROKER_REGISTRATION_TIMEOUT_MS * INT64_C(1000000),
                 },
                 .dialect = DIALECT_SDK,
-                .node_id = "StateStore",
                 .run = BROKER_RUN,
         };
 }
@@ -128,7 +153,8 @@ static int64_t clock_ns(void *userdata) {
         return broker->clock_ns ? broker->clock_ns(broker) : broker->now.mono_ns;
 }
 
-void broker_init_down(struct broker *broker, struct pipeline_config config) {
+void broker_init_stored(struct broker *broker, struct pipeline_config config,
+                        const struct pending_notification *stored, size_t n_stored) {
         struct transport transport = { .publish = publish,
                                        .has_room = has_room,
                                        .run_worker = run_worker,
@@ -138,16 +164,22 @@ void broker_init_down(struct broker *broker, struct pipeline_config config) {
                                                 .desynchronized = desynchronized,
                                                 .userdata = broker };
 
-        static const struct storage_operations operations = { .load = load,
-                                                              .commit = commit,
-                                                              .close = close_storage };
+        static const struct storage_operations operations = {
+                .load = load_stored, .commit = commit, .needs_commit = needs_commit, .close = close_storage
+        };
 
         *broker = (struct broker){ .storage = { &operations },
                                    .now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 },
-                                   .room = SIZE_MAX };
+                                   .room = SIZE_MAX,
+                                   .stored = stored,
+                                   .n_stored = n_stored };
         cr_assert_eq(pipeline_new(&broker->pipeline, &config, &transport, &callbacks, &broker->storage,
                                   broker->now),
                      0);
+}
+
+void broker_init_down(struct broker *broker, struct pipeline_config config) {
+        broker_init_stored(broker, config, NULL, 0);
 }
 
 void broker_init(struct broker *broker, struct pipeline_config config) {
@@ -170,8 +202,7 @@ void broker_pass_ms(struct broker *broker, int64_t ms) {
 }
 
 void broker_flush(struct broker *broker) {
-        if (pipeline_has_work(broker->pipeline))
-                pipeline_flush(broker->pipeline, broker->now);
+        pipeline_wakeup_ended(broker->pipeline, broker->now);
 }
 
 void broker_tick(struct broker *broker) {
@@ -232,12 +263,12 @@ void broker_send(struct broker *broker, struct sending sending) {
         add(&message, S("__ft"), sending.fence);
         add(&message, S("__srcId"), sending.source);
         add(&message, S("__protVer"), sending.version);
-        if (sending.vouched.connection == 0 && broker->key)
-                sending.vouched = (struct vouched){ broker->key, S("other"), { 0 }, 99, 0 };
-        if (sending.vouched.connection != 0 && !sending.is_will) {
-                if (sending.vouched.sequence == 0)
-                        sending.vouched.sequence = ++broker->last_sequence;
-                vouch(&message, &sending.vouched, &proof);
+        if (sending.sender.connection == 0 && broker->key)
+                sending.sender = (struct sender){ broker->key, S("other"), { 0 }, 99, 0 };
+        if (sending.sender.connection != 0 && !sending.is_will) {
+                if (sending.sender.sequence == 0)
+                        sending.sender.sequence = ++broker->last_sequence;
+                add_identity(&message, &sending.sender, &proof);
         }
         pipeline_receive(broker->pipeline, &message, broker->now);
         buf_deinit(&payload);
@@ -257,7 +288,7 @@ void broker_welcome_as(struct broker *broker, char key, const char *rest, struct
                                    .qos = 1 };
         struct buf text = { 0 };
 
-        message.payload = welcome_box(broker->hello->payload, welcome_text(&text, key, rest));
+        message.payload = welcome_payload(broker->hello->payload, welcome_text(&text, key, rest));
         cr_assert_not_null(message.payload.data);
         broker->key = key;
         pipeline_receive(broker->pipeline, &message, broker->now);
@@ -302,7 +333,7 @@ void broker_do(struct broker *broker, const char *words) {
         broker_forget(broker);
 }
 
-/* The client and the key of a notify topic as "c/k"; false where it is none. */
+/* Write the client and the key of a notify topic as "c/k". Returns false if it is not a notify topic. */
 static bool append_notified(struct buf *text, struct slice topic) {
         struct slice rest = topic, client, key;
 
@@ -319,25 +350,47 @@ static bool append_notified(struct buf *text, struct slice topic) {
         return true;
 }
 
+/* Append a frame as "1:0-end:7,8:k:" and the payload; without "end" if it is not the last one of its change. */
+static struct slice append_frame(struct buf *text, struct slice payload) {
+        struct companion_frame frame;
+
+        cr_assert_eq(companion_frame_read(payload, &frame), 0);
+        buf_append_uint(text, frame.sequence);
+        buf_append_string(text, ":");
+        buf_append_uint(text, frame.index);
+        buf_append_string(text, frame.is_last ? "-end:" : "-:");
+        for (size_t i = 0; i < companion_frame_n_recipients(&frame); i++) {
+                buf_append_string(text, i > 0 ? "," : "");
+                buf_append_uint(text, companion_frame_recipient(&frame, i));
+        }
+        buf_append_string(text, ":");
+        buf_append_slice(text, frame.key);
+        buf_append_string(text, ":");
+        return frame.payload;
+}
+
 const char *broker_sent(struct broker *broker) {
         struct buf *text = &broker->text;
 
         buf_reset(text);
         for (size_t i = 0; i < broker->n_sent; i++) {
                 struct message *message = broker->sent[i];
+                struct slice payload = message->payload;
                 size_t n_line_ends = 0, start = 0;
 
                 if (slice_equal(message->topic, S(COMPANION_HELLO)))
-                        start = COMPANION_HELLO_KEY_SIZE;
+                        start = COMPANION_KEY_SIZE;
 
                 if (!append_notified(text, message->topic))
                         buf_append_slice(text, message->topic);
                 buf_append_string(text, ":");
-                for (size_t j = start; j < message->payload.length; j++) {
-                        char c = (char)message->payload.data[j];
+                if (slice_equal(message->topic, S(COMPANION_DELIVER)))
+                        payload = append_frame(text, payload);
+                for (size_t j = start; j < payload.length; j++) {
+                        char c = (char)payload.data[j];
 
                         n_line_ends += c == '\n';
-                        if (c != '\r' && (c != '\n' || j + 1 < message->payload.length))
+                        if (c != '\r' && (c != '\n' || j + 1 < payload.length))
                                 buf_append(text, c == '\n' ? "|" : &c, 1);
                 }
                 buf_append_string(text, " ");

@@ -5,10 +5,10 @@
 
 #include "pipeline/pipeline.h"
 #include "protocol/companion.h"
-#include "unit/support/vouch.h"
+#include "unit/support/plugin_messages.h"
 #include "unit/support/words.h"
 
-/* A pipeline, and a broker that keeps what is published to it. */
+/* A pipeline, and a broker that records the messages published to it. */
 
 #define S SLICE_LITERAL
 
@@ -16,71 +16,82 @@
 #define BROKER_RUN     42
 #define BROKER_TS      "1696374425000:0:Client1"
 
+#define BROKER_REGISTRATION_TIMEOUT_MS 10000
+
 struct broker {
-        struct storage storage;       /* first: the storage of the pipeline */
-        void (*work)(void *argument); /* a commit under way; NULL: none */
+        struct storage storage;       /* must be the first member: it is the pipeline's storage */
+        void (*work)(void *argument); /* the commit in progress; NULL: none */
         void *work_argument;
-        int late_result; /* of the commit under way */
+        int late_result; /* result of the commit in progress */
         struct pipeline *pipeline;
         struct now now;
 
-        struct message **sent; /* since the last broker_forget() */
+        struct message **sent; /* messages since the last broker_forget() */
         size_t n_sent, sent_capacity;
 
-        size_t room;                  /* has_room() says no after this many messages */
-        int publish_result;           /* below 0: what publishing fails with */
-        uint16_t last_id;             /* that a message was given */
-        struct message *hello;        /* the latest; NULL: none */
-        enum broker_kind broker_kind; /* what serving() was last told */
-        int n_serving;                /* how often */
-        uint64_t n_timestamps_given;  /* each request gets its own */
-        uint64_t last_sequence;       /* of the requests that the plugin vouched for */
-        char key;                     /* that welcome gave; 0: none came yet */
+        size_t room;                  /* has_room() returns false after this many messages */
+        int publish_result;           /* below 0: the error with which publishing fails */
+        const char *too_large;        /* publishing on this topic fails with -EMSGSIZE; NULL: none */
+        uint16_t last_id;             /* packet id of the last message sent */
+        struct message *hello;        /* the latest hello; NULL: none */
+        enum broker_kind broker_kind; /* argument of the last call of serving() */
+        int n_serving;                /* number of calls of serving() */
+        uint64_t n_timestamps_given;  /* makes the timestamp of each request unique */
+        uint64_t last_sequence;       /* sequence of the last request with a MAC */
+        char key;                     /* MAC key of the last welcome; 0: no welcome yet */
 
-        int commit_result; /* below 0: what storing fails with; 1: it ends with broker_committed() */
-        size_t n_commits, n_rows_committed;
-        int64_t (*clock_ns)(void *userdata); /* of the broker; NULL: it stands still */
-        bool is_desynchronized;              /* what lost() said */
+        int commit_result; /* below 0: the commit error; 1: the commit ends with broker_committed() */
+        size_t n_commits, n_rows_committed, n_notifications_committed;
+        uint64_t delivered;                        /* of the last commit */
+        const struct pending_notification *stored; /* notifications that the pipeline loads */
+        size_t n_stored;
+        bool needs_commit;                   /* the storage needs a commit without rows */
+        int64_t (*clock_ns)(void *userdata); /* the pipeline's clock; NULL: the time is constant */
+        bool is_desynchronized;              /* set by desynchronized() */
         struct buf text;
 };
 
 /* Ample quotas, the sdk dialect. */
 struct pipeline_config broker_config(void);
 
-/* Keeps nothing, and gives the same seed and instance id each time. Needs no closing. */
+/* Return a storage that stores nothing and always has the same seed and instance id. The caller need not close it. */
 struct storage *broker_storage(void);
 
-/* Connected to a plain broker. */
+/* Start a pipeline that is connected to a broker without the plugin. */
 void broker_init(struct broker *broker, struct pipeline_config config);
 
-/* Not connected yet. */
+/* Start a pipeline that is not connected yet. */
 void broker_init_down(struct broker *broker, struct pipeline_config config);
+
+/* Likewise; the storage has these pending notifications. Borrowed. */
+void broker_init_stored(struct broker *broker, struct pipeline_config config,
+                        const struct pending_notification *stored, size_t n_stored);
 void broker_deinit(struct broker *broker);
 
 void broker_pass_ms(struct broker *broker, int64_t ms);
 void broker_flush(struct broker *broker);
 void broker_tick(struct broker *broker);
 
-/* What the pipeline waits for comes. */
+/* Advance the clock to the pipeline's next deadline, and tick. */
 void broker_pass_deadline(struct broker *broker);
 void broker_committed(struct broker *broker, int result);
 void broker_forget(struct broker *broker);
 
-/* A request; what is left out is as a client would have it, with a timestamp that no other has. */
+/* A request. Fields left out get a client's usual values, and a unique timestamp. */
 struct sending {
         struct slice words[WORDS_MAX];
-        struct slice payload; /* in the words' place */
-        struct slice topic;   /* "answers" */
+        struct slice payload; /* replaces the words */
+        struct slice topic;   /* the Response Topic; default: "answers" */
         struct slice correlation;
         struct slice timestamp;
         struct slice fence;
         struct slice source;
         struct slice version;
         /*
-         * By the plugin; sequence 0: the next one. Once welcome has come, what is left out is a client of its own,
-         * unless is_will says that the plugin has not seen the request.
+         * The identity properties of the plugin; sequence 0: the next one. After welcome the default is a separate
+         * client, unless is_will is set: then the request has no identity properties.
          */
-        struct vouched vouched;
+        struct sender sender;
         bool is_will;
         bool no_topic, no_correlation, no_timestamp;
         bool has_qos, has_expiry;
@@ -91,37 +102,38 @@ struct sending {
 
 void broker_send(struct broker *broker, struct sending sending);
 
-/* A message that is no request. */
+/* Deliver a message that is not a request. */
 void broker_say(struct broker *broker, const char *topic, const char *payload);
 
-/* Welcome in answer to the latest hello. rest: what follows the key. */
+/* Deliver the welcome that answers the latest hello. rest: the text behind the MAC key. */
 void broker_welcome(struct broker *broker, char key, const char *rest);
 void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation);
 
-/* Sends, flushes, and gives what came back; there must be one answer. Borrowed until broker_forget(). */
+/* Send the request, flush, and return its only reply, which is valid until broker_forget(). */
 const struct message *broker_ask(struct broker *broker, struct sending sending);
 bool broker_answers(struct broker *broker, struct sending sending, struct slice payload);
 
-/* "SET k v" and the like, of words without blanks, answered with done or deleted. */
+/* Execute a command such as "SET k v". The words contain no blanks; the reply must be +OK or :1. */
 void broker_do(struct broker *broker, const char *words);
 
-/* What was sent when the key k was set to v, as broker_sent(): the answer goes to x. */
+/* Set the key k to v and return the messages sent, as broker_sent() does. The reply goes to the topic x. */
 const char *broker_notified_after_set(struct broker *broker);
 
 /*
- * All that was sent, one after the other: "answers:+OK ", a notification as its notify topic's client and key in
- * clear, "c/k:...", anything else by its topic. Line ends read '|'.
+ * Return all messages sent, in order, as "topic:payload ". A notification has the client and the key of its notify
+ * topic, "c/k:...", as its topic. A frame is written as "1:0-end:7,8:k:..." (sequence, index, recipients, key). Each line
+ * end is written as '|'.
  */
 const char *broker_sent(struct broker *broker);
 
-/* The n-th that was sent. */
+/* Return the message with this index among those sent. */
 const struct message *broker_sent_message(struct broker *broker, size_t i);
 
-/* All requests that were executed. */
+/* Number of executed requests. */
 static inline uint64_t counters_n_requests(const struct counters *counters) {
         uint64_t total = 0;
 
         for (int i = 0; i < N_VERBS * N_OUTCOMES; i++)
-                total += counters->n_answers[i / N_OUTCOMES][i % N_OUTCOMES];
+                total += counters->n_replies[i / N_OUTCOMES][i % N_OUTCOMES];
         return total;
 }

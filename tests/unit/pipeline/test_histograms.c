@@ -11,7 +11,7 @@ static const struct {
         unsigned int bucket;
 } durations[] = {
         { "none", 0, 0 },
-        { "below zero: somebody set a clock", -5, 0 },
+        { "negative, after a clock was set back", -5, 0 },
         { "the least", 1, 0 },
         { "the first bound", 1000, 0 },
         { "past it", 1001, 1 },
@@ -21,10 +21,10 @@ static const struct {
         { "past it", 1024001, 11 },
         { "the last bound", INT64_C(33554432000), HISTOGRAM_N_BOUNDS - 1 },
         { "past all", INT64_C(33554432001), HISTOGRAM_N_BOUNDS },
-        { "as long as can be", INT64_MAX, HISTOGRAM_N_BOUNDS },
+        { "the maximum", INT64_MAX, HISTOGRAM_N_BOUNDS },
 };
 
-Test(histogram, puts_a_duration_into_the_bucket_whose_bound_it_does_not_pass) {
+Test(histogram, duration_counts_in_the_first_bucket_whose_bound_is_not_below_it) {
         for (size_t i = 0; i < N_ROWS(durations); i++) {
                 struct histogram histogram = { 0 };
 
@@ -34,7 +34,7 @@ Test(histogram, puts_a_duration_into_the_bucket_whose_bound_it_does_not_pass) {
         }
 }
 
-Test(histogram, bounds_are_what_its_buckets_keep) {
+Test(histogram, bounds_match_the_buckets) {
         for (unsigned int i = 0; i < HISTOGRAM_N_BOUNDS; i++) {
                 int64_t bound_ns = (int64_t)histogram_bound_us(i) * 1000;
                 struct histogram histogram = { 0 };
@@ -46,7 +46,7 @@ Test(histogram, bounds_are_what_its_buckets_keep) {
         }
 }
 
-Test(histogram, adds_up_what_it_was_given) {
+Test(histogram, sum_and_count_add_up) {
         struct histogram histogram = { 0 };
 
         histogram_add(&histogram, 1500);

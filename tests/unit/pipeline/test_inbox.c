@@ -20,7 +20,7 @@ static struct message message_of(struct slice payload) {
         return (struct message){ .topic = S("topic"), .payload = payload, .qos = 1 };
 }
 
-/* Each has the same size. */
+/* All payloads have the same size. */
 static int add(const char *client, const char *payload, size_t n_bytes_max) {
         struct message message = message_of(slice_from_string(payload));
 
@@ -34,9 +34,9 @@ static void add_to(const char *client, const char *payload) {
 static void expect_next(const char *payload) {
         int64_t arrived_ns;
 
-        cr_assert_not(inbox_is_empty(&inbox), "nothing in place of %s", payload);
+        cr_assert_not(inbox_is_empty(&inbox), "the inbox is empty instead of having %s", payload);
         cr_expect(slice_equal(inbox_first(&inbox, &arrived_ns)->payload, slice_from_string(payload)),
-                  "%.*s in place of %s", (int)inbox_first(&inbox, &arrived_ns)->payload.length,
+                  "got %.*s instead of %s", (int)inbox_first(&inbox, &arrived_ns)->payload.length,
                   (const char *)inbox_first(&inbox, &arrived_ns)->payload.data, payload);
         inbox_drop(&inbox);
 }
@@ -50,7 +50,7 @@ static void client_name(char *name, size_t size, int i) {
         snprintf(name, size, "client-%d", i);
 }
 
-/* What an inbox holds with one message of add()'s. */
+/* Size of an inbox with one message of add(). */
 static size_t size_of_one(void) {
         struct inbox one = { 0 };
         struct message message = message_of(S("a1"));
@@ -63,7 +63,7 @@ static size_t size_of_one(void) {
         return size;
 }
 
-Test(inbox, keeps_the_order_of_one_client) {
+Test(inbox, messages_of_one_client_stay_in_order) {
         char text[16];
 
         for (int i = 0; i < 100; i++) {
@@ -84,7 +84,7 @@ Test(inbox, keeps_the_order_of_one_client) {
         expect_empty();
 }
 
-Test(inbox, serves_each_client_once_per_round) {
+Test(inbox, each_client_is_served_once_per_round) {
         add_to("a", "a1");
         add_to("a", "a2");
         add_to("a", "a3");
@@ -101,7 +101,7 @@ Test(inbox, serves_each_client_once_per_round) {
         expect_empty();
 }
 
-Test(inbox, serves_a_new_client_at_the_end_of_the_present_round) {
+Test(inbox, new_client_is_served_at_the_end_of_the_round) {
         for (int i = 0; i < 200; i++)
                 add_to("flooder", "flood");
         add_to("b", "b1");
@@ -114,7 +114,7 @@ Test(inbox, serves_a_new_client_at_the_end_of_the_present_round) {
         expect_next("flood");
 }
 
-Test(inbox, gives_no_second_turn_to_a_client_that_sends_again_when_its_queue_is_empty) {
+Test(inbox, client_whose_queue_ran_empty_gets_no_second_turn_in_the_round) {
         add_to("a", "a1");
         add_to("b", "b1");
         expect_next("a1");
@@ -125,7 +125,7 @@ Test(inbox, gives_no_second_turn_to_a_client_that_sends_again_when_its_queue_is_
         expect_empty();
 }
 
-Test(inbox, can_be_filled_again_after_it_was_empty) {
+Test(inbox, emptied_inbox_can_be_filled_again) {
         for (int i = 0; i < 3; i++) {
                 add_to("a", "a1");
                 expect_next("a1");
@@ -133,7 +133,7 @@ Test(inbox, can_be_filled_again_after_it_was_empty) {
         }
 }
 
-Test(inbox, has_a_queue_for_messages_of_no_client) {
+Test(inbox, messages_without_client_id_have_their_own_queue) {
         struct message message = message_of(S("none"));
 
         cr_assert_eq(inbox_add(&inbox, (struct slice){ 0 }, &message, 0, SIZE_MAX), 0);
@@ -145,7 +145,7 @@ Test(inbox, has_a_queue_for_messages_of_no_client) {
         expect_empty();
 }
 
-/* A message that is larger than what each queue may always hold. */
+/* A message that is larger than the minimum that each queue is guaranteed. */
 static int add_large(const char *client, size_t n_bytes_max) {
         static uint8_t bytes[INBOX_RESERVED_BYTES];
         struct message message = message_of((struct slice){ bytes, sizeof(bytes) });
@@ -163,7 +163,7 @@ static size_t size_of_one_large(void) {
         return size;
 }
 
-Test(inbox, lets_one_client_use_four_fifths_of_its_bytes) {
+Test(inbox, one_client_can_use_four_fifths_of_the_bytes) {
         size_t size = size_of_one_large();
 
         for (int i = 0; i < 8; i++)
@@ -172,7 +172,7 @@ Test(inbox, lets_one_client_use_four_fifths_of_its_bytes) {
         cr_expect_eq(inbox.n_bytes, 8 * size);
 }
 
-Test(inbox, refuses_the_excess_of_flooders_and_nothing_of_others) {
+Test(inbox, only_messages_of_flooding_clients_are_refused) {
         size_t max = 100 * size_of_one_large();
         size_t n_refused = 0;
 
@@ -180,12 +180,12 @@ Test(inbox, refuses_the_excess_of_flooders_and_nothing_of_others) {
                 n_refused += add_large("x", max) == -ENOBUFS;
         for (int i = 0; i < 200; i++)
                 n_refused += add_large("y", max) == -ENOBUFS;
-        cr_expect_eq(n_refused, 400 - 80 - 16); /* y has 4/5 of what x has left */
+        cr_expect_eq(n_refused, 400 - 80 - 16); /* y can use 4/5 of the bytes that x does not use */
         cr_expect_eq(add_large("b", max), 0);
         cr_expect_leq(inbox.n_bytes, max);
 }
 
-Test(inbox, always_has_room_for_a_little_of_each_client) {
+Test(inbox, each_client_has_a_guaranteed_minimum) {
         size_t n_reserved = INBOX_RESERVED_BYTES / size_of_one();
         char name[20];
 
@@ -197,17 +197,17 @@ Test(inbox, always_has_room_for_a_little_of_each_client) {
                         cr_assert_eq(add(name, "a1", 1 << 20), 0);
         }
         cr_expect_eq(add_large(name, 1 << 20), -ENOBUFS);
-        for (int i = 0; i < 10000; i++) /* as one client */
+        for (int i = 0; i < 10000; i++) /* as many messages as one client could send */
                 add(name, "a1", 1 << 20);
         cr_expect_leq(inbox.n_bytes, (1 << 20) + (INBOX_QUEUES_MAX + 1) * INBOX_RESERVED_BYTES);
 }
 
-Test(inbox, refuses_one_message_that_is_larger_than_all_of_it) {
+Test(inbox, message_larger_than_the_inbox_is_refused) {
         cr_expect_eq(add_large("a", 10), -ENOBUFS);
         expect_empty();
 }
 
-Test(inbox, keeps_a_copy) {
+Test(inbox, messages_are_copied) {
         char payload[] = "payload", client[] = "a";
         struct message message = message_of((struct slice){ (uint8_t *)payload, 7 });
 
@@ -221,7 +221,7 @@ Test(inbox, keeps_a_copy) {
         expect_next("a2");
 }
 
-Test(inbox, has_a_bounded_number_of_queues_that_all_other_clients_share_one_of) {
+Test(inbox, clients_beyond_the_queue_limit_share_one_queue) {
         char name[20];
 
         for (int i = 0; i < INBOX_QUEUES_MAX; i++) {
@@ -243,7 +243,7 @@ Test(inbox, has_a_bounded_number_of_queues_that_all_other_clients_share_one_of) 
         expect_empty();
 }
 
-Test(inbox, keeps_the_order_of_a_client_that_shared_a_queue) {
+Test(inbox, client_of_the_shared_queue_stays_in_order_when_queues_are_free) {
         char name[20];
 
         for (int i = 0; i < INBOX_QUEUES_MAX; i++) {
@@ -254,7 +254,7 @@ Test(inbox, keeps_the_order_of_a_client_that_shared_a_queue) {
         add_to("a", "a2");
         for (int i = 0; i < INBOX_QUEUES_MAX; i++)
                 expect_next("own");
-        add_to("a", "a3"); /* there are free queues now */
+        add_to("a", "a3"); /* queues are free again */
         expect_next("a1");
         expect_next("a2");
         expect_next("a3");
@@ -265,4 +265,73 @@ Test(inbox, keeps_the_order_of_a_client_that_shared_a_queue) {
         expect_next("b1");
         expect_next("a5");
         expect_empty();
+}
+
+static int add_early(const char *payload, size_t n_bytes_max) {
+        struct message message = message_of(slice_from_string(payload));
+
+        return inbox_add_early(&inbox, &message, 7, n_bytes_max);
+}
+
+static void expect_early(const char *payload) {
+        cr_assert_not_null(inbox_first_early(&inbox));
+        cr_expect(slice_equal(inbox_first_early(&inbox)->payload, slice_from_string(payload)));
+}
+
+Test(inbox, early_messages_are_separate_until_admitted) {
+        int64_t arrived_ns;
+
+        cr_assert_eq(add_early("e1", SIZE_MAX), 0);
+        cr_assert_eq(add_early("e2", SIZE_MAX), 0);
+        cr_expect(inbox_is_empty(&inbox));
+        cr_expect_eq(inbox.n_bytes, 0);
+        cr_expect_eq(inbox.n_early_bytes, 2 * size_of_one());
+
+        add_to("a", "a1");
+        expect_early("e1");
+        cr_assert_eq(inbox_admit_early(&inbox, S("a"), SIZE_MAX), 0);
+        expect_early("e2");
+        cr_assert_eq(inbox_admit_early(&inbox, S("b"), SIZE_MAX), 0);
+        cr_expect_null(inbox_first_early(&inbox));
+        cr_expect_eq(inbox.n_early_bytes, 0);
+
+        expect_next("a1");
+        expect_next("e2");
+        inbox_first(&inbox, &arrived_ns);
+        cr_expect_eq(arrived_ns, 7);
+        expect_next("e1");
+        expect_empty();
+}
+
+Test(inbox, early_messages_are_dropped_in_order_of_arrival) {
+        cr_assert_eq(add_early("e1", SIZE_MAX), 0);
+        cr_assert_eq(add_early("e2", SIZE_MAX), 0);
+        inbox_drop_early(&inbox);
+        expect_early("e2");
+        inbox_drop_early(&inbox);
+        cr_expect_null(inbox_first_early(&inbox));
+        cr_expect_eq(inbox.n_early_bytes, 0);
+        cr_assert_eq(add_early("e3", SIZE_MAX), 0); /* inbox_deinit() frees it */
+}
+
+Test(inbox, early_messages_count_against_the_limit) {
+        size_t n_bytes_max = 3 * size_of_one();
+
+        add_to("a", "a1");
+        cr_expect_eq(add_early("e1", n_bytes_max), 0);
+        cr_expect_eq(add_early("e2", n_bytes_max), 0);
+        cr_expect_eq(add_early("e3", n_bytes_max), -ENOBUFS);
+        cr_expect_eq(inbox.n_early_bytes, 2 * size_of_one());
+}
+
+Test(inbox, early_message_beyond_its_clients_share_is_not_admitted) {
+        static uint8_t large[2 * INBOX_RESERVED_BYTES];
+        struct message message = message_of((struct slice){ large, sizeof(large) });
+
+        cr_assert_eq(inbox_add_early(&inbox, &message, 0, SIZE_MAX), 0);
+        cr_expect_eq(inbox_admit_early(&inbox, S("a"), sizeof(large)), -ENOBUFS);
+        cr_expect_not_null(inbox_first_early(&inbox));
+        cr_expect(inbox_is_empty(&inbox));
+        inbox_drop_early(&inbox);
+        cr_expect_eq(inbox.n_early_bytes, 0);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Requests", "Replies" and "Notifications": what leaves, in which order, and what is lost. */
+/* PROTOCOL.md "Requests", "Replies" and "Notifications": which messages are sent, their order, and drops. */
 
 #include <errno.h>
 #include <stdio.h>
 
+#include "pipeline/internal.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
@@ -33,7 +34,7 @@ static void send_words(const char *verb, const char *key, const char *value) {
                                                .source = S("c") });
 }
 
-Test(pipeline, sends_nothing_before_the_batch_ends) {
+Test(pipeline, nothing_is_sent_before_the_batch_ends) {
         send_words("SET", "k", "v");
         send_words("GET", "k", NULL);
         cr_expect_eq(broker.n_sent, 0);
@@ -43,17 +44,20 @@ Test(pipeline, sends_nothing_before_the_batch_ends) {
         cr_expect_eq(broker.n_sent, 2);
 }
 
-Test(pipeline, has_work_until_what_arrived_has_been_answered) {
-        cr_expect_not(pipeline_has_work(broker.pipeline));
-        send_words("SET", "k", "v");
-        cr_expect(pipeline_has_work(broker.pipeline));
-        broker_flush(&broker);
-        cr_expect_not(pipeline_has_work(broker.pipeline));
+Test(pipeline, wakeup_with_only_acknowledgements_does_nothing) {
+        uint64_t n_done;
+
+        broker_do(&broker, "SET k v");
+        n_done = broker.pipeline->n_done;
         pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
-        cr_expect_not(pipeline_has_work(broker.pipeline));
+        broker_flush(&broker);
+        cr_expect_eq(broker.pipeline->n_done, n_done);
+        send_words("SET", "k", "v");
+        broker_flush(&broker);
+        cr_expect_gt(broker.pipeline->n_done, n_done);
 }
 
-Test(pipeline, answers_in_the_order_of_the_requests) {
+Test(pipeline, replies_have_the_order_of_the_requests) {
         char key[16];
 
         for (int i = 0; i < 500; i++) {
@@ -74,20 +78,19 @@ Test(pipeline, answers_in_the_order_of_the_requests) {
         }
 }
 
-Test(pipeline, takes_more_requests_at_a_time_than_a_batch_holds) {
+Test(pipeline, requests_beyond_the_batch_limit_are_executed_in_the_next_batch) {
         for (int i = 0; i < 5000; i++)
                 send_words("SET", "k", "v");
         broker_flush(&broker);
-        while (pipeline_next_deadline(broker.pipeline) ==
-               0) /* the rest is due at once, and others come in between */
+        while (pipeline_next_deadline(broker.pipeline) == 0) /* the next batch may begin at once */
                 broker_tick(&broker);
         cr_expect_eq(broker.n_sent, 5000);
         cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 5000);
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
-/* Who is answered knows that those who watch have been told; STOP's answer is the last that comes. */
-Test(pipeline, answers_and_tells_of_changes_in_the_order_in_which_they_took_effect) {
+/* A notification is sent before the reply of the request that caused it. None follows the reply of STOP. */
+Test(pipeline, replies_and_notifications_have_the_order_of_their_effect) {
         send_words("SET", "k", "0");
         send_words("KEYNOTIFY", "k", NULL);
         send_words("SET", "k", "1");
@@ -104,7 +107,7 @@ Test(pipeline, answers_and_tells_of_changes_in_the_order_in_which_they_took_effe
         cr_expect_eq(counters_n_notifications(pipeline_counters(broker.pipeline)), 3);
 }
 
-Test(pipeline, tells_every_client_that_registered_the_same) {
+Test(pipeline, all_registered_clients_get_the_same_notification) {
         static const char *const clients[] = { "c1", "c2", "c3" };
 
         for (size_t i = 0; i < 3; i++)
@@ -121,7 +124,7 @@ Test(pipeline, tells_every_client_that_registered_the_same) {
                                       message_property(broker_sent_message(&broker, 3), "__ts")));
 }
 
-Test(pipeline, tells_of_an_expired_key_when_time_has_passed) {
+Test(pipeline, expired_key_is_notified) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_do(&broker, "SET k v PX 1000");
         broker_forget(&broker);
@@ -148,7 +151,7 @@ static const struct {
         { "a UUID", S("0123456789ABCDEF") },
 };
 
-Test(pipeline, copies_correlation_data_bit_for_bit) {
+Test(pipeline, correlation_data_is_copied_unchanged) {
         for (size_t i = 0; i < N_ROWS(correlations); i++) {
                 const struct message *answer =
                         broker_ask(&broker, (struct sending){ WORDS(S("GET"), S("k")),
@@ -160,7 +163,7 @@ Test(pipeline, copies_correlation_data_bit_for_bit) {
         }
 }
 
-Test(pipeline, answers_each_to_its_own_topic_with_its_own_correlation) {
+Test(pipeline, each_reply_has_its_requests_topic_and_correlation_data) {
         broker_send(&broker,
                     (struct sending){ WORDS(S("GET"), S("k")), .topic = S("a"), .correlation = S("1") });
         broker_send(&broker,
@@ -186,13 +189,13 @@ static const struct {
         { "after a second", 5, 1000, true, 4 },
         { "a second and a half", 5, 1500, true, 4 },
         { "in the last second", 5, 4999, true, 1 },
-        { "when it is over", 5, 5000, false, 0 },
+        { "at the end", 5, 5000, false, 0 },
         { "long after", 5, 500000, false, 0 },
         { "one second", 1, 999, true, 1 },
-        { "the longest there is", UINT32_MAX, 1000, true, UINT32_MAX - 1 },
+        { "the maximum", UINT32_MAX, 1000, true, UINT32_MAX - 1 },
 };
 
-Test(pipeline, gives_an_answer_what_is_left_of_the_request_s_expiry) {
+Test(pipeline, reply_has_the_remaining_expiry_of_its_request) {
         for (size_t i = 0; i < N_ROWS(expiries); i++) {
                 teardown();
                 setup();
@@ -211,11 +214,11 @@ Test(pipeline, gives_an_answer_what_is_left_of_the_request_s_expiry) {
         }
 }
 
-Test(pipeline, gives_an_answer_no_expiry_where_the_request_has_none) {
+Test(pipeline, reply_to_a_request_without_expiry_has_none) {
         cr_expect_not(broker_ask(&broker, (struct sending)GET_K)->has_expiry);
 }
 
-Test(pipeline, does_not_execute_what_is_over_when_it_arrives) {
+Test(pipeline, expired_request_is_not_executed) {
         broker_send(&broker,
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_expiry = true, .expiry_s = 0 });
         cr_expect(broker_answers(&broker, (struct sending)GET_K, S("$-1\r\n")));
@@ -224,7 +227,7 @@ Test(pipeline, does_not_execute_what_is_over_when_it_arrives) {
         cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 1);
 }
 
-Test(pipeline, answers_a_repeated_request_once_each_time_and_executes_it_once) {
+Test(pipeline, redelivered_request_is_executed_once_and_answered_each_time) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v"), S("NX")), .timestamp = S(BROKER_TS),
                                    .has_expiry = true, .expiry_s = 10 };
         const struct message *first, *second;
@@ -244,18 +247,18 @@ static const struct {
         const char *name;
         int result;
 } failures[] = {
-        { "too many are waiting", -EAGAIN },
+        { "queue full", -EAGAIN },
         { "too large for the broker", -EMSGSIZE },
-        { "not to be sent", -EINVAL },
+        { "invalid message", -EINVAL },
         { "out of memory", -ENOMEM },
 };
 
-Test(pipeline, counts_what_there_was_no_memory_for_when_it_arrived) {
+Test(pipeline, message_that_arrives_without_memory_is_counted_as_dropped) {
         pipeline_add_dropped(broker.pipeline);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_drops[DROP_OUT_OF_MEMORY], 1);
 }
 
-Test(pipeline, counts_what_the_broker_does_not_take) {
+Test(pipeline, message_that_cannot_be_published_is_counted_as_dropped) {
         for (size_t i = 0; i < N_ROWS(failures); i++) {
                 teardown();
                 setup();
@@ -263,7 +266,7 @@ Test(pipeline, counts_what_the_broker_does_not_take) {
                 broker.publish_result = failures[i].result;
                 send_words("SET", "k", "v");
                 broker_flush(&broker);
-                cr_expect_eq(n_dropped(), 2, ROW(failures, i)); /* the answer and the notification */
+                cr_expect_eq(n_dropped(), 2, ROW(failures, i)); /* the reply and the notification */
                 cr_expect_eq(counters_n_notifications(pipeline_counters(broker.pipeline)), 0,
                              ROW(failures, i));
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .has_qos = true, .qos = 0 });
@@ -276,7 +279,14 @@ Test(pipeline, counts_what_the_broker_does_not_take) {
         }
 }
 
-Test(pipeline, counts_requests_by_what_became_of_them) {
+Test(pipeline, slow_watcher_that_the_plugin_disconnects_is_counted) {
+        broker_say(&broker, "$SYS/statestore/v1/slow-watcher", "c");
+        broker_say(&broker, "$SYS/statestore/v1/slow-watcher", "");
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_slow_watchers, 2);
+        cr_expect_eq(n_dropped(), 0);
+}
+
+Test(pipeline, requests_are_counted_by_outcome) {
         const struct counters *counters = pipeline_counters(broker.pipeline);
 
         broker_ask(&broker, (struct sending)GET_K);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * PROTOCOL.md "Broker abilities", beside a broker without the plugin: what acknowledgements and presence
- * topics hint at.
+ * PROTOCOL.md "Broker abilities" with a broker without the plugin: registrations end by acknowledgements without
+ * subscribers and by presence topics.
  */
 
 #include "unit/pipeline/fake_broker.h"
@@ -23,12 +23,12 @@ TestSuite(plain, .init = setup, .fini = teardown);
 #define ANSWER   "x:+OK "
 #define NOTIFIED "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
 
-/* Of the notification, which leaves right before the answer. */
+/* Packet id of the notification, which is sent right before the reply. */
 static uint16_t notified_id(void) {
         return (uint16_t)(broker.last_id - 1);
 }
 
-Test(plain, ends_registrations_where_the_session_was_lost_and_keeps_them_where_not) {
+Test(plain, registrations_end_if_the_session_was_lost_and_stay_if_not) {
         broker_do(&broker, "KEYNOTIFY k");
         pipeline_disconnected(broker.pipeline);
         pipeline_connected(broker.pipeline, true, broker.now);
@@ -38,27 +38,42 @@ Test(plain, ends_registrations_where_the_session_was_lost_and_keeps_them_where_n
         cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }
 
-Test(plain, ends_a_registration_whose_notification_nobody_got) {
+Test(plain, notification_without_subscriber_ends_the_registration) {
         uint16_t id;
 
         broker_do(&broker, "KEYNOTIFY k");
         broker_do(&broker, "KEYNOTIFY other");
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
         id = notified_id();
-        pipeline_acknowledged(broker.pipeline, broker.last_id, true, broker.now); /* the answer's */
+        pipeline_acknowledged(broker.pipeline, broker.last_id, true,
+                              broker.now); /* acknowledges the reply */
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
         pipeline_acknowledged(broker.pipeline, notified_id(), false, broker.now);
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
 
         pipeline_acknowledged(broker.pipeline, notified_id(), true, broker.now);
         cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
-        pipeline_acknowledged(broker.pipeline, id, true, broker.now); /* of one that has ended */
+        pipeline_acknowledged(broker.pipeline, id, true,
+                              broker.now); /* acknowledges a notification of an ended registration */
         broker_forget(&broker);
         broker_do(&broker, "SET other v");
         cr_expect_eq(counters_n_notifications(pipeline_counters(broker.pipeline)), 4);
 }
 
-Test(plain, ends_a_registration_and_not_the_one_that_the_client_made_since) {
+Test(plain, client_that_never_subscribed_stays_registered_until_the_idle_timeout) {
+        broker_do(&broker, "KEYNOTIFY k");
+        for (int i = 0; i < 3; i++) {
+                cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+                pipeline_acknowledged(broker.pipeline, notified_id(), true, broker.now);
+        }
+        cr_expect_eq(pipeline_next_deadline(broker.pipeline),
+                     broker.now.mono_ns + BROKER_REGISTRATION_TIMEOUT_MS * INT64_C(1000000));
+        broker_pass_ms(&broker, BROKER_REGISTRATION_TIMEOUT_MS);
+        broker_tick(&broker);
+        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
+}
+
+Test(plain, notification_without_subscriber_keeps_a_newer_registration) {
         uint16_t id;
 
         broker_do(&broker, "KEYNOTIFY k");
@@ -70,7 +85,7 @@ Test(plain, ends_a_registration_and_not_the_one_that_the_client_made_since) {
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
 }
 
-Test(plain, has_nothing_to_do_with_an_id_it_does_not_know) {
+Test(plain, acknowledgement_of_an_unknown_id_is_ignored) {
         pipeline_acknowledged(broker.pipeline, 0, true, broker.now);
         pipeline_acknowledged(broker.pipeline, UINT16_MAX, true, broker.now);
 }
@@ -87,7 +102,7 @@ static const struct {
         { "no pattern", NULL, "gone/c", false },
 };
 
-Test(presence, is_told_by_a_topic_of_the_broker) {
+Test(presence, topic_ends_the_registrations_of_its_client) {
         for (size_t i = 0; i < N_ROWS(presences); i++) {
                 struct pipeline_config config = broker_config();
 
@@ -102,10 +117,12 @@ Test(presence, is_told_by_a_topic_of_the_broker) {
         }
 }
 
-Test(plain, takes_no_plugin_s_word) {
+Test(plain, companion_messages_are_ignored) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_say(&broker, COMPANION_WELCOME, "0123456789abcdef0123456789abcdef\n");
-        broker_say(&broker, COMPANION_DISCONNECTED, "0");
+        broker_say(&broker, COMPANION_DISCONNECTED, "7");
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 0);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
 }

@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * PROTOCOL.md "Broker abilities", beside a broker with the plugin: who has proven to be there, who sends,
- * who has left.
+ * PROTOCOL.md "Broker abilities" with a broker with the plugin: hello and welcome, verified identities, and
+ * disconnected.
  */
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "engine/persistence.h"
+#include "pipeline/hooks.h"
 #include "pipeline/internal.h"
+#include "protocol/companion_frame.h"
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
 
 #define KEY       'a'
 #define OTHER_KEY 'b'
-#define ALL       "0\nguarded\n" /* welcome, before the connections that are alive */
+#define ALL       "0\nguarded\n0\n" /* the lines of welcome before the tracked connections */
 #define CONTROL   COMPANION_CONTROL
 #define SYS       COMPANION_SYS
+
+/* The notification of "SET k v": sequence, index and recipients as broker_sent() shows them. */
+#define FRAME(recipients) CONTROL "deliver:" recipients ":k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
 
 #define ANSWER "x:+OK "
 
@@ -26,7 +33,7 @@ static void teardown(void) {
         broker_deinit(&broker);
 }
 
-/* Up to hello, which the broker has taken. */
+/* Connect, up to the PUBACK of hello. */
 static void meet_plugin(bool session_present) {
         broker_say(&broker, SYS "plugin", COMPANION_VERSION);
         pipeline_connected(broker.pipeline, session_present, broker.now);
@@ -43,22 +50,81 @@ static void setup_proven(void) {
 
 TestSuite(proven, .init = setup_proven, .fini = teardown);
 
-/* By client c, over this connection. */
+/* Send a request of client c over this connection, with identity properties. */
 static void send_vouched(const char *verb, const char *key, const char *value, char mac_key,
                          uint64_t connection) {
         broker_send(&broker,
                     (struct sending){
                             WORDS(slice_from_string(verb), slice_from_string(key), slice_from_string(value)),
-                            .source = S("claimed"), .vouched = { mac_key, S("c"), { 0 }, connection, 0 } });
+                            .source = S("claimed"), .sender = { mac_key, S("c"), { 0 }, connection, 0 } });
         broker_flush(&broker);
 }
 
-Test(hello, is_said_where_the_plugin_is_and_nothing_is_served_until_it_has_answered) {
+/* Let several HELLOs of this connection time out. The store never serves without the plugin. */
+static void time_out_hellos(void) {
+        for (int i = 0; i < 10; i++) {
+                cr_expect_eq(broker.n_serving, 0);
+                pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
+                broker_pass_deadline(&broker);
+        }
+        cr_expect_eq(broker.n_serving, 0);
+}
+
+/* No PUBACK follows, so the timeout begins at once. */
+Test(hello, hello_that_cannot_be_published_is_repeated) {
+        broker_init_down(&broker, broker_config());
+        broker_say(&broker, SYS "plugin", COMPANION_VERSION);
+        broker.publish_result = -EAGAIN;
+        pipeline_connected(broker.pipeline, false, broker.now);
+        cr_expect_str_eq(broker_sent(&broker), "");
+
+        broker.publish_result = 0;
+        cr_assert_neq(pipeline_next_deadline(broker.pipeline), INT64_MAX);
+        broker_pass_deadline(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
+        cr_expect_eq(broker.n_serving, 0);
+        broker_deinit(&broker);
+}
+
+/* Another plugin may grant the subscription that shows the plugin, and the banner waits behind other messages. */
+Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
+        struct pipeline_config config = broker_config();
+
+        config.requires_plugin = true;
+        broker_init_down(&broker, config);
+        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_serving, 0);
+        cr_expect_str_eq(broker_sent(&broker), "");
+
+        broker_say(&broker, SYS "plugin", COMPANION_VERSION);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
+        pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
+        broker_welcome(&broker, KEY, ALL);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        broker_deinit(&broker);
+}
+
+/* The broker drops WELCOME if the queue of the store's session is full. */
+Test(hello, welcome_timeout_repeats_hello) {
+        broker_init_down(&broker, broker_config());
+        meet_plugin(false);
+        broker_pass_deadline(&broker);
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 " CONTROL "hello:instance-1 ");
+        cr_expect_eq(broker.n_serving, 0);
+        broker_welcome(&broker, KEY, ALL);
+        cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        broker_deinit(&broker);
+}
+
+Test(hello, requests_wait_for_the_welcome) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "hello:instance-1 ");
         broker_send(&broker,
-                    (struct sending){ WORDS(S("GET"), S("k")), .vouched = { KEY, S("c"), { 0 }, 7, 0 } });
+                    (struct sending){ WORDS(S("GET"), S("k")), .sender = { KEY, S("c"), { 0 }, 7, 0 } });
         broker_flush(&broker);
         cr_expect_eq(broker.n_serving, 0);
         cr_expect_eq(broker.n_sent, 1);
@@ -70,7 +136,7 @@ Test(hello, is_said_where_the_plugin_is_and_nothing_is_served_until_it_has_answe
         broker_deinit(&broker);
 }
 
-Test(hello, is_not_said_to_a_plugin_of_another_version) {
+Test(hello, plugin_of_another_version_gets_no_hello) {
         broker_init_down(&broker, broker_config());
         broker_say(&broker, SYS "plugin", "1");
         pipeline_connected(broker.pipeline, false, broker.now);
@@ -79,45 +145,48 @@ Test(hello, is_not_said_to_a_plugin_of_another_version) {
         broker_deinit(&broker);
 }
 
-Test(hello, that_is_not_answered_in_time_is_answered_by_none) {
+/* Clients that keep the queue of the store's session full must not make the store serve claimed identities. */
+Test(hello, welcome_timeouts_do_not_make_the_broker_plain) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
         cr_assert_neq(pipeline_next_deadline(broker.pipeline), INT64_MAX);
         broker_pass_ms(&broker, 1);
         broker_tick(&broker);
-        cr_expect_eq(broker.n_serving, 0);
-        broker_pass_deadline(&broker);
-        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
-        cr_expect_eq(broker.n_serving, 1);
+        time_out_hellos();
 
-        broker_welcome(&broker, KEY, ALL); /* late, and as good */
+        broker_welcome(&broker, KEY, ALL);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_deinit(&broker);
 }
 
-/* It stands still: the plugin has not been asked, and those who register meanwhile must not be taken for its. */
-Test(hello, is_waited_for_until_the_broker_has_taken_it) {
+/*
+ * Without the PUBACK of hello the broker is stalled, and the plugin has not received hello. The store must not
+ * serve the broker as plain: registrations made then would later count as registrations under the plugin.
+ */
+Test(hello, welcome_timeout_begins_with_the_puback_of_hello) {
         broker_init_down(&broker, broker_config());
         broker_say(&broker, SYS "plugin", COMPANION_VERSION);
         pipeline_connected(broker.pipeline, false, broker.now);
         for (int i = 0; i < 20; i++) {
-                broker_pass_deadline(&broker);
+                broker.now.mono_ns += INT64_C(60000000000);
+                broker_tick(&broker);
                 cr_expect_eq(broker.n_serving, 0);
         }
         pipeline_acknowledged(broker.pipeline, (uint16_t)(broker.last_id + 1), false, broker.now);
-        broker_pass_deadline(&broker);
-        cr_expect_eq(broker.n_serving, 0, "that was another one's");
+        broker.now.mono_ns += INT64_C(60000000000);
+        broker_tick(&broker);
+        cr_expect_eq(broker.n_serving, 0, "the PUBACK belongs to another message");
 
         pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
         broker.now.mono_ns = pipeline_next_deadline(broker.pipeline) - 1;
         broker_tick(&broker);
-        cr_expect_eq(broker.n_serving, 0);
+        cr_expect_eq(broker.n_sent, 1);
         broker_pass_deadline(&broker);
-        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
+        cr_expect_eq(broker.n_sent, 2, "HELLO is repeated");
         broker_deinit(&broker);
 }
 
-Test(hello, is_waited_for_as_long_as_anything_comes_before_its_answer) {
+Test(hello, welcome_timeout_restarts_with_each_message_up_to_a_limit) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
         for (int i = 0; i < 5; i++) {
@@ -129,47 +198,38 @@ Test(hello, is_waited_for_as_long_as_anything_comes_before_its_answer) {
                 broker_tick(&broker);
                 cr_expect_eq(broker.n_serving, 0);
         }
-        for (int i = 0; i < 100 && broker.n_serving == 0; i++) {
+        for (int i = 0; i < 300 && broker.n_sent == 1; i++) {
+                pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
                 broker_pass_ms(&broker, 1000);
                 broker_tick(&broker);
         }
-        cr_expect_eq(broker.broker_kind, BROKER_PLAIN, "not for ever");
+        cr_expect_eq(broker.n_sent, 2, "the total time is limited, and HELLO is repeated");
         broker_deinit(&broker);
 }
 
-Test(proven, keeps_what_is_registered_while_the_plugin_does_not_answer) {
+Test(proven, registrations_stay_while_the_plugin_does_not_answer) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
-        broker_pass_deadline(&broker);
-        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
+        broker.n_serving = 0;
+        time_out_hellos();
         broker_welcome(&broker, KEY, ALL "7\n");
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
+        broker_forget(&broker);
         broker_notified_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
 }
 
-Test(proven, ends_all_where_the_plugin_of_a_broker_that_was_started_anew_does_not_answer) {
-        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
-        pipeline_disconnected(broker.pipeline);
-        meet_plugin(false);
-        broker_pass_deadline(&broker);
-        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
-        cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
-}
-
-Test(hello, that_is_answered_with_what_cannot_be_read_counts_as_not_answered) {
+Test(hello, malformed_welcome_is_ignored) {
         broker_init_down(&broker, broker_config());
         meet_plugin(false);
-        broker_welcome(&broker, KEY, "guarded\n");
-        cr_expect_eq(broker.n_serving, 0);
-        broker_pass_deadline(&broker);
-        cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
+        broker_welcome(&broker, KEY, "guarded\n0\n");
+        time_out_hellos();
         broker_deinit(&broker);
 }
 
-Test(proven, holds_the_connection_before_it_answers_and_releases_it_after_the_last) {
+Test(proven, connection_is_tracked_before_the_reply_and_untracked_after_its_last_registration) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
         broker_forget(&broker);
@@ -177,7 +237,7 @@ Test(proven, holds_the_connection_before_it_answers_and_releases_it_after_the_la
         cr_expect_str_eq(broker_sent(&broker), CONTROL "untrack:7 answers:+OK ");
 }
 
-Test(proven, says_nothing_while_there_is_no_room) {
+Test(proven, track_waits_for_room_and_precedes_the_reply) {
         broker.room = 0;
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         cr_expect_eq(broker.n_sent, 0);
@@ -189,36 +249,48 @@ Test(proven, says_nothing_while_there_is_no_room) {
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
 }
 
-Test(proven, delivers_to_the_connection_that_registered) {
+Test(proven, notification_is_delivered_to_the_registered_connection) {
         const struct message *message;
 
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
-        cr_expect_str_eq(broker_notified_after_set(&broker),
-                         CONTROL "deliver:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
         message = broker_sent_message(&broker, 0);
-        cr_expect(slice_equal(message->correlation_data, S("7:2")), "hello was 1");
-        cr_expect(slice_equal(
-                message->response_topic,
-                S("clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/63/command/notify/6B")));
         cr_expect(slice_equal(message_property(message, "__ts"),
                               message_property(broker_sent_message(&broker, 1), "__ts")));
         cr_expect(slice_equal(message_property(message, "__srcId"), S("StateStore")));
         cr_expect_null(message_property(message, "__stat").data);
 }
 
-Test(proven, ends_what_was_registered_over_a_connection_that_left) {
+Test(proven, disconnected_ends_the_registrations_of_that_connection) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_say(&broker, SYS "disconnected", "8");
+        broker_flush(&broker);
         broker_notified_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_say(&broker, SYS "disconnected", "7x");
+        broker_flush(&broker);
         broker_notified_after_set(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_say(&broker, SYS "disconnected", "7");
+        broker_flush(&broker);
         cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }
 
-Test(proven, executes_nothing_that_the_plugin_does_not_vouch_for) {
+Test(proven, disconnected_is_acknowledged_each_time_with_untrack) {
+        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        broker_forget(&broker);
+        for (int i = 0; i < 2; i++) {
+                broker_say(&broker, SYS "disconnected", "7");
+                broker_flush(&broker);
+                cr_expect_str_eq(broker_sent(&broker), CONTROL "untrack:7 ");
+                broker_forget(&broker);
+        }
+        broker_say(&broker, SYS "disconnected", "7x");
+        broker_flush(&broker);
+        cr_expect_eq(broker.n_sent, 0);
+}
+
+Test(proven, request_without_a_valid_mac_is_dropped) {
         send_vouched("SET", "k", "v", OTHER_KEY, 7);
         broker_send(&broker,
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("c"), .is_will = true });
@@ -229,11 +301,11 @@ Test(proven, executes_nothing_that_the_plugin_does_not_vouch_for) {
 
 static void send_numbered(uint64_t sequence) {
         broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")),
-                                               .vouched = { KEY, S("c"), { 0 }, 7, sequence } });
+                                               .sender = { KEY, S("c"), { 0 }, 7, sequence } });
         broker_flush(&broker);
 }
 
-Test(proven, executes_each_request_once) {
+Test(proven, each_sequence_is_executed_once) {
         send_numbered(5);
         send_numbered(5);
         send_numbered(4);
@@ -243,11 +315,11 @@ Test(proven, executes_each_request_once) {
         cr_expect_eq(broker.n_sent, 2);
 }
 
-/* A copy of what was sent before, published as a will, comes behind welcome. */
-Test(proven, executes_nothing_after_welcome_that_is_older_than_it) {
+/* A copy of an older request that is published as a will arrives after welcome. */
+Test(proven, sequence_not_above_that_of_welcome_is_dropped_after_welcome) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
-        broker_welcome(&broker, KEY, "10\nguarded\n");
+        broker_welcome(&broker, KEY, "10\nguarded\n0\n");
         broker_forget(&broker);
         send_numbered(10);
         cr_expect_eq(broker.n_sent, 0);
@@ -255,33 +327,33 @@ Test(proven, executes_nothing_after_welcome_that_is_older_than_it) {
         cr_expect_eq(broker.n_sent, 1);
 }
 
-Test(proven, executes_what_waited_before_welcome) {
+Test(proven, requests_that_arrive_before_welcome_are_executed_once) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_forget(&broker);
         send_numbered(9);
         send_numbered(9);
         send_numbered(10);
-        broker_welcome(&broker, KEY, "10\nguarded\n");
+        broker_welcome(&broker, KEY, "10\nguarded\n0\n");
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
 }
 
-Test(proven, executes_what_waited_under_the_key_of_the_brokers_last_run) {
+Test(proven, requests_with_the_former_mac_key_are_executed_only_before_welcome) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_forget(&broker);
         send_numbered(9);
         broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")),
-                                               .vouched = { OTHER_KEY, S("c"), { 0 }, 7, 1 } });
-        broker_welcome(&broker, OTHER_KEY, "1\nguarded\n");
+                                               .sender = { OTHER_KEY, S("c"), { 0 }, 7, 1 } });
+        broker_welcome(&broker, OTHER_KEY, "1\nguarded\n0\n");
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 2);
-        send_numbered(10); /* and not later: that run has ended */
+        send_numbered(10); /* after welcome the former MAC key is invalid */
         cr_expect_eq(broker.n_sent, 2);
 }
 
-Test(proven, takes_no_welcome_that_another_has_sealed) {
+Test(proven, welcome_under_another_key_is_ignored) {
         struct message welcome = { .topic = S(COMPANION_WELCOME), .qos = 1 };
         uint8_t other[COMPANION_KEY_SIZE] = { 0 };
         struct buf text = { 0 };
@@ -290,14 +362,15 @@ Test(proven, takes_no_welcome_that_another_has_sealed) {
         meet_plugin(true);
         broker.broker_kind = BROKER_UNKNOWN;
         welcome.correlation_data = broker.hello->correlation_data;
-        welcome.payload = welcome_box((struct slice){ other, sizeof(other) }, welcome_text(&text, KEY, ALL));
+        welcome.payload =
+                welcome_payload((struct slice){ other, sizeof(other) }, welcome_text(&text, KEY, ALL));
         pipeline_receive(broker.pipeline, &welcome, broker.now);
         cr_expect_eq(broker.broker_kind, BROKER_UNKNOWN);
         free((void *)welcome.payload.data);
         buf_deinit(&text);
 }
 
-Test(hello, bears_another_key_each_time) {
+Test(hello, each_hello_has_a_new_key) {
         uint8_t key[COMPANION_KEY_SIZE];
 
         broker_init_down(&broker, broker_config());
@@ -309,7 +382,7 @@ Test(hello, bears_another_key_each_time) {
         broker_deinit(&broker);
 }
 
-Test(proven, ignores_acknowledgements_and_presence_topics) {
+Test(proven, acknowledgements_without_subscribers_are_ignored) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_notified_after_set(&broker);
         pipeline_acknowledged(broker.pipeline, (uint16_t)(broker.last_id - 1), true, broker.now);
@@ -321,57 +394,243 @@ static const struct {
         const char *name;
         char key;
         const char *welcome;
-        size_t n_notified; /* of two connections, 7 and 8 */
+        const char *notified; /* of two connections, 7 and 8 */
 } returns[] = {
-        { "with both alive", KEY, ALL "8\n7\n", 2 },
-        { "with one alive", KEY, ALL "8\n", 1 },
-        { "with none alive", KEY, ALL, 0 },
-        { "with a broker that was started anew", OTHER_KEY, ALL, 0 },
+        { "both connected", KEY, ALL "8\n7\n", FRAME("1:0-end:7,8") },
+        { "one connected", KEY, ALL "8\n", FRAME("1:0-end:8") },
+        { "none connected", KEY, ALL, "" },
+        { "broker restarted", OTHER_KEY, ALL, "" },
 };
 
-Test(proven, keeps_after_a_break_what_the_plugin_says_is_alive) {
+Test(proven, reconnect_keeps_the_registrations_of_connections_in_welcome) {
         for (size_t i = 0; i < N_ROWS(returns); i++) {
                 teardown();
                 setup_proven();
                 send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
                 broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
-                                                      .vouched = { KEY, S("d"), { 0 }, 8, 0 } });
+                                                      .sender = { KEY, S("d"), { 0 }, 8, 0 } });
                 pipeline_disconnected(broker.pipeline);
                 meet_plugin(i % 2);
                 broker_welcome(&broker, returns[i].key, returns[i].welcome);
                 broker_notified_after_set(&broker);
-                cr_expect_eq(broker.n_sent, 1 + returns[i].n_notified, ROW(returns, i));
+                cr_expect(slice_starts_with(slice_from_string(broker_sent(&broker)),
+                                            slice_from_string(returns[i].notified)),
+                          ROW(returns, i));
+                cr_expect_eq(broker.n_sent, returns[i].notified[0] ? 2 : 1, ROW(returns, i));
         }
 }
 
-Test(proven, numbers_what_it_delivers_and_goes_on_after_a_break) {
+Test(proven, sequences_of_deliver_continue_after_a_reconnect) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
-        for (size_t i = 0; i < 2; i++) {
-                broker_notified_after_set(&broker);
-                cr_expect(slice_equal(broker_sent_message(&broker, 0)->correlation_data,
-                                      i == 0 ? S("7:2") : S("7:3")));
-        }
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:7") ANSWER);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("2:0-end:7") ANSWER);
+        broker_say(&broker, COMPANION_DELIVERED, "2");
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
-        cr_expect(slice_equal(broker.hello->correlation_data, S("42:4")));
+        cr_expect(slice_equal(broker.hello->correlation_data, S("42:2")));
         broker_welcome(&broker, KEY, ALL "7\n");
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("3:0-end:7") ANSWER);
+}
+
+/* A PUBACK does not prove that the plugin has processed the frame. */
+Test(proven, undelivered_notifications_are_published_again_after_a_reconnect) {
+        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        for (int i = 0; i < 4; i++)
+                broker_notified_after_set(&broker);
+        broker_say(&broker, COMPANION_DELIVERED, "1");
+        pipeline_disconnected(broker.pipeline);
+        meet_plugin(true);
+        broker_forget(&broker);
+        broker_welcome(&broker, KEY, "0\nguarded\n2\n7\n");
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), FRAME("3:0-end:7") FRAME("4:0-end:7"));
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("5:0-end:7") ANSWER);
+}
+
+/* The broker drops DELIVERED if the queue of the store's session is full. */
+Test(proven, acknowledgement_that_does_not_arrive_is_requested_again) {
+        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        for (int i = 0; i < 2; i++)
+                broker_notified_after_set(&broker);
+        broker_say(&broker, COMPANION_DELIVERED, "1");
+        for (int i = 0; i < 2; i++) {
+                broker_forget(&broker);
+                broker_pass_deadline(&broker);
+                cr_expect_str_eq(broker_sent(&broker), CONTROL "deliver:2:0-end::: ");
+        }
+
+        broker_say(&broker, COMPANION_DELIVERED, "2");
+        cr_expect_eq(broker.pipeline->delivered_deadline_ns, INT64_MAX);
+}
+
+Test(proven, acknowledgement_of_an_unpublished_notification_is_ignored) {
+        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_notified_after_set(&broker);
-        cr_expect(slice_equal(broker_sent_message(&broker, 0)->correlation_data, S("7:5")));
+        broker_say(&broker, COMPANION_DELIVERED, "2");
+        broker_say(&broker, COMPANION_DELIVERED, "no number");
+        cr_expect_eq(broker.pipeline->outbox.n_pending, 1);
+        broker_say(&broker, COMPANION_DELIVERED, "1");
+        cr_expect_eq(broker.pipeline->outbox.n_pending, 0);
+}
+
+Test(proven, sequences_continue_above_the_delivered_sequence_of_welcome) {
+        send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
+        broker_notified_after_set(&broker);
+        pipeline_disconnected(broker.pipeline);
+        meet_plugin(true);
+        broker_welcome(&broker, KEY, "0\nguarded\n41\n7\n");
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("42:0-end:7") ANSWER);
+}
+
+static void register_many(uint64_t n) {
+        for (uint64_t i = 0; i < n; i++) {
+                char client[24];
+
+                snprintf(client, sizeof(client), "c%" PRIu64, i);
+                broker_ask(
+                        &broker,
+                        (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
+                                          .sender = { KEY, slice_from_string(client), { 0 }, 10 + i, 0 } });
+        }
+}
+
+Test(proven, one_frame_notifies_all_watchers_of_a_change) {
+        register_many(4);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,11,12,13") ANSWER);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 4);
+}
+
+Test(proven, change_is_split_into_frames_below_the_maximum_packet_size) {
+        size_t n_recipients = 0, n_frames;
+
+        register_many(100);
+        pipeline_set_max_packet(broker.pipeline, 700);
+        broker_notified_after_set(&broker);
+        n_frames = broker.n_sent - 1;
+        cr_assert_gt(n_frames, 1);
+        for (size_t i = 0; i < n_frames; i++) {
+                const struct message *message = broker_sent_message(&broker, i);
+                struct companion_frame frame;
+
+                cr_expect_leq(message_packet_size(message), 700);
+                cr_expect(i + 1 == n_frames || message_packet_size(message) > 700 - 40,
+                          "each frame but the last is filled");
+                cr_assert_eq(companion_frame_read(message->payload, &frame), 0);
+                cr_expect_eq(frame.sequence, 1);
+                cr_expect_eq(frame.index, n_recipients);
+                cr_expect_eq(frame.is_last, i + 1 == n_frames);
+                for (size_t j = 0; j < companion_frame_n_recipients(&frame); j++)
+                        cr_expect_eq(companion_frame_recipient(&frame, j), 10 + n_recipients++);
+        }
+        cr_expect_eq(n_recipients, 100);
+}
+
+/* The broker reads no other packet until the notifications of a frame are written. */
+Test(proven, recipients_of_a_frame_are_limited) {
+        const size_t expected[] = { 100, 100, 50 };
+
+        register_many(250);
+        broker_notified_after_set(&broker);
+        cr_assert_eq(broker.n_sent, 3 + 1);
+        for (size_t i = 0; i < 3; i++) {
+                struct companion_frame frame;
+
+                cr_assert_eq(companion_frame_read(broker_sent_message(&broker, i)->payload, &frame), 0);
+                cr_expect_eq(companion_frame_n_recipients(&frame), expected[i]);
+                cr_expect_eq(frame.is_last, i == 2);
+        }
+}
+
+Test(proven, recipients_of_a_frame_are_limited_for_large_values) {
+        static uint8_t value[6 << 20];
+        struct slice sent;
+
+        memset(value, 'v', sizeof(value));
+        register_many(3);
+        broker_forget(&broker);
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), { value, sizeof(value) }) });
+        broker_flush(&broker);
+        cr_assert_eq(broker.n_sent, 3);
+        sent = slice_from_string(broker_sent(&broker));
+        cr_expect(slice_starts_with(sent, S(CONTROL "deliver:1:0-:10,11:k:")));
+        broker_forget(&broker);
+}
+
+/* The remaining recipients follow when there is room, and the reply after the last. */
+Test(proven, partly_published_change_is_continued) {
+        static uint8_t value[20 << 20];
+
+        memset(value, 'v', sizeof(value));
+        register_many(2);
+        broker_forget(&broker);
+        broker.room = 1;
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), { value, sizeof(value) }) });
+        broker_flush(&broker);
+        cr_assert_eq(broker.n_sent, 1);
+        cr_expect(
+                slice_starts_with(slice_from_string(broker_sent(&broker)), S(CONTROL "deliver:1:0-:10:k:")));
+        broker_forget(&broker);
+        broker.room = 1;
+        broker_flush(&broker);
+        cr_expect(slice_starts_with(slice_from_string(broker_sent(&broker)),
+                                    S(CONTROL "deliver:1:1-end:11:k:")));
+        broker_forget(&broker);
+        broker.room = SIZE_MAX;
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
+}
+
+/* Test control: connection 10 is notified twice, 11 not at all. */
+static int fault(void *userdata, const struct registration *registration) {
+        (void)userdata;
+        return registration->connection == 10 ? 2 : registration->connection == 11 ? 0 : 1;
+}
+
+static uint64_t no_number(void *userdata, struct invocation *invocation, bool has_response_topic,
+                          struct now now) {
+        (void)userdata;
+        (void)invocation;
+        (void)has_response_topic;
+        (void)now;
+        return 0;
+}
+
+static void send_reply(void *userdata, uint64_t number, const struct message *reply, struct now now) {
+        uint16_t id;
+
+        (void)userdata;
+        (void)number;
+        (void)now;
+        cr_assert_eq(publish_message(broker.pipeline, reply, &id), 0);
+}
+
+Test(proven, faults_of_test_control_repeat_and_omit_recipients) {
+        const struct hooks hooks = { .request = no_number, .reply = send_reply, .notification = fault };
+
+        register_many(3);
+        pipeline_set_hooks(broker.pipeline, &hooks);
+        cr_expect_str_eq(broker_notified_after_set(&broker), FRAME("1:0-end:10,10,12") ANSWER);
+        cr_expect_eq(pipeline_counters(broker.pipeline)->n_notifications_set, 3);
+}
+
+Test(proven, recipients_of_an_unpublishable_notification_are_disconnected) {
+        register_many(2);
+        broker_forget(&broker);
+        broker.too_large = COMPANION_DELIVER;
+        cr_expect_str_eq(broker_notified_after_set(&broker), CONTROL "kick:10 " CONTROL "kick:11 " ANSWER);
 }
 
 static const struct {
         const char *name;
         struct slice correlation;
 } other_welcomes[] = {
-        { "to an earlier hello", S("42:1") },
-        { "to another run", S("41:2") },
-        { "to a hello that was not said", S("42:3") },
-        { "to nothing", { 0 } },
-        { "to what is no hello", S("42") },
+        { "answers an earlier hello", S("42:1") },          { "answers another run", S("41:2") },
+        { "answers a hello that was not sent", S("42:3") }, { "no Correlation Data", { 0 } },
+        { "malformed Correlation Data", S("42") },
 };
 
-/* It was on its way when the link broke, and comes late: what was registered since is not in it. */
-Test(proven, takes_no_welcome_but_the_answer_to_its_latest_hello) {
+/* A welcome that was in flight when the connection broke arrives late and does not list newer registrations. */
+Test(proven, only_the_welcome_of_the_latest_hello_counts) {
         for (size_t i = 0; i < N_ROWS(other_welcomes); i++) {
                 teardown();
                 setup_proven();
@@ -390,7 +649,7 @@ Test(proven, takes_no_welcome_but_the_answer_to_its_latest_hello) {
         }
 }
 
-Test(proven, ends_all_where_the_next_broker_has_no_plugin) {
+Test(proven, next_broker_without_the_plugin_ends_all_registrations) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
         pipeline_connected(broker.pipeline, true, broker.now);
@@ -398,14 +657,15 @@ Test(proven, ends_all_where_the_next_broker_has_no_plugin) {
         cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }
 
-/* Two brokers are served in turn, and their clients stay where they are. */
-Test(proven, dismisses_those_who_are_held_and_lost_what_they_had_while_another_broker_was_served) {
+/* The store serves two brokers alternately; their clients stay connected. */
+Test(proven, tracked_clients_that_lost_registrations_to_another_broker_are_disconnected) {
         const char keys[] = { OTHER_KEY, KEY, KEY };
         const char *welcomes[] = { ALL, ALL "7\n8\n", ALL "8\n7\n" };
         const char *said[] = { "", CONTROL "kick:7 " CONTROL "kick:8 ", CONTROL "kick:8 " };
 
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         broker_do(&broker, "SET k v");
+        broker_say(&broker, COMPANION_DELIVERED, "1");
         for (size_t i = 0; i < N_ROWS(keys); i++) {
                 pipeline_disconnected(broker.pipeline);
                 meet_plugin(true);
@@ -420,7 +680,7 @@ Test(proven, dismisses_those_who_are_held_and_lost_what_they_had_while_another_b
         }
 }
 
-Test(proven, takes_the_new_key_and_no_longer_the_old_one) {
+Test(proven, new_mac_key_replaces_the_former_one) {
         pipeline_disconnected(broker.pipeline);
         meet_plugin(true);
         broker_welcome(&broker, OTHER_KEY, ALL);
@@ -431,7 +691,7 @@ Test(proven, takes_the_new_key_and_no_longer_the_old_one) {
         cr_expect_str_eq(broker_sent(&broker), CONTROL "track:7 answers:+OK ");
 }
 
-/* A client that watches a key which is stored for certain, before a restart that loses the others. */
+/* Restart with a client that watches a stored key; keys outside the persist pattern are lost. */
 static void setup_custom(void) {
         struct pipeline_config config = broker_config();
 
@@ -442,40 +702,40 @@ static void setup_custom(void) {
         broker_welcome(&broker, KEY, ALL);
         send_vouched("KEYNOTIFY", "stored/k", NULL, KEY, 5);
         pipeline_disconnected(broker.pipeline);
-        broker.pipeline->lost_persistence = persistence_digest(engine_config(broker.pipeline->engine));
+        broker.pipeline->persistence_at_restart = persistence_digest(engine_config(broker.pipeline->engine));
 }
 
-static void come_back(const char *welcome) {
+static void reconnect(const char *welcome) {
         meet_plugin(true);
         broker_forget(&broker);
         broker_welcome(&broker, KEY, welcome);
         broker_flush(&broker);
 }
 
-Test(lost_keys, have_their_watchers_disconnected_once, .fini = teardown) {
+Test(lost_keys, watchers_of_lost_keys_are_disconnected_once, .fini = teardown) {
         setup_custom();
-        come_back(ALL "5\n");
+        reconnect(ALL "5\n");
         cr_expect_str_eq(broker_sent(&broker), "");
         cr_expect_eq(pipeline_persistence(broker.pipeline),
                      persistence_digest(engine_config(broker.pipeline->engine)));
 
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 5);
         pipeline_disconnected(broker.pipeline);
-        come_back(ALL "5\n"); /* the process is the same: nothing was lost */
+        reconnect(ALL "5\n"); /* a reconnect of the same process loses no key */
         cr_expect_str_eq(broker_sent(&broker), "");
 
         pipeline_disconnected(broker.pipeline);
-        broker.pipeline->lost_persistence = PERSISTENCE_UNKNOWN;
+        broker.pipeline->persistence_at_restart = PERSISTENCE_UNKNOWN;
         cr_expect_eq(pipeline_persistence(broker.pipeline), PERSISTENCE_UNKNOWN);
-        come_back(ALL "5\n");
+        reconnect(ALL "5\n");
         cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");
         cr_expect_eq(engine_stats(broker.pipeline->engine).n_registrations, 0);
 }
 
-Test(lost_keys, have_their_watchers_disconnected_though_that_cannot_be_stored, .fini = teardown) {
+Test(lost_keys, watchers_of_lost_keys_are_disconnected_if_the_commit_fails, .fini = teardown) {
         setup_custom();
-        broker.pipeline->lost_persistence = PERSISTENCE_UNKNOWN;
+        broker.pipeline->persistence_at_restart = PERSISTENCE_UNKNOWN;
         broker.commit_result = -EIO;
-        come_back(ALL "5\n");
+        reconnect(ALL "5\n");
         cr_expect_str_eq(broker_sent(&broker), CONTROL "kick:5 ");
 }

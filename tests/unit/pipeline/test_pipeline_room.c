@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A broker that does not keep up, or is not there: nothing is lost, nothing is sent twice, order is kept. */
+/* Backpressure: with a slow or absent broker nothing is lost, nothing is sent twice, and the order stays. */
 
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ static void send_words(const char *verb, const char *key, const char *value) {
                                                .source = S("c") });
 }
 
-Test(room, that_comes_bit_by_bit_lets_all_through_in_order) {
+Test(room, messages_are_sent_in_order_as_room_becomes_free) {
         static const char all[] = "answers:+OK c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|1 "
                                   "answers:+OK answers:$1|1 "
                                   "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|2 answers:+OK "
@@ -52,7 +52,7 @@ Test(room, that_comes_bit_by_bit_lets_all_through_in_order) {
         cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0);
 }
 
-Test(room, that_is_missing_keeps_faults_waiting_too) {
+Test(room, fault_replies_wait_for_room) {
         broker.room = 1;
         for (int i = 0; i < 3; i++)
                 broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .no_correlation = true });
@@ -64,7 +64,7 @@ Test(room, that_is_missing_keeps_faults_waiting_too) {
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
-Test(room, that_is_missing_keeps_requests_from_being_executed) {
+Test(room, requests_wait_while_there_is_no_room) {
         send_words("SET", "k", "v");
         broker.room = 0;
         broker_flush(&broker);
@@ -79,7 +79,7 @@ Test(room, that_is_missing_keeps_requests_from_being_executed) {
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
-Test(room, that_is_missing_lets_no_key_expire_in_between) {
+Test(room, expiry_waits_while_there_is_no_room) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_do(&broker, "SET k v PX 1000");
         send_words("GET", "k", NULL);
@@ -88,7 +88,7 @@ Test(room, that_is_missing_lets_no_key_expire_in_between) {
         broker_pass_ms(&broker, 1000);
         broker_tick(&broker);
         cr_expect_eq(pipeline_next_deadline(broker.pipeline),
-                     INT64_MAX); /* nothing to do until there is room */
+                     INT64_MAX); /* no deadline until there is room */
 
         broker.room = SIZE_MAX;
         broker_flush(&broker);
@@ -98,7 +98,7 @@ Test(room, that_is_missing_lets_no_key_expire_in_between) {
         cr_expect_str_eq(broker_sent(&broker), "answers:$1|v c/k:*2|$6|NOTIFY|$6|DELETE ");
 }
 
-Test(room, that_comes_too_late_leaves_no_answer) {
+Test(room, request_that_expires_while_waiting_gets_no_reply) {
         broker_send(&broker,
                     (struct sending){ WORDS(S("SET"), S("k"), S("v")), .has_expiry = true, .expiry_s = 2 });
         broker.room = 0;
@@ -110,13 +110,13 @@ Test(room, that_comes_too_late_leaves_no_answer) {
         broker.room = SIZE_MAX;
         broker_flush(&broker);
 
-        /* the first was executed in time; the second was over before its turn came */
+        /* the first request was executed in time; the second expired before it was executed */
         cr_expect_str_eq(broker_sent(&broker), "answers:$1|v ");
         cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 7);
         cr_expect_eq(pipeline_counters(broker.pipeline)->n_expired, 2);
 }
 
-Test(room, keeps_values_as_they_were_while_answers_wait) {
+Test(room, waiting_replies_keep_their_values) {
         send_words("SET", "k", "old");
         send_words("GET", "k", NULL);
         broker.room = 0;
@@ -130,7 +130,7 @@ Test(room, keeps_values_as_they_were_while_answers_wait) {
         cr_expect_eq(broker.n_sent, 103);
 }
 
-Test(waiting, is_what_requests_do_until_the_broker_is_there) {
+Test(waiting, requests_wait_until_the_first_connection) {
         broker_init_down(&broker, broker_config());
         send_words("SET", "k", "v");
         send_words("GET", "k", NULL);
@@ -146,7 +146,7 @@ Test(waiting, is_what_requests_do_until_the_broker_is_there) {
         broker_deinit(&broker);
 }
 
-Test(waiting, is_what_requests_do_while_the_broker_is_gone, .init = setup, .fini = teardown) {
+Test(waiting, requests_wait_while_disconnected, .init = setup, .fini = teardown) {
         pipeline_disconnected(broker.pipeline);
         send_words("SET", "k", "v");
         broker_flush(&broker);
@@ -157,7 +157,7 @@ Test(waiting, is_what_requests_do_while_the_broker_is_gone, .init = setup, .fini
         cr_expect_eq(broker.n_serving, 2);
 }
 
-Test(waiting, is_what_keys_do_with_expiry_until_somebody_can_be_told, .init = setup, .fini = teardown) {
+Test(waiting, expiry_waits_while_disconnected, .init = setup, .fini = teardown) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_do(&broker, "SET k v PX 1000");
         pipeline_disconnected(broker.pipeline);
@@ -172,8 +172,9 @@ Test(waiting, is_what_keys_do_with_expiry_until_somebody_can_be_told, .init = se
         cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
 }
 
-Test(waiting, has_its_limit_past_which_requests_are_dropped_and_counted) {
-        struct sending large = { .payload = { (const uint8_t *)"", PIPELINE_INBOX_MAX } }; /* is not read */
+Test(waiting, requests_beyond_the_inbox_limit_are_dropped_and_counted) {
+        struct sending large = { .payload = { (const uint8_t *)"",
+                                              PIPELINE_INBOX_MAX } }; /* the payload is not read */
 
         broker_init_down(&broker, broker_config());
         send_words("GET", "k", NULL);
@@ -187,7 +188,7 @@ Test(waiting, has_its_limit_past_which_requests_are_dropped_and_counted) {
         broker_deinit(&broker);
 }
 
-Test(waiting, does_not_keep_limits_from_being_changed, .init = setup, .fini = teardown) {
+Test(waiting, limits_change_while_idle, .init = setup, .fini = teardown) {
         struct engine_config config = broker_config().engine;
 
         config.max_keys = 0;
@@ -196,7 +197,7 @@ Test(waiting, does_not_keep_limits_from_being_changed, .init = setup, .fini = te
                                  S("-ERR the quota has been exceeded\r\n")));
 }
 
-Test(waiting, ends_with_the_daemon) {
+Test(waiting, waiting_requests_are_freed_with_the_pipeline) {
         broker_init_down(&broker, broker_config());
         send_words("SET", "k", "v");
         broker_deinit(&broker);
@@ -210,8 +211,8 @@ Test(waiting, ends_with_the_daemon) {
         broker_deinit(&broker);
 }
 
-/* More than a batch of notifications, with a broker that takes a few at a time. */
-Test(room, is_enough_when_it_is_a_little_at_a_time_for_many_notifications) {
+/* More notifications than one batch holds, and room for a few at a time. */
+Test(room, many_notifications_are_sent_a_few_at_a_time) {
         char client[16];
         size_t n_flushes = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Batches are stored before anything of them is published; what cannot be stored has not happened. */
+/* A batch is committed before any of its messages is published. A failed commit undoes the batch. */
 
 #include <errno.h>
 
@@ -8,7 +8,7 @@
 #include "unit/support/table.h"
 
 #define KEY 'a'
-#define ALL "0\nguarded\n"
+#define ALL "0\nguarded\n0\n"
 
 static struct broker broker;
 
@@ -34,12 +34,12 @@ static bool has(const char *key, struct slice payload) {
                 payload);
 }
 
-Test(storage, gets_each_batch_once_and_none_that_changes_nothing) {
+Test(storage, only_batches_with_changes_are_committed) {
         send_words("SET", "k", "v");
         send_words("SET", "l", "v");
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 1);
-        cr_expect_eq(broker.n_rows_committed, 4); /* two keys, two answers to remember */
+        cr_expect_eq(broker.n_rows_committed, 4); /* two keys, two remembered replies */
 
         send_words("GET", "k", NULL);
         send_words("SCAN", "*", NULL);
@@ -50,7 +50,7 @@ Test(storage, gets_each_batch_once_and_none_that_changes_nothing) {
         cr_expect_eq(broker.n_commits, 1);
 }
 
-Test(storage, holds_back_all_of_a_batch_until_it_is_safe) {
+Test(storage, messages_of_a_batch_wait_for_its_commit) {
         broker_do(&broker, "KEYNOTIFY k");
         broker.commit_result = 1;
         send_words("GET", "k", NULL);
@@ -67,7 +67,7 @@ Test(storage, holds_back_all_of_a_batch_until_it_is_safe) {
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
-Test(storage, has_one_batch_at_a_time_and_what_arrives_meanwhile_is_the_next) {
+Test(storage, requests_that_arrive_during_a_commit_form_the_next_batch) {
         broker.commit_result = 1;
         send_words("SET", "k", "1");
         broker_flush(&broker);
@@ -77,7 +77,7 @@ Test(storage, has_one_batch_at_a_time_and_what_arrives_meanwhile_is_the_next) {
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 1);
         cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)),
-                     0); /* what became of it is not known yet */
+                     0); /* the outcome is not known before the commit ends */
 
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
@@ -87,7 +87,7 @@ Test(storage, has_one_batch_at_a_time_and_what_arrives_meanwhile_is_the_next) {
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
-Test(storage, lets_no_key_expire_while_a_batch_is_stored) {
+Test(storage, expiry_waits_during_a_commit) {
         broker_do(&broker, "SET p v PX 1000");
         broker.commit_result = 1;
         send_words("SET", "k", "v");
@@ -110,12 +110,12 @@ static const struct {
         struct slice payload;
         bool is_desynchronized;
 } failures[] = {
-        { "no room", -ENOSPC, S("-ERR the disk is full\r\n"), false },
-        { "a fault", -EIO, S("-ERR the storage has failed\r\n"), false },
-        { "nobody knows", -ESTALE, S("-ERR the storage has failed\r\n"), true },
+        { "disk full", -ENOSPC, S("-ERR the disk is full\r\n"), false },
+        { "I/O error", -EIO, S("-ERR the storage has failed\r\n"), false },
+        { "outcome unknown", -ESTALE, S("-ERR the storage has failed\r\n"), true },
 };
 
-Test(storage, that_fails_leaves_all_as_it_was_and_every_answer_says_so) {
+Test(storage, failed_commit_undoes_the_batch_and_every_reply_is_an_error) {
         for (size_t i = 0; i < N_ROWS(failures); i++)
                 for (int is_late = 0; is_late < 2; is_late++) {
                         teardown();
@@ -146,7 +146,7 @@ Test(storage, that_fails_leaves_all_as_it_was_and_every_answer_says_so) {
                         cr_expect_eq(broker.is_desynchronized, failures[i].is_desynchronized,
                                      ROW(failures, i));
                         if (broker.is_desynchronized)
-                                continue; /* nothing more is executed */
+                                continue; /* a desynchronized pipeline executes no further request */
 
                         broker.commit_result = 0;
                         broker_forget(&broker);
@@ -163,7 +163,7 @@ Test(storage, that_fails_leaves_all_as_it_was_and_every_answer_says_so) {
                 }
 }
 
-Test(storage, that_fails_does_not_make_a_repeated_request_fail_again) {
+Test(storage, failed_commit_is_not_remembered_for_a_redelivered_request) {
         struct sending sending = { WORDS(S("SET"), S("k"), S("v"), S("NX")), .timestamp = S(BROKER_TS) };
 
         broker.commit_result = -EIO;
@@ -173,7 +173,7 @@ Test(storage, that_fails_does_not_make_a_repeated_request_fail_again) {
         cr_expect(broker_answers(&broker, sending, S("+OK\r\n")));
 }
 
-Test(storage, that_fails_keeps_versions_going_forward) {
+Test(storage, versions_grow_across_failed_commits) {
         struct slice before, after;
         struct sending set = { WORDS(S("SET"), S("k"), S("v")) };
 
@@ -186,18 +186,17 @@ Test(storage, that_fails_keeps_versions_going_forward) {
         cr_expect_gt(slice_compare(after, before), 0); /* padded: they compare as text */
 }
 
-Test(storage, that_fails_has_a_key_expire_later_and_tells_of_it_once) {
+Test(storage, expiry_is_notified_once_after_failed_commits) {
         broker_do(&broker, "KEYNOTIFY k");
         broker_do(&broker, "SET k v PX 1000");
         broker.commit_result = -EIO;
         broker_pass_ms(&broker, 1000);
         broker_tick(&broker);
         cr_expect_eq(broker.n_sent, 0);
-        cr_expect(has("k", S("$-1\r\n"))); /* gone all the same, for all who ask */
+        cr_expect(has("k", S("$-1\r\n"))); /* GET does not return the expired key */
         broker_forget(&broker);
 
-        cr_expect_gt(pipeline_next_deadline(broker.pipeline),
-                     broker.now.mono_ns); /* not over and over again */
+        cr_expect_gt(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns); /* the retry is delayed */
         broker.commit_result = 0;
         broker_pass_deadline(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
@@ -205,19 +204,25 @@ Test(storage, that_fails_has_a_key_expire_later_and_tells_of_it_once) {
         cr_expect_eq(broker.n_sent, 1);
 }
 
-Test(storage, gets_a_batch_without_rows_where_it_asks_for_one) {
+static void check_storage(void) {
+        pipeline_check_storage(broker.pipeline, broker.now);
+}
+
+Test(storage, storage_that_needs_a_commit_gets_one_without_rows) {
         broker_flush(&broker);
+        check_storage();
         cr_expect_eq(broker.n_commits, 0);
-        pipeline_commit(broker.pipeline, broker.now);
+        broker.needs_commit = true;
+        check_storage();
         cr_expect_eq(broker.n_commits, 1);
         broker_flush(&broker);
         cr_expect_eq(broker.n_commits, 1);
 
         broker.commit_result = 1;
         send_words("SET", "k", "v");
-        pipeline_commit(broker.pipeline, broker.now);
+        check_storage();
         cr_expect_eq(broker.n_commits, 2);
-        pipeline_commit(broker.pipeline, broker.now); /* one is under way */
+        check_storage(); /* a commit is in progress */
         cr_expect_eq(broker.n_commits, 2);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
@@ -232,10 +237,10 @@ static void meet_plugin(void) {
         cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
 }
 
-Test(storage, that_fails_does_not_bring_back_whose_connection_has_ended) {
+Test(storage, failed_commit_does_not_restore_registrations_of_an_ended_connection) {
         meet_plugin();
         broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
-                                              .vouched = { KEY, S("c"), { 0 }, 7, 0 } });
+                                              .sender = { KEY, S("c"), { 0 }, 7, 0 } });
 
         broker.commit_result = -EIO;
         broker_say(&broker, "$SYS/statestore/v1/disconnected", "7");
@@ -247,17 +252,17 @@ Test(storage, that_fails_does_not_bring_back_whose_connection_has_ended) {
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
 }
 
-Test(storage, that_fails_says_nothing_to_the_plugin_of_connections) {
+Test(storage, failed_registration_is_not_tracked) {
         meet_plugin();
         broker_forget(&broker);
         broker.commit_result = -EIO;
         broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
-                                               .vouched = { KEY, S("c"), { 0 }, 7, 0 } });
+                                               .sender = { KEY, S("c"), { 0 }, 7, 0 } });
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "answers:-ERR the storage has failed ");
 }
 
-/* What the broker's side says while a batch is being stored has its effect afterwards. */
+/* Messages of the plugin that arrive during a commit take effect after it. */
 
 static void begin_to_store(void) {
         broker.commit_result = 1;
@@ -266,15 +271,15 @@ static void begin_to_store(void) {
 }
 
 /*
- * The link breaks while a registration is being stored. The plugin must hear of it before hello: a welcome that does
- * not list it would end it, though its client was told that it has one.
+ * The connection breaks during the commit of a registration. The store must send track before hello: a welcome without
+ * that connection would end the registration although the client has its reply.
  */
-Test(deferral, of_hello_is_until_registrations_are_safe_and_held) {
+Test(deferral, hello_waits_until_registrations_are_committed_and_tracked) {
         setup();
         meet_plugin();
         broker.commit_result = 1;
         broker_send(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
-                                               .vouched = { KEY, S("c"), { 0 }, 7, 0 } });
+                                               .sender = { KEY, S("c"), { 0 }, 7, 0 } });
         broker_flush(&broker);
         broker_forget(&broker);
 
@@ -290,7 +295,7 @@ Test(deferral, of_hello_is_until_registrations_are_safe_and_held) {
         teardown();
 }
 
-Test(deferral, of_a_plain_broker_is_until_the_batch_is_safe) {
+Test(deferral, serving_a_plain_broker_waits_for_the_commit) {
         setup();
         broker_do(&broker, "KEYNOTIFY k");
         begin_to_store();
@@ -307,7 +312,7 @@ Test(deferral, of_a_plain_broker_is_until_the_batch_is_safe) {
         teardown();
 }
 
-Test(deferral, of_hello_ends_with_the_connection) {
+Test(deferral, deferred_hello_is_dropped_with_its_connection) {
         setup();
         begin_to_store();
         pipeline_disconnected(broker.pipeline);
@@ -320,8 +325,8 @@ Test(deferral, of_hello_ends_with_the_connection) {
         teardown();
 }
 
-/* However slow the disk: the plugin's time to answer begins with hello. */
-Test(deferral, of_hello_is_no_reason_to_give_the_plugin_up) {
+/* The timeout for welcome begins with hello, so a slow disk does not use it up. */
+Test(deferral, deferred_hello_does_not_time_out) {
         setup();
         begin_to_store();
         pipeline_disconnected(broker.pipeline);
@@ -332,13 +337,14 @@ Test(deferral, of_hello_is_no_reason_to_give_the_plugin_up) {
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         broker_tick(&broker);
-        pipeline_commit(broker.pipeline, broker.now); /* must not close the batch while welcome is awaited */
+        broker.needs_commit = true;
+        check_storage(); /* must not commit the batch before welcome */
         broker_welcome(&broker, KEY, ALL);
         cr_expect_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         teardown();
 }
 
-Test(deferral, of_a_departure_keeps_its_place_among_the_requests) {
+Test(deferral, disconnect_keeps_its_position_among_the_requests) {
         struct pipeline_config config = broker_config();
 
         config.presence_topic = "gone/{client}";
@@ -357,7 +363,7 @@ Test(deferral, of_a_departure_keeps_its_place_among_the_requests) {
         broker_deinit(&broker);
 }
 
-Test(storage, covers_a_version_before_it_leaves_though_no_row_has_changed) {
+Test(storage, version_is_committed_before_its_reply_without_changed_rows) {
         struct sending again = { WORDS(S("KEYNOTIFY"), S("k")), .source = S("c"), .no_timestamp = true,
                                  .correlation = S("short") };
 
@@ -375,7 +381,7 @@ Test(storage, covers_a_version_before_it_leaves_though_no_row_has_changed) {
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
 }
 
-Test(storage, that_fails_lets_no_version_leave_that_it_does_not_cover) {
+Test(storage, failed_commit_of_a_version_sends_no_version) {
         struct sending again = { WORDS(S("KEYNOTIFY"), S("k")), .source = S("c"), .no_timestamp = true,
                                  .correlation = S("short") };
 

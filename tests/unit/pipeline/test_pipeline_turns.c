@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Requests that wait: served in turns by client, for a bounded time before the caller reads on. */
+/* Fair scheduling: waiting requests are executed round-robin by client, for a bounded time per call. */
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 static struct broker broker;
 
-/* Whatever is done takes a slice. */
+/* Each reading advances the clock by 1 ms, so every request uses up the time of one call. */
 static int64_t slow_clock_ns(void *userdata) {
         struct broker *slow = userdata;
 
@@ -34,21 +34,20 @@ static void get(const char *client) {
                                                .topic = slice_from_string(client) });
 }
 
-Test(turns, are_given_to_each_client_in_a_flood_of_one) {
+Test(turns, other_client_is_served_during_a_flood) {
         for (int i = 0; i < 5; i++)
                 get("f");
         get("o");
         for (int i = 0; i < 5; i++) {
                 broker_flush(&broker);
-                pipeline_end_wakeup(broker.pipeline);
         }
         cr_expect_str_eq(broker_sent(&broker), "f:$-1 f:$-1 o:$-1 f:$-1 f:$-1 f:$-1 ");
         cr_expect(pipeline_is_idle(broker.pipeline));
 }
 
-Test(turns, end_so_that_the_caller_reads_on) {
+Test(turns, call_ends_when_its_time_is_used_up) {
         get("f");
-        cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0); /* it was executed at once */
+        cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0); /* the request was executed on arrival */
         get("f");
         get("f");
         cr_expect_gt(pipeline_n_waiting_bytes(broker.pipeline), 0);
@@ -62,17 +61,16 @@ Test(turns, end_so_that_the_caller_reads_on) {
         cr_expect_str_eq(broker_sent(&broker), "f:$-1 f:$-1 f:$-1 o:$-1 ");
 }
 
-Test(turns, begin_anew_with_each_wakeup) {
+Test(turns, each_wakeup_has_its_full_time) {
         for (size_t i = 1; i <= 3; i++) {
                 get("f");
                 cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0);
                 broker_flush(&broker);
                 cr_expect_eq(broker.n_sent, i);
-                pipeline_end_wakeup(broker.pipeline);
         }
 }
 
-Test(turns, bound_the_bytes_of_a_batch) {
+Test(turns, bytes_of_a_batch_are_limited) {
         uint8_t *value = calloc(1, MIB);
 
         cr_assert_not_null(value);
@@ -93,7 +91,7 @@ Test(turns, bound_the_bytes_of_a_batch) {
         free(value);
 }
 
-Test(turns, say_when_a_commit_is_stalled) {
+Test(turns, long_commit_is_reported_as_stalled) {
         cr_expect_not(pipeline_is_commit_stalled(broker.pipeline, broker.now));
         broker.commit_result = 1;
         broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")), .source = S("f") });
@@ -105,21 +103,37 @@ Test(turns, say_when_a_commit_is_stalled) {
         cr_expect_not(pipeline_is_commit_stalled(broker.pipeline, broker.now));
 }
 
-/* What the plugin does not vouch for waits apart, whatever client it claims. */
-Test(turns, of_a_client_cannot_be_taken_by_another_that_claims_its_id) {
+Test(turns, line_of_the_brokers_log_is_not_queued) {
+        broker.commit_result = 1;
+        broker_send(&broker, (struct sending){ WORDS(S("SET"), S("k"), S("v")) });
+        broker_flush(&broker);
+        cr_assert(broker.work);
+
+        broker_say(&broker, "$SYS/broker/log/N", "1: New client connected");
+        cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0);
+        broker_committed(&broker, 0);
+
+        broker_say(&broker, "$SYS/broker/log/N", "1: New client connected");
+        pipeline_disconnected(broker.pipeline);
+        broker_say(&broker, "$SYS/broker/log/N", "1: New client connected");
+        cr_expect_eq(pipeline_n_waiting_bytes(broker.pipeline), 0);
+}
+
+/* Requests without a valid MAC have a separate queue, whatever client id they claim. */
+Test(turns, claimed_client_id_does_not_use_the_verified_clients_turns) {
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         pipeline_disconnected(broker.pipeline);
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         pipeline_connected(broker.pipeline, false, broker.now);
-        broker_welcome(&broker, KEY, "0\nguarded\n");
+        broker_welcome(&broker, KEY, "0\nguarded\n0\n");
         cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_forget(&broker);
-        pipeline_end_wakeup(broker.pipeline);
+        broker_flush(&broker);
 
         for (int i = 0; i < 5; i++)
-                get("o"); /* without a stamp */
+                get("o"); /* without identity properties */
         broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")), .topic = S("real"),
-                                               .vouched = { KEY, S("o"), { 0 }, 1, 0 } });
+                                               .sender = { KEY, S("o"), { 0 }, 1, 0 } });
         for (int i = 0; i < 6; i++)
                 broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "o:$-1 o:$-1 real:$-1 o:$-1 o:$-1 o:$-1 ");

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the watchdog is to see, and what it is not to take for a hang. */
-
-#include "pipeline/progress.h"
+/* Progress for the watchdog: a commit that does not end is a hang; an idle store or an absent broker is not. */
 
 #include <errno.h>
 
 #include "unit/pipeline/fake_broker.h"
 
 static struct broker broker;
-static struct progress progress;
 
 static void setup(void) {
         broker_init(&broker, broker_config());
-        progress = (struct progress){ 0 };
 }
 
 static void teardown(void) {
@@ -22,83 +18,83 @@ static void teardown(void) {
 
 TestSuite(progress, .init = setup, .fini = teardown);
 
-static bool look(void) {
-        return progress_look(&progress, broker.pipeline);
+static bool has_progress(void) {
+        return pipeline_check_progress(broker.pipeline);
 }
 
 static void send_set(const char *key) {
         broker_send(&broker, (struct sending){ WORDS(S("SET"), slice_from_string(key), S("v")) });
 }
 
-Test(progress, is_there_while_nobody_asks_for_anything) {
-        cr_expect(look());
-        cr_expect(look());
+Test(progress, idle_pipeline_is_not_a_hang) {
+        cr_expect(has_progress());
+        cr_expect(has_progress());
 }
 
-Test(progress, ends_with_a_commit_that_does_not_end) {
+Test(progress, commit_that_does_not_end_is_a_hang) {
         broker.commit_result = 1;
         send_set("k");
         broker_flush(&broker);
-        cr_expect(look(), "it has had no time yet");
-        cr_expect_not(look());
-        cr_expect_not(look(), "and that does not wear off");
+        cr_expect(has_progress(), "the commit has just begun");
+        cr_expect_not(has_progress());
+        cr_expect_not(has_progress(), "the hang stays reported");
 
-        send_set("l"); /* waits, so it is nothing that was done */
-        cr_expect_not(look());
+        send_set("l"); /* a waiting request is not progress */
+        cr_expect_not(has_progress());
 
         pipeline_disconnected(broker.pipeline);
-        cr_expect_not(look(), "a disk hangs whether the broker is there or not");
+        cr_expect_not(has_progress(), "the hang does not depend on the connection");
 
         broker.commit_result = 0;
         broker_committed(&broker, 0);
-        cr_expect(look());
-        cr_expect(look());
+        cr_expect(has_progress());
+        cr_expect(has_progress());
 }
 
-Test(progress, goes_on_from_commit_to_commit) {
+Test(progress, each_finished_commit_is_progress) {
         broker.commit_result = 1;
         send_set("k");
         broker_flush(&broker);
-        cr_expect(look());
+        cr_expect(has_progress());
         send_set("l");
         broker_committed(&broker, 0);
-        cr_expect_not(pipeline_is_idle(broker.pipeline), "the next one is under way");
-        cr_expect(look());
-        cr_expect_not(look());
+        cr_expect_not(pipeline_is_idle(broker.pipeline), "the next commit is in progress");
+        cr_expect(has_progress());
+        cr_expect_not(has_progress());
         broker_committed(&broker, 0);
 }
 
-Test(progress, is_a_commit_that_fails) {
+Test(progress, failed_commit_is_progress) {
         broker.commit_result = -EIO;
         for (int i = 0; i < 3; i++) {
                 send_set("k");
                 broker_flush(&broker);
-                cr_expect(look());
+                cr_expect(has_progress());
         }
 }
 
-Test(progress, is_not_asked_for_while_the_broker_takes_nothing) {
+Test(progress, waiting_for_room_is_not_a_hang) {
         broker.room = 0;
         send_set("k");
         broker_flush(&broker);
         cr_expect_not(pipeline_is_idle(broker.pipeline));
-        cr_expect(look());
-        cr_expect(look());
+        cr_expect(has_progress());
+        cr_expect(has_progress());
 
         broker.room = 10;
-        cr_expect(look(), "now it is in hand");
-        cr_expect_not(look());
+        cr_expect(has_progress(), "there is room now, so work is pending");
+        cr_expect_not(has_progress());
 }
 
-Test(progress, is_not_asked_for_while_there_is_no_broker) {
+Test(progress, waiting_for_a_connection_is_not_a_hang) {
         pipeline_disconnected(broker.pipeline);
         send_set("k");
         broker_flush(&broker);
         cr_expect_not(pipeline_is_idle(broker.pipeline));
-        cr_expect(look());
-        cr_expect(look());
+        cr_expect(has_progress());
+        cr_expect(has_progress());
 
         pipeline_connected(broker.pipeline, false, broker.now);
         cr_expect(pipeline_is_idle(broker.pipeline));
-        cr_expect(look());
+        cr_expect(has_progress());
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PROTOCOL.md "Commands" and "Errors" from end to end: what comes back to what was sent. */
+/* PROTOCOL.md "Commands" and "Errors": requests and their replies through the whole pipeline. */
 
 #include "unit/pipeline/fake_broker.h"
 #include "unit/support/table.h"
@@ -12,7 +12,7 @@
 
 static struct broker broker;
 
-/* "k" has the value "v"; "f" has it too and is fenced; nothing more fits. */
+/* "k" and "f" have the value "v", "f" is fenced, and the quota is used up. */
 static void setup(void) {
         struct pipeline_config config = broker_config();
 
@@ -55,7 +55,7 @@ static const struct {
         { "SCAN of nothing", { WORDS(S("SCAN"), S("x*")) }, S("*1\r\n*0\r\n"), NO_VERSION },
 };
 
-Test(answers, are_those_of_the_table_of_commands) {
+Test(answers, reply_matches_the_table_of_commands) {
         for (size_t i = 0; i < N_ROWS(rows); i++) {
                 const struct message *stored, *answer;
                 struct slice version;
@@ -83,7 +83,7 @@ Test(answers, are_those_of_the_table_of_commands) {
 #define SET_F      S("SET"), S("f"), S("a longer value")
 #define BAD_OPTION S("XX")
 
-/* Each has what its check is about, and what some later ones would find too. */
+/* Each request fails its own check and some of the later ones. */
 static const struct {
         const char *name;
         struct sending sending;
@@ -146,11 +146,13 @@ static const struct {
         { "14: quota",
           { WORDS(S("SET"), S("new"), S("v"), S("NX")), .fence = S(FENCE) },
           ERR("the quota has been exceeded") },
-        { "KEYNOTIFY of nobody", { WORDS(S("KEYNOTIFY"), S("k")) }, ERR("the client id is missing") },
+        { "KEYNOTIFY without client id",
+          { WORDS(S("KEYNOTIFY"), S("k")) },
+          ERR("the client id is missing") },
         { "SCAN of a foreign token", { WORDS(S("SCAN"), S("*"), S("x")) }, ERR("syntax error") },
 };
 
-Test(answers, name_the_first_check_that_fails) {
+Test(answers, error_names_the_first_failing_check) {
         for (size_t i = 0; i < N_ROWS(checks); i++) {
                 const struct message *answer;
 
@@ -178,7 +180,7 @@ static const struct {
         { "before payload syntax", { .payload = S("x"), .has_qos = true }, S("400"), "QoS" },
 };
 
-Test(answers, refuse_a_wrong_envelope_before_they_look_inside) {
+Test(answers, message_properties_are_checked_before_the_payload) {
         for (size_t i = 0; i < N_ROWS(reply_addresses); i++) {
                 const struct message *answer;
 
@@ -215,7 +217,7 @@ static const struct {
         { "the broker's own", { WORDS(SET_K), .topic = S("$SYS/x") } },
 };
 
-Test(answers, do_not_go_where_they_must_not_and_the_request_is_not_executed) {
+Test(answers, forbidden_response_topic_gets_no_reply_and_no_execution) {
         for (size_t i = 0; i < N_ROWS(unanswerable); i++) {
                 setup();
                 broker_send(&broker, unanswerable[i].sending);
@@ -231,7 +233,7 @@ Test(answers, do_not_go_where_they_must_not_and_the_request_is_not_executed) {
         }
 }
 
-Test(answers, read_otherwise_in_the_document_dialect) {
+Test(answers, document_dialect_has_its_own_error_texts) {
         struct pipeline_config config = broker_config();
         const struct message *answer;
 

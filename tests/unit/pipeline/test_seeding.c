@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a record becomes when it is set on nobody's behalf. */
+/* Records of a seed file are set without a client. */
 
 #include <criterion/criterion.h>
 
@@ -35,14 +35,11 @@ static void teardown(void) {
 TestSuite(seeding, .init = setup, .fini = teardown);
 
 static enum outcome set(const char *line, enum set_condition condition) {
-        CLEANUP(record_deinit) struct record record = { 0 };
-        enum outcome outcome = N_OUTCOMES;
+        CLEANUP(key_record_deinit) struct key_record record = { 0 };
         const char *fault;
 
-        cr_assert_eq(record_read(&record, slice_from_string(line), &fault), 0);
-        cr_assert_eq(seeding_set(engine, &record, condition, now, &effects, &outcome), 0);
-        cr_expect_eq(effects.n_replies, 0);
-        return outcome;
+        cr_assert_eq(key_record_read(&record, slice_from_string(line), &fault), 0);
+        return seeding_set(engine, &record, condition, now, &effects);
 }
 
 static bool has(const char *key, const char *value) {
@@ -51,7 +48,7 @@ static bool has(const char *key, const char *value) {
         return entry && slice_equal(entry_value(entry), slice_from_string(value));
 }
 
-Test(seeding, sets_value_deadline_and_token_and_leaves_a_row_for_storage) {
+Test(seeding, value_expiry_and_token_are_set_and_stored) {
         struct hlc fence;
 
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"deadline\":1696374426000,\"token\":\"7:1:n\"}",
@@ -66,12 +63,12 @@ Test(seeding, sets_value_deadline_and_token_and_leaves_a_row_for_storage) {
         cr_expect_eq(effects.rows[0].type, ROW_ENTRY);
 }
 
-Test(seeding, sets_an_empty_value) {
+Test(seeding, empty_value_is_set) {
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"\"}", SET_IF_ABSENT), OUTCOME_DONE);
         cr_expect(has("k", ""));
 }
 
-Test(seeding, leaves_a_key_that_is_there_also_one_with_a_token) {
+Test(seeding, existing_key_is_not_overwritten) {
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"token\":\"7:1:n\"}", SET_IF_ABSENT),
                      OUTCOME_DONE);
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"w\"}", SET_IF_ABSENT), OUTCOME_CONDITION_NOT_MET);
@@ -79,19 +76,19 @@ Test(seeding, leaves_a_key_that_is_there_also_one_with_a_token) {
         cr_expect_eq(effects.n_rows, 1);
 }
 
-Test(seeding, sets_a_key_that_is_there_where_it_is_asked_to) {
+Test(seeding, existing_key_is_overwritten_on_request) {
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\"}", SET_ALWAYS), OUTCOME_DONE);
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"w\"}", SET_ALWAYS), OUTCOME_DONE);
         cr_expect(has("k", "w"));
 }
 
-Test(seeding, leaves_out_a_key_whose_deadline_has_passed) {
+Test(seeding, expired_key_is_skipped) {
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"deadline\":1696374425000}", SET_ALWAYS),
                      OUTCOME_NOTHING);
         cr_expect_null(engine_find_entry(engine, S("k")));
 }
 
-Test(seeding, is_refused_what_a_client_would_be_refused) {
+Test(seeding, record_beyond_the_limits_is_refused) {
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"token\":\"1696374485001:0:n\"}", SET_ALWAYS),
                      OUTCOME_FENCE_TOO_FAR);
         cr_expect_eq(set("{\"key\":\"a\",\"value\":\"v\"}", SET_ALWAYS), OUTCOME_DONE);

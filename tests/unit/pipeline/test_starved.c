@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Scripts of all commands, run once for every allocation that they make, with that one failing, or that one and all
- * that follow in its batch. Beside it runs a pipeline that is not starved: it gets the requests that were executed, and
- * not those that were answered with "out of memory" or dropped before they were. Then both must have said the same,
- * but for what was counted as lost, and hold the same.
+ * Run scripts of all commands once for each allocation that they make, with this allocation failing, or with this one
+ * and all later ones of its batch failing. A second pipeline with enough memory gets only the requests that the first
+ * executed, without those answered with "out of memory" or dropped. Afterwards both must have sent the same messages,
+ * except those counted as dropped, and must have the same content.
  */
 
 #include <errno.h>
@@ -13,23 +13,39 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "pipeline/internal.h"
+#include "protocol/companion_frame.h"
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
-#include "unit/support/idle.h"
 #include "unit/support/memory.h"
 #include "unit/support/scripts.h"
+#include "unit/support/stubs.h"
 
 #define FOR_EVER UINT64_MAX
 
-/* A pipeline, and what it has said since the batch began. */
+/* A pipeline, and the messages that it sent since the batch began. */
 struct broker_variant {
         struct pipeline *pipeline;
         struct buf answers[BATCH_MAX];
         bool is_answered[BATCH_MAX];
-        struct buf notified; /* a line each: topic, payload */
+        struct buf notified; /* one line per notification: topic, payload */
         uint64_t n_notified, n_received;
-        uint8_t hello_key[COMPANION_HELLO_KEY_SIZE];
+        bool is_desynchronized; /* without memory for a rollback the process restarts from its storage */
+        uint8_t hello_key[COMPANION_KEY_SIZE];
 };
+
+/* Without the sequence: a change that fails uses none. */
+static struct slice append_recipients(struct buf *text, struct slice payload) {
+        struct companion_frame frame;
+
+        cr_assert_eq(companion_frame_read(payload, &frame), 0);
+        buf_append_slice(text, frame.key);
+        for (size_t i = 0; i < companion_frame_n_recipients(&frame); i++) {
+                buf_append_string(text, " ");
+                buf_append_uint(text, companion_frame_recipient(&frame, i));
+        }
+        return frame.payload;
+}
 
 static int publish(void *userdata, const struct message *message, uint16_t *ret_id) {
         bool before = memory_pause();
@@ -38,21 +54,24 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         if (slice_equal(message->topic, S(COMPANION_HELLO)))
                 memcpy(side->hello_key, message->payload.data, sizeof(side->hello_key));
         if (slice_equal(message->topic, S("answers"))) {
-                /* without correlation data it is the one line that has none: the second of its batch */
+                /* a reply without Correlation Data belongs to the second line of its batch, the only one without it */
                 size_t i =
                         message->correlation_data.data ? (size_t)message->correlation_data.data[0] - '0' : 1;
 
-                cr_assert(i < BATCH_MAX && !side->is_answered[i], "an answer too many");
+                cr_assert(i < BATCH_MAX && !side->is_answered[i], "a second reply to one request");
                 side->is_answered[i] = true;
                 buf_append_slice(&side->answers[i], message->payload);
         } else {
-                cr_assert_lt(side->n_notified, 1000, "it does not stop");
-                buf_append_slice(&side->notified, message->response_topic);
+                struct slice payload = message->payload;
+
+                cr_assert_lt(side->n_notified, 1000, "notifications do not end");
                 buf_append_slice(&side->notified, message->topic);
                 buf_append_string(&side->notified, " ");
-                for (size_t i = 0; i < message->payload.length; i++)
-                        if (message->payload.data[i] != '\n')
-                                buf_append(&side->notified, &message->payload.data[i], 1);
+                if (slice_equal(message->topic, S(COMPANION_DELIVER)))
+                        payload = append_recipients(&side->notified, payload);
+                for (size_t i = 0; i < payload.length; i++)
+                        if (payload.data[i] != '\n')
+                                buf_append(&side->notified, &payload.data[i], 1);
                 buf_append_string(&side->notified, "\n");
                 side->n_notified++;
         }
@@ -85,8 +104,8 @@ static void say_welcome(struct broker_variant *side, struct now now) {
         struct buf text = { 0 };
         struct message welcome = {
                 .topic = S(COMPANION_WELCOME),
-                .payload = welcome_box((struct slice){ side->hello_key, COMPANION_KEY_SIZE },
-                                       welcome_text(&text, 'a', "0\nguarded\n")),
+                .payload = welcome_payload((struct slice){ side->hello_key, COMPANION_KEY_SIZE },
+                                           welcome_text(&text, 'a', "0\nguarded\n0\n")),
                 .correlation_data = slice_from_string(hello.text),
                 .qos = 1,
         };
@@ -96,13 +115,21 @@ static void say_welcome(struct broker_variant *side, struct now now) {
         buf_deinit(&text);
 }
 
+static void desynchronized(void *userdata) {
+        struct broker_variant *side = userdata;
+
+        side->is_desynchronized = true;
+}
+
 static void side_init(struct broker_variant *side, const struct script *script, bool is_proven,
                       struct now now) {
         struct transport transport = { .publish = publish,
-                                       .has_room = idle_has_room,
-                                       .run_worker = idle_run_worker,
+                                       .has_room = stub_has_room,
+                                       .run_worker = stub_run_worker,
                                        .userdata = side };
-        struct pipeline_callbacks callbacks = { .serving = idle_serving, .userdata = side };
+        struct pipeline_callbacks callbacks = { .serving = stub_serving,
+                                                .desynchronized = desynchronized,
+                                                .userdata = side };
         struct pipeline_config config = broker_config();
 
         *side = (struct broker_variant){ 0 };
@@ -130,23 +157,23 @@ static void add(struct message *message, const char *name, const char *value) {
                         (struct user_property){ slice_from_string(name), slice_from_string(value) };
 }
 
-/* Hands the line to the pipeline as the i-th of its batch. The message is made before memory is short. */
+/* Send the line as request i of the batch. The message is allocated before allocations fail. */
 static void receive(struct broker_variant *side, const struct line *line, size_t number, size_t i,
                     struct now now, bool is_starved) {
         uint8_t correlation = (uint8_t)('0' + i);
         struct companion_proof proof;
-        struct vouched vouched = { 'a', slice_from_string(line->source), { 0 }, 9, side->n_received + 1 };
+        struct sender sender = { 'a', slice_from_string(line->source), { 0 }, 9, side->n_received + 1 };
         char timestamp[64];
         struct slice words[WORDS_MAX] = { { 0 } }, rest = slice_from_string(line->words);
         struct buf payload = { 0 };
         struct message message = {
                 .topic = S(TOPIC_INVOKE),
                 .response_topic = S("answers"),
-                .correlation_data = { &correlation, line->reply_address != BAD_CORRELATION },
-                .qos = line->reply_address == BAD_QOS ? 0 : 1,
+                .correlation_data = { &correlation, line->fault != BAD_CORRELATION },
+                .qos = line->fault == BAD_QOS ? 0 : 1,
         };
 
-        if (line->reply_address == BAD_CORRELATION)
+        if (line->fault == BAD_CORRELATION)
                 message.correlation_data = (struct slice){ 0 };
         for (size_t n = 0; rest.data; n++)
                 words[n] = slice_split(rest, ' ', &rest);
@@ -154,14 +181,14 @@ static void receive(struct broker_variant *side, const struct line *line, size_t
         message.payload = buf_slice(&payload);
         snprintf(timestamp, sizeof(timestamp), "1696374400000:%zu:Client1", number);
         if (line->source)
-                vouched.connection = strtoull(line->source + 1, NULL, 10);
+                sender.connection = strtoull(line->source + 1, NULL, 10);
         side->n_received++;
         add(&message, "__ts", timestamp);
         add(&message, "__ft", line->fence);
         add(&message, "__srcId", line->source);
-        add(&message, "__protVer", line->reply_address == BAD_VERSION ? "2.0" : NULL);
+        add(&message, "__protVer", line->fault == BAD_VERSION ? "2.0" : NULL);
         if (line->source)
-                vouch(&message, &vouched, &proof);
+                add_identity(&message, &sender, &proof);
 
         memory_resume(is_starved);
         pipeline_receive(side->pipeline, &message, now);
@@ -173,7 +200,7 @@ static uint64_t n_dropped(const struct broker_variant *side) {
         return counters_n_dropped(pipeline_counters(side->pipeline));
 }
 
-/* Whether each line of `part` is one of `whole`, in order. */
+/* Return whether the lines of `part` occur in `whole` in the same order. */
 static bool is_part(const struct buf *part, const struct buf *whole) {
         struct slice rest = buf_slice(whole), left = buf_slice(part);
 
@@ -189,7 +216,7 @@ static bool is_part(const struct buf *part, const struct buf *whole) {
         return true;
 }
 
-/* Both sides have had the batch, and time to tell of what has expired. */
+/* Compare both sides after the batch and the expiry notifications. */
 static void compare(const struct broker_variant *starved, const struct broker_variant *fed,
                     const bool *is_executed, size_t n_lines, uint64_t n_dropped, bool is_tick,
                     const char *where) {
@@ -205,14 +232,14 @@ static void compare(const struct broker_variant *starved, const struct broker_va
                                   "%s, request %zu: %.*s", where, i, (int)starved->answers[i].length,
                                   (const char *)starved->answers[i].data);
         }
-        cr_assert_leq(n_unanswered, n_dropped, "%s: an answer was lost and not counted", where);
+        cr_assert_leq(n_unanswered, n_dropped, "%s: a dropped reply was not counted", where);
         cr_assert(is_part(&starved->notified, &fed->notified), "%s: told\n%.*s", where,
                   (int)starved->notified.length, (const char *)starved->notified.data);
-        if (is_tick) /* a tick that could not do its work counts, though the next one does it */
+        if (is_tick) /* a tick that failed is counted, although the next one does its work */
                 cr_assert_leq(fed->n_notified, starved->n_notified + n_dropped, "%s", where);
         else
                 cr_assert_eq(fed->n_notified, starved->n_notified + n_dropped - n_unanswered,
-                             "%s: %lu told, %lu lost", where, starved->n_notified, n_dropped);
+                             "%s: %lu notified, %lu dropped", where, starved->n_notified, n_dropped);
 }
 
 static bool is_out_of_memory(const struct broker_variant *side, size_t i) {
@@ -220,11 +247,12 @@ static bool is_out_of_memory(const struct broker_variant *side, size_t i) {
                slice_equal(buf_slice(&side->answers[i]), S("-ERR out of memory\r\n"));
 }
 
-/* The lines up to the end of the batch. Returns how many. */
+/* Returns the number of lines up to the end of the batch. */
 static size_t run_batch(struct broker_variant *starved, struct broker_variant *fed,
                         const struct script *script, size_t first, struct now *now, const char *where) {
         bool is_executed[BATCH_MAX] = { false };
         uint64_t before_flush, dropped_before;
+        uint64_t failed_before = pipeline_counters(starved->pipeline)->n_failed_commits;
         size_t n = 0;
         bool is_tick = false;
 
@@ -247,7 +275,7 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
         if (is_tick)
                 pipeline_tick(starved->pipeline, *now);
         else
-                pipeline_flush(starved->pipeline, *now);
+                pipeline_wakeup_ended(starved->pipeline, *now);
         memory_pause();
 
         for (size_t i = 0; i < n; i++) {
@@ -255,11 +283,16 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
                 if (is_executed[i])
                         receive(fed, &script->lines[first + i], first + i, i, *now, false);
         }
-        pipeline_flush(fed->pipeline, *now);
+        pipeline_wakeup_ended(fed->pipeline, *now);
         dropped_before = n_dropped(starved) - before_flush;
+        if (pipeline_counters(starved->pipeline)->n_failed_commits > failed_before) {
+                now->mono_ns += TICK_RETRY_NS; /* what expired is rolled back, and expires again */
+                now->wall_ms += TICK_RETRY_NS / 1000000;
+        }
         pipeline_tick(starved->pipeline, *now);
         pipeline_tick(fed->pipeline, *now);
-        compare(starved, fed, is_executed, n, dropped_before, is_tick, where);
+        if (!starved->is_desynchronized)
+                compare(starved, fed, is_executed, n, dropped_before, is_tick, where);
         return n;
 }
 
@@ -272,7 +305,7 @@ static const struct line probes[] = {
         { "DEL w", "c1", NULL, 0, 0, true },       { "DEL p", "c1", NULL, 0, 0, true },
 };
 
-/* Returns how many allocations failed. */
+/* Returns the number of allocations that failed. */
 static uint64_t run(const struct script *script, bool is_proven, uint64_t n, uint64_t n_failures) {
         const struct script probing = { "probes", probes, N_ROWS(probes), 0 };
         struct now now = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 };
@@ -284,14 +317,15 @@ static uint64_t run(const struct script *script, bool is_proven, uint64_t n, uin
         side_init(&fed, script, is_proven, now);
         memory_starve(n, n_failures);
         memory_pause();
-        for (size_t i = 0; i < script->n_lines;) {
+        for (size_t i = 0; i < script->n_lines && !starved.is_desynchronized;) {
                 snprintf(where, sizeof(where), "%s, allocation %lu, batch of \"%.20s\"", script->name, n,
                          script->lines[i].words ? script->lines[i].words : "tick");
                 i += run_batch(&starved, &fed, script, i, &now, where);
         }
-        n_failed = memory_feed();
+        n_failed = memory_stop_failing();
 
-        for (size_t i = 0; i < N_ROWS(probes); i++) {
+        cr_assert(!starved.is_desynchronized || n_failures > 1, "%s", where);
+        for (size_t i = 0; i < N_ROWS(probes) && !starved.is_desynchronized; i++) {
                 snprintf(where, sizeof(where), "%s, allocation %lu, after \"%s\"", script->name, n,
                          probes[i].words);
                 run_batch(&starved, &fed, &probing, i, &now, where);
@@ -301,7 +335,7 @@ static uint64_t run(const struct script *script, bool is_proven, uint64_t n, uin
         return n_failed;
 }
 
-/* The pipeline logs each failure. */
+/* Discard the log: the pipeline logs each failure. */
 static void be_quiet(void) {
         int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -319,17 +353,17 @@ static void run_for_every_allocation(size_t script, bool is_proven, uint64_t n_f
         cr_expect_gt(n, 10, "only %lu allocations were tried", n);
 }
 
-Test(starved, pipeline_says_so_or_says_what_is_right) {
+Test(starved, pipeline_reports_the_failure_or_replies_correctly) {
         for (size_t i = 0; i < N_ROWS(scripts); i++)
                 run_for_every_allocation(i, false, 1);
 }
 
-Test(starved, pipeline_says_so_or_says_what_is_right_with_the_plugin) {
+Test(starved, pipeline_with_the_plugin_reports_the_failure_or_replies_correctly) {
         for (size_t i = 0; i < N_ROWS(scripts); i++)
                 run_for_every_allocation(i, true, 1);
 }
 
-Test(starved, pipeline_gets_over_several_failures) {
+Test(starved, pipeline_recovers_from_several_failures) {
         static const uint64_t n_failures[] = { 2, 3, 5, 10 };
 
         for (size_t i = 0; i < N_ROWS(scripts); i++)
@@ -337,17 +371,17 @@ Test(starved, pipeline_gets_over_several_failures) {
                         run_for_every_allocation(i, j % 2, n_failures[j]);
 }
 
-Test(starved, pipeline_gets_over_having_no_memory_at_all) {
+Test(starved, pipeline_recovers_after_all_allocations_failed) {
         for (size_t i = 0; i < N_ROWS(scripts); i++)
                 run(&scripts[i], false, 1, FOR_EVER);
 }
 
-Test(starved, pipeline_is_made_whole_or_not_at_all) {
+Test(starved, pipeline_creation_fails_without_leaks) {
         struct pipeline_config config = broker_config();
         struct transport transport = { .publish = publish,
-                                       .has_room = idle_has_room,
-                                       .run_worker = idle_run_worker };
-        struct pipeline_callbacks callbacks = { .serving = idle_serving };
+                                       .has_room = stub_has_room,
+                                       .run_worker = stub_run_worker };
+        struct pipeline_callbacks callbacks = { .serving = stub_serving };
         struct pipeline *pipeline = NULL;
 
         for (uint64_t n = 1;; n++) {
@@ -356,7 +390,7 @@ Test(starved, pipeline_is_made_whole_or_not_at_all) {
                 memory_starve(n, 1);
                 r = pipeline_new(&pipeline, &config, &transport, &callbacks, broker_storage(),
                                  (struct now){ 0 });
-                if (memory_feed() == 0)
+                if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);
                 cr_assert_null(pipeline);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each allocation of each module fails once: what was there is still there, and nothing is leaked. */
+/* Each allocation of each module fails once. The previous content stays, and nothing leaks. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "base/array.h"
 #include "base/endpoint.h"
 #include "codec/companion_messages.h"
+#include "engine/keyspace.h"
 #include "engine/scan.h"
-#include "engine/store.h"
 #include "engine/watch.h"
 #include "pipeline/inbox.h"
 #include "protocol/message.h"
@@ -21,46 +21,47 @@
 #define S        SLICE_LITERAL
 #define FOR_EVER UINT64_MAX
 
-Test(starved, array_and_buf_keep_what_they_have) {
+Test(starved, array_and_buf_keep_their_content) {
         struct buf buf = { 0 };
 
         buf_append_string(&buf, "abc");
         memory_starve(1, 1);
         for (int i = 0; i < 1000; i++)
                 buf_append_string(&buf, "more");
-        cr_expect_eq(memory_feed(), 1); /* one failure is enough: the rest is dropped */
+        cr_expect_eq(memory_stop_failing(),
+                     1); /* after the first failure the buffer drops further bytes without allocating */
         cr_expect(buf_failed(&buf));
         cr_expect(slice_starts_with(buf_slice(&buf), S("abcmore")));
         cr_expect_eq((buf.length - 3) % 4, 0);
         buf_deinit(&buf);
 }
 
-Test(starved, heap_keeps_what_it_has) {
+Test(starved, heap_keeps_its_content) {
         struct heap heap;
 
         heap_init(&heap, NULL);
         memory_starve(1, 1);
         cr_expect_eq(heap_reserve(&heap, 1), -ENOMEM);
-        memory_feed();
-        cr_expect_eq(heap_bytes(&heap), 0);
+        memory_stop_failing();
+        cr_expect_eq(heap.capacity, 0);
         cr_expect_eq(heap_reserve(&heap, 1), 0);
         heap_deinit(&heap);
 }
 
-/* In one shard, so that it grows often. Every addition is tried with each of its allocations failing. */
-Test(starved, store_is_unchanged_when_a_key_cannot_be_added) {
+/* All keys are in one shard, so that it grows often. Each addition is tried with each of its allocations failing. */
+Test(starved, failed_addition_leaves_the_store_unchanged) {
         uint64_t n_failed = 0, n_keys = 0;
         struct entry *entry;
-        struct store store;
+        struct keyspace keyspace;
         char key[16];
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         for (unsigned int i = 0; n_keys < 300; i++) {
                 uint64_t hash;
 
                 snprintf(key, sizeof(key), "%u", i);
-                hash = store_hash(&store, slice_from_string(key));
-                if (hash >> (64 - STORE_SHARD_BITS) != 0)
+                hash = keyspace_hash(&keyspace, slice_from_string(key));
+                if (hash >> (64 - KEYSPACE_SHARD_BITS) != 0)
                         continue;
                 cr_assert_eq(
                         entry_new(&entry, slice_from_string(key), S(""), (struct version){ 1, 0 }, NULL), 0);
@@ -68,110 +69,110 @@ Test(starved, store_is_unchanged_when_a_key_cannot_be_added) {
                         int r;
 
                         memory_starve(n, 1);
-                        r = store_put(&store, hash, entry, STORE_NEVER, NULL);
-                        if (memory_feed() == 0)
+                        r = keyspace_put(&keyspace, hash, entry, DEADLINE_NEVER, NULL);
+                        if (memory_stop_failing() == 0)
                                 break;
                         n_failed++;
                         cr_assert_eq(r, -ENOMEM, "key %u, allocation %lu", i, n);
-                        cr_assert_null(store_find(&store, hash, slice_from_string(key)));
-                        cr_assert_eq(store_n_keys(&store), n_keys);
+                        cr_assert_null(keyspace_find(&keyspace, hash, slice_from_string(key)));
+                        cr_assert_eq(keyspace_n_keys(&keyspace), n_keys);
                 }
                 n_keys++;
-                cr_assert_eq(store_find(&store, hash, slice_from_string(key)), entry);
-                cr_assert_eq(store_n_keys(&store), n_keys);
+                cr_assert_eq(keyspace_find(&keyspace, hash, slice_from_string(key)), entry);
+                cr_assert_eq(keyspace_n_keys(&keyspace), n_keys);
         }
         cr_expect_gt(n_failed, 5);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
-Test(starved, store_keeps_what_a_key_has_when_it_cannot_be_replaced) {
-        struct store store;
+Test(starved, failed_replacement_keeps_the_value) {
+        struct keyspace keyspace;
         struct entry *old, *new;
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         cr_assert_eq(entry_new(&old, S("k"), S("old"), (struct version){ 1, 0 }, NULL), 0);
         for (uint64_t n = 1;; n++) {
                 uint64_t n_failed;
                 int r;
 
                 memory_starve(n, 1);
-                r = store_put(&store, store_hash(&store, entry_key(old)), old, 10, NULL);
-                n_failed = memory_feed();
+                r = keyspace_put(&keyspace, keyspace_hash(&keyspace, entry_key(old)), old, 10, NULL);
+                n_failed = memory_stop_failing();
                 if (n_failed == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
-                cr_expect_eq(store_n_keys(&store), 0);
-                cr_expect_eq(store.n_bytes, 0);
-                cr_expect_null(store_expired(&store, 10));
+                cr_expect_eq(keyspace_n_keys(&keyspace), 0);
+                cr_expect_eq(keyspace.n_bytes, 0);
+                cr_expect_null(keyspace_expired(&keyspace, 10));
         }
 
         memory_starve(1, 1);
         cr_expect_eq(entry_new(&new, S("k"), S("new"), (struct version){ 2, 0 }, NULL), -ENOMEM);
-        memory_feed();
-        cr_expect_eq(store_find(&store, store_hash(&store, S("k")), S("k")), old);
-        cr_expect_eq(store_deadline(&store, old), 10);
-        store_deinit(&store);
+        memory_stop_failing();
+        cr_expect_eq(keyspace_find(&keyspace, keyspace_hash(&keyspace, S("k")), S("k")), old);
+        cr_expect_eq(keyspace_deadline(&keyspace, old), 10);
+        keyspace_deinit(&keyspace);
 }
 
-Test(starved, watch_is_unchanged_when_nothing_can_be_added) {
+Test(starved, failed_registration_leaves_the_watch_unchanged) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(1));
         for (int i = 0; i < 200; i++) {
                 char client[16], key[16];
+                const struct registration *registration;
                 uint64_t before = watch.n_bytes;
-                int r;
+                struct watch_names names;
 
                 snprintf(client, sizeof(client), "c%d", i % 20);
                 snprintf(key, sizeof(key), "k%d", i % 33);
+                names = watch_names(&watch, slice_from_string(client), slice_from_string(key));
                 for (uint64_t n = 1;; n++) {
                         memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                        r = watch_add(&watch, slice_from_string(client), slice_from_string(key),
-                                      (uint64_t)i % 20);
-                        if (memory_feed() == 0)
+                        registration = watch_add(&watch, names, (struct slice){ 0 }, (uint64_t)i % 20);
+                        if (memory_stop_failing() == 0)
                                 break;
-                        cr_assert_eq(r, -ENOMEM, "registration %d, allocation %lu", i, n);
+                        cr_assert_null(registration, "registration %d, allocation %lu", i, n);
                         cr_assert_eq(watch_n_registrations(&watch), (uint64_t)i);
                         cr_assert_eq(watch.n_bytes, before);
-                        cr_assert_null(
-                                watch_find(&watch, slice_from_string(client), slice_from_string(key)));
+                        cr_assert_null(watch_find(&watch, names));
                 }
-                cr_assert_eq(r, 0);
+                cr_assert_not_null(registration);
         }
         watch_deinit(&watch);
 }
 
-Test(starved, scan_gives_a_page_or_none) {
-        struct store store;
+Test(starved, scan_returns_a_whole_page_or_fails) {
+        struct keyspace keyspace;
         struct entry *entry;
         struct scan_page *page;
         char key[16];
 
-        cr_assert_eq(store_init(&store, HASH_KEY(1)), 0);
+        cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         for (int i = 0; i < 3000; i++) {
                 snprintf(key, sizeof(key), "k%d", i);
                 cr_assert_eq(
                         entry_new(&entry, slice_from_string(key), S(""), (struct version){ 1, 0 }, NULL), 0);
-                cr_assert_eq(
-                        store_put(&store, store_hash(&store, entry_key(entry)), entry, STORE_NEVER, NULL),
-                        0);
+                cr_assert_eq(keyspace_put(&keyspace, keyspace_hash(&keyspace, entry_key(entry)), entry,
+                                          DEADLINE_NEVER, NULL),
+                             0);
         }
         for (uint64_t n = 1;; n++) {
                 int r;
 
                 memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                r = scan_page_new(&page, &store,
+                r = scan_page_new(&page, &keyspace,
                                   &(struct scan_query){ .token_key = TOKEN_KEY(1), .pattern = S("*") });
-                if (memory_feed() == 0)
+                if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);
         }
         cr_expect_eq(page->n_entries, SCAN_PAGE_KEYS_MAX);
         scan_page_free(page);
-        store_deinit(&store);
+        keyspace_deinit(&keyspace);
 }
 
-Test(starved, inbox_keeps_what_it_has) {
+Test(starved, inbox_keeps_its_messages) {
         struct message message = { .topic = S("t"), .payload = S("payload") };
         struct inbox inbox = { 0 };
         int64_t arrived_ns;
@@ -183,7 +184,7 @@ Test(starved, inbox_keeps_what_it_has) {
 
                 memory_starve(n, 1);
                 r = inbox_add(&inbox, S("other"), &message, 2, SIZE_MAX);
-                if (memory_feed() == 0)
+                if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
                 cr_expect_eq(inbox.n_bytes, before);
@@ -196,7 +197,7 @@ Test(starved, inbox_keeps_what_it_has) {
         inbox_deinit(&inbox);
 }
 
-Test(starved, inbox_stays_empty) {
+Test(starved, failed_addition_leaves_the_inbox_empty) {
         struct message message = { .topic = S("t"), .payload = S("payload") };
         struct inbox inbox = { 0 };
 
@@ -205,7 +206,7 @@ Test(starved, inbox_stays_empty) {
 
                 memory_starve(n, 1);
                 r = inbox_add(&inbox, S("client"), &message, 1, SIZE_MAX);
-                if (memory_feed() == 0)
+                if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
                 cr_expect(inbox_is_empty(&inbox));
@@ -214,8 +215,8 @@ Test(starved, inbox_stays_empty) {
         inbox_deinit(&inbox);
 }
 
-/* The table of queues grows while memory is short. */
-Test(starved, inbox_of_many_clients_keeps_what_it_has) {
+/* Allocations fail while the table of queues grows. */
+Test(starved, inbox_of_many_clients_keeps_its_messages) {
         struct message message = { .topic = S("t"), .payload = S("payload") };
         struct inbox inbox = { 0 };
         char name[16];
@@ -228,7 +229,7 @@ Test(starved, inbox_of_many_clients_keeps_what_it_has) {
 
                         memory_starve(n, 1);
                         r = inbox_add(&inbox, slice_from_string(name), &message, i, SIZE_MAX);
-                        if (memory_feed() == 0)
+                        if (memory_stop_failing() == 0)
                                 break;
                         cr_assert_eq(r, -ENOMEM);
                 }
@@ -244,15 +245,15 @@ Test(starved, inbox_of_many_clients_keeps_what_it_has) {
         cr_expect(inbox_is_empty(&inbox));
 }
 
-Test(starved, message_is_copied_or_not) {
+Test(starved, message_copy_is_whole_or_fails) {
         struct message message = { .topic = S("t") };
 
         memory_starve(1, 1);
         cr_expect_null(message_copy(&message));
-        memory_feed();
+        memory_stop_failing();
 }
 
-Test(starved, endpoints_are_read_all_or_none) {
+Test(starved, endpoints_parse_completely_or_fail) {
         struct endpoint *endpoints = NULL;
         size_t n_endpoints;
 
@@ -261,7 +262,7 @@ Test(starved, endpoints_are_read_all_or_none) {
 
                 memory_starve(n, 1);
                 r = endpoints_parse(S("a,b:1,[::1]"), 1883, &endpoints, &n_endpoints);
-                if (memory_feed() == 0)
+                if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
                 cr_expect_null(endpoints);
@@ -269,11 +270,11 @@ Test(starved, endpoints_are_read_all_or_none) {
         endpoints_free(endpoints, n_endpoints);
 }
 
-Test(starved, welcome_is_read_whole_or_not_at_all) {
+Test(starved, welcome_parses_completely_or_fails) {
         struct buf payload = { 0 };
         struct welcome welcome = { 0 };
 
-        buf_append_string(&payload, "0123456789abcdef0123456789abcdef1\nguarded\n");
+        buf_append_string(&payload, "0123456789abcdef0123456789abcdef1\nguarded\n0\n");
         for (uint64_t i = 1; i < 100; i++) {
                 buf_append_uint(&payload, i);
                 buf_append_string(&payload, "\n");
@@ -283,7 +284,7 @@ Test(starved, welcome_is_read_whole_or_not_at_all) {
 
                 memory_starve(n, 1);
                 r = welcome_read(buf_slice(&payload), &welcome);
-                if (memory_feed() == 0)
+                if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM);
                 cr_expect_null(welcome.connections);

@@ -17,7 +17,7 @@
 #define RW ACCESS_READWRITE
 
 struct holder {
-        enum policy_holder_kind kind;
+        enum policy_principal_kind kind;
         const char *name;
 };
 
@@ -39,8 +39,8 @@ static void add_rule(struct policy *policy, const struct rule *rule) {
         cr_assert_eq(policy_add_rule(policy, slice_from_string(rule->name)), POLICY_DONE);
         policy_set_access(policy, rule->access);
         for (size_t i = 0; i < 3 && (i == 0 || rule->holders[i].name); i++)
-                cr_assert_eq(policy_add_holder(policy, rule->holders[i].kind,
-                                               slice_from_string(rule->holders[i].name)),
+                cr_assert_eq(policy_add_principal(policy, rule->holders[i].kind,
+                                                  slice_from_string(rule->holders[i].name)),
                              POLICY_DONE);
         for (size_t i = 0; i < 4 && rule->keys[i].text.data; i++)
                 cr_assert_eq(policy_add_keys(policy, rule->keys[i].kind, rule->keys[i].text, ++line),
@@ -92,7 +92,7 @@ static const struct {
         const char *rule; /* NULL: denied */
 } decisions[] = {
         { "anyone may read", S("c"), NO_NAME, R, S("colors/red"), "colors" },
-        { "a star matches no characters, too", S("c"), NO_NAME, R, S("colors/"), "colors" },
+        { "a star matches the empty text", S("c"), NO_NAME, R, S("colors/"), "colors" },
         { "a prefix of the pattern", S("c"), NO_NAME, R, S("colors"), NULL },
         { "the end of another key", S("c"), NO_NAME, R, S("xcolors/red"), NULL },
         { "read access does not allow writing", S("c"), NO_NAME, W, S("colors/red"), NULL },
@@ -110,12 +110,12 @@ static const struct {
         { "its own string", S("c1"), NO_NAME, W, S("home/c1"), "own" },
         { "a longer key than its own string", S("c1"), NO_NAME, W, S("home/c1/x"), NULL },
         { "an id of a star", S("*"), NO_NAME, W, S("own/victim/x"), NULL },
-        { "an id of a star, its own", S("*"), NO_NAME, W, S("own/*/x"), "own" },
+        { "an id of a star, its own key", S("*"), NO_NAME, W, S("own/*/x"), "own" },
         { "an id of a question mark", S("??????"), NO_NAME, W, S("own/victim/x"), NULL },
         { "an id of a class", S("[a-z]"), NO_NAME, W, S("own/v/x"), NULL },
-        { "an id of a class, its own", S("[a-z]"), NO_NAME, W, S("own/[a-z]/x"), "own" },
+        { "an id of a class, its own key", S("[a-z]"), NO_NAME, W, S("own/[a-z]/x"), "own" },
         { "an id that opens a class", S("["), NO_NAME, W, S("own/v]/x"), NULL },
-        { "an id that opens a class, its own", S("["), NO_NAME, W, S("own/[/x"), "own" },
+        { "an id that opens a class, its own key", S("["), NO_NAME, W, S("own/[/x"), "own" },
         { "an id with a star", S("v*"), NO_NAME, W, S("home/victim"), NULL },
         { "an id that is a placeholder", S("{user}"), S("u"), W, S("own/u/x"), NULL },
         { "no id", NO_NAME, S("u"), W, S("own//x"), NULL },
@@ -123,17 +123,17 @@ static const struct {
         { "an id that is not UTF-8", S("\xFF"), NO_NAME, W, S("own/\xFF/x"), NULL },
         { "an id of several bytes", S("\xC3\xA4"), NO_NAME, W, S("own/\xC3\xA4/x"), "own" },
 
-        { "a user's own", S("c"), S("u"), R, S("users/u/x"), "users" },
+        { "a user's own key", S("c"), S("u"), R, S("users/u/x"), "users" },
         { "without a user", S("c"), NO_NAME, R, S("users//x"), NULL },
         { "a client id is not a user name", S("u"), NO_NAME, R, S("users/u/x"), NULL },
         { "both", S("c"), S("u"), R, S("u-c-1"), "users" },
-        { "both, the other way", S("c"), S("u"), R, S("c-u-1"), NULL },
-        { "two that together are others", S("c-d"), S("u"), R, S("u-c-d-1"), "users" },
+        { "both, in the wrong order", S("c"), S("u"), R, S("c-u-1"), NULL },
+        { "a client id that contains the separator", S("c-d"), S("u"), R, S("u-c-d-1"), "users" },
         { "a user of a star", S("c"), S("*"), R, S("users/u/x"), NULL },
 
         { "a class", S("c"), S("gateway"), W, S("number7"), "gateway" },
         { "outside a class", S("c"), S("gateway"), W, S("numberx"), NULL },
-        { "two for one", S("c"), S("gateway"), W, S("number77"), NULL },
+        { "two digits for one class", S("c"), S("gateway"), W, S("number77"), NULL },
         { "'?' matches a character", S("gate"), NO_NAME, R, S("char1"), "gateway" },
         { "'?' matches a character of several bytes", S("gate"), NO_NAME, R, S("char\xC3\xA4"), "gateway" },
         { "'?' requires a character", S("gate"), NO_NAME, R, S("char"), NULL },
@@ -158,7 +158,7 @@ static const struct {
         { "a literal brace", S("e"), S("u"), R, S("{client}"), "escape" },
         { "a literal brace is not a placeholder", S("e"), S("u"), R, S("e"), NULL },
         { "a literal star", S("e"), S("u"), R, S("a*b"), "escape" },
-        { "a literal star is none", S("e"), S("u"), R, S("axb"), NULL },
+        { "a literal star is not a pattern", S("e"), S("u"), R, S("axb"), NULL },
         { "a placeholder before a literal brace", S("e"), S("u"), R, S("e{user}"), "escape" },
 
         { "the shortest of several prefixes", S("n"), NO_NAME, R, S("axe"), "nested" },
@@ -182,24 +182,24 @@ static struct policy *all_rules(bool allows_unverified) {
         return policy;
 }
 
-static const struct policy_keys *decide(const struct policy *policy, struct request_origin asker,
+static const struct policy_keys *decide(const struct policy *policy, struct request_origin origin,
                                         enum access access, struct slice key) {
         uint64_t budget = POLICY_STEPS_MAX;
 
-        return policy_decide(policy, &asker, access, key, &budget);
+        return policy_decide(policy, &origin, access, key, &budget);
 }
 
 Test(policy, grants_exactly_what_its_rules_grant) {
         struct policy *policy = all_rules(false);
 
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
-                struct request_origin asker = { decisions[i].client, decisions[i].user, true };
+                struct request_origin origin = { decisions[i].client, decisions[i].user, true };
                 const struct policy_keys *keys =
-                        decide(policy, asker, decisions[i].access, decisions[i].key);
+                        decide(policy, origin, decisions[i].access, decisions[i].key);
 
                 cr_expect_eq(!keys, !decisions[i].rule, ROW(decisions, i));
                 if (keys && decisions[i].rule)
-                        cr_expect(slice_equal(policy_reason(policy, keys).rule,
+                        cr_expect(slice_equal(policy_location(policy, keys).rule,
                                               slice_from_string(decisions[i].rule)),
                                   ROW(decisions, i));
         }
@@ -211,11 +211,11 @@ Test(policy, denies_unverified_clients) {
 
         cr_expect_not(policy_allows_unverified(policy));
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
-                struct request_origin asker = { decisions[i].client, decisions[i].user, false };
+                struct request_origin origin = { decisions[i].client, decisions[i].user, false };
 
-                cr_expect_null(decide(policy, asker, decisions[i].access, decisions[i].key),
+                cr_expect_null(decide(policy, origin, decisions[i].access, decisions[i].key),
                                ROW(decisions, i));
-                cr_expect_not(policy_grants_any(policy, &asker, ACCESS_READ), ROW(decisions, i));
+                cr_expect_not(policy_grants_any(policy, &origin, ACCESS_READ), ROW(decisions, i));
         }
         policy_free(policy);
 }
@@ -225,22 +225,22 @@ Test(policy, applies_to_unverified_clients_if_it_allows_them) {
 
         cr_expect(policy_allows_unverified(policy));
         for (size_t i = 0; i < N_ROWS(decisions); i++) {
-                struct request_origin asker = { decisions[i].client, decisions[i].user, false };
+                struct request_origin origin = { decisions[i].client, decisions[i].user, false };
 
-                cr_expect_eq(!decide(policy, asker, decisions[i].access, decisions[i].key),
+                cr_expect_eq(!decide(policy, origin, decisions[i].access, decisions[i].key),
                              !decisions[i].rule, ROW(decisions, i));
         }
         policy_free(policy);
 }
 
 Test(policy, without_rules_denies_everything) {
-        struct request_origin asker = { S("c"), S("u"), true };
+        struct request_origin origin = { S("c"), S("u"), true };
         struct policy *policy;
 
         cr_assert_eq(policy_new(&policy), POLICY_DONE);
         cr_assert_eq(policy_compile(policy, true), POLICY_DONE);
-        cr_expect_null(decide(policy, asker, ACCESS_READ, S("k")));
-        cr_expect_not(policy_grants_any(policy, &asker, ACCESS_READ));
+        cr_expect_null(decide(policy, origin, ACCESS_READ, S("k")));
+        cr_expect_not(policy_grants_any(policy, &origin, ACCESS_READ));
         policy_free(policy);
 }
 
@@ -266,20 +266,20 @@ Test(policy, finds_whether_a_client_is_granted_any_key) {
 }
 
 Test(policy, names_the_first_of_several_granting_lines) {
-        struct request_origin asker = { S("c"), NO_NAME, true };
+        struct request_origin origin = { S("c"), NO_NAME, true };
         struct policy *policy;
         uint64_t budget = 100;
-        struct policy_reason reason;
+        struct policy_location reason;
 
         cr_assert_eq(policy_new(&policy), POLICY_DONE);
         for (unsigned int line = 3; line < 6; line++) {
                 cr_assert_eq(policy_add_rule(policy, line == 3 ? S("first") : S("other")), POLICY_DONE);
                 policy_set_access(policy, ACCESS_READ);
-                cr_assert_eq(policy_add_holder(policy, POLICY_CLIENT, S("c")), POLICY_DONE);
+                cr_assert_eq(policy_add_principal(policy, POLICY_CLIENT, S("c")), POLICY_DONE);
                 cr_assert_eq(policy_add_keys(policy, POLICY_PATTERN, S("k*"), line), POLICY_DONE);
         }
         cr_assert_eq(policy_compile(policy, false), POLICY_DONE);
-        reason = policy_reason(policy, policy_decide(policy, &asker, ACCESS_READ, S("key"), &budget));
+        reason = policy_location(policy, policy_decide(policy, &origin, ACCESS_READ, S("key"), &budget));
         cr_expect(slice_equal(reason.rule, S("first")));
         cr_expect_eq(reason.line, 3);
         policy_free(policy);
@@ -287,7 +287,7 @@ Test(policy, names_the_first_of_several_granting_lines) {
 
 static const struct {
         const char *name;
-        struct request_origin asker;
+        struct request_origin origin;
         enum access access;
         const char *rules; /* names of the rules of the lines, in order */
 } lines[] = {
@@ -301,7 +301,7 @@ static const struct {
           "colors own own users users escape escape escape " },
         { "a user", { S("c"), S("admin"), true }, W, "own own users users admin " },
         { "a user that no rule names", { S("c"), S("painter"), true }, W, "own own users users " },
-        { "a rule of both, once",
+        { "a rule that names client and user is listed once",
           { S("gate"), S("gateway"), true },
           W,
           "own own users users gateway gateway " },
@@ -315,8 +315,8 @@ Test(policy, lists_the_lines_that_apply_to_a_client) {
                 const struct policy_keys *keys = NULL;
                 struct buf rules_of = { 0 };
 
-                while ((keys = policy_next_keys(policy, &lines[i].asker, lines[i].access, keys))) {
-                        buf_append_slice(&rules_of, policy_reason(policy, keys).rule);
+                while ((keys = policy_next_keys(policy, &lines[i].origin, lines[i].access, keys))) {
+                        buf_append_slice(&rules_of, policy_location(policy, keys).rule);
                         buf_append_string(&rules_of, " ");
                 }
                 buf_append(&rules_of, "", 1);
@@ -329,7 +329,7 @@ Test(policy, lists_the_lines_that_apply_to_a_client) {
 /* A key of 1 MB and a pattern that backtracks at every character. */
 Test(policy, denies_access_when_matching_takes_too_long) {
         static const struct rule slow = { "slow", R, { ANYONE }, { PATTERN("*aaaaaaaaaaaaaaaaaaab") } };
-        struct request_origin asker = { S("c"), NO_NAME, true };
+        struct request_origin origin = { S("c"), NO_NAME, true };
         size_t length = 1 << 20;
         uint8_t *text = malloc(length);
         uint64_t budget = UINT64_MAX;
@@ -341,12 +341,13 @@ Test(policy, denies_access_when_matching_takes_too_long) {
         cr_assert_eq(policy_new(&policy), POLICY_DONE);
         add_rule(policy, &slow);
         cr_assert_eq(policy_compile(policy, false), POLICY_DONE);
-        cr_expect_not_null(decide(policy, asker, ACCESS_READ, (struct slice){ text + length - 1000, 1000 }));
-        cr_expect_null(policy_decide(policy, &asker, ACCESS_READ, (struct slice){ text, length }, &budget));
+        cr_expect_not_null(
+                decide(policy, origin, ACCESS_READ, (struct slice){ text + length - 1000, 1000 }));
+        cr_expect_null(policy_decide(policy, &origin, ACCESS_READ, (struct slice){ text, length }, &budget));
         cr_expect_eq(UINT64_MAX - budget, POLICY_STEPS_MAX);
 
         budget = 50;
-        cr_expect_null(policy_decide(policy, &asker, ACCESS_READ,
+        cr_expect_null(policy_decide(policy, &origin, ACCESS_READ,
                                      (struct slice){ text + length - 1000, 1000 }, &budget));
         cr_expect_eq(budget, 0);
         policy_free(policy);

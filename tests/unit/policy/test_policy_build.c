@@ -21,22 +21,22 @@ static const struct {
         { "no bytes", POLICY_BINARY, S(""), POLICY_EMPTY },
         { "a pattern that is not UTF-8", POLICY_PATTERN, S("\xFF"), POLICY_NOT_UTF8 },
         { "a string that is not UTF-8", POLICY_STRING, S("a\xC3"), POLICY_NOT_UTF8 },
-        { "bytes that are not", POLICY_BINARY, S("\xFF"), POLICY_DONE },
+        { "bytes that are not UTF-8", POLICY_BINARY, S("\xFF"), POLICY_DONE },
         { "a class that is never closed", POLICY_PATTERN, S("a[b"), POLICY_OPEN_CLASS },
-        { "a class of nothing", POLICY_PATTERN, S("a[]"), POLICY_OPEN_CLASS },
+        { "an empty class", POLICY_PATTERN, S("a[]"), POLICY_OPEN_CLASS },
         { "a class that a placeholder would close", POLICY_PATTERN, S("[{client}"), POLICY_OPEN_CLASS },
         { "a string with a bracket", POLICY_STRING, S("a[b"), POLICY_DONE },
         { "a placeholder in a class", POLICY_PATTERN, S("[{client}]"), POLICY_PLACEHOLDER_IN_CLASS },
         { "a placeholder in a longer class", POLICY_PATTERN, S("[ab{user}c]"), POLICY_PLACEHOLDER_IN_CLASS },
-        { "a placeholder that there is not", POLICY_PATTERN, S("own/{clientid}"),
-          POLICY_UNKNOWN_PLACEHOLDER },
-        { "one in a string", POLICY_STRING, S("{Client}"), POLICY_UNKNOWN_PLACEHOLDER },
+        { "an unknown placeholder", POLICY_PATTERN, S("own/{clientid}"), POLICY_UNKNOWN_PLACEHOLDER },
+        { "an unknown placeholder in a string", POLICY_STRING, S("{Client}"), POLICY_UNKNOWN_PLACEHOLDER },
         { "a brace", POLICY_STRING, S("{"), POLICY_DONE },
         { "braces around nothing", POLICY_STRING, S("{}"), POLICY_DONE },
         { "braces around a number", POLICY_STRING, S("{7}"), POLICY_DONE },
         { "a brace in a class", POLICY_PATTERN, S("[{]clientid}"), POLICY_DONE },
         { "four placeholders", POLICY_PATTERN, S("{user}{user}{user}{client}"), POLICY_DONE },
-        { "text all around four", POLICY_PATTERN, S("a{user}a{user}a{user}a{client}a"), POLICY_DONE },
+        { "text around four placeholders", POLICY_PATTERN, S("a{user}a{user}a{user}a{client}a"),
+          POLICY_DONE },
         { "five placeholders", POLICY_PATTERN, S("{user}{user}{user}{user}{user}"),
           POLICY_TOO_MANY_PLACEHOLDERS },
 };
@@ -58,10 +58,10 @@ Test(policy_build, accepts_only_valid_names) {
 
         cr_assert_eq(policy_new(&policy), POLICY_DONE);
         cr_assert_eq(policy_add_rule(policy, S("rule")), POLICY_DONE);
-        cr_expect_eq(policy_add_holder(policy, POLICY_CLIENT, S("")), POLICY_EMPTY);
-        cr_expect_eq(policy_add_holder(policy, POLICY_USER, S("")), POLICY_EMPTY);
-        cr_expect_eq(policy_add_holder(policy, POLICY_USER, S("\xFF")), POLICY_NOT_UTF8);
-        cr_expect_eq(policy_add_holder(policy, POLICY_USER, S("*")), POLICY_DONE);
+        cr_expect_eq(policy_add_principal(policy, POLICY_CLIENT, S("")), POLICY_EMPTY);
+        cr_expect_eq(policy_add_principal(policy, POLICY_USER, S("")), POLICY_EMPTY);
+        cr_expect_eq(policy_add_principal(policy, POLICY_USER, S("\xFF")), POLICY_NOT_UTF8);
+        cr_expect_eq(policy_add_principal(policy, POLICY_USER, S("*")), POLICY_DONE);
         policy_free(policy);
 }
 
@@ -75,14 +75,15 @@ Test(policy_build, has_limits) {
         cr_expect_eq(policy_add_rule(policy, S("rule")), POLICY_TOO_MANY);
         for (size_t i = 0; i < 1001; i++) {
                 snprintf(key, sizeof(key), "%zu", i);
-                cr_assert_eq(policy_add_holder(policy, POLICY_CLIENT, slice_from_string(key)), POLICY_DONE);
+                cr_assert_eq(policy_add_principal(policy, POLICY_CLIENT, slice_from_string(key)),
+                             POLICY_DONE);
                 cr_assert_eq(policy_add_keys(policy, POLICY_STRING, slice_from_string(key), 1), POLICY_DONE);
         }
         cr_expect_eq(policy_compile(policy, false), POLICY_TOO_MANY);
 
-        for (size_t i = 1001; i < POLICY_NAMES_MAX; i++)
-                cr_assert_eq(policy_add_holder(policy, POLICY_CLIENT, S("c")), POLICY_DONE);
-        cr_expect_eq(policy_add_holder(policy, POLICY_CLIENT, S("c")), POLICY_TOO_MANY);
+        for (size_t i = 1001; i < POLICY_PRINCIPALS_MAX; i++)
+                cr_assert_eq(policy_add_principal(policy, POLICY_CLIENT, S("c")), POLICY_DONE);
+        cr_expect_eq(policy_add_principal(policy, POLICY_CLIENT, S("c")), POLICY_TOO_MANY);
         for (size_t i = 1001; i < POLICY_KEYS_MAX; i++)
                 cr_assert_eq(policy_add_keys(policy, POLICY_STRING, S("k"), 1), POLICY_DONE);
         cr_expect_eq(policy_add_keys(policy, POLICY_STRING, S("k"), 1), POLICY_TOO_MANY);

@@ -49,8 +49,8 @@ Test(mac, equals_that_of_the_python_implementation) {
                 .client_id = S("c"), .properties = no_digest, .connection = 1, .sequence = 1
         };
 
-        cr_expect_str_eq(companion_proof(&full, key).text, "7:42:a3b0e093901d9942f1fdb24b1a26dd84");
-        cr_expect_str_eq(companion_proof(&bare, key).text, "1:1:40c5385024a928b468e1b946a5a146a7");
+        cr_expect_str_eq(companion_proof(&full, key).text, "7:42:72a02cad7874b8cf1d4b543a2c1e6719");
+        cr_expect_str_eq(companion_proof(&bare, key).text, "1:1:63d67bf2e00aaeea4ed2cbdcaf042656");
 }
 
 static void expect_other(struct companion_request changed, const char *what) {
@@ -83,6 +83,20 @@ Test(mac, changes_with_each_part_and_with_absence) {
         EXPECT_OTHER(properties, no_digest);
         EXPECT_OTHER(connection, 8);
         EXPECT_OTHER(sequence, 43);
+}
+
+Test(mac, changes_with_each_byte_of_a_long_payload) {
+        struct companion_request request = full_request();
+        uint8_t payload[1000] = { 0 };
+        struct companion_proof proof;
+
+        request.payload = (struct slice){ payload, sizeof(payload) };
+        proof = companion_proof(&request, key);
+        for (size_t i = 0; i < sizeof(payload); i++) {
+                payload[i] = 1;
+                cr_expect_str_neq(companion_proof(&request, key).text, proof.text, "byte %zu", i);
+                payload[i] = 0;
+        }
 }
 
 Test(mac, changes_with_the_boundary_between_parts) {
@@ -126,11 +140,13 @@ Test(mac, rejects_malformed_text) {
         cr_expect_eq(request.sequence, 2);
 }
 
+static const uint8_t nonce[COMPANION_NONCE_SIZE];
+
 Test(box, opens_only_with_its_key) {
         uint8_t box[5 + COMPANION_BOX_EXTRA], text[sizeof(box)], other[COMPANION_KEY_SIZE] = { 0 };
         size_t length;
 
-        companion_box_seal(S("hello"), key, box);
+        companion_box_seal(S("hello"), key, nonce, box);
         cr_assert_eq(companion_box_open((struct slice){ box, sizeof(box) }, key, text, &length), 0);
         cr_expect(slice_equal((struct slice){ text, length }, S("hello")));
         cr_expect_eq(companion_box_open((struct slice){ box, sizeof(box) }, other, text, &length), -EBADMSG);
@@ -144,10 +160,11 @@ Test(box, opens_only_with_its_key) {
         }
 }
 
-Test(box, differs_each_time_for_the_same_text) {
+Test(box, differs_with_another_nonce_for_the_same_text) {
         uint8_t first[5 + COMPANION_BOX_EXTRA], second[sizeof(first)];
+        static const uint8_t other_nonce[COMPANION_NONCE_SIZE] = { 1 };
 
-        companion_box_seal(S("hello"), key, first);
-        companion_box_seal(S("hello"), key, second);
+        companion_box_seal(S("hello"), key, nonce, first);
+        companion_box_seal(S("hello"), key, other_nonce, second);
         cr_expect_neq(memcmp(first, second, sizeof(first)), 0);
 }

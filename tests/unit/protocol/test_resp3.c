@@ -25,7 +25,7 @@ static const struct {
         { "an empty word", S("*2\r\n$3\r\nGET\r\n$0\r\n\r\n"), 2, { S("GET"), S("") } },
         { "CR and LF are data", S("*1\r\n$4\r\n\r\n\r\n\r\n"), 1, { S("\r\n\r\n") } },
         { "NUL is data", S("*1\r\n$3\r\na\0b\r\n"), 1, { S("a\0b") } },
-        { "what looks like RESP3 is data", S("*1\r\n$6\r\n$1\r\na\r\r\n"), 1, { S("$1\r\na\r") } },
+        { "RESP3 syntax in a blob is data", S("*1\r\n$6\r\n$1\r\na\r\r\n"), 1, { S("$1\r\na\r") } },
         { "bytes that are not UTF-8", S("*1\r\n$2\r\n\xFF\x80\r\n"), 1, { S("\xFF\x80") } },
         { "a length of two digits", S("*1\r\n$10\r\n0123456789\r\n"), 1, { S("0123456789") } },
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Messages as lines, and read back. */
+/* Writing messages as lines, and parsing the lines. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static const struct message plain = {
         .user_properties = { { S("__ts"), S("1:2:c") },
                              { S("__srcId"), S("d") },
                              { S("statestore-mac"), S("secret:1") },
-                             { S("statestore-client-id"), S("c") } },
+                             { S("statestore-client-id"), S("claimed") } },
 };
 
 static const struct message binary = {
@@ -56,7 +56,7 @@ static const struct {
           "\"response_topic\":\"clients/c/r\",\"correlation_data_base64\":\"AP4=\",\"qos\":2,"
           "\"properties\":[{\"name\":\"__ts\",\"value_base64\":\"//79\"}],"
           "\"payload_base64\":\"/wANCg==\"}\n" },
-        { "nothing that can be left out", RECORDED_ANSWER, &bare,
+        { "no optional members", RECORDED_ANSWER, &bare,
           "{\"type\":\"answer\",\"time\":7,\"topic\":\"t\",\"correlation_data\":\"\",\"qos\":0,"
           "\"properties\":[],\"payload\":\"\"}\n" },
 };
@@ -65,7 +65,7 @@ Test(recording, writes_a_line_per_message) {
         for (size_t i = 0; i < N_ROWS(messages); i++) {
                 CLEANUP(buf_deinit) struct buf line = { 0 };
 
-                recording_append(&line, messages[i].type, messages[i].message, 7);
+                recording_append(&line, messages[i].type, S("c"), messages[i].message, 7);
                 cr_expect(slice_equal(buf_slice(&line), slice_from_string(messages[i].line)),
                           "row %zu: %s: %.*s", i, messages[i].name, (int)line.length,
                           (const char *)line.data);
@@ -112,21 +112,21 @@ static const struct {
         const char *fault;
 } faults[] = {
         { "nothing", S(""), "a JSON object was expected" },
-        { "half a line", S("{\"type\":\"start\",\"ti"), "a JSON object was expected" },
+        { "an incomplete line", S("{\"type\":\"start\",\"ti"), "a JSON object was expected" },
         { "a list", S("[]"), "a JSON object was expected" },
         { "no type", S("{\"time\":7}"), "\"type\" was expected: start, request, answer or notification" },
-        { "another type", S("{\"time\":7,\"type\":\"x\"}"),
+        { "an unknown type", S("{\"time\":7,\"type\":\"x\"}"),
           "\"type\" was expected: start, request, answer or notification" },
         { "no time", S("{\"type\":\"start\"}"), "\"time\" was expected: milliseconds" },
         { "no payload", S(ANSWER "\"properties\":[]}"), "\"topic\" and \"payload\" were expected" },
-        { "no base64", S(ANSWER "\"properties\":[],\"payload_base64\":\"x\"}"),
+        { "invalid base64", S(ANSWER "\"properties\":[],\"payload_base64\":\"x\"}"),
           "\"topic\" and \"payload\" were expected" },
         { "a payload that is a number", S(ANSWER "\"properties\":[],\"payload\":7}"),
           "\"topic\" and \"payload\" were expected" },
-        { "a correlation that is a number",
+        { "correlation data that is a number",
           S(ANSWER "\"properties\":[],\"payload\":\"\",\"correlation_data\":7}"),
           "\"correlation_data\" is not a string" },
-        { "a quality that there is not",
+        { "an invalid QoS",
           S("{\"type\":\"answer\",\"time\":7,\"topic\":\"t\",\"qos\":3,"
             "\"properties\":[],\"payload\":\"\"}"),
           "\"qos\" was expected: 0, 1 or 2" },
@@ -134,7 +134,7 @@ static const struct {
           "\"properties\" was expected: a list of objects with \"name\" and \"value\"" },
         { "a property without a value", S(ANSWER "\"properties\":[{\"name\":\"a\"}],\"payload\":\"\"}"),
           "\"properties\" was expected: a list of objects with \"name\" and \"value\"" },
-        { "more properties than there can be",
+        { "too many properties",
           S(ANSWER "\"properties\":[1,2,3,4,5,6,7,8,9,10,11,12,13],\"payload\":\"\"}"),
           "\"properties\" was expected: a list of objects with \"name\" and \"value\"" },
 };

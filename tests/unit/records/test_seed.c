@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Both forms of a seed, and what is said of one that is neither. */
+/* Both formats of a seed, and the messages for faults. */
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define S SLICE_LITERAL
 
-/* What a seed gives, as lines of the export format. */
+/* The records of a seed, as lines of the export format. */
 static const struct {
         const char *name;
         struct slice text, lines;
@@ -19,16 +19,16 @@ static const struct {
         { "nothing", S(""), S("") },
         { "blanks", S(" \r\n\n\t"), S("") },
         { "a line", S("{\"key\":\"a\",\"value\":\"b\"}\n"), S("{\"key\":\"a\",\"value\":\"b\"}\n") },
-        { "no end of the last line", S("{\"key\":\"a\",\"value\":\"b\"}"),
+        { "no newline after the last line", S("{\"key\":\"a\",\"value\":\"b\"}"),
           S("{\"key\":\"a\",\"value\":\"b\"}\n") },
-        { "lines with empty ones between",
+        { "empty lines between lines",
           S("\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":\"4:5:m\"}\r\n \n"
             "{\"key_base64\":\"/w==\",\"value\":\"\"}\n"),
           S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3,\"token\":\"4:5:m\"}\n"
             "{\"key_base64\":\"/w==\",\"value\":\"\"}\n") },
 
         { "an empty list", S("[]"), S("") },
-        { "objects of nothing", S(" [ {}, {} ] \n"), S("") },
+        { "empty objects", S(" [ {}, {} ] \n"), S("") },
         { "the published statestore.json",
           S("[\n  {\n    \"factoryId\": \"factoryA\"\n  },\n  {\n"
             "    \"machineId\": \"machineA\"\n  }\n]"),
@@ -37,21 +37,21 @@ static const struct {
         { "several members", S("[{\"a\":\"1\",\"b\":\"2\"},{\"c\":\"3\"}]"),
           S("{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n"
             "{\"key\":\"c\",\"value\":\"3\"}\n") },
-        { "values that are no strings", S("[{\"a\":{\"x\": [1, 2.50]},\"b\":true,\"c\":7,\"d\":\"\"}]"),
+        { "values that are not strings", S("[{\"a\":{\"x\": [1, 2.50]},\"b\":true,\"c\":7,\"d\":\"\"}]"),
           S("{\"key\":\"a\",\"value\":\"{\\\"x\\\":[1,2.5]}\"}\n{\"key\":\"b\",\"value\":\"true\"}\n"
             "{\"key\":\"c\",\"value\":\"7\"}\n{\"key\":\"d\",\"value\":\"\"}\n") },
         { "a NUL in a value", S("[{\"a\":\"x\\u0000y\"}]"), S("{\"key\":\"a\",\"value\":\"x\\u0000y\"}\n") },
         { "records in a list", S("[{\"key\":\"a\",\"value\":\"b\",\"deadline\":3},\n{\"c\":\"d\"}]"),
           S("{\"key\":\"a\",\"value\":\"b\",\"deadline\":3}\n{\"key\":\"c\",\"value\":\"d\"}\n") },
-        { "a key that reads key", S("[{\"key\":\"a\"}]"), S("{\"key\":\"key\",\"value\":\"a\"}\n") },
+        { "a key named key", S("[{\"key\":\"a\"}]"), S("{\"key\":\"key\",\"value\":\"a\"}\n") },
 };
 
 static int read_all(struct seed *seed, struct buf *lines) {
-        CLEANUP(record_deinit) struct record record = { 0 };
+        CLEANUP(key_record_deinit) struct key_record record = { 0 };
         int r;
 
         while ((r = seed_next(seed, &record)) > 0)
-                record_write(&record, lines);
+                key_record_write(&record, lines);
         return r;
 }
 
@@ -79,25 +79,26 @@ static const struct {
           "seed.json:3: \"value\" or \"value_base64\" was expected" },
         { "two objects on a line", S("{\"key\":\"a\",\"value\":\"b\"}{\"key\":\"a\",\"value\":\"b\"}"),
           "seed.json:1: the line is not JSON" },
-        { "an object that is no list", S("{\"factoryId\":\"a\"}"),
-          "seed.json:1: \"key\" or \"key_base64\" was expected, not empty" },
+        { "an object instead of a list", S("{\"factoryId\":\"a\"}"),
+          "seed.json:1: a non-empty \"key\" or \"key_base64\" was expected" },
 
-        { "a list that does not end", S("[{\"a\":\"b\"}\n"), "seed.json:2: ',' or ']' was expected" },
-        { "a list of nothing", S("["), "seed.json:1: a JSON object was expected, each key in it once" },
-        { "a comma behind the last", S("[{\"a\":\"b\"},\n]"),
+        { "a list without its end", S("[{\"a\":\"b\"}\n"), "seed.json:2: ',' or ']' was expected" },
+        { "a list without objects and end", S("["),
+          "seed.json:1: a JSON object was expected, each key in it once" },
+        { "a comma after the last object", S("[{\"a\":\"b\"},\n]"),
           "seed.json:2: a JSON object was expected, each key in it once" },
         { "a fault within an object", S("[{\"a\":\"b\"},\n{\n\"c\":}]"),
           "seed.json:3: a JSON object was expected, each key in it once" },
-        { "a key twice", S("[{\"a\":\"b\",\"a\":\"c\"}]"),
+        { "a repeated key", S("[{\"a\":\"b\",\"a\":\"c\"}]"),
           "seed.json:1: a JSON object was expected, each key in it once" },
         { "a list in the list", S("[\n[]]"), "seed.json:2: a JSON object was expected" },
-        { "an empty key", S("[{},\n{\"\":\"b\"\n}]"), "seed.json:2: a key was expected, not empty" },
+        { "an empty key", S("[{},\n{\"\":\"b\"\n}]"), "seed.json:2: a non-empty key was expected" },
         { "null", S("[{\"a\":\n null}]"),
           "seed.json:1: null is not a value: a string, an object, a list, a number, true or false was "
           "expected" },
-        { "a record that is none", S("[{\"a\":\"b\"},\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":\"x\"}]"),
+        { "an invalid record", S("[{\"a\":\"b\"},\n{\"key\":\"a\",\"value\":\"b\",\"deadline\":\"x\"}]"),
           "seed.json:2: \"deadline\" is not a number of milliseconds" },
-        { "something behind the list", S("[]\n{}"), "seed.json:2: nothing was expected after the list" },
+        { "text after the list", S("[]\n{}"), "seed.json:2: nothing was expected after the list" },
 };
 
 Test(seed, reports_the_line_and_what_was_expected) {

@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 
-/* Where it is, or would be. */
+/* Index of the line with this name, or where to insert it. */
 static size_t content_find(const struct content *content, const char *name, bool *ret_found) {
         size_t from = 0, to = content->n_lines;
 
@@ -32,7 +32,7 @@ static size_t content_find(const struct content *content, const char *name, bool
         return from;
 }
 
-/* text NULL: it goes. Takes over both. */
+/* Set the line with this name. text NULL: remove it. Takes ownership of name and text. */
 static void content_put(struct content *content, char *name, char *text) {
         bool found;
         size_t at = content_find(content, name, &found);
@@ -101,7 +101,7 @@ __attribute__((format(printf, 1, 2))) static char *text_of(const char *format, .
         return text;
 }
 
-/* Short bytes as hex; of long ones their hash. */
+/* Short bytes in hexadecimal; long bytes as their hash. */
 static char *bytes_text(struct slice bytes) {
         char *text;
 
@@ -163,7 +163,7 @@ void content_put_registration(struct content *content, struct slice client, stru
 }
 
 void content_put_answer(struct content *content, uint32_t slot, const struct digest *digest,
-                        struct remembered_answer answer, int64_t deadline_ns) {
+                        struct remembered_reply answer, int64_t deadline_ns) {
         char *digest_text = bytes_text((struct slice){ digest->bytes, sizeof(digest->bytes) });
 
         content_put(content, text_of("answer %08x", slot),
@@ -171,4 +171,34 @@ void content_put_answer(struct content *content, uint32_t slot, const struct dig
                             answer.outcome, answer.has_version, answer.version_wall_ms,
                             answer.version_counter, deadline_ns));
         free(digest_text);
+}
+
+static char *notification_name(uint64_t sequence) {
+        return text_of("notification %020" PRIu64, sequence);
+}
+
+void content_put_notification(struct content *content, const struct pending_notification *notification) {
+        struct slice value = notification->entry ? entry_value(notification->entry) : (struct slice){ 0 };
+        char *key_text = bytes_text(notification->key), *value_text = bytes_text(value);
+        char *recipients = bytes_text(notification->recipients);
+
+        content_put(content, notification_name(notification->sequence),
+                    text_of("key %s %s %s version %" PRId64 ":%u recipients %s", key_text,
+                            notification->entry ? "set" : "deleted", value_text,
+                            notification->version.wall_ms, notification->version.counter, recipients));
+        free(key_text);
+        free(value_text);
+        free(recipients);
+}
+
+void content_remove_notifications(struct content *content, uint64_t delivered) {
+        char *last = notification_name(delivered);
+
+        for (size_t i = content->n_lines; i-- > 0;) {
+                const char *name = content->lines[i].name;
+
+                if (strncmp(name, "notification ", strlen("notification ")) == 0 && strcmp(name, last) <= 0)
+                        content_put(content, strdup(name), NULL);
+        }
+        free(last);
 }

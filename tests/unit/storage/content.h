@@ -3,20 +3,23 @@
 
 #include "storage/storage.h"
 
-/* What a storage holds, as text, a line for each row: to be compared, and shown where it differs. */
+/*
+ * The content of a storage as text, one line for each row, so that tests can compare it and print
+ * differences.
+ */
 
 struct line {
-        char *name; /* of the row: what replaces it has the same */
+        char *name; /* of the row: a row replaces the row with the same name */
         char *text;
 };
 
-/* Lines, one a name, in the order of names. */
+/* Lines with distinct names, sorted by name. */
 struct content {
         struct line *lines;
         size_t n_lines, capacity;
 };
 
-/* An entry, but for its version. */
+/* An entry without its version. */
 struct setting {
         struct slice key, value;
         int64_t deadline_ns; /* 0: never */
@@ -28,12 +31,17 @@ bool content_has_entry(const struct content *content, struct slice key);
 void content_remove_entry(struct content *content, struct slice key);
 void content_put_entry(struct content *content, const struct setting *setting, struct version version);
 
-/* user: NULL where it is registered no more. */
+/* user NULL: the registration is removed. */
 void content_put_registration(struct content *content, struct slice client, struct slice key,
                               const struct slice *user, uint64_t connection);
 
 void content_put_answer(struct content *content, uint32_t slot, const struct digest *digest,
-                        struct remembered_answer answer, int64_t deadline_ns);
+                        struct remembered_reply answer, int64_t deadline_ns);
+
+void content_put_notification(struct content *content, const struct pending_notification *notification);
+
+/* Remove the notifications up to this sequence. */
+void content_remove_notifications(struct content *content, uint64_t delivered);
 
 bool content_equal(const struct content *a, const struct content *b);
 void content_copy(struct content *to, const struct content *from);

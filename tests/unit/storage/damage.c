@@ -21,12 +21,15 @@ void damage_make_batch(struct disk *disk, int i) {
                 snprintf(key, sizeof(key), "sensors/%d/key-%d", j, (i * 7 + j * 3) % 60);
                 disk_set_as(disk, (struct setting){
                                           .key = slice_from_string(key),
-                                          .value = S("what a value of some length looks like"),
+                                          .value = S("a value that is as long as many others"),
                                           .deadline_ns = j % 2 ? 0 : (5000 + i) * INT64_C(1000000),
                                           .fence = { 5, 6, j % 3 ? (struct slice){ 0 } : S("node") },
                                   });
         }
         disk_set(disk, S("large"), (struct slice){ (uint8_t *)large, sizeof(large) });
+        disk_notify(disk, S("large"), (struct slice){ (uint8_t *)large, 300 });
+        if (disk->notification_sequence > 2)
+                disk_deliver(disk, disk->notification_sequence - 2);
         disk_watch(disk, (struct slice){ (uint8_t *)large, (size_t)i + 1 }, S("sensors"), 7);
         for (uint32_t j = 0; j < 3; j++)
                 disk_answer(disk, ((uint32_t)i * 3 + j) % 20, OUTCOME_DONE, disk->clock,
@@ -38,12 +41,15 @@ void damage_fill(struct disk *disk) {
 
         for (int i = 0; i < 500; i++) {
                 snprintf(key, sizeof(key), "cold/%d", i);
-                disk_put(disk, key, "there are many of these, and they are never changed");
+                disk_put(disk, key, "one of many rows that no later batch changes at all");
         }
         COMMIT(disk);
 }
 
-/* How much of the log belongs to the commits so far: frames behind are left from before, or are not there. */
+/*
+ * Length of the part of the log that belongs to the commits so far. Frames after it are left from an earlier
+ * generation.
+ */
 static size_t find_log_end(const struct disk *original) {
         uint8_t *log;
         size_t length = disk_read(original, DAMAGE_LOG, &log), end = DAMAGE_HEADER_LENGTH;
@@ -58,8 +64,8 @@ static void make_original(struct damage *damage) {
         struct disk live;
 
         disk_init(&live);
-        live.checkpoint_frames = 80;
-        live.n_disconnects = 3;
+        live.checkpoint_frames = 100;
+        live.disconnect_epoch = 3;
         cr_assert_eq(disk_open(&live), 0);
         damage_fill(&live);
         for (int i = 0; i < 10; i++) {
@@ -83,12 +89,12 @@ static void make_original(struct damage *damage) {
 void damage_init(struct damage *damage) {
         *damage = (struct damage){ 0 };
         log_set_level(LOG_ERROR);
-        fault_vfs_register(); /* syncs are not what is tested here */
+        fault_vfs_register(); /* these tests need no real syncs */
         make_original(damage);
         damage->database.length = disk_read(&damage->original, DAMAGE_DATABASE, &damage->database.bytes);
         damage->log.length = disk_read(&damage->original, DAMAGE_LOG, &damage->log.bytes);
         cr_assert_lt(damage->log_ends[DAMAGE_N_LATEST], damage->log.length,
-                     "nothing is left from an earlier use of the log");
+                     "the log has no frames of an earlier generation");
         cr_assert_gt(damage->log_ends[0], DAMAGE_HEADER_LENGTH);
         disk_init_like(&damage->disk, &damage->original);
         cr_assert_not_null(freopen("/dev/null", "w", stderr));
@@ -138,7 +144,7 @@ bool damage_examine(struct damage *damage, const char *what, size_t where) {
         }
 
         cr_assert_eq(r, -EBADMSG, "%s %zu: %d", what, where, r);
-        cr_assert_eq(disk_fingerprint(&damage->disk), before, "%s %zu: refused and changed", what, where);
+        cr_assert_eq(disk_fingerprint(&damage->disk), before, "%s %zu: refused, but changed", what, where);
         damage->n_refused++;
         return false;
 }
@@ -155,7 +161,8 @@ static void build_upon(struct damage *damage, const char *what, size_t where) {
         }
         disk_close(disk);
         cr_assert_eq(disk_open(disk), 0, "%s %zu", what, where);
-        cr_assert(content_equal(&disk->loaded, &disk->committed), "%s %zu: not what was built", what, where);
+        cr_assert(content_equal(&disk->loaded, &disk->committed),
+                  "%s %zu: the loaded content is not the committed content", what, where);
         disk_close(disk);
 }
 

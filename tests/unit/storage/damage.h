@@ -4,8 +4,8 @@
 #include "unit/storage/disk.h"
 
 /*
- * Copies of a data directory, in which a test changes what it likes; each is then opened. What is loaded is what was
- * committed, or nothing is and nothing was changed; and what was loaded in spite of damage can be built upon.
+ * Damaged copies of a data directory. A test changes bytes of a copy and opens it. Either the store loads
+ * exactly the committed content, and later commits succeed, or it refuses the directory and changes nothing.
  */
 
 #define DAMAGE_DATABASE      "statestored.db"
@@ -14,43 +14,47 @@
 #define DAMAGE_HEADER_LENGTH 32 /* of the log */
 #define DAMAGE_N_LATEST      3  /* commits whose content is known */
 
-/* For the test to change; the bytes are owned. */
+/* A file that the test changes. Owns the bytes. */
 struct damage_file {
         uint8_t *bytes;
         size_t length;
 };
 
 struct damage {
-        /* as a process that was killed left it: a log with three commits, on top of what an earlier use of it has left */
+        /* as a killed process leaves it: the log has three commits, then frames of an earlier generation */
         struct disk original;
-        struct content history[DAMAGE_N_LATEST + 1]; /* before each of them, and after the last */
-        size_t log_ends[DAMAGE_N_LATEST + 1];        /* where each ends in the log */
-        struct damage_file database, log;            /* its files */
-        struct disk disk;                            /* where a damaged copy is looked at */
+        struct content
+                history[DAMAGE_N_LATEST + 1]; /* before each of the three commits, and after the last one */
+        size_t log_ends[DAMAGE_N_LATEST + 1]; /* end of each commit in the log */
+        struct damage_file database, log;     /* files of the original */
+        struct disk disk;                     /* the directory of the damaged copy */
         unsigned int n_refused, n_sound;
 };
 
-/* stderr leads nowhere from here on, for there are thousands of refusals. */
+/* Build the original. Redirects stderr to /dev/null, because the tests cause thousands of log lines. */
 void damage_init(struct damage *damage);
 
-/* Prints how many copies were refused, and how many were not. */
+/* Print how many copies were refused and how many were sound. */
 void damage_deinit(struct damage *damage);
 
-/* Changes of more than a page, the i-th kind of them, for a batch. */
+/* Add changes of more than a page to the batch; i selects their kind. */
 void damage_make_batch(struct disk *disk, int i);
 
-/* What most of a database is, which is not touched for long, as a batch that is committed. */
+/* Commit a batch of rows that later batches do not change. */
 void damage_fill(struct disk *disk);
 
-/* Puts so much of the files into `disk`. with_note: as a process that was killed leaves it; else as a power cut may. */
+/*
+ * Copy the beginnings of the files to `disk`. with_note: with the commit watermark, as after a kill;
+ * otherwise without it, as after a power failure.
+ */
 void damage_place(struct damage *damage, size_t database_length, size_t log_length, bool with_note);
 void damage_place_all(struct damage *damage);
 
 /*
- * Opens what was placed: it is whole, and stays open, or is refused and left alone. Returns which. `what` and `where`
- * are for who reads a failure.
+ * Open the copy. Returns true if it is sound; it then stays open. Returns false if it is refused; the
+ * function checks that nothing was changed. `what` and `where` describe the damage in failure messages.
  */
 bool damage_examine(struct damage *damage, const char *what, size_t where);
 
-/* The same; what was found whole is built upon, however long that is, and closed. */
+/* As damage_examine(). Then commits further batches to a sound copy and closes it. */
 bool damage_try(struct damage *damage, const char *what, size_t where);

@@ -32,7 +32,7 @@ static int take_entry(void *userdata, struct slice key, struct slice value, stru
         struct setting setting = {
                 .key = key,
                 .value = value,
-                .deadline_ns = deadline_ns == STORE_NEVER ? 0 : deadline_ns,
+                .deadline_ns = deadline_ns == DEADLINE_NEVER ? 0 : deadline_ns,
                 .fence = fence ? *fence : (struct hlc){ 0 },
         };
 
@@ -49,10 +49,19 @@ static int take_registration(void *userdata, struct slice client, struct slice u
 }
 
 static int take_answer(void *userdata, uint32_t slot, const struct digest *digest,
-                       struct remembered_answer answer, int64_t deadline_ns) {
+                       struct remembered_reply answer, int64_t deadline_ns) {
         struct disk *disk = userdata;
 
         content_put_answer(&disk->loaded, slot, digest, answer, deadline_ns);
+        return 0;
+}
+
+static int take_notification(void *userdata, const struct pending_notification *notification) {
+        struct disk *disk = userdata;
+
+        cr_assert_gt(notification->sequence, disk->n_loaded_sequence, "not in ascending order");
+        disk->n_loaded_sequence = notification->sequence;
+        content_put_notification(&disk->loaded, notification);
         return 0;
 }
 
@@ -67,7 +76,8 @@ int disk_open(struct disk *disk) {
                 .header = take_header,
                 .entry = take_entry,
                 .registration = take_registration,
-                .answer = take_answer,
+                .reply = take_answer,
+                .notification = take_notification,
                 .progress = take_progress,
                 .userdata = disk,
         };
@@ -76,8 +86,9 @@ int disk_open(struct disk *disk) {
         cr_assert_null(disk->storage);
         content_reset(&disk->loaded);
         disk->header = (struct storage_header){ 0 };
+        disk->n_loaded_sequence = 0;
         r = disk->checkpoint_frames
-                    ? sqlite_storage_open(&disk->storage, disk->directory, disk->checkpoint_frames)
+                    ? storage_sqlite_open_with(&disk->storage, disk->directory, disk->checkpoint_frames)
                     : storage_sqlite_open(&disk->storage, disk->directory);
         if (r < 0) {
                 disk->storage = NULL;
@@ -100,7 +111,7 @@ static void show(const char *name, const struct content *content) {
                 fprintf(stderr, "  %s = %s\n", content->lines[i].name, content->lines[i].text);
 }
 
-/* Which of the two it holds. */
+/* Return the expected content that equals the loaded content. */
 static const struct content *identify(const struct disk *disk, const struct content *one,
                                       const struct content *other) {
         if (content_equal(&disk->loaded, one))
@@ -117,7 +128,7 @@ static const struct content *identify(const struct disk *disk, const struct cont
 
 void disk_check(struct disk *disk) {
         cr_assert_eq(disk_open(disk), 0);
-        cr_assert_not_null(identify(disk, &disk->committed, NULL), "%s does not hold what it should",
+        cr_assert_not_null(identify(disk, &disk->committed, NULL), "%s has unexpected content",
                            disk->directory);
 }
 
@@ -126,7 +137,7 @@ void disk_check_like(struct disk *disk, const struct disk *other, bool is_uncert
 
         cr_assert_eq(disk_open(disk), 0);
         content = identify(disk, &other->committed, is_uncertain ? &other->uncertain : NULL);
-        cr_assert_not_null(content, "%s does not hold what it should", disk->directory);
+        cr_assert_not_null(content, "%s has unexpected content", disk->directory);
 
         content_copy(&disk->committed, content);
         content_copy(&disk->expected, content);
@@ -138,7 +149,7 @@ void disk_check_like(struct disk *disk, const struct disk *other, bool is_uncert
 
 /* The directory */
 
-/* In memory where there is room: what is tested here is not how long a disk takes. */
+/* Use a file system in memory if it has room: these tests do not depend on the disk. */
 static const char *parent_directory(void) {
         struct statvfs status;
 
@@ -162,7 +173,8 @@ void disk_init_like(struct disk *disk, const struct disk *original) {
         disk_init(disk);
         disk->now = original->now;
         disk->clock = original->clock;
-        disk->n_disconnects = original->n_disconnects;
+        disk->disconnect_epoch = original->disconnect_epoch;
+        disk->notification_sequence = original->notification_sequence;
         disk->checkpoint_frames = original->checkpoint_frames;
         content_copy(&disk->committed, &original->committed);
         content_copy(&disk->expected, &original->committed);
@@ -180,6 +192,10 @@ static void reset_batch(struct disk *disk) {
                 }
         }
         disk->n_rows = 0;
+        for (size_t i = 0; i < disk->n_notifications; i++)
+                pending_notification_deinit(&disk->notifications[i]);
+        disk->n_notifications = 0;
+        disk->delivered = 0;
 }
 
 void disk_deinit(struct disk *disk) {
@@ -228,7 +244,7 @@ static struct row *add_row(struct disk *disk, enum row_type type) {
         return row;
 }
 
-/* An entry as the engine would have it: what is not looked at is made up. */
+/* An entry as the engine creates it. Fields that the storage does not read have arbitrary values. */
 static struct entry *stand_in(struct slice key) {
         struct entry *entry;
 
@@ -247,9 +263,9 @@ void disk_set_as(struct disk *disk, struct setting setting) {
                      0);
         entry->is_persistent = !setting.is_transient;
         row->entry.before = content_has_entry(&disk->expected, setting.key) ? stand_in(setting.key) : NULL;
-        row->entry.before_deadline_ns = STORE_NEVER;
+        row->entry.before_deadline_ns = DEADLINE_NEVER;
         row->entry.after = entry;
-        row->entry.after_deadline_ns = setting.deadline_ns ? setting.deadline_ns : STORE_NEVER;
+        row->entry.after_deadline_ns = setting.deadline_ns ? setting.deadline_ns : DEADLINE_NEVER;
 
         if (!setting.fence.node.data)
                 setting.fence = (struct hlc){ 0 };
@@ -278,9 +294,10 @@ void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64
         struct row *row = add_row(disk, ROW_REGISTRATION);
         struct slice user = connection ? client : (struct slice){ 0 };
 
-        if (!watch_find(&disk->watch, client, key))
-                cr_assert_eq(watch_add_of_user(&disk->watch, client, user, key, connection), 0);
-        row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
+        if (!watch_find(&disk->watch, watch_names(&disk->watch, client, key)))
+                cr_assert(watch_add(&disk->watch, watch_names(&disk->watch, client, key), user, connection));
+        row->registration.registration =
+                registration_ref(watch_find(&disk->watch, watch_names(&disk->watch, client, key)));
         row->registration.is_added = true;
         content_put_registration(&disk->expected, client, key, &user, connection);
 }
@@ -288,26 +305,48 @@ void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key) {
         struct row *row = add_row(disk, ROW_REGISTRATION);
 
-        row->registration.registration = registration_ref(watch_find(&disk->watch, client, key));
+        row->registration.registration =
+                registration_ref(watch_find(&disk->watch, watch_names(&disk->watch, client, key)));
         watch_remove(&disk->watch, row->registration.registration);
         content_put_registration(&disk->expected, client, key, NULL, 0);
 }
 
 void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
                  int64_t deadline_ns) {
-        struct row *row = add_row(disk, ROW_ANSWER);
+        struct row *row = add_row(disk, ROW_REPLY);
 
-        row->answer.slot = slot;
-        row->answer.answer = (struct remembered_answer){
+        row->reply.slot = slot;
+        row->reply.reply = (struct remembered_reply){
                 .version_wall_ms = version.wall_ms,
                 .version_counter = version.counter,
                 .outcome = (uint16_t)outcome,
                 .has_version = version.wall_ms != 0,
         };
-        row->answer.deadline_ns = deadline_ns;
-        memcpy(row->answer.digest.bytes, &slot, sizeof(slot));
-        memcpy(row->answer.digest.bytes + 8, &version, 8);
-        content_put_answer(&disk->expected, slot, &row->answer.digest, row->answer.answer, deadline_ns);
+        row->reply.deadline_ns = deadline_ns;
+        memcpy(row->reply.digest.bytes, &slot, sizeof(slot));
+        memcpy(row->reply.digest.bytes + 8, &version, 8);
+        content_put_answer(&disk->expected, slot, &row->reply.digest, row->reply.reply, deadline_ns);
+}
+
+void disk_notify(struct disk *disk, struct slice key, struct slice recipients) {
+        struct entry *entry = disk->rows[disk->n_rows - 1].entry.after;
+        struct pending_notification notification = {
+                .sequence = disk->notification_sequence + disk->n_notifications + 1,
+                .version = entry ? entry_version(entry) : disk->clock,
+                .key = key,
+                .entry = entry,
+                .recipients = recipients,
+        };
+
+        cr_assert_lt(disk->n_notifications, DISK_NOTIFICATIONS_MAX);
+        cr_assert_eq(pending_notification_copy(&disk->notifications[disk->n_notifications++], &notification),
+                     0);
+        content_put_notification(&disk->expected, &notification);
+}
+
+void disk_deliver(struct disk *disk, uint64_t delivered) {
+        disk->delivered = delivered;
+        content_remove_notifications(&disk->expected, delivered);
 }
 
 int disk_commit(struct disk *disk) {
@@ -315,12 +354,17 @@ int disk_commit(struct disk *disk) {
                 .rows = disk->rows,
                 .n_rows = disk->n_rows,
                 .clock = disk->clock,
-                .n_disconnects = disk->n_disconnects,
+                .disconnect_epoch = disk->disconnect_epoch,
                 .client_suffix = disk->client_suffix,
+                .notifications = disk->notifications,
+                .n_notifications = disk->n_notifications,
+                .delivered = disk->delivered,
                 .now = disk->now,
         };
         int r = storage_commit(disk->storage, &batch);
 
+        if (r == 0)
+                disk->notification_sequence += disk->n_notifications;
         reset_batch(disk);
         if (r == -ESTALE)
                 content_copy(&disk->uncertain, &disk->expected);

@@ -7,82 +7,102 @@
 #include "unit/storage/content.h"
 
 /*
- * A storage in a directory of its own, and a model of what it should hold: a batch is made of set() and the like,
- * and counts for the model once commit() has succeeded. What is held is compared as text, a line for each row.
+ * A storage in a temporary directory, and a model of its expected content. disk_set() and similar functions
+ * build a batch. The model takes over the batch when disk_commit() succeeds. Contents are compared as text,
+ * one line for each row.
  */
 
 #define S SLICE_LITERAL
 
-#define DISK_WALL_MS  INT64_C(1696374425000)
-#define DISK_ROWS_MAX 600
+#define DISK_WALL_MS           INT64_C(1696374425000)
+#define DISK_ROWS_MAX          600
+#define DISK_NOTIFICATIONS_MAX 600
 
 struct disk {
         char directory[64];
-        int checkpoint_frames;   /* 0: as usual */
+        int checkpoint_frames;   /* 0: the default */
         struct storage *storage; /* NULL: closed */
         struct now now;
         struct version clock;
-        uint64_t n_disconnects;
+        uint64_t disconnect_epoch;
         const char *client_suffix;
-        struct watch watch; /* where registrations come from */
+        struct watch watch; /* owns the registrations of the batch */
         struct row rows[DISK_ROWS_MAX];
-        size_t n_rows;            /* of the batch that is being made */
-        struct content committed; /* what should be there */
-        struct content expected;  /* with the batch that is being made */
-        struct content uncertain; /* with the batch whose commit was -ESTALE */
-        struct content loaded;    /* what disk_open() found */
+        size_t n_rows;                                                     /* of the current batch */
+        struct pending_notification notifications[DISK_NOTIFICATIONS_MAX]; /* of the current batch */
+        size_t n_notifications;
+        uint64_t notification_sequence; /* of the last committed notification */
+        uint64_t delivered;
+        struct content committed; /* expected content of the disk */
+        struct content expected;  /* with the current batch */
+        struct content uncertain; /* with the batch whose commit returned -ESTALE */
+        struct content loaded;    /* loaded by disk_open() */
         struct storage_header header;
         uint64_t n_progress;
+        uint64_t n_loaded_sequence; /* of the last notification that was loaded */
 };
 
 void disk_init(struct disk *disk);
 
-/* Closes it and removes the directory. */
+/* Close the storage and remove the directory. */
 void disk_deinit(struct disk *disk);
 
-/* Opens and loads; time has not passed. Returns what failed, then it is closed. */
+/*
+ * Open and load, without advancing the time. Returns 0 or the error; after an error the storage is closed.
+ */
 int disk_open(struct disk *disk);
 void disk_close(struct disk *disk);
 
-/* That it opens, and holds what it should. */
+/* Check that the storage opens and has the expected content. */
 void disk_check(struct disk *disk);
 
 /*
- * That it opens and holds what `other` has committed, or with is_uncertain perhaps the batch after that too; that it
- * then takes a further batch, and still holds it all when it was closed. `other` may be the same.
+ * Check that the storage opens and has the content that `other` has committed; with is_uncertain it may have
+ * the uncertain batch too. Then commit a further batch, close, open, and check again. `other` may be `disk`
+ * itself.
  */
 void disk_check_like(struct disk *disk, const struct disk *other, bool is_uncertain);
 
-/* Makes `copy` of what is in the directory now, as a process that is killed would leave it. */
+/* Copy the files as they are now to `copy`, as a killed process would leave them. */
 void disk_copy(struct disk *disk, struct disk *copy);
 
-/* Another one that expects the same, in an empty directory. */
+/* Create a disk with the same expected content in an empty directory. */
 void disk_init_like(struct disk *disk, const struct disk *original);
 
-/* For the batch. Versions go up by themselves. */
+/* Add a change to the batch. Each change gets the next version. */
 void disk_set_as(struct disk *disk, struct setting setting);
 void disk_set(struct disk *disk, struct slice key, struct slice value);
 void disk_put(struct disk *disk, const char *key, const char *value); /* strings */
 void disk_remove(struct disk *disk, struct slice key);
-/* As a user of the same name, or without a connection as none. */
+/* Register. The user has the name of the client; without a connection there is no user. */
 void disk_watch(struct disk *disk, struct slice client, struct slice key, uint64_t connection);
 void disk_unwatch(struct disk *disk, struct slice client, struct slice key);
 void disk_answer(struct disk *disk, uint32_t slot, enum outcome outcome, struct version version,
                  int64_t deadline_ns);
 
-/* Ends the batch. Returns storage_commit()'s result; the model goes on with 0 alone. */
+/* The notification of the last row, which is a set or a removal. Sequences go up by themselves. */
+void disk_notify(struct disk *disk, struct slice key, struct slice recipients);
+void disk_deliver(struct disk *disk, uint64_t delivered);
+
+/*
+ * Commit the batch. Returns the result of storage_commit(). The model takes over the batch only if the
+ * result is 0.
+ */
 int disk_commit(struct disk *disk);
 
 #define COMMIT(disk) cr_assert_eq(disk_commit(disk), 0)
 
-/* A file in the directory. Length 0 where it is not there; the caller frees *ret_bytes. */
+/* Read a file of the directory. Returns its length, 0 if it does not exist. The caller frees *ret_bytes. */
 size_t disk_read(const struct disk *disk, const char *name, uint8_t **ret_bytes);
 void disk_write(const struct disk *disk, const char *name, const void *bytes, size_t length);
 bool disk_has(const struct disk *disk, const char *name);
 void disk_unlink(const struct disk *disk, const char *name);
 
-/* Runs a statement with SQLite itself. */
+/* Execute a statement with SQLite directly. */
 void disk_sql(const struct disk *disk, const char *sql);
 
-/* Every file's content, as one number: for "nothing was changed". Without the lock, which says who we are. */
+/*
+ * A hash of the content of all files, to check that nothing was changed. The lock file is excluded, because
+ * it contains the process id.
+ */
 uint64_t disk_fingerprint(const struct disk *disk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The files of a storage's directory, past the storage. */
+/* Access to the files of the data directory without the storage. */
 
 #include <dirent.h>
 #include <fcntl.h>

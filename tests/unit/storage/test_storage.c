@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What was committed is what is loaded, whatever it consists of. */
+/* Loading returns exactly the committed content, for all kinds of rows. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static void teardown(void) {
 
 TestSuite(storage, .init = setup, .fini = teardown);
 
-/* Closes it and opens it again, and then what is left of a process that was killed. */
+/* Check the content after closing and opening, and after killing the process. */
 static void check(void) {
         struct disk killed;
 
@@ -72,7 +72,8 @@ static const struct {
         { "text beyond ASCII", { .key = S("sch\xC3\xBCssel"), .value = S("\xF0\x9F\x98\x80") } },
         { "not UTF-8", { .key = S("\xFF\xFE"), .value = S("\x80") } },
         { "NUL", { .key = S("a\0b"), .value = S("\0") } },
-        { "what SQL would trip over", { .key = S("'; DROP TABLE entries; --"), .value = S("\"'`\\%_") } },
+        { "characters with a meaning in SQL",
+          { .key = S("'; DROP TABLE entries; --"), .value = S("\"'`\\%_") } },
         { "a number's text", { .key = S("1"), .value = S("1.0") } },
         { "a deadline", { .key = S("key"), .value = S("value"), .deadline_ns = 1234567 * MS } },
         { "a deadline that has passed", { .key = S("key"), .value = S("value"), .deadline_ns = 999 * MS } },
@@ -83,7 +84,7 @@ static const struct {
         { "the smallest token", { .key = S("key"), .value = S("value"), .fence = { 0, 0, S("n") } } },
         { "a token of a node with NUL",
           { .key = S("key"), .value = S("value"), .fence = { 5, 5, S("a\0b") } } },
-        { "all of it",
+        { "all fields",
           { .key = S("\0"), .value = S("\0\0"), .deadline_ns = 5000 * MS, .fence = { 5, 5, S("n") } } },
 };
 
@@ -105,7 +106,7 @@ Test(storage, stores_entries_unchanged) {
 Test(storage, distinguishes_text_from_the_same_bytes_with_nul) {
         disk_put(&disk, "a", "text");
         disk_set(&disk, S("a\0"), S("blob"));
-        disk_set(&disk, S(""), S("no engine would, but it is a key like any other"));
+        disk_set(&disk, S(""), S("the engine rejects an empty key, the storage accepts it"));
         COMMIT(&disk);
         cr_expect_eq(disk.committed.n_lines, 3);
         check();
@@ -225,12 +226,12 @@ Test(storage, does_not_load_expired_answers) {
 
 Test(storage, stores_the_clock_and_the_number_of_disconnects) {
         disk.clock = (struct version){ DISK_WALL_MS + 60000, 12345 };
-        disk.n_disconnects = 17;
+        disk.disconnect_epoch = 17;
         COMMIT(&disk);
         check();
         cr_expect_eq(disk.header.clock.wall_ms, DISK_WALL_MS + 60000);
         cr_expect_eq(disk.header.clock.counter, 12345);
-        cr_expect_eq(disk.header.n_disconnects, 17);
+        cr_expect_eq(disk.header.disconnect_epoch, 17);
 }
 
 Test(storage, keeps_the_suffix_of_the_client_id_until_a_batch_has_another_one) {
@@ -307,14 +308,46 @@ Test(storage, opens_directories_with_any_name) {
         cr_assert_eq(rmdir(path), 0);
 }
 
+Test(storage, stores_notifications_until_they_are_delivered) {
+        disk_put(&disk, "k", "one");
+        disk_notify(&disk, S("k"), S("c"));
+        disk_set(&disk, S("\xFF"), S(""));
+        disk_notify(&disk, S("\xFF"), S("\0\1"));
+        disk_remove(&disk, S("k"));
+        disk_notify(&disk, S("k"), S("c, d"));
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 4);
+        check();
+        cr_expect_eq(disk.header.notification_sequence, 3);
+
+        disk_put(&disk, "k", "two");
+        disk_notify(&disk, S("k"), S("c"));
+        disk_deliver(&disk, 2);
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 4);
+        check();
+        cr_expect_eq(disk.header.notification_sequence, 4);
+}
+
+Test(storage, continues_sequences_of_notifications_when_all_are_delivered) {
+        disk_put(&disk, "k", "one");
+        disk_notify(&disk, S("k"), S("c"));
+        COMMIT(&disk);
+        disk_deliver(&disk, 1);
+        COMMIT(&disk);
+        cr_expect_eq(disk.committed.n_lines, 1);
+        check();
+        cr_expect_eq(disk.header.notification_sequence, 1);
+}
+
 Test(storage, reports_progress_of_loading) {
         static struct row rows[1000];
         struct storage_batch batch = { .rows = rows, .n_rows = N_ROWS(rows), .now = disk.now };
 
         for (uint32_t i = 0; i < 250; i++) {
                 for (uint32_t j = 0; j < N_ROWS(rows); j++)
-                        rows[j] = (struct row){ .type = ROW_ANSWER,
-                                                .answer = { .slot = i * 1000 + j, .deadline_ns = 1 } };
+                        rows[j] = (struct row){ .type = ROW_REPLY,
+                                                .reply = { .slot = i * 1000 + j, .deadline_ns = 1 } };
                 cr_assert_eq(storage_commit(disk.storage, &batch), 0);
         }
         disk_close(&disk);
@@ -344,7 +377,7 @@ Test(memory, stores_nothing_and_never_blocks) {
         struct storage *storage;
 
         cr_assert_eq(storage_memory_new(&storage), 0);
-        cr_expect(storage->operations->is_immediate);
+        cr_expect(storage->operations->is_volatile);
         cr_expect_eq(storage_commit(storage, &batch), 0);
         cr_expect_not(storage_needs_commit(storage, (struct now){ INT64_MAX, 0 }));
         cr_expect_null(storage_close(storage));
@@ -353,13 +386,13 @@ Test(memory, stores_nothing_and_never_blocks) {
 
 #define EARLIER_SEED 0xab
 
-/* The checksum of meta when it had a seed, and neither a digest key nor a persistence. */
+/* The checksum of the table meta in the old format: with a seed, without a digest key and persistence. */
 static int64_t earlier_checksum(const struct stored_meta *meta) {
         const uint64_t numbers[] = {
                 EARLIER_SEED,
                 (uint64_t)meta->header.clock.wall_ms,
                 meta->header.clock.counter,
-                meta->header.n_disconnects,
+                meta->header.disconnect_epoch,
                 (uint64_t)meta->reading_ms,
                 (uint64_t)meta->shift_ms,
                 meta->n_commits,
@@ -380,7 +413,7 @@ Test(storage, earlier_version_is_loaded_with_unknown_persistence) {
         COMMIT(&disk);
         disk_close(&disk);
         disk_check(&disk);
-        cr_expect_eq(disk.header.persistence, PERSISTENCE_ALL);
+        cr_expect_eq(disk.header.persistence_digest, PERSISTENCE_ALL);
         disk_close(&disk);
 
         snprintf(path, sizeof(path), "%s/statestored.db", disk.directory);
@@ -393,7 +426,7 @@ Test(storage, earlier_version_is_loaded_with_unknown_persistence) {
                         "INSERT INTO meta (name, value) VALUES ('seed', '00000000000000ab')");
         disk_sql(&disk, sql);
         disk_check(&disk);
-        cr_expect_eq(disk.header.persistence, PERSISTENCE_UNKNOWN);
+        cr_expect_eq(disk.header.persistence_digest, PERSISTENCE_UNKNOWN);
 }
 
 Test(storage, missing_watermark_renews_the_instance_id) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rows that somebody has changed with SQLite itself: this is found. */
+/* The store detects rows that were changed with the sqlite3 tool. */
 
 #include "unit/storage/damage.h"
 #include "unit/support/table.h"
@@ -47,6 +47,21 @@ static const char *const changes[] = {
         "UPDATE answers SET slot = 300 WHERE slot = 3",
         "UPDATE answers SET slot = 3 + (1 << 32) WHERE slot = 3",
         "DELETE FROM answers WHERE slot = 3",
+        "UPDATE notifications SET sequence = sequence + 100",
+        "UPDATE notifications SET version_wall_ms = version_wall_ms + 1",
+        "UPDATE notifications SET version_counter = version_counter + (1 << 32)",
+        "UPDATE notifications SET key = 'larger'",
+        "UPDATE notifications SET key = CAST(key AS BLOB)",
+        "UPDATE notifications SET value = 'another'",
+        "UPDATE notifications SET value = CAST(value AS BLOB)",
+        "UPDATE notifications SET value = NULL",
+        "UPDATE notifications SET recipients = zeroblob(3)",
+        "UPDATE notifications SET recipients = CAST(recipients AS TEXT)",
+        "UPDATE notifications SET checksum = checksum + 1",
+        "DELETE FROM notifications",
+        "UPDATE meta SET value = value + 1 WHERE name = 'notification_sequence'",
+        "UPDATE meta SET value = 0 WHERE name = 'notification_sequence'",
+        "DELETE FROM meta WHERE name = 'notification_sequence'",
         "UPDATE meta SET value = randomblob(16) WHERE name = 'digest_key'",
         "UPDATE meta SET value = zeroblob(15) WHERE name = 'digest_key'",
         "UPDATE meta SET name = 'seed' WHERE name = 'digest_key'",

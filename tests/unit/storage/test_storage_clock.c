@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Deadlines across a restart, whatever the system clock has done: nothing is due before the time that it was given
- * has passed, and nothing stays for longer than that and the time that nobody could measure.
+ * Deadlines across restarts and steps of the system clock. No key expires early. A key stays longer than its
+ * time to live at most by the time that no clock measured.
  */
 
 #include <stdio.h>
@@ -72,13 +72,25 @@ Test(timescale, saturates_at_its_range) {
 
                                 cr_expect_geq(timescale_read(timescale, now), extremes[i]);
                                 timescale_shift(timescale, now);
-                                cr_expect_leq(timescale_to_deadline(timescale, extremes[k]), STORE_NEVER);
-                                if (extremes[k] >= 0 && extremes[k] != STORE_NEVER)
+                                cr_expect_leq(timescale_to_deadline(timescale, extremes[k]), DEADLINE_NEVER);
+                                if (extremes[k] >= 0 && extremes[k] != DEADLINE_NEVER)
                                         timescale_from_deadline(timescale, extremes[k]);
                                 timescale_was_stepped(extremes[i], extremes[j]);
                         }
         cr_expect_eq(timescale_to_deadline(timescale_resume(0, 0, (struct now){ 0 }), INT64_MAX),
-                     STORE_NEVER);
+                     DEADLINE_NEVER);
+}
+
+/* SET accepts such a deadline. The wall clock is set back between two runs, so the second run continues from the last reading. */
+Test(timescale, deadline_near_its_maximum_can_leave_the_range) {
+        struct now first = { .wall_ms = HOUR, .mono_ns = 0 },
+                   second = { .wall_ms = 0, .mono_ns = HOUR * MS };
+        struct timescale timescale = timescale_resume(0, 0, first);
+        int64_t stored_ms = timescale_from_deadline(timescale, DEADLINE_NEVER - 1);
+
+        timescale = timescale_resume(timescale_read(timescale, first), timescale_shift(timescale, first),
+                                     second);
+        cr_expect_eq(timescale_to_deadline(timescale, stored_ms), DEADLINE_NEVER);
 }
 
 Test(timescale, half_a_second_is_a_step_and_less_is_not) {
@@ -89,17 +101,20 @@ Test(timescale, half_a_second_is_a_step_and_less_is_not) {
         cr_expect(timescale_was_stepped(INT64_MIN, INT64_MAX));
 }
 
-/* A key that has ten seconds to live is committed, then something happens, then the store is started. */
+/*
+ * A key with 10 s to live is committed. Then the clock is stepped or the store is stopped, and the store is
+ * started.
+ */
 static const struct {
         const char *name;
         int64_t runs_ms;      /* after the commit, on the monotonic clock */
         int64_t step_ms;      /* of the wall clock, while it runs */
-        int64_t down_ms;      /* as it really was */
-        int64_t lag_ms;       /* what the wall clock lacks, started again */
-        int64_t remaining_ms; /* what the key then has */
-        bool is_idle;         /* nothing was committed after the step */
-        bool needs_commit;    /* and something should have been */
-} stories[] = {
+        int64_t down_ms;      /* actual time between stop and start */
+        int64_t lag_ms;       /* how far the wall clock is behind at the start */
+        int64_t remaining_ms; /* remaining time to live at the start */
+        bool is_idle;         /* no commit after the step */
+        bool needs_commit;    /* storage_needs_commit() returns true after the step */
+} cases[] = {
         { "nothing", .remaining_ms = 10000 },
         { "three seconds pass", .runs_ms = 3000, .remaining_ms = 7000 },
         { "three seconds down", .down_ms = 3000, .remaining_ms = 7000 },
@@ -108,24 +123,24 @@ static const struct {
           .remaining_ms = 7000 },
         { "an hour back while it runs", .runs_ms = 1000, .step_ms = -HOUR, .down_ms = 2000,
           .remaining_ms = 7000 },
-        { "a wake-up in 1970 that ends", .runs_ms = 1000, .step_ms = 50 * 365 * 24 * HOUR, .down_ms = 2000,
+        { "the date is set after a boot in 1970", .runs_ms = 1000, .step_ms = 50 * 365 * 24 * HOUR,
+          .down_ms = 2000, .remaining_ms = 7000 },
+        { "a step below the tolerance", .runs_ms = 1000, .step_ms = 400, .down_ms = 2000,
           .remaining_ms = 7000 },
-        { "a step that is too small for anything", .runs_ms = 1000, .step_ms = 400, .down_ms = 2000,
-          .remaining_ms = 7000 },
-        { "an hour back over the restart: no time seems to have passed", .runs_ms = 2000, .down_ms = 3000,
+        { "an hour back while stopped: the time stopped is not measured", .runs_ms = 2000, .down_ms = 3000,
           .lag_ms = HOUR, .remaining_ms = 8000 },
-        { "1970 over the restart", .runs_ms = 2000, .down_ms = 3000, .lag_ms = DISK_WALL_MS,
+        { "1970 after the restart", .runs_ms = 2000, .down_ms = 3000, .lag_ms = DISK_WALL_MS,
           .remaining_ms = 8000 },
-        { "an hour forward, and nothing committed since", .runs_ms = 1000, .step_ms = HOUR, .down_ms = 2000,
+        { "an hour forward without a commit", .runs_ms = 1000, .step_ms = HOUR, .down_ms = 2000,
           .remaining_ms = 7000 - HOUR, .is_idle = true, .needs_commit = true },
-        { "half a second forward, and nothing committed since", .runs_ms = 1000, .step_ms = 500,
-          .down_ms = 2000, .remaining_ms = 6500, .is_idle = true },
-        { "a second forward, and nothing committed since", .runs_ms = 1000, .step_ms = 1000, .down_ms = 2000,
+        { "half a second forward without a commit", .runs_ms = 1000, .step_ms = 500, .down_ms = 2000,
+          .remaining_ms = 6500, .is_idle = true },
+        { "a second forward without a commit", .runs_ms = 1000, .step_ms = 1000, .down_ms = 2000,
           .remaining_ms = 6000, .is_idle = true, .needs_commit = true },
 };
 
 Test(storage_clock, preserves_remaining_time_of_a_deadline) {
-        for (size_t i = 0; i < N_ROWS(stories); i++) {
+        for (size_t i = 0; i < N_ROWS(cases); i++) {
                 struct disk disk;
                 char text[128];
 
@@ -136,33 +151,33 @@ Test(storage_clock, preserves_remaining_time_of_a_deadline) {
                                                      .deadline_ns = disk.now.mono_ns + 10000 * MS });
                 COMMIT(&disk);
 
-                disk.now.mono_ns += stories[i].runs_ms * MS;
-                disk.now.wall_ms += stories[i].runs_ms + stories[i].step_ms;
+                disk.now.mono_ns += cases[i].runs_ms * MS;
+                disk.now.wall_ms += cases[i].runs_ms + cases[i].step_ms;
                 cr_expect_eq(storage_needs_commit(disk.storage, disk.now),
-                             stories[i].is_idle ? stories[i].needs_commit : llabs(stories[i].step_ms) > 500,
-                             ROW(stories, i));
-                if (!stories[i].is_idle) {
+                             cases[i].is_idle ? cases[i].needs_commit : llabs(cases[i].step_ms) > 500,
+                             ROW(cases, i));
+                if (!cases[i].is_idle) {
                         COMMIT(&disk);
-                        cr_expect_not(storage_needs_commit(disk.storage, disk.now), ROW(stories, i));
+                        cr_expect_not(storage_needs_commit(disk.storage, disk.now), ROW(cases, i));
                 }
                 disk_close(&disk);
 
-                /* another boot: the monotonic clock begins anew */
+                /* after a boot the monotonic clock starts from a low value */
                 disk.now.mono_ns = 77 * MS;
-                disk.now.wall_ms += stories[i].down_ms - stories[i].lag_ms;
+                disk.now.wall_ms += cases[i].down_ms - cases[i].lag_ms;
                 if (disk.now.wall_ms < 0)
                         disk.now.wall_ms = 0;
-                cr_assert_eq(disk_open(&disk), 0, ROW(stories, i));
+                cr_assert_eq(disk_open(&disk), 0, ROW(cases, i));
                 snprintf(text, sizeof(text), "deadline %lld ",
-                         (long long)(77 * MS + stories[i].remaining_ms * MS));
+                         (long long)(77 * MS + cases[i].remaining_ms * MS));
                 cr_expect_not_null(strstr(disk.loaded.lines[0].text, text),
-                                   "row %zu: %s: \"%s\" is not in %s", i, stories[i].name, text,
+                                   "row %zu: %s: \"%s\" is not in %s", i, cases[i].name, text,
                                    disk.loaded.lines[0].text);
                 disk_deinit(&disk);
         }
 }
 
-/* Twice in 1970, with the date learnt in between or not. */
+/* Several boots in 1970; the clock receives the date during some of them. */
 Test(storage_clock, deadlines_survive_boots_with_a_wrong_date) {
         struct disk disk;
 
@@ -185,7 +200,7 @@ Test(storage_clock, deadlines_survive_boots_with_a_wrong_date) {
         }
         disk_close(&disk);
 
-        /* four minutes have passed that somebody counted */
+        /* four minutes were measured */
         disk.now = (struct now){ .wall_ms = 5000, .mono_ns = 0 };
         cr_assert_eq(disk_open(&disk), 0);
         cr_expect_not_null(strstr(disk.loaded.lines[0].text, "deadline 3360000000000 "), "%s",
@@ -193,7 +208,7 @@ Test(storage_clock, deadlines_survive_boots_with_a_wrong_date) {
         disk_deinit(&disk);
 }
 
-/* A deadline beyond every clock is one nevertheless: what it becomes is never early. */
+/* A deadline beyond the range of the clocks is clamped, and never expires early. */
 Test(storage_clock, stores_the_largest_deadline) {
         struct disk disk;
 

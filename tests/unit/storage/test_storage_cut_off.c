@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Files of which a part is missing, or all, or that are of another time than the other one: this is found. */
+/* The store detects truncated files, missing files, and files of different generations. */
 
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ Test(storage_cut_off, missing_log_is_detected) {
         cr_expect_not(damage_examine(&damage, "no log", 0));
 }
 
-/* Each row and each page of it is as it was once; together they never were. */
+/* Each row and each page is valid, but they never existed together. */
 Test(storage_cut_off, database_with_the_log_of_another_time_is_detected) {
         struct disk later;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bits that are flipped, sectors that are lost: they are found, or they do no harm. */
+/* Flipped bits and lost sectors are detected or harmless. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "unit/storage/damage.h"
 
-#define N_FLIPS       800 /* in either file */
+#define N_FLIPS       800 /* in each file */
 #define SECTOR_LENGTH 512
 
 static struct damage damage;
@@ -63,7 +63,10 @@ Test(storage_damage, any_bit_of_the_log_is_detected_or_harmless) {
         cr_expect_gt(damage.n_refused, N_FLIPS / 10);
 }
 
-/* As after a power cut, which may leave an old note, or none: then the last commit is all that may be taken for torn. */
+/*
+ * A power failure may leave an old watermark or none. Then only damage in the last commit may pass for an
+ * incomplete write.
+ */
 Test(storage_damage, without_watermark_log_damage_before_the_last_commit_is_detected) {
         unsigned int n_older = 0;
 
@@ -114,8 +117,8 @@ Test(storage_damage, any_sector_is_detected_or_harmless) {
 }
 
 /*
- * A page that is in use is said to be free, or none is: nothing that is read shows it, and what is written next would
- * destroy it.
+ * The list of free pages contains a page in use, or is empty although pages are free. Reading does not
+ * notice this; the next write would destroy data.
  */
 Test(storage_damage, free_page_list_is_detected) {
         struct disk live;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every call below SQLite fails once, and every one from some call on, while batches are committed. What was said to
- * be committed is there afterwards, whether the process is killed or ends well; what was said not to be is not.
+ * Each system call below SQLite fails once, or fails from then on, while batches are committed. Acknowledged
+ * batches are present afterwards, and rejected batches are not, whether the process is killed or stops
+ * normally.
  */
 
 #include <errno.h>
@@ -16,14 +17,14 @@
 #include "unit/support/table.h"
 
 #define N_BATCHES         9
-#define CHECKPOINT_FRAMES 12 /* so that the log is carried over, and begun anew, a few times */
+#define CHECKPOINT_FRAMES 12 /* small, so that the log is checkpointed and restarted a few times */
 
-/* Commits by their result, over all that is tried with one fault. */
+/* Number of commits by result, in all runs with one fault. */
 struct tally {
         unsigned n_done, n_no_room, n_errors, n_stale, n_not_opened;
 };
 
-/* No two have the same pages to write, and some have many. */
+/* Each batch writes other pages; some write many. */
 static void make_batch(struct disk *disk, int i) {
         static char large[20000];
         char key[16];
@@ -57,11 +58,11 @@ static void count(struct tally *tally, int r) {
                 tally->n_stale++;
                 break;
         default:
-                cr_assert_fail("a commit gave %d", r);
+                cr_assert_fail("storage_commit() returned %d", r);
         }
 }
 
-/* Returns whether the last batch may be there or not. */
+/* Commit all batches. Returns true if the result of the last one is uncertain. */
 static bool commit_all(struct disk *disk, struct tally *tally) {
         for (int i = 3; i < N_BATCHES; i++) {
                 int r;
@@ -74,7 +75,8 @@ static bool commit_all(struct disk *disk, struct tally *tally) {
 
                         content_copy(&uncertain, &disk->uncertain);
                         make_batch(disk, i + 1);
-                        cr_assert_eq(disk_commit(disk), -ESTALE, "what is uncertain is built upon");
+                        cr_assert_eq(disk_commit(disk), -ESTALE,
+                                     "a commit after an uncertain one succeeded");
                         content_copy(&disk->uncertain, &uncertain);
                         content_deinit(&uncertain);
                         return true;
@@ -83,10 +85,10 @@ static bool commit_all(struct disk *disk, struct tally *tally) {
         return false;
 }
 
-/* Where the fault strikes first: a store that was killed, or one that was closed, whose log begins anew. */
+/* Whether the store was closed before the faults, which restarts its log, or killed. */
 static bool is_closed;
 
-/* Returns false once the nth call is behind the last one. */
+/* Returns false if there are fewer than nth calls. */
 static bool run(struct disk *original, const struct fault *fault, unsigned nth, bool lasts,
                 struct tally *tally) {
         bool is_uncertain = false, has_failed;
@@ -137,7 +139,7 @@ static struct tally run_all(const struct fault *fault, bool lasts) {
         fprintf(stderr, "%s, %s: %u calls; %u done, %u no room, %u errors, %u stale, %u not opened\n",
                 fault->name, lasts ? "and all after it" : "once", nth - 1, tally.n_done, tally.n_no_room,
                 tally.n_errors, tally.n_stale, tally.n_not_opened);
-        cr_assert_gt(nth, 1, "nothing was called");
+        cr_assert_gt(nth, 1, "no call was intercepted");
         return tally;
 }
 
@@ -149,12 +151,13 @@ static void setup(void) {
 TestSuite(storage_faults, .init = setup, .timeout = 3600);
 
 static const struct fault no_room = { "no room", FAULT_WRITE, SQLITE_FULL, FAULT_DOES_NOTHING };
-static const struct fault little_room = { "room for half", FAULT_WRITE, SQLITE_FULL, FAULT_DOES_HALF };
+static const struct fault little_room = { "disk full after half a write", FAULT_WRITE, SQLITE_FULL,
+                                          FAULT_DOES_HALF };
 static const struct fault bad_write = { "a write error", FAULT_WRITE, SQLITE_IOERR_WRITE,
                                         FAULT_DOES_NOTHING };
 static const struct fault half_write = { "half a write", FAULT_WRITE, SQLITE_IOERR_WRITE, FAULT_DOES_HALF };
-static const struct fault false_write = { "a write that is done, and fails", FAULT_WRITE, SQLITE_IOERR_WRITE,
-                                          FAULT_DOES_ALL };
+static const struct fault false_write = { "a complete write that reports an error", FAULT_WRITE,
+                                          SQLITE_IOERR_WRITE, FAULT_DOES_ALL };
 static const struct fault bad_sync = { "a sync error", FAULT_SYNC, SQLITE_IOERR_FSYNC, FAULT_DOES_NOTHING };
 static const struct fault bad_read = { "a read error", FAULT_READ, SQLITE_IOERR_READ, FAULT_DOES_NOTHING };
 static const struct fault bad_index = { "no room for the index", FAULT_INDEX, SQLITE_IOERR_SHMSIZE,
@@ -219,10 +222,10 @@ Test(storage_faults, sync_error_makes_the_commit_uncertain) {
 }
 
 static const struct fault others[] = {
-        { "an error when cutting off", FAULT_TRUNCATE, SQLITE_IOERR_TRUNCATE, FAULT_DOES_NOTHING },
-        { "an error when asking for a size", FAULT_SIZE, SQLITE_IOERR_FSTAT, FAULT_DOES_NOTHING },
-        { "an error when opening", FAULT_OPEN, SQLITE_CANTOPEN, FAULT_DOES_NOTHING },
-        { "an error when removing", FAULT_DELETE, SQLITE_IOERR_DELETE, FAULT_DOES_NOTHING },
+        { "an error of ftruncate", FAULT_TRUNCATE, SQLITE_IOERR_TRUNCATE, FAULT_DOES_NOTHING },
+        { "an error of fstat", FAULT_SIZE, SQLITE_IOERR_FSTAT, FAULT_DOES_NOTHING },
+        { "an error of open", FAULT_OPEN, SQLITE_CANTOPEN, FAULT_DOES_NOTHING },
+        { "an error of unlink", FAULT_DELETE, SQLITE_IOERR_DELETE, FAULT_DOES_NOTHING },
 };
 
 Test(storage_faults, other_errors_lose_no_data) {
@@ -264,7 +267,10 @@ Test(storage_faults, read_error_fails_without_damage) {
         cr_expect_eq(once.n_stale + once.n_no_room + lasting.n_stale + lasting.n_no_room, 0);
 }
 
-/* The log's index is extended after the commit was synced: SQLite says that it failed, and it stands in the log. */
+/*
+ * Extending the index of the log fails after the commit was synced: SQLite reports an error, but the log
+ * contains the commit.
+ */
 Test(storage_faults, commit_that_fails_after_its_sync_is_uncertain) {
         size_t length = 5 << 20;
         uint8_t *bytes = calloc(1, length);

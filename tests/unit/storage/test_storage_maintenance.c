@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Others at the directory: a check, a backup, somebody with the sqlite3 tool. */
+/* Other processes use the directory: check, backup, and the sqlite3 tool. */
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -37,6 +37,8 @@ static void setup(void) {
         cr_assert_eq(disk_open(&disk), 0);
         disk_watch(&disk, S("c"), S("key-1"), 3);
         disk_watch(&disk, S("d"), S("key-1"), 4);
+        disk_put(&disk, "key-1", "value");
+        disk_notify(&disk, S("key-1"), S("c, d"));
         disk_answer(&disk, 1, OUTCOME_DONE, disk.clock, INT64_MAX / 2 / MS * MS);
         COMMIT(&disk);
         snprintf(backup, sizeof(backup), "%s/backup.db", disk.directory);
@@ -48,7 +50,7 @@ static void teardown(void) {
 
 TestSuite(storage_maintenance, .init = setup, .fini = teardown);
 
-/* The one place that every version of the database has and nobody looks at twice: a value. */
+/* Damage a value: SQLite does not notice that. */
 static void damage(struct disk *at) {
         uint8_t *bytes, *found;
         size_t length = disk_read(at, DATABASE, &bytes);
@@ -67,7 +69,8 @@ static void check_census(const struct disk *at) {
         cr_expect_eq(storage_sqlite_check(at->directory, &census), 0);
         cr_expect_eq(census.n_entries, 30);
         cr_expect_eq(census.n_registrations, 2);
-        cr_expect_eq(census.n_answers, 1);
+        cr_expect_eq(census.n_replies, 1);
+        cr_expect_eq(census.n_notifications, 1);
         cr_expect_eq(disk_fingerprint(at), before);
 }
 
@@ -117,7 +120,7 @@ Test(storage_maintenance, check_and_backup_fail_without_a_database) {
         cr_expect_eq(storage_sqlite_backup("/no such directory", backup), -ENOENT);
 }
 
-/* What the copy is good for: a directory with nothing but it. */
+/* A store starts from the copy alone, in an empty directory. */
 static void check_restored(const struct content *expected, const char *instance_id) {
         struct disk restored;
         uint8_t *bytes;
@@ -176,7 +179,7 @@ Test(storage_maintenance, backup_does_not_overwrite_files) {
         cr_expect_eq(storage_sqlite_backup(disk.directory, "/no such directory/backup.db"), -ENOENT);
 }
 
-/* The note speaks of what was acknowledged after the backup. */
+/* The watermark of the directory is higher than the number of commits in the backup. */
 Test(storage_maintenance, backup_can_replace_the_original) {
         struct content expected = { 0 };
         uint8_t *bytes;
@@ -197,8 +200,8 @@ Test(storage_maintenance, backup_can_replace_the_original) {
 }
 
 /*
- * A process of its own, which runs `act` once it is told to. It must not have inherited an open database: SQLite would
- * take the parent's locks for its own. Returns where to write a byte.
+ * Start a process that runs `act` when it reads a byte. Call before opening a database: a child that
+ * inherits one would use the locks of its parent. Returns the descriptor to write the byte to.
  */
 static int start_other(int (*act)(void), pid_t *ret_child) {
         int go[2];
@@ -232,13 +235,17 @@ static void commit_batch(int number) {
         COMMIT(&disk);
 }
 
-/* Another process copies while this one commits: each copy is one moment, and none holds it up. */
+/*
+ * Another process makes backups while this one commits. Each backup contains whole batches only, and does
+ * not block commits.
+ */
 Test(storage_maintenance, backup_is_consistent) {
         int status, n_batches = 0, go;
         pid_t child;
 
         go = start_other(make_backup, &child);
-        commit_batch(n_batches++); /* on a busy machine the copy may be done before there is another one */
+        commit_batch(
+                n_batches++); /* at least one batch exists even if the backup is faster than the next commit */
         cr_assert_eq(write(go, "", 1), 1);
         while (waitpid(child, &status, WNOHANG) == 0)
                 commit_batch(n_batches++);
@@ -252,7 +259,7 @@ Test(storage_maintenance, backup_is_consistent) {
         disk_write(&restored, DATABASE, bytes, length);
         free(bytes);
         cr_assert_eq(disk_open(&restored), 0);
-        cr_assert_eq(restored.loaded.n_lines, 33);
+        cr_assert_eq(restored.loaded.n_lines, 34);
         for (size_t i = 2; i < 31; i++)
                 cr_expect_eq(strcspn(restored.loaded.lines[i].text, " "),
                              strcspn(restored.loaded.lines[1].text, " "));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whose the files of a data directory are: the directory's owner's, also where root has been at it in between. */
+/* The files of a data directory belong to the owner of the directory, also if root has used it. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,10 @@
 
 static struct disk disk;
 
-/* Where we are not root, or one who knows no others, it stays ours: there is no more to this then than that all works. */
+/*
+ * Without root, or without other users, the directory keeps its owner, and the tests only check that all
+ * operations work.
+ */
 static void setup(void) {
         log_set_level(LOG_ERROR);
         disk_init(&disk);
@@ -30,7 +33,7 @@ static void teardown(void) {
 
 TestSuite(storage_owner, .init = setup, .fini = teardown);
 
-/* Returns how many files there are. */
+/* Check the owner of each file. Returns the number of files. */
 static size_t check_owner(const struct disk *at) {
         DIR *names = opendir(at->directory);
         struct stat owner, file;
@@ -55,7 +58,7 @@ Test(storage_owner, files_belong_to_the_owner_of_the_directory) {
         cr_assert_eq(disk_open(&disk), 0);
         disk_put(&disk, "key", "value");
         COMMIT(&disk);
-        cr_expect_eq(check_owner(&disk), 5, "the database, its log and index, the lock, the note");
+        cr_expect_eq(check_owner(&disk), 5, "database, log, index, lock, watermark");
         disk_close(&disk);
         cr_expect_eq(check_owner(&disk), 3);
 }
@@ -71,7 +74,7 @@ Test(storage_owner, files_beside_a_backup_belong_to_the_owner_of_the_directory) 
         cr_expect_eq(check_owner(&disk), 2);
 }
 
-/* Whoever may write to the directory could otherwise have root write somewhere else. */
+/* Otherwise a user with write access to the directory could make root write to another file. */
 Test(storage_owner, symbolic_links_are_not_followed) {
         static const struct {
                 const char *name;

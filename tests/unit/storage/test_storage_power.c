@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The power goes at every write. Of what was written since a file's last sync the disk has any part, sector by
- * sector. All that was acknowledged is there afterwards, and nothing of it is taken for damage.
+ * Power fails at every write. Of the data written since the last sync of a file, the disk has any subset of
+ * the sectors. Afterwards the store loads all acknowledged commits, and reports no damage.
  */
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define N_BATCHES         12
 #define CHECKPOINT_FRAMES 12
-#define N_VARIANTS        8 /* of what is lost, for each moment */
+#define N_VARIANTS        8 /* random losses for each write */
 #define SECTOR_LENGTH     512
 
 struct pending {
@@ -26,7 +26,7 @@ struct pending {
         uint8_t *bytes;
 };
 
-/* A file as the disk has it, and what has yet to get there. */
+/* The durable content of a file, and the writes that are not durable yet. */
 struct disk_file {
         const char *name;
         bool is_there;
@@ -54,7 +54,7 @@ static void set_length(struct disk_file *file, size_t length) {
         file->length = length;
 }
 
-/* How likely it is that a sector has got there, in quarters. */
+/* Probability that a sector is durable, in quarters. */
 static void apply(struct disk_file *file, const struct pending *pending, unsigned quarters) {
         if (pending->is_truncation) {
                 if (roll(4) < quarters)
@@ -132,7 +132,7 @@ static bool observe(void *userdata, const struct fault_event *event) {
         return true;
 }
 
-/* The disk as the files are now. */
+/* Take the current content of the files as durable. */
 static void take_over(const struct disk *disk) {
         for (size_t i = 0; i < N_FILES; i++) {
                 uint8_t *bytes;
@@ -162,7 +162,7 @@ static void make_batch(struct disk *disk, int i) {
         disk_answer(disk, (uint32_t)i % 4, OUTCOME_DONE, disk->clock, INT64_MAX / 2 / 1000000 * 1000000);
 }
 
-/* What a disk has after the power went: one of the many ways in which it may. */
+/* The content of the disk after a power failure: one of the possible subsets. */
 static void check_variant(const struct disk *disk, const struct disk_file *originals, unsigned quarters,
                           bool is_uncertain, const struct disk *start) {
         struct disk found;
@@ -182,7 +182,7 @@ static void check_variant(const struct disk *disk, const struct disk_file *origi
                 free(file.bytes);
         }
 
-        /* the note is never synced while we run */
+        /* the watermark is not synced before the store closes */
         length = disk_read(roll(2) ? disk : start, "acknowledged", &note);
         disk_write(&found, "acknowledged", note, length);
         free(note);
@@ -191,7 +191,7 @@ static void check_variant(const struct disk *disk, const struct disk_file *origi
         disk_deinit(&found);
 }
 
-/* Returns false where nothing was left to be cut off. */
+/* Returns false if there was no write left to interrupt. */
 static bool run(struct disk *start, unsigned n_events) {
         bool is_uncertain = false;
         struct disk disk;

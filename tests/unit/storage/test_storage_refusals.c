@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is not ours, not for us, or not ours alone: refused, in words, and left as it is. */
+/*
+ * The store refuses foreign, newer, locked and incomplete data directories, explains why, and changes
+ * nothing.
+ */
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -18,7 +21,7 @@
 
 static struct disk disk;
 
-/* Three commits: one carried over into the database, two in the log. */
+/* Three commits: one in the database, two in the log. */
 static void setup(void) {
         log_set_level(LOG_ERROR);
         disk_init(&disk);
@@ -39,7 +42,7 @@ static void teardown(void) {
 
 TestSuite(storage_refusals, .init = setup, .fini = teardown);
 
-/* That it is refused, that the log says why, and that nothing is changed. Returns what was logged. */
+/* Check that the directory is refused with this reason, and that nothing is changed. Returns the log. */
 static char *refused(struct disk *at) {
         uint64_t before = disk_fingerprint(at);
         struct capture capture;
@@ -50,7 +53,7 @@ static char *refused(struct disk *at) {
         r = disk_open(at);
         text = capture_end(&capture);
         cr_expect_eq(r, -EBADMSG, "%d\n%s", r, text);
-        cr_expect_eq(disk_fingerprint(at), before, "refused, and changed\n%s", text);
+        cr_expect_eq(disk_fingerprint(at), before, "refused, but changed\n%s", text);
         cr_expect_not_null(strstr(text, at->directory), "%s", text);
         cr_expect_not_null(strstr(text, "nothing was changed"), "%s", text);
         cr_expect_not_null(strstr(text, "restore a backup"), "%s", text);
@@ -72,10 +75,10 @@ static const struct {
 } foreign[] = {
         { "nothing", S(""), "truncated" },
         { "a text",
-          S("This is no database, but it is long enough to be one: it has more than a hundred bytes, "
-            "which is what is looked at."),
+          S("This file is not a database, but it has more than the hundred bytes of a header, which is "
+            "the part that the store reads."),
           "not a database of statestored" },
-        { "the beginning of one", S("SQLite format 3"), "truncated" },
+        { "the beginning of a header", S("SQLite format 3"), "truncated" },
 };
 
 Test(storage_refusals, file_that_is_not_a_database) {
@@ -100,23 +103,39 @@ Test(storage_refusals, foreign_database) {
         disk_deinit(&other);
 }
 
+/* The checksums are right: a writer of the directory can compute them. */
+Test(storage_refusals, client_id_that_no_client_can_have) {
+        static const uint8_t client_id[UINT16_MAX + 1];
+
+        disk_watch(&disk, (struct slice){ client_id, UINT16_MAX }, S("key"), 1);
+        COMMIT(&disk);
+        disk_close(&disk);
+        cr_assert_eq(disk_open(&disk), 0);
+
+        disk_watch(&disk, (struct slice){ client_id, UINT16_MAX + 1 }, S("key"), 1);
+        COMMIT(&disk);
+        disk_close(&disk);
+        expect_refused(&disk, "a row of the table registrations is damaged");
+}
+
 static const struct {
         const char *name;
         const char *sql;
         const char *reason;
 } schemas[] = {
-        { "newer", "PRAGMA user_version = 2", "a newer statestored created it" },
+        { "newer", "PRAGMA user_version = 3", "a newer statestored created it" },
         { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
-        { "none", "PRAGMA user_version = 0", "tables are not those" },
+        { "zero", "PRAGMA user_version = 0", "tables are not those" },
         { "negative", "PRAGMA user_version = -1", "tables are not those" },
         { "a column more", "ALTER TABLE entries ADD COLUMN more", "tables are not those" },
         { "a column less", "ALTER TABLE entries DROP COLUMN fence", "tables are not those" },
         { "a table less", "DROP TABLE registrations", "tables are not those" },
+        { "the newest table less", "DROP TABLE notifications", "tables are not those" },
         { "a trigger", "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM answers; END",
           "tables are not those" },
 };
 
-/* Once in the database, once in the log alone. */
+/* The schema differs in the database, or only in the log. */
 Test(storage_refusals, other_schema) {
         for (size_t i = 0; i < N_ROWS(schemas); i++) {
                 struct disk changed, in_log;
@@ -176,7 +195,7 @@ Test(storage_refusals, rollback_journal) {
         disk_deinit(&copy);
 }
 
-/* Traces of a database that is gone: to begin anew would be to forget it. */
+/* Other files show that there was a database. Creating a new one would hide its loss. */
 Test(storage_refusals, missing_database_with_other_files) {
         struct disk copy;
 
@@ -224,7 +243,7 @@ static const struct {
           S("0123456789abcdef0123456789abcdef 00000000000000000099 0123456789abcdef\n") },
 };
 
-/* It is a check; the database is what counts. */
+/* The watermark is only an additional check. */
 Test(storage_refusals, damaged_watermark_is_ignored) {
         for (size_t i = 0; i < N_ROWS(no_notes); i++) {
                 struct disk copy;

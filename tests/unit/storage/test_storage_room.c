@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A disk that is full, made by the limit on a file's size: no privilege is needed, and it ends when we want it to. */
+/* A full disk, simulated by the file size limit: it needs no privilege, and the test can end it. */
 
 #include <errno.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ static size_t length_of(const char *name) {
         return length;
 }
 
-/* What is changed again and again takes no more room than it has. */
+/* Repeated changes of the same rows do not make the files grow. */
 Test(storage_room, file_size_is_bounded_for_constant_data) {
         limit(ROOM);
         for (int i = 0; i < N_COMMITS; i++) {
@@ -83,7 +83,7 @@ Test(storage_room, full_disk_fails_commits_until_there_is_room) {
         }
         cr_expect_gt(n_committed, 10);
 
-        /* what was said is so, wherever it ends */
+        /* acknowledged commits are present, other ones are not */
         limit(no_limit);
         disk_copy(&disk, &killed);
         disk_check(&killed);

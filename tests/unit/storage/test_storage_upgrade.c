@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A data directory that an older version wrote: its table meta has a seed instead of a digest key. */
+/*
+ * Data directories that older versions wrote. With schema 1 there is no table notifications. The oldest ones have a seed
+ * in the table meta instead of a digest key, too.
+ */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,6 +11,7 @@
 #include <stdio.h>
 
 #include "storage/sqlite/checksum.h"
+#include "storage/sqlite/maintenance.h"
 #include "unit/storage/disk.h"
 
 #define SEED UINT64_C(0x0123456789abcdef)
@@ -21,7 +25,7 @@ static sqlite3 *open_database(const struct disk *disk) {
         return db;
 }
 
-/* The caller frees the statement, which is what the value lives in. */
+/* The value is valid until the caller frees the statement. */
 static sqlite3_stmt *read_meta(sqlite3 *db, const char *name) {
         sqlite3_stmt *statement;
 
@@ -32,7 +36,7 @@ static sqlite3_stmt *read_meta(sqlite3 *db, const char *name) {
         return statement;
 }
 
-/* As the older version took it. */
+/* The checksum as the older version computed it. */
 static uint64_t old_checksum(sqlite3 *db) {
         static const char *const texts[] = { "instance_id", "node_id" };
         static const char *const names[] = { "clock_wall_ms", "clock_counter", "departures",   "saved_at_ms",
@@ -55,14 +59,18 @@ static uint64_t old_checksum(sqlite3 *db) {
         return checksum_add_numbers(checksum, numbers, 8);
 }
 
+#define MAKE_SCHEMA_1                                                                                       \
+        "DROP TABLE notifications; DELETE FROM meta WHERE name = 'notification_sequence';"                  \
+        "PRAGMA user_version = 1;"
+
 static void make_old(const struct disk *disk, uint64_t checksum_error) {
         sqlite3 *db = open_database(disk);
-        char sql[300];
+        char sql[400];
 
         snprintf(sql, sizeof(sql),
-                 "DELETE FROM meta WHERE name = 'digest_key';"
-                 "INSERT INTO meta VALUES ('seed', '%016" PRIx64 "');"
-                 "UPDATE meta SET value = %" PRId64 " WHERE name = 'checksum'",
+                 MAKE_SCHEMA_1 "DELETE FROM meta WHERE name = 'digest_key';"
+                               "INSERT INTO meta VALUES ('seed', '%016" PRIx64 "');"
+                               "UPDATE meta SET value = %" PRId64 " WHERE name = 'checksum'",
                  SEED, (int64_t)(old_checksum(db) + checksum_error));
         sqlite3_close(db);
         disk_sql(disk, sql);
@@ -103,5 +111,55 @@ Test(storage_upgrade, keeps_all_rows_and_draws_a_stable_digest_key) {
 
 Test(storage_upgrade, detects_damage_in_the_old_table) {
         make_old(&disk, 1);
+        cr_expect_eq(disk_open(&disk), -EBADMSG);
+}
+
+Test(storage_upgrade, schema_1_is_upgraded_when_it_is_opened_for_writing) {
+        disk_sql(&disk, MAKE_SCHEMA_1);
+        disk_check(&disk);
+        cr_expect_eq(disk.header.notification_sequence, 0);
+
+        disk_put(&disk, "k", "w");
+        disk_notify(&disk, S("k"), S("c"));
+        COMMIT(&disk);
+        disk_close(&disk);
+        disk_check(&disk);
+        cr_expect_eq(disk.header.notification_sequence, 1);
+}
+
+Test(storage_upgrade, upgrade_survives_a_kill_before_the_first_commit) {
+        struct disk killed;
+
+        disk_sql(&disk, MAKE_SCHEMA_1);
+        disk_check(&disk);
+        disk_copy(&disk, &killed);
+        disk_check(&killed);
+        disk_put(&killed, "k", "w");
+        disk_notify(&killed, S("k"), S("c"));
+        COMMIT(&killed);
+        disk_deinit(&killed);
+}
+
+Test(storage_upgrade, schema_1_is_checked_and_copied_without_an_upgrade) {
+        struct storage_census census;
+        struct disk copied;
+        char file[128];
+        uint64_t before;
+
+        disk_sql(&disk, MAKE_SCHEMA_1);
+        before = disk_fingerprint(&disk);
+        disk_init_like(&copied, &disk);
+        snprintf(file, sizeof(file), "%s/statestored.db", copied.directory);
+        cr_expect_eq(storage_sqlite_check(disk.directory, &census), 0);
+        cr_expect_eq(census.n_entries, 1);
+        cr_expect_eq(census.n_notifications, 0);
+        cr_expect_eq(storage_sqlite_backup(disk.directory, file), 0);
+        cr_expect_eq(disk_fingerprint(&disk), before);
+        disk_check(&copied);
+        disk_deinit(&copied);
+}
+
+Test(storage_upgrade, damage_of_schema_1_is_detected) {
+        disk_sql(&disk, MAKE_SCHEMA_1 "UPDATE entries SET value = 'w'");
         cr_expect_eq(disk_open(&disk), -EBADMSG);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Logs written here, frame by frame, as https://sqlite.org/fileformat2.html#walformat says. A transaction has three
- * frames; what is damaged in one is found if a later one is there.
+ * The tests write logs frame by frame, as specified in https://sqlite.org/fileformat2.html#walformat. A
+ * transaction has three frames. Damage in a transaction is detected if a later transaction follows.
  */
 
 #include <criterion/criterion.h>
@@ -75,14 +75,14 @@ static void add_frame(struct log *log, uint32_t page, uint32_t n_pages, uint8_t 
         buf_append(&log->bytes, frame, sizeof(frame));
 }
 
-/* Three frames, the last one ends it; n_pages 0 leaves the end out. */
+/* Append three frames; the last one is the commit frame, unless n_pages is 0. */
 static void add_transaction(struct log *log, uint32_t n_pages, uint8_t filling) {
         add_frame(log, 1, 0, filling);
         add_frame(log, 2, 0, filling);
         add_frame(log, 3, n_pages, filling);
 }
 
-/* Two whole transactions that `log` has gone back behind: what an attempt that was given up has left. */
+/* Two complete transactions after the current end of `log`, left by a rolled-back transaction. */
 static void go_back(struct log *log, const struct log *state, size_t length) {
         log->sums[0] = state->sums[0];
         log->sums[1] = state->sums[1];
@@ -154,7 +154,10 @@ static const struct {
         { "the page's end", FRAME_LENGTH - 1 },
 };
 
-/* Of five transactions: in all but the last it is proven to be damage, in the last it may be a cut. */
+/*
+ * There are five transactions. In the last one an invalid frame may be an incomplete write; in the others it
+ * is damage.
+ */
 Test(storage_wal, invalid_frame_before_a_later_transaction_is_damage) {
         struct log log = begin_log(false);
         struct wal_summary summary;
@@ -190,7 +193,7 @@ Test(storage_wal, lost_sector_before_a_later_transaction_is_damage) {
         buf_deinit(&log.bytes);
 }
 
-/* A power cut: of the last transaction any of the frames may have got there, and others not. */
+/* A power failure: any subset of the frames of the last transaction is on the disk. */
 Test(storage_wal, incomplete_last_transaction_is_sound) {
         for (unsigned lost = 0; lost < 8; lost++) {
                 struct log log = begin_log(false);
@@ -221,7 +224,10 @@ Test(storage_wal, frames_of_an_earlier_generation_are_ignored) {
         buf_deinit(&earlier.bytes);
 }
 
-/* Written whole but for its sync, given up, and partly written over: its end still stands there. */
+/*
+ * A transaction was written completely but not synced, rolled back, and partly overwritten. Its commit frame
+ * is still in the log.
+ */
 Test(storage_wal, frames_of_a_rolled_back_transaction_are_ignored) {
         struct log log = begin_log(false), state, given_up;
 

@@ -3,7 +3,10 @@
 
 #include <stddef.h>
 
-/* Reads what a test makes the code print. Ends with the test's process, so nothing is put back on a failure. */
+/*
+ * Reads what a test makes the code print. A failed assertion leaves the descriptor redirected. That is harmless: each test has
+ * its own process.
+ */
 
 struct capture {
         int fd;    /* the captured descriptor */
@@ -14,8 +17,8 @@ struct capture {
 /* fd: STDOUT_FILENO or STDERR_FILENO. */
 void capture_start(struct capture *capture, int fd);
 
-/* All that was printed since; freed by the caller. */
+/* Restore the descriptor, and return all that was printed since capture_start(). Freed by the caller. */
 char *capture_end(struct capture *capture);
 
-/* How often the part stands in what was printed. */
+/* Return how often the part occurs in the printed text. */
 size_t capture_count(const char *printed, const char *part);

@@ -3,24 +3,24 @@
 
 #include <criterion/criterion.h>
 
-#include "config/reading.h"
+#include "config/config.h"
 #include "unit/support/capture.h"
 
-/* statestored's configuration, read from arguments as a test gives them. */
+/* Reads the configuration of statestored from arguments. */
 
 #define N_ARGUMENTS_MAX 8
 
-/* The arguments up to the first NULL, with the program's name before them. */
+/* Read the arguments, which NULL ends. */
 static inline enum config_result read_config(const char *const *arguments, struct config *ret_config) {
         char *all[N_ARGUMENTS_MAX + 1] = { (char *)"statestored" };
         int n = 1;
 
         for (; n <= N_ARGUMENTS_MAX && arguments[n - 1]; n++)
                 all[n] = (char *)arguments[n - 1];
-        return config_read(n, all, ret_config);
+        return config_read(n, all, false, ret_config);
 }
 
-/* What it prints on this descriptor; freed by the caller. */
+/* Return what reading prints on this descriptor; the caller frees it. */
 static inline char *printed_by(int fd, const char *const *arguments, enum config_result expected) {
         struct capture capture;
         struct config config;

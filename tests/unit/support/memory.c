@@ -24,7 +24,7 @@ void memory_starve(uint64_t n, uint64_t n_failures) {
         is_active = true;
 }
 
-uint64_t memory_feed(void) {
+uint64_t memory_stop_failing(void) {
         is_active = false;
         return n_failed;
 }

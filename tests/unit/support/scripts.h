@@ -7,18 +7,18 @@
 
 #include "unit/support/table.h"
 
-/* What test_starved.c has two daemons do: all commands, in every way that they can go. */
+/* Requests that test_starved.c gives to two pipelines, one of them with failing allocations: all commands, with all outcomes. */
 
 enum { BATCH_MAX = 8 };
 
-/* A request; the last of a batch says so. */
+/* A request, or a tick. */
 struct line {
-        const char *words; /* with blanks between; NULL: time passes, with a tick */
+        const char *words; /* separated by blanks; NULL: a tick */
         const char *source;
         const char *fence;
-        int64_t pass_ms; /* before it */
-        enum { AS_IT_SHOULD_BE, BAD_QOS, BAD_CORRELATION, BAD_VERSION } reply_address;
-        bool ends_batch;
+        int64_t pass_ms; /* time that passes before it */
+        enum { NO_FAULT, BAD_QOS, BAD_CORRELATION, BAD_VERSION } fault;
+        bool ends_batch; /* the batch ends after it */
 };
 
 #define LONG_VALUE                                                                                          \
@@ -65,24 +65,24 @@ static const struct line all_commands[] = {
         { "DEL k2", "c1", NULL, 0, 0, false },
         { "DEL w", "c1", NULL, 0, 0, false },
         { "SET k4 " LONG_VALUE LONG_VALUE, "c1", NULL, 0, 0, true },
-        { "GET p", "c1", NULL, 1000, 0, true }, /* has expired: goes here and now */
+        { "GET p", "c1", NULL, 1000, 0, true }, /* "p" has expired: no value */
         { "SET p v PX 500", "c1", NULL, 0, 0, true },
-        { NULL, NULL, NULL, 500, 0, true }, /* goes by itself */
+        { NULL, NULL, NULL, 500, 0, true }, /* the tick removes "p", which has expired */
         { "SET p v", "c1", NULL, 0, 0, true },
 };
 
-/* Three keys are all there may be. */
+/* With a limit of three keys. */
 static const struct line at_the_limit[] = {
         { "KEYNOTIFY a", "c1", NULL, 0, 0, false },
         { "KEYNOTIFY x", "c1", NULL, 0, 0, false },
         { "SET a v PX 10", "c1", NULL, 0, 0, false },
         { "SET b v", "c1", NULL, 0, 0, false },
         { "SET x v", "c1", NULL, 0, 0, false },
-        { "SET d v", "c1", NULL, 0, 0, true }, /* one too many */
+        { "SET d v", "c1", NULL, 0, 0, true }, /* refused: the fourth key */
         { "SET x 1", "c1", NULL, 10, 0, false },
         { "SET x 2", "c1", NULL, 0, 0, false },
         { "SET x 3", "c1", NULL, 0, 0, false },
-        { "SET d v", "c1", NULL, 0, 0, true }, /* in the place of "a", which has expired */
+        { "SET d v", "c1", NULL, 0, 0, true }, /* accepted: "a" has expired */
         { "SET e v", "c1", NULL, 0, 0, true },
 };
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stddef.h>
+
+/*
+ * Fill memory with random bytes that are suitable for keys (getrandom()). The only source of randomness in the project.
+ *
+ * Blocks until the kernel has initialized its generator, which happens during boot. Aborts if the kernel provides no random
+ * bytes: no part of the store is safe without them.
+ */
+void random_fill(void *bytes, size_t length);

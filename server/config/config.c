@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Report all faults, not only the first. Checks that concern several options run after all sources are read, so the
+ * order of options does not matter.
+ */
+
+#include "config/config.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "config/ini_file.h"
+#include "config/policy_file.h"
+#include "protocol/topics.h"
+
+#define HELP_COLUMN 32
+
+struct config_text {
+        struct config_text *next;
+        char text[];
+};
+
+struct config_reading {
+        struct config *config;
+        const char *hint; /* suffix of fault messages */
+        bool is_reload;   /* faults are logged, not printed */
+        bool is_invalid;
+        const char *file;                       /* name of the configuration file */
+        unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each option in the file; 0: not in the file */
+};
+
+/* 1. Sources */
+
+/* Report a fault on a line of its own. */
+static void report(struct config_reading *reading, const char *where, const char *what) {
+        if (reading->is_reload)
+                log_error("SIGHUP: %s: %s", where, what);
+        else
+                fprintf(stderr, "statestored: %s: %s%s\n", where, what, reading->hint);
+        reading->is_invalid = true;
+}
+
+static void take_fault(void *userdata, const char *where, const char *what) {
+        report(userdata, where, what);
+}
+
+static void set(struct config_reading *reading, const struct option *option, const char *value,
+                const char *where) {
+        struct option_fault fault;
+
+        if (option_apply(option, reading->config, value, &fault))
+                reading->config->values[option - config_options] = value;
+        else
+                report(reading, where, fault.text);
+}
+
+static void set_defaults(struct config_reading *reading) {
+        for (size_t i = 0; i < n_settings; i++)
+                if (config_options[i].default_value)
+                        set(reading, &config_options[i], config_options[i].default_value,
+                            config_options[i].flag);
+}
+
+static const char *store_text(struct config_text **texts, const char *text) {
+        size_t size = strlen(text) + 1;
+        struct config_text *stored = malloc(sizeof(*stored) + size);
+
+        if (!stored)
+                return NULL;
+
+        memcpy(stored->text, text, size);
+        stored->next = *texts;
+        *texts = stored;
+        return stored->text;
+}
+
+static const struct option *find_setting(const char *section, const char *name) {
+        for (size_t i = 0; i < n_settings; i++)
+                if (strcmp(config_options[i].section, section) == 0 &&
+                    strcmp(config_options[i].name, name) == 0)
+                        return &config_options[i];
+        return NULL;
+}
+
+static void take_line(void *userdata, const char *section, const char *name, const char *value,
+                      unsigned int line) {
+        struct config_reading *reading = userdata;
+        struct ini_position where = ini_position(reading->file, line);
+        const struct option *option = find_setting(section, name);
+        unsigned int *first = option ? &reading->lines[option - config_options] : NULL;
+        char text[300];
+
+        if (!option) {
+                snprintf(text, sizeof(text), "no such option: [%.60s] %.60s", section, name);
+                report(reading, where.text, text);
+                return;
+        }
+        if (*first > 0) {
+                snprintf(text, sizeof(text), "[%s] %s is given twice, first in line %u", section, name,
+                         *first);
+                report(reading, where.text, text);
+                return;
+        }
+
+        *first = line;
+        value = store_text(&reading->config->file_texts, value);
+        if (value)
+                set(reading, option, value, where.text);
+        else
+                report(reading, where.text, "out of memory");
+}
+
+static void read_file(struct config_reading *reading, const char *name) {
+        struct ini_sink sink = { .value = take_line, .fault = take_fault, .userdata = reading };
+
+        reading->file = name ? name : getenv("STATESTORE_CONFIG");
+        if (reading->file && *reading->file)
+                ini_file_read(reading->file, &sink);
+}
+
+static bool is_setting(struct slice variable) {
+        for (size_t i = 0; i < n_settings; i++)
+                if (slice_equal(variable, slice_from_string(option_variable(&config_options[i]).name)))
+                        return true;
+        return false;
+}
+
+static bool is_of_a_section(struct slice variable) {
+        for (size_t i = 0; i < n_settings; i++) {
+                struct option_variable like = option_variable(&config_options[i]);
+                size_t length = strlen(like.name) - strlen(config_options[i].name);
+
+                if (slice_starts_with(variable, (struct slice){ (const uint8_t *)like.name, length }))
+                        return true;
+        }
+        return false;
+}
+
+static void find_unknown_variables(struct config_reading *reading) {
+        for (char *const *at = environ; at && *at; at++) {
+                struct slice value, variable = slice_split(slice_from_string(*at), '=', &value);
+
+                if (value.length > 0 && is_of_a_section(variable) && !is_setting(variable))
+                        report(reading, LOG_TEXT(variable), "no such option");
+        }
+}
+
+static void read_environment(struct config_reading *reading) {
+        find_unknown_variables(reading);
+        for (size_t i = 0; i < n_settings; i++) {
+                struct option_variable variable = option_variable(&config_options[i]);
+                const char *value = getenv(variable.name);
+
+                if (value && *value)
+                        set(reading, &config_options[i], value, variable.name);
+        }
+}
+
+/* Read the four arguments of --explain CLIENT USER VERB KEY. The form --explain=CLIENT is a fault. */
+static void take_explain(struct config_reading *reading, const struct argument *argument) {
+        if (argument->value && argument->value == *argument->values)
+                reading->config->explain = (const char *const *)argument->values;
+        else
+                report(reading, "--explain", "CLIENT USER VERB KEY was expected");
+}
+
+static bool is_explain(const struct option *option) {
+        return strcmp(option->flag, "--explain") == 0;
+}
+
+/* Report an argument that is not an option. Skips the argument after it if that is probably its value. */
+static void report_unknown(struct config_reading *reading, struct arguments *arguments, const char *text) {
+        report(reading, LOG_STRING(text), strncmp(text, "--", 2) == 0 ? "no such option" : "not an option");
+        if (text[0] == '-' && !strchr(text, '=') && arguments->at < arguments->end && **arguments->at != '-')
+                arguments->at++;
+}
+
+static struct arguments arguments_of(int n_arguments, char *const *argv) {
+        return (struct arguments){
+                .options = config_options,
+                .n_options = n_config_options,
+                .at = argv + (n_arguments > 0), /* skip the program name */
+                .end = argv + n_arguments,
+        };
+}
+
+static void read_arguments(struct config_reading *reading, int n_arguments, char *const *argv) {
+        struct arguments arguments = arguments_of(n_arguments, argv);
+        struct argument argument;
+        enum argument_kind kind;
+
+        while ((kind = arguments_next(&arguments, &argument)) != ARGUMENT_END) {
+                if (kind != ARGUMENT_OPTION)
+                        report_unknown(reading, &arguments, argument.text);
+                else if (is_explain(argument.option))
+                        take_explain(reading, &argument);
+                else
+                        set(reading, argument.option, argument.value, LOG_STRING(argument.text));
+        }
+}
+
+/*
+ * Read --help, --version and --config, which determine what else is read. read_arguments() reports faults.
+ */
+static void read_arguments_first(struct config_reading *reading, int n_arguments, char *const *argv) {
+        struct arguments arguments = arguments_of(n_arguments, argv);
+        struct argument argument;
+        struct option_fault fault;
+        enum argument_kind kind;
+
+        while ((kind = arguments_next(&arguments, &argument)) != ARGUMENT_END)
+                if (kind == ARGUMENT_OPTION && !argument.option->section)
+                        option_apply(argument.option, reading->config, argument.value, &fault);
+}
+
+static void print_help(void) {
+        CLEANUP(buf_deinit) struct buf help = { 0 };
+
+        for (size_t i = 0; i < n_config_options; i++)
+                help_append_option(&help, HELP_COLUMN, &config_options[i]);
+        printf("Usage: statestored [OPTION]...\n"
+               "A state store beside an MQTT 5 broker, for clients of the Azure IoT Operations state store\n"
+               "protocol. It stores keys, values and locks, and notifies clients of changes.\n"
+               "\n"
+               "%.*s"
+               "\n"
+               "Precedence: command line, environment, file, default (in parentheses).\n"
+               "For the names in the file and the environment see statestored.conf(5).\n"
+               "\n"
+               "statestored runs until SIGINT or SIGTERM, then answers the received requests and exits with "
+               "0.\n"
+               "Exit status 1: the broker refused the connection at start, or the stored data cannot be "
+               "used.\n"
+               "Exit status 2: an option is wrong.\n",
+               (int)help.length, (const char *)help.data);
+}
+
+/* 2. Checks of several options together */
+
+static char *presence_filter(const char *presence_topic) {
+        CLEANUP(buf_deinit) struct buf filter = { 0 };
+
+        topic_append_filter(&filter, slice_from_string(presence_topic));
+        return buf_text(&filter) ? (char *)take_ptr(&filter.data) : NULL;
+}
+
+static bool is_same(const char *a, const char *b) {
+        return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Return whether the option is about the broker or its connection, so that --dev excludes it. */
+static bool describes_broker(const struct option *option) {
+        static const char *const flags[] = { "--host",    "--user",        "--password-file",
+                                             "--tls",     "--tls-ca-file", "--tls-certificate",
+                                             "--tls-key", "--tls-alpn",    "--presence-topic" };
+
+        for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+                if (strcmp(option->flag, flags[i]) == 0)
+                        return true;
+        return false;
+}
+
+/* Check the options that --dev excludes or requires. */
+static void check_dev(struct config_reading *reading) {
+        const struct config *config = reading->config;
+
+        if (!config->dev && config->port == 0)
+                report(reading, "--port", "0 means any free port, and is only valid with --dev");
+        for (size_t i = 0; i < n_settings; i++) {
+                if (is_same(config->values[i], config_options[i].default_value))
+                        continue;
+                if (config->dev && describes_broker(&config_options[i]))
+                        report(reading, config_options[i].flag,
+                               "not with --dev, which starts a private broker without this option");
+                if (!config->dev && strcmp(config_options[i].flag, "--dev-listen") == 0)
+                        report(reading, config_options[i].flag, "only with --dev");
+        }
+        if (!config->dev)
+                return;
+
+        for (const char *at = config->client_id; *at; at++)
+                if (iscntrl((unsigned char)*at)) {
+                        report(reading, "--client-id", "control characters are not allowed with --dev");
+                        return;
+                }
+}
+
+/* Derive the endpoints and whether to use TLS. */
+static void complete_broker(struct config_reading *reading) {
+        struct config *config = reading->config;
+
+        if (config->tls_ca_file)
+                config->tls = true;
+        if (!config->dev && endpoints_parse(slice_from_string(config->hosts), config->port,
+                                            &config->endpoints, &config->n_endpoints) < 0)
+                report(reading, "--host", "out of memory");
+}
+
+/* Check options that depend on each other, and derive values. */
+static void complete(struct config_reading *reading) {
+        struct config *config = reading->config;
+
+        complete_broker(reading);
+        check_dev(reading);
+        if (config->control && config->data_dir)
+                report(reading, "--control",
+                       "not with --data-dir: any client of the broker could delete the stored data");
+        if (!config->tls_certificate != !config->tls_key)
+                report(reading, config->tls_key ? "--tls-key" : "--tls-certificate",
+                       "--tls-certificate and --tls-key must be given together");
+        if (config->tls_certificate && !config->tls)
+                report(reading, "--tls-certificate", "not used without --tls on or --tls-ca-file");
+        if (config->password_file && !config->user)
+                report(reading, "--password-file", "not used without --user");
+
+        if (config->presence_topic) {
+                config->presence_filter = presence_filter(config->presence_topic);
+                if (!config->presence_filter)
+                        report(reading, "--presence-topic", "out of memory");
+        }
+}
+
+static void read_policy(struct config_reading *reading) {
+        struct config *config = reading->config;
+        struct policy_file_sink sink = { .fault = take_fault, .userdata = reading };
+
+        if (!config->policy_file)
+                return;
+        reading->hint = "";
+        config->policy = policy_file_read(config->policy_file, config->allow_unverified, &sink);
+        if (!config->policy)
+                reading->is_invalid = true;
+}
+
+enum config_result config_read(int n_arguments, char *const *argv, bool is_reload,
+                               struct config *ret_config) {
+        struct config_reading reading = { .config = ret_config, .hint = "", .is_reload = is_reload };
+
+        *ret_config = (struct config){ 0 };
+        read_arguments_first(&reading, n_arguments, argv);
+        if (ret_config->help)
+                print_help();
+        else if (ret_config->version)
+                printf("statestored %s\n", STATESTORED_VERSION);
+        if (ret_config->help || ret_config->version)
+                return CONFIG_DONE;
+
+        set_defaults(&reading);
+        read_file(&reading, ret_config->file);
+        read_environment(&reading);
+        reading.hint = "; see --help";
+        read_arguments(&reading, n_arguments, argv);
+        if (!reading.is_invalid)
+                complete(&reading);
+        read_policy(&reading);
+
+        if (reading.is_invalid)
+                return CONFIG_INVALID;
+        if (!ret_config->check_only)
+                return CONFIG_RUN;
+        printf("the configuration is valid\n");
+        return CONFIG_DONE;
+}
+
+enum config_result config_read_addresses(const char *file, struct config *ret_config) {
+        struct config_reading reading = { .config = ret_config, .hint = "" };
+
+        *ret_config = (struct config){ 0 };
+        set_defaults(&reading);
+        read_file(&reading, file);
+        read_environment(&reading);
+        if (!reading.is_invalid)
+                complete_broker(&reading);
+        return reading.is_invalid ? CONFIG_INVALID : CONFIG_RUN;
+}
+
+static void free_texts(struct config_text *texts) {
+        while (texts) {
+                struct config_text *next = texts->next;
+
+                free(texts);
+                texts = next;
+        }
+}
+
+void config_deinit(struct config *config) {
+        endpoints_free(config->endpoints, config->n_endpoints);
+        endpoints_free(config->http_listen, config->http_listen ? 1 : 0);
+        free(config->presence_filter);
+        free(config->persist_property);
+        policy_free(config->policy);
+        free_texts(config->file_texts);
+        *config = (struct config){ 0 };
+}
+
+void config_reload(struct config *config, const struct config *fresh) {
+        for (size_t i = 0; i < n_settings; i++) {
+                const struct option *option = &config_options[i];
+                bool is_changed = !is_same(config->values[i], fresh->values[i]);
+
+                if (is_changed)
+                        log_info("[%s] %s has changed%s", option->section, option->name,
+                                 option->is_live ? "" : ": this needs a restart");
+                if (!option->is_live)
+                        continue;
+
+                /* Also set unchanged options: the caller frees the former configuration, with its strings. */
+                config->values[i] = fresh->values[i];
+                if (fresh->values[i])
+                        option->set(config, option, fresh->values[i]);
+                else if (is_changed && option->field)
+                        *(const char **)((char *)config + option->field) = NULL;
+        }
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The table of commands, and --help. */
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ctl/options.h"
+
+static const char get_help[] =
+        "Prints the value without a newline, so that scripts get it byte for byte. On a terminal the\n"
+        "version follows on a line of its own, and control characters are escaped.\n"
+        "\n"
+        "  statestorectl get greeting\n"
+        "  level=$(statestorectl get level) || level=unknown\n"
+        "  statestorectl get firmware > firmware.bin\n"
+        "  statestorectl get greeting --json        value and version\n";
+
+static const char set_help[] =
+        "Prints OK and the version of the value. If the key is a lock, the version is a fencing token.\n"
+        "Values from stdin and files are stored unchanged, with their newlines.\n"
+        "\n"
+        "  statestorectl set greeting 'hello world'\n"
+        "  statestorectl set session 42 --px 5m     expires after five minutes\n"
+        "  statestorectl set firmware --value-file firmware.bin\n"
+        "  date +%F | statestorectl set today -\n"
+        "\n"
+        "  # take a lock for ten seconds; the second write fails if another client took the lock\n"
+        "  token=$(statestorectl set lock me --nex --px 10s) || exit\n"
+        "  statestorectl set valve open --fence \"${token#OK }\"\n"
+        "\n"
+        "With --nex X KEY VALUE, X is the value of --nex. With --nex KEY VALUE, --nex has no value.\n"
+        "--nex=X is never ambiguous.\n";
+
+static const char del_help[] = "Prints the version of the deleted value.\n"
+                               "\n"
+                               "  statestorectl del greeting\n"
+                               "  statestorectl del state --fence 001696374425000:00000:StateStore\n";
+
+static const char vdel_help[] =
+        "Prints the version of the deleted value.\n"
+        "\n"
+        "  statestorectl vdel lock me               release a lock, unless another client has it\n";
+
+static const char scan_help[] =
+        "Prints one key per line. A key with control characters is printed escaped; --json and --hex\n"
+        "print every key exactly. The pattern must match the whole key: * matches any number of\n"
+        "characters, ? one character, [abc] [a-z] [!a] one character of a set, [*] a star. A key that\n"
+        "is deleted and set during the scan may be printed twice.\n"
+        "\n"
+        "  statestorectl scan\n"
+        "  statestorectl scan 'sensor/*/temperature'\n"
+        "  statestorectl scan 'tmp-*' | while read -r key; do statestorectl del \"$key\"; done\n";
+
+static const char watch_help[] =
+        "Prints one line per change, with fields separated by tabs: SET, version, key, value; or\n"
+        "DELETE, version, key. An expired key is reported as deleted. The keys need not exist. Keys\n"
+        "and values with control characters are printed escaped; --json and --hex print them exactly.\n"
+        "\n"
+        "  statestorectl watch lock\n"
+        "  statestorectl watch lock | head -n 1     wait for the next change\n"
+        "  statestorectl watch a b --json | jq .\n"
+        "\n"
+        "Registers again after a disconnect, and at intervals of twice --timeout, because a restarted\n"
+        "store may have no registrations. Changes before that are missed; stderr reports a disconnect.\n";
+
+static const char ping_help[] =
+        "Prints the node id of the store and the round-trip time through the broker.\n"
+        "\n"
+        "  statestorectl ping --timeout 500ms || echo 'no store'\n";
+
+static const char export_help[] =
+        "Each line has key, value and version. With --data-dir, for a stopped store, it also has\n"
+        "deadline and fencing token, which clients of the broker cannot read. Keys and values that are\n"
+        "not UTF-8 are printed as key_base64 and value_base64.\n"
+        "\n"
+        "  statestorectl export > keys.jsonl\n"
+        "  statestorectl export 'sensor/*' | jq -r .key\n"
+        "  statestorectl export --data-dir /var/lib/statestored > everything.jsonl\n";
+
+static const char import_help[] =
+        "Through the broker, each key gets a new version, its token, and the time that is left until\n"
+        "its deadline. With --data-dir, into a stopped store, it gets exactly what the line says. Keys\n"
+        "whose deadline has passed are skipped. A token more than a minute ahead of the clock ends\n"
+        "the import; with --data-dir, such a version does too. FILE - is stdin.\n"
+        "\n"
+        "  statestorectl import keys.jsonl\n"
+        "  statestorectl export -u mqtt://old | statestorectl import - -u mqtt://new\n";
+
+static const char check_help[] =
+        "Reads everything and changes nothing. Exit status 4 if the data is damaged.\n"
+        "\n"
+        "  statestorectl check /var/lib/statestored\n";
+
+static const char backup_help[] =
+        "The copy is consistent: it contains all writes acknowledged before it began. FILE must not\n"
+        "exist. To restore it, put it into the data directory of a stopped store as statestored.db,\n"
+        "without the other files of the directory, and make the directory's owner its owner.\n"
+        "\n"
+        "  statestorectl backup /var/lib/statestored monday.db\n";
+
+static const char replay_help[] =
+        "FILE was written by statestored --record; - is stdin. Each request is sent unchanged,\n"
+        "including its __srcId, after the previous request was answered. Prints the requests whose\n"
+        "reply differs, with both replies. Versions, times and notifications are not compared.\n"
+        "Exit status 1 if any reply differs.\n"
+        "\n"
+        "  statestorectl replay a.jsonl          send to a store with the same initial state\n"
+        "  statestorectl replay a.jsonl --pace   also keep the times, so that keys expire\n"
+        "\n"
+        "Skipped are requests without a valid topic, response topic or QoS, later pages of a SCAN, and\n"
+        "requests of --control if the store runs without it. If a request has no recorded reply, replay\n"
+        "sends another request, and waits for its reply: then the store has executed both. Each recorded\n"
+        "client has its own connection; from the hundredth on they share one. The client ids consist of\n"
+        "--client-id and a number, so a policy may decide differently.\n";
+
+static const char doctor_help[] =
+        "Prints one line per finding: ok, warn or fail, what was measured, and what to change. Exit\n"
+        "status 0 if all is ok, 1 after a warn, 4 after a fail.\n"
+        "\n"
+        "Safe at a broker in use: publishes about 1600 messages, most of 16 bytes and one of 256 KiB,\n"
+        "to topics of its own, sends about 50 requests for a key of its own, and leaves nothing\n"
+        "behind. Takes seconds if all is ok, and less than two minutes at the default --timeout.\n"
+        "\n"
+        "  statestorectl doctor\n"
+        "  statestorectl doctor --json | jq 'select(.severity == \"fail\")'\n";
+
+static const char test_help[] =
+        "reset                       delete all keys; reset clock, rules and requests\n"
+        "seed FILE                   set keys from an export or a list of objects; - is stdin\n"
+        "clock advance DURATION      keys expire, versions grow, replies are forgotten\n"
+        "clock freeze | resume       stop and continue the clock; after a minute requests are\n"
+        "                            refused, because their timestamps are ahead of the clock\n"
+        "clock skew CLIENT DURATION  add DURATION to the timestamps of the client; - subtracts\n"
+        "fault ACTION [client ID] [verb VERB] [key PATTERN] [count N] [probability P] [seed N]\n"
+        "                            delay DURATION, no-answer, answer-twice, error TEXT, quota,\n"
+        "                            wrong-correlation, malformed, disconnect;\n"
+        "                            drop-notification, notify-twice\n"
+        "fault list | clear\n"
+        "requests [client ID] [verb VERB] [key PATTERN] [after N]\n"
+        "                            print the received requests, one JSON object per line\n"
+        "wait-for [client ID] [verb VERB] [key PATTERN] [after N] [count N] [timeout DURATION]\n"
+        "                            wait for N matching requests; exit status 1 at the timeout\n"
+        "\n"
+        "A DURATION is 500ms, 10s, 5m, 1h or 2d.\n"
+        "\n"
+        "  statestorectl test clock advance 1h\n"
+        "  statestorectl test clock skew client-1 -90s\n"
+        "  statestorectl test fault error 'the disk is full' verb SET key 'log/*' count 1\n"
+        "  statestorectl test wait-for key lock verb SET timeout 10s\n";
+
+static const char stat_help[] =
+        "Reads /metrics of statestored --http-listen at --url http://HOST:PORT. Without --url, the\n"
+        "address is taken from the file of --config, from the variable STATESTORE_HTTP_LISTEN, or is\n"
+        "http://127.0.0.1:9464. Times are of all requests since the start of the store.\n"
+        "\n"
+        "  statestorectl stat\n"
+        "  statestorectl stat --json | jq .keys\n"
+        "  statestorectl stat --url http://gateway:9464\n"
+        "  statestorectl stat --config /etc/statestored/statestored.conf\n";
+
+static const char top_help[] =
+        "Like stat, at every --interval, until q, Ctrl-C or the end of stdin. Times are of the requests\n"
+        "since the previous table. On a terminal each table replaces the previous one.\n"
+        "\n"
+        "  statestorectl top\n"
+        "  statestorectl top --interval 10s > figures.txt\n";
+
+const struct command commands[N_COMMANDS] = {
+        [COMMAND_GET] = { "get", "KEY", "print the value of a key", get_help, 1, 1 },
+        [COMMAND_SET] = { "set", "KEY VALUE", "store a value", set_help, 2, 2 },
+        [COMMAND_DEL] = { "del", "KEY", "delete a key", del_help, 1, 1 },
+        [COMMAND_VDEL] = { "vdel", "KEY VALUE", "delete a key if it has this value", vdel_help, 2, 2 },
+        [COMMAND_SCAN] = { "scan", "[PATTERN]", "list the keys, all or by a pattern", scan_help, 0, 1 },
+        [COMMAND_WATCH] = { "watch", "KEY...", "print each change of these keys, until interrupted",
+                            watch_help, 1, SIZE_MAX },
+        [COMMAND_PING] = { "ping", "", "check that the store answers, and how fast", ping_help, 0, 0 },
+        [COMMAND_EXPORT] = { "export", "[PATTERN]", "print keys and values as lines of JSON", export_help, 0,
+                             1 },
+        [COMMAND_IMPORT] = { "import", "FILE", "set keys from lines of JSON, as printed by export",
+                             import_help, 1, 1 },
+        [COMMAND_CHECK] = { "check", "DIR", "verify the data directory of a stopped store", check_help, 1,
+                            1 },
+        [COMMAND_BACKUP] = { "backup", "DIR FILE", "copy the database of a stopped or running store",
+                             backup_help, 2, 2 },
+        [COMMAND_REPLAY] = { "replay", "FILE", "send recorded requests again, and compare the replies",
+                             replay_help, 1, 1 },
+        [COMMAND_DOCTOR] = { "doctor", "", "find broker settings that drop or delay requests", doctor_help,
+                             0, 0 },
+        [COMMAND_TEST] = { "test", "WHAT [WORD]...", "control a store that runs with --control", test_help,
+                           1, REQUEST_WORDS_MAX },
+        [COMMAND_STAT] = { "stat", "", "print the main metrics of the store", stat_help, 0, 0 },
+        [COMMAND_TOP] = { "top", "", "print the main metrics repeatedly, with rates", top_help, 0, 0 },
+};
+
+/* --help */
+
+#define HELP_COLUMN 28
+
+static const char head[] =
+        "Usage: statestorectl [OPTION]... COMMAND [ARGUMENT]...\n"
+        "Reads and changes a state store (statestored, Azure IoT Operations) through its MQTT broker.\n"
+        "\n"
+        "Commands; COMMAND --help describes each:\n";
+
+static const char examples[] =
+        "\n"
+        "Examples:\n"
+        "  statestorectl set greeting 'hello world'\n"
+        "  statestorectl get greeting\n"
+        "  statestorectl set lock me --nex --px 10s      take a lock for ten seconds, or renew it\n"
+        "  statestorectl watch greeting lock             print their changes\n"
+        "  statestorectl scan 'sensor/*' --json\n"
+        "  statestorectl --host gateway.local ping\n"
+        "\n"
+        "Options of every command:\n";
+
+static const char arguments[] =
+        "\n"
+        "The argument - is stdin, at most once. Arguments after -- are not options. In brackets: the\n"
+        "environment variable that also sets the option; an empty variable counts as not set.\n";
+
+static const char tail[] =
+        "\n"
+        "Exit status: 0 done; 1 not found, or the condition was not met; 2 wrong usage; 3 no broker, or\n"
+        "no reply in time; 4 the store replied with an error, which is printed on stderr.\n";
+
+static void append_common_flags(struct buf *text) {
+        size_t column = 1;
+
+        for (size_t i = 0; i < n_ctl_options; i++) {
+                size_t length = strlen(" ") + strlen(ctl_options[i].flag);
+
+                if (ctl_options[i].commands != OPTION_FOR_ALL)
+                        continue;
+                if (column + length > HELP_LINE_LENGTH_MAX) {
+                        buf_append_string(text, "\n ");
+                        column = 1;
+                }
+                buf_append_format(text, " %s", ctl_options[i].flag);
+                column += length;
+        }
+        buf_append_string(text, "\n");
+}
+
+static void append_command(struct buf *text, const struct command *command) {
+        const char *heading = "\nOptions:\n";
+
+        buf_append_format(text, "Usage: statestorectl %s [OPTION]...%s%s\n\n%s", command->name,
+                          *command->synopsis ? " " : "", command->synopsis, command->help);
+        for (size_t i = 0; i < n_ctl_options; i++) {
+                if (ctl_options[i].commands == OPTION_FOR_ALL ||
+                    !(ctl_options[i].commands & OPTION_FOR(command - commands)))
+                        continue;
+                buf_append_string(text, heading);
+                help_append_option(text, HELP_COLUMN, &ctl_options[i]);
+                heading = "";
+        }
+
+        buf_append_string(text, "\nOptions of every command, see statestorectl --help:\n ");
+        append_common_flags(text);
+}
+
+static void append_overview(struct buf *text) {
+        buf_append_string(text, head);
+        for (size_t i = 0; i < N_COMMANDS; i++) {
+                char left[64];
+
+                snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].synopsis);
+                help_append_row(text, HELP_COLUMN, left, commands[i].summary);
+                buf_append_string(text, "\n");
+        }
+        buf_append_string(text, examples);
+        for (size_t i = 0; i < n_ctl_options; i++)
+                if (ctl_options[i].commands == OPTION_FOR_ALL)
+                        help_append_option(text, HELP_COLUMN, &ctl_options[i]);
+        buf_append_string(text, arguments);
+}
+
+void help_append(struct buf *text, const struct command *command) {
+        if (command)
+                append_command(text, command);
+        else
+                append_overview(text);
+        buf_append_string(text, tail);
+}

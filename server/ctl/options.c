@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Set the defaults, then read the environment, then the command line; each overrides the one before. Options are checked
+ * afterwards, because only then the command is known.
+ */
+
+#include "ctl/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "config/config.h"
+#include "ctl/input.h"
+#include "ctl/output.h"
+
+#define PASSWORD_LENGTH_MAX UINT16_MAX
+
+struct parser {
+        struct options *options;
+        struct arguments arguments;
+        uint64_t seen;     /* bit N: the command line has the option of row N of the table */
+        bool has_nex_word; /* --nex is followed by words[nex_word], which may be its VALUE or an argument */
+        size_t nex_word;
+};
+
+/* Print an error. argument: the argument that is wrong. */
+static enum options_result usage_error(const struct options *options, const char *argument,
+                                       const char *what) {
+        const char *command = options->command ? options->command->name : "";
+
+        complain("%s: %s; see statestorectl %s%s--help", LOG_STRING(argument), what, command,
+                 *command ? " " : "");
+        return OPTIONS_INVALID;
+}
+
+static enum options_result set(struct options *options, const struct option *option, const char *name,
+                               const char *value) {
+        struct option_fault fault;
+
+        return option_apply(option, options, value, &fault) ? OPTIONS_RUN
+                                                            : usage_error(options, name, fault.text);
+}
+
+static enum options_result read_environment(struct options *options) {
+        enum options_result result = OPTIONS_RUN;
+
+        for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++) {
+                struct option_variable variable = option_variable(&ctl_options[i]);
+                const char *value = *variable.name ? getenv(variable.name) : NULL;
+
+                if (value && *value)
+                        result = set(options, &ctl_options[i], variable.name, value);
+        }
+        return result;
+}
+
+static void add_word(struct parser *parser, const char *word) {
+        struct options *options = parser->options;
+
+        if (!options->command && options->n_words == 0) {
+                for (size_t i = 0; i < N_COMMANDS; i++)
+                        if (strcmp(word, commands[i].name) == 0)
+                                options->command = &commands[i];
+                if (options->command)
+                        return;
+        }
+        options->words[options->n_words++] = word;
+}
+
+static enum options_result take_option(struct parser *parser, const struct argument *argument) {
+        const struct arguments *rest = &parser->arguments;
+        struct options *options = parser->options;
+        char name[64];
+
+        /* The name only: the value may be a URL with a password. */
+        snprintf(name, sizeof(name), "%.*s", (int)(argument->name.length < 60 ? argument->name.length : 60),
+                 (const char *)argument->name.data);
+        if (!argument->option)
+                return usage_error(options, name, "no such option");
+
+        parser->seen |= UINT64_C(1) << (argument->option - ctl_options);
+        if (!argument->value) {
+                parser->has_nex_word =
+                        options->command && rest->at < rest->end && argument_is_word(*rest->at);
+                parser->nex_word = options->n_words;
+        }
+        return set(options, argument->option, name, argument->value);
+}
+
+static enum options_result read_arguments(struct parser *parser) {
+        enum options_result result = OPTIONS_RUN;
+
+        while (result == OPTIONS_RUN) {
+                struct argument argument;
+
+                switch (arguments_next(&parser->arguments, &argument)) {
+                case ARGUMENT_END:
+                        return OPTIONS_RUN;
+                case ARGUMENT_WORD:
+                        add_word(parser, argument.text);
+                        break;
+                default:
+                        result = take_option(parser, &argument);
+                }
+        }
+        return result;
+}
+
+/* Checks of the options together. */
+
+static bool is_command(const struct options *options, enum command_id id) {
+        return options->command == &commands[id];
+}
+
+static bool uses_http(const struct options *options) {
+        return is_command(options, COMMAND_STAT) || is_command(options, COMMAND_TOP);
+}
+
+bool options_use_directory(const struct options *options) {
+        return options->data_dir || is_command(options, COMMAND_CHECK) ||
+               is_command(options, COMMAND_BACKUP);
+}
+
+/* Check the options of the command line. Those of the environment may be for other commands. */
+static enum options_result check_options(const struct parser *parser) {
+        const struct options *options = parser->options;
+        uint32_t command = OPTION_FOR(options->command - commands);
+
+        for (size_t i = 0; i < n_ctl_options; i++) {
+                if (!(parser->seen & UINT64_C(1) << i))
+                        continue;
+                if (!(ctl_options[i].commands & command))
+                        return usage_error(options, ctl_options[i].flag, "not an option of this command");
+                if (strcmp(ctl_options[i].flag, "--url") == 0 &&
+                    uses_http(options) != options->is_http_url_given)
+                        return usage_error(options, "--url",
+                                           uses_http(options) ? "http://HOST:PORT was expected"
+                                                              : "mqtt://HOST:PORT was expected");
+        }
+        if (options->nx && options->nex)
+                return usage_error(options, "--nx", "not together with --nex");
+        return OPTIONS_RUN;
+}
+
+static enum options_result check_words(struct parser *parser) {
+        struct options *options = parser->options;
+        size_t n_files = (options->key_file != NULL) + (size_t)(options->value_file != NULL);
+        size_t n_min = options->command->n_words_min - n_files;
+        size_t n_max = options->command->n_words_max - n_files;
+        char text[128];
+
+        if (parser->has_nex_word && options->n_words == n_max + 1) {
+                const char **word = &options->words[parser->nex_word];
+
+                options->nex_value = *word;
+                options->n_words--;
+                memmove(word, word + 1, (options->n_words - parser->nex_word) * sizeof(*word));
+        }
+        if (options->n_words >= n_min && options->n_words <= n_max)
+                return OPTIONS_RUN;
+
+        snprintf(text, sizeof(text), "too %s arguments: %s was expected%s",
+                 options->n_words < n_min ? "few" : "many",
+                 *options->command->synopsis ? options->command->synopsis : "none",
+                 n_files > 0 ? ", without what is read from a file" : "");
+        return usage_error(options, options->command->name, text);
+}
+
+static enum options_result check_stdin(const struct options *options) {
+        const char *const others[] = { options->key_file, options->value_file, options->nex_value };
+        /* "-" is not stdin in a pattern */
+        size_t n = 0, n_words = is_command(options, COMMAND_SCAN) ? 0 : options->n_words;
+
+        for (size_t i = 0; i < n_words; i++)
+                n += input_is_stdin(options->words[i]);
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+                n += others[i] && input_is_stdin(others[i]);
+        return n <= 1 ? OPTIONS_RUN : usage_error(options, "-", "stdin can be read only once");
+}
+
+static enum options_result read_password(struct options *options) {
+        CLEANUP(buf_deinit) struct buf password = { 0 };
+        size_t length;
+
+        if (options->password_file) {
+                if (input_read_file(options->password_file, PASSWORD_LENGTH_MAX, &password) < 0)
+                        return OPTIONS_INVALID;
+                length = password.length;
+                length -= length > 0 && password.data[length - 1] == '\n';
+                length -= length > 0 && password.data[length - 1] == '\r';
+                password.length = length;
+        } else if (options->url.password) {
+                buf_append_string(&password, options->url.password);
+        } else {
+                return OPTIONS_RUN;
+        }
+
+        if (!options->user)
+                return usage_error(options, "--password-file", "not used without --user");
+        if (password.length > 0 && memchr(password.data, '\0', password.length))
+                return usage_error(options, "--password-file", "the password contains a NUL byte");
+        if (!buf_text(&password))
+                return OPTIONS_INVALID;
+        options->password = (char *)take_ptr(&password.data);
+        return OPTIONS_RUN;
+}
+
+static enum options_result check_tls(struct options *options) {
+        struct credentials *tls = &options->tls;
+        const char *unreadable;
+
+        if (tls->tls_ca_file)
+                tls->tls = true;
+        if (!tls->tls_certificate != !tls->tls_key)
+                return usage_error(options, tls->tls_key ? "--tls-key" : "--tls-certificate",
+                                   "--tls-certificate and --tls-key must be given together");
+        if (tls->tls_certificate && !tls->tls)
+                return usage_error(options, "--tls-certificate",
+                                   "not used without --tls on or --tls-ca-file");
+        unreadable = credentials_unreadable_file(tls);
+        if (!unreadable)
+                return OPTIONS_RUN;
+        complain("cannot read %s: %s", LOG_STRING(unreadable), strerror(errno));
+        return OPTIONS_INVALID;
+}
+
+static void make_client_id(struct options *options) {
+        uint64_t random;
+
+        if (options->client_id)
+                return;
+        random_fill(&random, sizeof(random));
+        snprintf(options->client_id_buffer, sizeof(options->client_id_buffer), "statestorectl-%016llx",
+                 (unsigned long long)random);
+        options->client_id = options->client_id_buffer;
+}
+
+/* Read the configuration of a store on this machine: the file of --config, and the variables of statestored. */
+static enum options_result read_store_config(struct options *options) {
+        if (options->store)
+                return OPTIONS_RUN;
+        options->store = calloc(1, sizeof(*options->store));
+        if (!options->store)
+                return usage_error(options, "--config", "out of memory");
+        return config_read_addresses(options->config_file, options->store) == CONFIG_RUN ? OPTIONS_RUN
+                                                                                         : OPTIONS_INVALID;
+}
+
+/* Without --host and --url, use the broker of the store, but not the credentials of the store. */
+static enum options_result take_broker_of_store(struct options *options) {
+        struct credentials *tls = &options->tls;
+
+        if (options->hosts || options->is_url_given)
+                return OPTIONS_RUN;
+        if (read_store_config(options) != OPTIONS_RUN)
+                return OPTIONS_INVALID;
+
+        options->hosts = options->store->hosts;
+        if (!options->port)
+                options->port = options->store->port;
+        if (!options->is_tls_given)
+                tls->tls = options->store->tls;
+        if (!tls->tls_ca_file)
+                tls->tls_ca_file = options->store->tls_ca_file;
+        if (!tls->tls_alpn)
+                tls->tls_alpn = options->store->tls_alpn;
+        return OPTIONS_RUN;
+}
+
+/* Without an http:// URL, use the HTTP server of the configuration of the store; http_url stays NULL if it has none. */
+static enum options_result take_http_of_store(struct options *options) {
+        if (options->http_url)
+                return OPTIONS_RUN;
+        if (read_store_config(options) != OPTIONS_RUN)
+                return OPTIONS_INVALID;
+        if (!options->store->http_listen)
+                return OPTIONS_RUN;
+
+        /* Connecting to 0.0.0.0 or [::] reaches this machine. */
+        snprintf(options->http_url_buffer, sizeof(options->http_url_buffer), "http://%s",
+                 endpoint_text(options->store->http_listen).text);
+        options->http_url = options->http_url_buffer;
+        return OPTIONS_RUN;
+}
+
+/* Determine the endpoints, the credentials and the client id. */
+static enum options_result complete_broker(struct options *options) {
+        const char *hosts;
+        uint16_t port;
+
+        if (take_broker_of_store(options) != OPTIONS_RUN)
+                return OPTIONS_INVALID;
+        hosts = options->hosts ? options->hosts : options->url.host;
+        port = options->port ? options->port : options->url.port;
+        if (endpoints_parse(slice_from_string(hosts), port, &options->endpoints, &options->n_endpoints) < 0)
+                return usage_error(options, "--url", "a host was expected");
+        if (!options->user)
+                options->user = options->url.user;
+        make_client_id(options);
+        return read_password(options) ?: check_tls(options);
+}
+
+static enum options_result complete(struct parser *parser) {
+        struct options *options = parser->options;
+        enum options_result result;
+
+        if (!options->command)
+                return options->n_words == 0
+                               ? usage_error(options, "no command",
+                                             "get, set, scan, watch, stat or another was expected")
+                               : usage_error(options, options->words[0], "no such command");
+
+        result = check_options(parser) ?: check_words(parser) ?: check_stdin(options);
+        if (result != OPTIONS_RUN || options_use_directory(options))
+                return result; /* do not read credentials that are not used: the user may lack permission */
+        if (!uses_http(options))
+                result = complete_broker(options);
+        if (result == OPTIONS_RUN && (uses_http(options) || is_command(options, COMMAND_DOCTOR)))
+                result = take_http_of_store(options);
+        if (uses_http(options) && !options->http_url)
+                options->http_url = "http://127.0.0.1:9464";
+        return result;
+}
+
+static enum options_result print_help(const struct options *options) {
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+
+        if (options->help)
+                help_append(&text, options->command);
+        else
+                buf_append_string(&text, "statestorectl " STATESTORED_VERSION "\n");
+        output_write(&text);
+        return OPTIONS_DONE;
+}
+
+enum options_result options_init(struct options *options, int n_arguments, char *const *arguments) {
+        struct parser parser = {
+                .options = options,
+                .arguments = { .options = ctl_options,
+                               .n_options = n_ctl_options,
+                               .at = arguments + (n_arguments > 0), /* skip the program name */
+                               .end = arguments + n_arguments,
+                               .has_words = true },
+        };
+        enum options_result result = OPTIONS_RUN;
+
+        *options = (struct options){ 0 };
+        options->words = calloc((size_t)n_arguments + 1, sizeof(*options->words));
+        if (!options->words)
+                return usage_error(options, "statestorectl", "out of memory");
+
+        for (size_t i = 0; i < n_ctl_options && result == OPTIONS_RUN; i++)
+                if (ctl_options[i].default_value)
+                        result = set(options, &ctl_options[i], ctl_options[i].flag,
+                                     ctl_options[i].default_value);
+        options->is_url_given = false;
+        options->is_tls_given = false;
+
+        result = result ?: read_environment(options) ?: read_arguments(&parser);
+        if (result != OPTIONS_RUN)
+                return result;
+        return options->help || options->version ? print_help(options) : complete(&parser);
+}
+
+void options_deinit(struct options *options) {
+        free(options->words);
+        free(options->password);
+        endpoints_free(options->endpoints, options->n_endpoints);
+        if (options->store)
+                config_deinit(options->store);
+        free(options->store);
+        broker_url_deinit(&options->url);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The commands get, set, del, vdel, ping and test; and the run of these and of the commands in scan.c. */
+
+#include "ctl/commands.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base16.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/system_clock.h"
+#include "ctl/input.h"
+#include "protocol/properties.h"
+#include "protocol/topics.h"
+
+enum exit_code command_ask(struct command_run *run, const struct session_request *request) {
+        return session_ask(run->session, request, &run->reply);
+}
+
+static struct session_request request_for_key(const struct command_run *run, const char *verb) {
+        struct session_request request = { .fence = run->options->fence, .persist = run->options->persist };
+
+        session_request_add_string(&request, verb);
+        session_request_add(&request, buf_slice(&run->key));
+        return request;
+}
+
+static void complain_of_key(const struct command_run *run, const char *what) {
+        struct slice version = session_reply_version(&run->reply);
+
+        complain("\"%s\": %s%s%s", LOG_TEXT(buf_slice(&run->key)), what,
+                 version.data ? "; its version is " : "", version.data ? LOG_TEXT(version) : "");
+}
+
+/* 1. get */
+
+static void print_value_on_terminal(struct command_run *run, struct slice value) {
+        append_printable(&run->output, value, true);
+        if (run->output.length == 0 || run->output.data[run->output.length - 1] != '\n')
+                buf_append_string(&run->output, "\n");
+        output_write(&run->output);
+        if (!is_printable(value, true))
+                complain("the value is printed escaped; use --hex, --json or a file to get it exactly");
+}
+
+static void print_value(struct command_run *run) {
+        struct slice value = run->reply.item.text;
+
+        if (run->options->hex) {
+                base16_append(&run->output, value);
+                buf_append_string(&run->output, "\n");
+                output_write(&run->output);
+        } else if (isatty(STDOUT_FILENO)) {
+                print_value_on_terminal(run, value);
+        } else {
+                buf_append_slice(&run->output, value);
+                output_write(&run->output);
+        }
+        if (run->options->verbose || isatty(STDOUT_FILENO))
+                fprintf(stderr, "version %s\n", LOG_TEXT(session_reply_version(&run->reply)));
+}
+
+static enum exit_code command_get(struct command_run *run) {
+        struct session_request request = request_for_key(run, "GET");
+        const struct resp3_item *item = &run->reply.item;
+        bool hex = run->options->hex;
+        enum exit_code code = command_ask(run, &request);
+
+        if (code != EXIT_DONE)
+                return code;
+        if (item->type != RESP3_BLOB && item->type != RESP3_NULL)
+                return session_print_unexpected_reply(&run->reply);
+
+        if (run->options->json) {
+                json_begin(&run->output);
+                json_add_bytes(&run->output, "key", buf_slice(&run->key), hex);
+                json_add_bytes(&run->output, "value", item->text, hex);
+                json_add_bytes(&run->output, "version", session_reply_version(&run->reply), false);
+                json_end(&run->output);
+                output_write(&run->output);
+        } else if (item->type == RESP3_BLOB) {
+                print_value(run);
+        } else {
+                complain_of_key(run, "not found");
+        }
+        return item->type == RESP3_BLOB ? EXIT_DONE : EXIT_NOT_MET;
+}
+
+/* 2. set, del, vdel */
+
+/* done, json_name: the words for success. failure: the condition that was not met; NULL: success. */
+static enum exit_code print_change(struct command_run *run, const char *done, const char *json_name,
+                                   const char *failure) {
+        struct slice version = session_reply_version(&run->reply);
+
+        if (run->options->json) {
+                json_begin(&run->output);
+                json_add_bytes(&run->output, "key", buf_slice(&run->key), run->options->hex);
+                json_add_bool(&run->output, json_name, !failure);
+                json_add_bytes(&run->output, "version", version, false);
+                json_end(&run->output);
+        } else if (failure) {
+                complain_of_key(run, failure);
+        } else {
+                buf_append_string(&run->output, done);
+                buf_append_string(&run->output, version.data ? " " : "");
+                append_printable(&run->output, version, false);
+                buf_append_string(&run->output, "\n");
+        }
+        output_write(&run->output);
+        return failure ? EXIT_NOT_MET : EXIT_DONE;
+}
+
+static enum exit_code command_set(struct command_run *run) {
+        struct session_request request = request_for_key(run, "SET");
+        const struct options *options = run->options;
+        const struct resp3_item *item = &run->reply.item;
+        char px[UINT64_DIGITS_MAX];
+        enum exit_code code;
+
+        /* PX must be last: the store tells the optional value of NEX from PX by the number of words. */
+        session_request_add(&request, buf_slice(&run->value));
+        if (options->nx)
+                session_request_add_string(&request, "NX");
+        if (options->nex)
+                session_request_add_string(&request, "NEX");
+        if (options->nex_value)
+                session_request_add(&request, buf_slice(&run->nex_value));
+        if (options->px_ms)
+                session_request_add_px(&request, options->px_ms, px);
+
+        code = command_ask(run, &request);
+        if (code != EXIT_DONE)
+                return code;
+        if (item->type == RESP3_STRING && slice_equal(item->text, SLICE_LITERAL("OK")))
+                return print_change(run, "OK", "set", NULL);
+        if (item->type == RESP3_NUMBER && item->number == -1)
+                return print_change(run, NULL, "set",
+                                    options->nex ? "not set: the key has another value"
+                                                 : "not set: the key exists");
+        return session_print_unexpected_reply(&run->reply);
+}
+
+static enum exit_code command_delete(struct command_run *run) {
+        bool is_vdel = run->options->command == &commands[COMMAND_VDEL];
+        struct session_request request = request_for_key(run, is_vdel ? "VDEL" : "DEL");
+        const struct resp3_item *item = &run->reply.item;
+        enum exit_code code;
+
+        if (is_vdel)
+                session_request_add(&request, buf_slice(&run->value));
+        code = command_ask(run, &request);
+        if (code != EXIT_DONE)
+                return code;
+        if (item->type != RESP3_NUMBER || item->number < -1 || item->number > 1)
+                return session_print_unexpected_reply(&run->reply);
+        return print_change(run, "deleted", "deleted",
+                            item->number == 1   ? NULL
+                            : item->number == 0 ? "not found"
+                                                : "not deleted: the key has another value");
+}
+
+/* 3. ping */
+
+static enum exit_code command_ping(struct command_run *run) {
+        struct session_request request = {
+                .timeout_ms = run->options->timeout_ms / (int64_t)run->options->n_endpoints,
+        };
+        struct connection *connection = session_connection(run->session);
+        enum connection_result result;
+        struct slice source;
+        int64_t sent_ns;
+        double rtt_ms;
+
+        /* GET of a key that is unlikely to exist: the reply is short, and any reply shows that the store runs. */
+        session_request_add_string(&request, "GET");
+        session_request_add_string(&request, run->options->client_id);
+        do { /* the store may be connected to any of the brokers */
+                sent_ns = system_clock_mono_ns();
+                result = session_request(run->session, &request, &run->reply);
+        } while (result == CONNECTION_TIMED_OUT && connection_open_next(connection) == CONNECTION_OK);
+        if (result != CONNECTION_OK) {
+                complain("%s", connection_problem(connection));
+                return EXIT_NO_ANSWER;
+        }
+        rtt_ms = (double)(system_clock_mono_ns() - sent_ns) / 1e6;
+
+        source = message_property(run->reply.message, PROPERTY_SOURCE_ID);
+        if (run->options->json) {
+                json_begin(&run->output);
+                json_add_bytes(&run->output, "from", source, false);
+                json_add_name(&run->output, "rtt_ms");
+                buf_append_format(&run->output, "%.3f", rtt_ms);
+                json_end(&run->output);
+        } else {
+                buf_append_string(&run->output, "pong from ");
+                append_printable(&run->output, source.data ? source : SLICE_LITERAL("the store"), false);
+                buf_append_format(&run->output, " in %.*f ms\n", rtt_ms < 10 ? 2 : 0, rtt_ms);
+        }
+        output_write(&run->output);
+        return EXIT_DONE;
+}
+
+/* 4. test. The words are sent as they are to the control topic: the store parses them. */
+
+/* Add the timeout of wait-for, so that the store ends the wait with a reply. Returns it; 0 for other requests. */
+static int64_t add_wait_timeout(const struct options *options, struct session_request *request,
+                                struct duration_text *text) {
+        int64_t timeout_ms = options->timeout_ms;
+        bool is_given = false;
+
+        if (strcmp(options->words[0], "wait-for") != 0)
+                return 0;
+
+        for (size_t i = 1; i + 1 < options->n_words; i += 2)
+                if (strcmp(options->words[i], "timeout") == 0) {
+                        is_given = true;
+                        parse_duration(slice_from_string(options->words[i + 1]), &timeout_ms);
+                }
+        timeout_ms = timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX;
+        if (!is_given && request->n_words + 2 <= REQUEST_WORDS_MAX) {
+                *text = duration_text(timeout_ms);
+                session_request_add_string(request, "timeout");
+                session_request_add_string(request, text->text);
+        }
+        return timeout_ms;
+}
+
+static enum exit_code command_test(struct command_run *run) {
+        const struct options *options = run->options;
+        struct session_request request = { .topic = TOPIC_CONTROL, .is_optional = true };
+        bool is_seed = strcmp(options->words[0], "seed") == 0 && options->n_words == 2;
+        const struct resp3_item *item = &run->reply.item;
+        struct duration_text timeout;
+        enum exit_code code;
+
+        if (is_seed && input_read_file(options->words[1], INPUT_LENGTH_MAX, &run->value) < 0)
+                return EXIT_USAGE;
+        for (size_t i = 0; i < options->n_words; i++)
+                session_request_add(&request, is_seed && i == 1 ? buf_slice(&run->value)
+                                                                : slice_from_string(options->words[i]));
+        request.timeout_ms = add_wait_timeout(options, &request, &timeout) + options->timeout_ms;
+
+        code = command_ask(run, &request);
+        if (code == EXIT_NO_ANSWER)
+                complain("only a store that runs with --control answers this request");
+        if (code != EXIT_DONE)
+                return code;
+
+        if (item->type == RESP3_NUMBER && item->number <= 0) {
+                complain("no such request was received");
+                return EXIT_NOT_MET;
+        }
+        if (item->type != RESP3_BLOB && item->type != RESP3_STRING && item->type != RESP3_NUMBER)
+                return session_print_unexpected_reply(&run->reply);
+        if (item->type == RESP3_NUMBER)
+                buf_append_uint(&run->output, (uint64_t)item->number);
+        else if (isatty(STDOUT_FILENO))
+                append_printable(&run->output, item->text, true);
+        else
+                buf_append_slice(&run->output, item->text);
+        buf_append_string(&run->output, item->type == RESP3_BLOB ? "" : "\n");
+        output_write(&run->output);
+        return EXIT_DONE;
+}
+
+/* 5. The run of a command */
+
+static enum exit_code (*const functions[N_COMMANDS])(struct command_run *run) = {
+        [COMMAND_GET] = command_get,       [COMMAND_SET] = command_set,
+        [COMMAND_DEL] = command_delete,    [COMMAND_VDEL] = command_delete,
+        [COMMAND_SCAN] = command_scan,     [COMMAND_PING] = command_ping,
+        [COMMAND_TEST] = command_test,     [COMMAND_EXPORT] = command_export,
+        [COMMAND_IMPORT] = command_import,
+};
+
+static int read_input(const char *file, const char *word, bool hex, struct buf *bytes) {
+        return file ? input_read_file(file, INPUT_LENGTH_MAX, bytes) : input_read_word(word, hex, bytes);
+}
+
+/* Read the key and the values of get, set, del and vdel, from files or from the next word. */
+static int read_inputs(struct command_run *run) {
+        const struct options *options = run->options;
+        enum command_id id = (enum command_id)(options->command - commands);
+        const char **word = options->words;
+        int r = 0;
+
+        if (id != COMMAND_GET && id != COMMAND_SET && id != COMMAND_DEL && id != COMMAND_VDEL)
+                return 0;
+
+        r = read_input(options->key_file, *word, options->hex, &run->key);
+        if (!options->key_file)
+                word++;
+        if (r == 0 && (id == COMMAND_SET || id == COMMAND_VDEL))
+                r = read_input(options->value_file, *word, options->hex, &run->value);
+        if (r == 0 && options->nex_value)
+                r = input_read_word(options->nex_value, options->hex, &run->nex_value);
+        return r;
+}
+
+enum exit_code requests_run(const struct options *options) {
+        struct session_config config = { .options = options };
+        struct command_run run = { .options = options };
+        enum exit_code code = EXIT_USAGE;
+
+        /* Report wrong input before connecting. */
+        if (read_inputs(&run) == 0) {
+                code = EXIT_NO_ANSWER;
+                if (session_new(&run.session, &config) < 0)
+                        complain_of_memory();
+                else if (connection_open(session_connection(run.session)) != CONNECTION_OK)
+                        complain("%s", connection_problem(session_connection(run.session)));
+                else
+                        code = functions[options->command - commands](&run);
+        }
+
+        session_free(run.session);
+        buf_deinit(&run.key);
+        buf_deinit(&run.value);
+        buf_deinit(&run.nex_value);
+        session_reply_deinit(&run.reply);
+        buf_deinit(&run.output);
+        return code;
+}

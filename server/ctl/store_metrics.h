@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "ctl/options.h"
+#include "ctl/samples.h"
+
+/* One line for a person: the URL, the cause, and what to do. */
+struct store_metrics_problem {
+        char text[512];
+};
+
+/*
+ * Read the store's metrics from options->http_url. Replaces *samples. Returns 0, -ENOMEM, -EIO if the page cannot
+ * be read, or -EBADMSG if it is not statestored's; *ret_problem is written on error only.
+ */
+int store_metrics_read(const struct options *options, struct samples *samples,
+                       struct store_metrics_problem *ret_problem);

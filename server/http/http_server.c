@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * libmicrohttpd polls its sockets with its own epoll instance. The loop polls that instance, and runs the library
+ * when the instance is readable or a timeout has expired.
+ *
+ * Monitoring must not slow the store. After each run of the library the loop pauses it for ten times the
+ * duration of the run. The last rendered page is kept until the end of the run, for further connections that request it.
+ *
+ * Idle connections must not block monitoring either. When all connections are in use, the server closes the oldest
+ * ones. A monitoring client sends its request at once, so it has its response before its connection is among the oldest.
+ */
+
+#include "http/http_server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define CONNECTIONS_MAX      64
+#define EVICTED_AT_ONCE      16 /* connections closed when all are in use */
+#define CONNECTION_MEMORY    8192
+#define CONNECTION_TIMEOUT_S 5
+#define PAUSE_FACTOR         10 /* pause after a run, in durations of that run */
+#define NS_PER_MS            1000000
+
+struct http_server {
+        struct MHD_Daemon *daemon;
+        uv_poll_t poll;
+        uv_timer_t timer;
+        bool is_paused;
+        const struct http_page *pages;
+        size_t n_pages;
+        void *userdata;
+        int n_open_handles;
+        int sockets[CONNECTIONS_MAX]; /* oldest first */
+        size_t n_sockets;
+
+        /* The last page rendered in this run of the library. */
+        const struct http_page *rendered; /* NULL: none yet */
+        unsigned int rendered_status;
+        struct buf body;
+};
+
+static enum MHD_Result respond(struct MHD_Connection *connection, unsigned int status,
+                               const char *content_type, struct slice body) {
+        struct MHD_Response *response;
+        enum MHD_Result result;
+
+        response = MHD_create_response_from_buffer(body.length, (void *)body.data, MHD_RESPMEM_MUST_COPY);
+        if (!response)
+                return MHD_NO;
+
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+        result = MHD_queue_response(connection, status, response);
+        MHD_destroy_response(response);
+        return result;
+}
+
+/* Render the page unless it is the last one rendered in this run. Returns false if memory is exhausted. */
+static bool render(struct http_server *http, const struct http_page *page) {
+        if (http->rendered == page)
+                return true;
+
+        http->rendered = NULL;
+        buf_reset(&http->body);
+        http->rendered_status = page->render(http->userdata, &http->body);
+        if (buf_failed(&http->body)) {
+                buf_deinit(&http->body);
+                return false;
+        }
+        http->rendered = page;
+        return true;
+}
+
+static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *connection, const char *path,
+                                      const char *method, const char *version, const char *upload,
+                                      size_t *n_upload, void **state) {
+        struct http_server *http = userdata;
+
+        (void)version;
+        (void)upload;
+        (void)n_upload;
+        (void)state;
+        if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+                return respond(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
+                               SLICE_LITERAL("GET was expected\n"));
+
+        for (size_t i = 0; i < http->n_pages; i++) {
+                if (strcmp(path, http->pages[i].path) != 0)
+                        continue;
+                if (!render(http, &http->pages[i]))
+                        return MHD_NO;
+                return respond(connection, http->rendered_status, http->pages[i].content_type,
+                               buf_slice(&http->body));
+        }
+        return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain", SLICE_LITERAL("no such page\n"));
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static bool is_full(const struct http_server *http) {
+        return http->n_sockets == CONNECTIONS_MAX;
+}
+
+static void track_connection(void *userdata, struct MHD_Connection *connection, void **state,
+                             enum MHD_ConnectionNotificationCode code) {
+        int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        struct http_server *http = userdata;
+        size_t i = 0;
+
+        (void)state;
+        if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+                if (!is_full(http))
+                        http->sockets[http->n_sockets++] = fd;
+                return;
+        }
+
+        while (i < http->n_sockets && http->sockets[i] != fd)
+                i++;
+        if (i == http->n_sockets)
+                return;
+        http->n_sockets--;
+        memmove(&http->sockets[i], &http->sockets[i + 1], (http->n_sockets - i) * sizeof(*http->sockets));
+}
+
+/* Shut down the oldest connections. The library notices in its next run and closes them. */
+static void evict_oldest(struct http_server *http) {
+        for (size_t i = 0; i < EVICTED_AT_ONCE; i++)
+                shutdown(http->sockets[i], SHUT_RDWR);
+}
+
+static void run_library(struct http_server *http) {
+        uint64_t from_ns = uv_hrtime(), took_ns;
+        bool was_full = is_full(http);
+
+        MHD_run(http->daemon);
+        /*
+         * If all connections were in use, the first run accepted none and has closed the evicted ones: accept new ones
+         * now. If all are in use now, read the requests of the newest before the oldest are closed.
+         */
+        if (was_full || is_full(http))
+                MHD_run(http->daemon);
+        if (is_full(http))
+                evict_oldest(http);
+        http->rendered = NULL;
+
+        took_ns = uv_hrtime() - from_ns;
+        http->is_paused = true;
+        uv_poll_stop(&http->poll);
+        uv_update_time(http->timer.loop);
+        uv_timer_start(&http->timer, on_timer, PAUSE_FACTOR * took_ns / NS_PER_MS + 1, 0);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events) {
+        (void)status;
+        (void)events;
+        run_library(poll->data);
+}
+
+/* The pause has ended, or the timeout of a connection has expired. */
+static void on_timer(uv_timer_t *timer) {
+        struct http_server *http = timer->data;
+        MHD_UNSIGNED_LONG_LONG timeout_ms;
+
+        if (!http->is_paused) {
+                run_library(http);
+                return;
+        }
+
+        http->is_paused = false;
+        uv_poll_start(&http->poll, UV_READABLE, on_ready);
+        if (MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES)
+                uv_timer_start(&http->timer, on_timer, timeout_ms, 0);
+}
+
+/* Create a socket that listens at the endpoint. Returns it, or -errno. */
+static int listen_at(const struct endpoint *endpoint) {
+        struct sockaddr_in6 address6 = { .sin6_family = AF_INET6, .sin6_port = htons(endpoint->port) };
+        struct sockaddr_in address4 = { .sin_family = AF_INET, .sin_port = htons(endpoint->port) };
+        bool is_ipv4 = inet_pton(AF_INET, endpoint->host, &address4.sin_addr) == 1;
+        const struct sockaddr *address =
+                is_ipv4 ? (struct sockaddr *)&address4 : (struct sockaddr *)&address6;
+        socklen_t length = is_ipv4 ? sizeof(address4) : sizeof(address6);
+        int fd, on = 1, r;
+
+        if (!is_ipv4 && inet_pton(AF_INET6, endpoint->host, &address6.sin6_addr) != 1)
+                return -EINVAL;
+
+        fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+                return -errno;
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || bind(fd, address, length) < 0 ||
+            listen(fd, CONNECTIONS_MAX) < 0) {
+                r = -errno;
+                close(fd);
+                return r;
+        }
+        return fd;
+}
+
+static void http_cleanup(struct http_server **http) {
+        if (*http && (*http)->daemon)
+                MHD_stop_daemon((*http)->daemon);
+        free(*http);
+}
+
+int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
+              const struct http_page *pages, size_t n_pages, void *userdata) {
+        CLEANUP(http_cleanup) struct http_server *http = calloc(1, sizeof(*http));
+        const union MHD_DaemonInfo *info;
+        int fd;
+
+        if (!http)
+                return -ENOMEM;
+
+        fd = listen_at(endpoint);
+        if (fd < 0)
+                return fd;
+
+        *http = (struct http_server){ .pages = pages, .n_pages = n_pages, .userdata = userdata };
+        http->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle_request, http,
+                                        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                                        (unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                                        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
+                                        (unsigned int)CONNECTION_TIMEOUT_S, MHD_OPTION_NOTIFY_CONNECTION,
+                                        track_connection, http, MHD_OPTION_END);
+        if (!http->daemon) {
+                close(fd);
+                return -ENOMEM;
+        }
+
+        info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        if (!info || uv_poll_init(loop, &http->poll, info->epoll_fd) < 0)
+                return -ENOMEM;
+        uv_timer_init(loop, &http->timer);
+        http->poll.data = http;
+        http->timer.data = http;
+        http->n_open_handles = 2;
+        uv_poll_start(&http->poll, UV_READABLE, on_ready);
+
+        *ret_http = take_ptr(&http);
+        return 0;
+}
+
+static void handle_closed(uv_handle_t *handle) {
+        struct http_server *http = handle->data;
+
+        if (--http->n_open_handles > 0)
+                return;
+        buf_deinit(&http->body);
+        free(http);
+}
+
+void http_close(struct http_server *http) {
+        if (!http)
+                return;
+
+        uv_close((uv_handle_t *)&http->poll, handle_closed);
+        uv_close((uv_handle_t *)&http->timer, handle_closed);
+        MHD_stop_daemon(take_ptr(&http->daemon));
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The end of a batch. The batch is open while messages are executed in it. It is then committed, and then published while the
+ * transport has room. Only an open batch may grow, so no request is executed on state that may still be rolled back.
+ */
+
+#include <errno.h>
+
+#include "pipeline/internal.h"
+
+/* A commit that takes longer than this is stalled. */
+#define COMMIT_STALLED_NS INT64_C(100000000)
+
+/* While commits fail, every n-th call of pipeline_check_storage() tries a commit. */
+#define FAILING_CHECKS 3
+
+/* Call once per batch, when its commit has ended. */
+static void count_replies(struct pipeline *pipeline) {
+        struct counters *counters = &pipeline->counters;
+
+        for (size_t i = 0; i < pipeline->batch.n_replies; i++) {
+                const struct pending_reply *pending = &pipeline->batch.replies[i];
+
+                if (pending->verb == VERB_UNKNOWN)
+                        continue;
+                counters->n_replies[pending->verb][pending->reply.outcome]++;
+                if (pending->reply.is_repeated)
+                        counters->n_repeated++;
+                else if (pending->verb == VERB_SET && pending->reply.is_insertion)
+                        counters->n_insertions++;
+        }
+}
+
+static enum outcome outcome_of(int error) {
+        switch (error) {
+        case -ENOMEM:
+                return OUTCOME_OUT_OF_MEMORY;
+        case -ENOSPC:
+                return OUTCOME_DISK_FULL;
+        default:
+                return OUTCOME_STORAGE_FAILED;
+        }
+}
+
+/* Roll the batch back in memory, and answer each of its requests with an error. */
+static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
+        pipeline->is_storage_failing = true;
+        pipeline->counters.n_failed_commits++;
+        log_limited_fields(
+                &pipeline->storage_limit, LOG_ERROR, "commit failed",
+                (struct log_field[]){ LOG_FIELD_TEXT("error", slice_from_string(strerror(-error))),
+                                      LOG_FIELD_NUMBER("rolled_back_rows", pipeline->batch.effects.n_rows),
+                                      { 0 } });
+        if (engine_undo(pipeline->engine, &pipeline->batch.effects) < 0 || error == -ESTALE) {
+                pipeline->is_desynchronized = true;
+                pipeline->callbacks.desynchronized(pipeline->callbacks.userdata);
+        }
+        outbox_roll_back(&pipeline->outbox);
+        batch_fail(&pipeline->batch, outcome_of(error));
+        pipeline->next_tick_ns = now.mono_ns + TICK_RETRY_NS;
+}
+
+/* The commit has ended: the batch can be published. */
+static void end_commit(struct pipeline *pipeline, int result, struct now now) {
+        pipeline->n_done++;
+        pipeline->is_storing = false;
+        pipeline->batch.is_committed = true;
+        if (result < 0)
+                fail_batch(pipeline, result, now);
+        else
+                outbox_commit(&pipeline->outbox);
+        count_replies(pipeline);
+}
+
+static void note_commit(struct pipeline *pipeline) {
+        pipeline->is_storage_failing = false;
+        pipeline->stored_clock = pipeline->stored.clock;
+        pipeline->stored_delivered = pipeline->stored.delivered;
+}
+
+/*
+ * Return true if a reply has a version that the stored clock does not cover. KEYNOTIFY replies with the present HLC, even if
+ * it changes no row. Commit such a batch before the reply: otherwise, after a crash, the HLC could be behind a version that a
+ * client has.
+ */
+static bool has_uncovered_version(const struct pipeline *pipeline) {
+        const struct batch *batch = &pipeline->batch;
+
+        for (size_t i = 0; i < batch->n_replies; i++) {
+                const struct reply *reply = &batch->replies[i].reply;
+
+                if (reply->has_version && version_compare(reply->version, pipeline->stored_clock) > 0)
+                        return true;
+        }
+        return false;
+}
+
+static void update_acknowledged_key_states(struct pipeline *pipeline) {
+        if (pipeline->n_acknowledged >= pipeline->published_n_sent)
+                pipeline->acknowledged_key_states = pipeline->published_key_states;
+}
+
+/*
+ * Copy key_states to published_key_states, unless a message waits or the broker has not acknowledged the messages of the
+ * previous copy. Call when all replies are published: after n_sent PUBACKs, the broker has acknowledged all these replies.
+ */
+static void update_published_key_states(struct pipeline *pipeline) {
+        update_acknowledged_key_states(pipeline);
+        if (pipeline->n_acknowledged < pipeline->published_n_sent || pipeline_n_waiting_bytes(pipeline) > 0)
+                return;
+
+        pipeline->published_key_states = pipeline->key_states;
+        pipeline->published_n_sent = pipeline->n_sent;
+}
+
+/* Runs on a worker thread. */
+static void run_commit(void *argument) {
+        struct pipeline *pipeline = argument;
+
+        pipeline->commit_result = storage_commit(pipeline->storage, &pipeline->stored);
+}
+
+/*
+ * Begin to commit the batch. Returns 1 if the commit is in flight: pipeline_work_done() will report its end. Otherwise
+ * returns the result of the commit, 0 or -errno.
+ */
+static int begin_commit(struct pipeline *pipeline, struct now now) {
+        int r;
+
+        pipeline->stored = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
+        pipeline->stored.persistence_digest = pipeline_persistence(pipeline);
+        pipeline->stored.key_states = pipeline->acknowledged_key_states;
+        pipeline->stored.client_suffix = pipeline->client_suffix;
+        pipeline->stored.notifications = outbox_staged(&pipeline->outbox, &pipeline->stored.n_notifications);
+        pipeline->stored.delivered = pipeline->outbox.delivered_sequence;
+        pipeline->commit_start_ns = now.mono_ns;
+        r = pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline);
+        if (r < 0)
+                return -EIO;
+        if (r == 0)
+                return 1;
+        if (pipeline->commit_result == 0)
+                note_commit(pipeline);
+        return pipeline->commit_result;
+}
+
+/*
+ * Stage the batch's notifications. Returns -ENOMEM if memory is short and the storage stores the batch: a change must not
+ * become durable without its notifications. If the storage stores nothing, the notifications are dropped and the batch takes
+ * effect: undoing it may need more memory.
+ */
+static int stage_notifications(struct pipeline *pipeline) {
+        struct batch *batch = &pipeline->batch;
+        int r;
+
+        batch->sequence_before = pipeline->outbox.last_sequence;
+        if (batch->effects.n_notifications == 0)
+                return 0;
+
+        r = outbox_stage(&pipeline->outbox, &batch->effects, pipeline->hooks);
+        if (r == 0 || !pipeline->is_volatile)
+                return r;
+
+        for (size_t i = 0; i < batch->effects.n_notifications; i++)
+                pipeline_add_dropped(pipeline);
+        return 0;
+}
+
+/* Commit the open batch if necessary. Returns false if the commit has not ended yet. */
+static bool commit(struct pipeline *pipeline, struct now now) {
+        bool is_needed =
+                !pipeline->is_volatile && (pipeline->batch.effects.n_rows > 0 ||
+                                           pipeline->is_commit_pending || has_uncovered_version(pipeline));
+        int r;
+
+        pipeline->is_commit_pending = false;
+        r = stage_notifications(pipeline);
+        if (r == 0 && is_needed) {
+                update_acknowledged_key_states(pipeline);
+                r = begin_commit(pipeline, now);
+        }
+        if (r > 0) {
+                pipeline->is_storing = true;
+                return false;
+        }
+        end_commit(pipeline, r, now);
+        return true;
+}
+
+void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
+        bool has_executed = false;
+
+        if (pipeline->execution_start_ns < now.mono_ns)
+                pipeline->execution_start_ns = now.mono_ns;
+        do {
+                if (pipeline->is_storing || (!pipeline->batch.is_committed && !commit(pipeline, now)))
+                        return;
+                pipeline->is_publishing = !publish_batch(pipeline, now);
+                pipeline_charge_quantum(pipeline);
+                if (pipeline->is_publishing)
+                        return;
+                pipeline->n_batch_bytes = 0;
+
+                if (!pipeline->is_volatile)
+                        update_published_key_states(pipeline);
+                if (pipeline->is_policy_new)
+                        pipeline_apply_policy(pipeline, now);
+                if (pipeline->hello_state == HELLO_PENDING)
+                        companion_send_hello(pipeline, now);
+                if (!has_executed && pipeline->inbox.n_bytes > 0)
+                        pipeline_execute_waiting(pipeline, now);
+                has_executed = true;
+        } while (!batch_is_empty(&pipeline->batch) ||
+                 (pipeline->outbox.n_pending > 0 && notifications_are_waiting(pipeline)));
+}
+
+void pipeline_flush(struct pipeline *pipeline, struct now now) {
+        pipeline_end_batch(pipeline, now);
+        pipeline->quantum_work_ns = 0;
+}
+
+/* Most wake-ups bring only acknowledgements: then nothing is committed or published. */
+void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
+        if (!batch_is_empty(&pipeline->batch) || !inbox_is_empty(&pipeline->inbox) ||
+            pipeline->is_commit_pending || pipeline->hello_state == HELLO_PENDING ||
+            (pipeline->outbox.n_pending > 0 && notifications_are_waiting(pipeline)))
+                pipeline_end_batch(pipeline, now);
+        pipeline->quantum_work_ns = 0;
+}
+
+void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
+        struct counters *counters = &pipeline->counters;
+        int result = error < 0 ? error : pipeline->commit_result;
+
+        if (result == 0) {
+                note_commit(pipeline);
+                counters->n_commits++;
+                counters->n_rows += pipeline->stored.n_rows;
+                pipeline->last_commit_ns = now.mono_ns - pipeline->commit_start_ns;
+                histogram_add(&counters->latencies[STAGE_COMMIT], pipeline->last_commit_ns);
+        }
+        end_commit(pipeline, result, now);
+        pipeline_flush(pipeline, now);
+}
+
+/* Begin no commit while WELCOME is awaited: WELCOME is processed only while the batch is open. */
+void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
+        bool is_needed;
+
+        if (pipeline->is_storing) /* the worker thread uses the storage */
+                return;
+
+        is_needed = storage_needs_commit(pipeline->storage, now) ||
+                    pipeline->outbox.delivered_sequence > pipeline->stored_delivered;
+        if (pipeline->is_storage_failing && ++pipeline->n_failing_checks % FAILING_CHECKS == 0)
+                is_needed = true;
+        if (!is_needed || pipeline->is_publishing || pipeline->hello_state != HELLO_NONE)
+                return;
+
+        pipeline->is_commit_pending = true;
+        pipeline_flush(pipeline, now);
+}
+
+bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now) {
+        return pipeline->is_storing && now.mono_ns - pipeline->commit_start_ns > COMMIT_STALLED_NS;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Publish the outbox. A plain broker gets one message for each watcher, on the watcher's notify topic. The plugin gets frames
+ * (common/protocol/companion_frame.h), each for many watchers with one copy of the payload.
+ */
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "pipeline/internal.h"
+#include "protocol/companion_frame.h"
+#include "protocol/topics.h"
+
+/*
+ * Limits to the recipients of one frame. The broker first makes one copy of the notification for each recipient of the frame,
+ * and then writes the copies. It reads no other packet meanwhile. FRAME_RECIPIENTS_MAX keeps this time short. With 1,000
+ * watchers, small frames also notify the last watcher earlier than one large frame: the copies fit in the processor's cache.
+ * BROKER_BYTES_MAX limits the memory of the copies. BROKER_BYTES_OVERHEAD: the memory of one copy beside its topic and
+ * payload.
+ */
+#define FRAME_RECIPIENTS_MAX  100
+#define BROKER_BYTES_MAX      ((uint64_t)16 << 20)
+#define BROKER_BYTES_OVERHEAD 1024
+
+/*
+ * Timeout for DELIVERED, measured from the last frame. The broker drops DELIVERED if the queue of the store's session is full,
+ * which clients can cause. Without the timeout the outbox would stay full, and the store would execute no request any more.
+ */
+#define DELIVERED_TIMEOUT_NS INT64_C(1000000000)
+
+static void count_notifications(struct pipeline *pipeline, const struct pending_notification *notification,
+                                size_t n) {
+        if (notification->entry)
+                pipeline->counters.n_notifications_set += n;
+        else
+                pipeline->counters.n_notifications_deleted += n;
+}
+
+/*
+ * Address the message as the notification of this client. Returns 0 or -ENOMEM. The message borrows the topic, which is
+ * NUL-terminated.
+ */
+static int set_topic(struct message *message, struct buf *topic, struct slice client, struct slice key) {
+        buf_reset(topic);
+        topic_append_notify(topic, client, key);
+        buf_append(topic, "", 1);
+        if (buf_failed(topic))
+                return -ENOMEM;
+
+        message->topic = (struct slice){ topic->data, topic->length - 1 };
+        return 0;
+}
+
+/* 1. A plain broker */
+
+/* Record the message id: its PUBACK says whether the notification had a subscriber. */
+static void note_registration(struct pipeline *pipeline, struct slice client, struct slice key,
+                              uint16_t id) {
+        struct registration *registration = engine_find_registration(pipeline->engine, client, key);
+
+        if (registration)
+                inflight_add(&pipeline->inflight, registration, id);
+}
+
+static void publish_to_client(struct pipeline *pipeline, const struct pending_notification *notification,
+                              struct slice client, struct message message) {
+        const struct pipeline_callbacks *callbacks = &pipeline->callbacks;
+        CLEANUP(buf_deinit) struct buf topic = { 0 };
+        uint16_t id;
+
+        if (set_topic(&message, &topic, client, notification->key) < 0) {
+                pipeline_add_dropped(pipeline);
+                return;
+        }
+        if (publish_message(pipeline, &message, &id) < 0)
+                return;
+
+        note_registration(pipeline, client, notification->key, id);
+        count_notifications(pipeline, notification, 1);
+        if (callbacks->notifying)
+                callbacks->notifying(callbacks->userdata, &message);
+}
+
+static void publish_messages(struct pipeline *pipeline, const struct pending_notification *notification,
+                             const struct message *message, struct slice *recipients) {
+        struct recipient recipient;
+
+        while (publish_has_room(pipeline) && recipients_next(recipients, &recipient))
+                publish_to_client(pipeline, notification, recipient.client, *message);
+}
+
+/* 2. The plugin */
+
+/* Pass the notifications of the first n recipients to the callback `notifying`. */
+static void report_frame(const struct pipeline *pipeline, struct slice key, struct slice recipients,
+                         size_t n, struct message notification) {
+        const struct pipeline_callbacks *callbacks = &pipeline->callbacks;
+        CLEANUP(buf_deinit) struct buf topic = { 0 };
+        struct recipient recipient;
+
+        if (!callbacks->notifying)
+                return;
+
+        while (n-- > 0 && recipients_next(&recipients, &recipient) &&
+               set_topic(&notification, &topic, recipient.client, key) == 0)
+                callbacks->notifying(callbacks->userdata, &notification);
+}
+
+/* Return the number of recipients that fit in a frame with this key and payload; at least 1. */
+static size_t n_recipients_max(const struct pipeline *pipeline, const struct message *message,
+                               struct slice key) {
+        uint64_t max_bytes = engine_config(pipeline->engine)->packets.max_bytes;
+        uint64_t broker_bytes =
+                message->payload.length + topic_notify_length(0, key.length) + BROKER_BYTES_OVERHEAD;
+        struct message frame = *message;
+        uint64_t n_bytes, n_max;
+
+        /* The packet's two length fields may grow: add their maximum length. Keep the size of one recipient as a reserve. */
+        frame.topic = SLICE_LITERAL(COMPANION_DELIVER);
+        n_bytes = message_packet_size(&frame) + 2 * MESSAGE_VARINT_MAX + COMPANION_FRAME_HEADER_SIZE +
+                  key.length + COMPANION_RECIPIENT_SIZE;
+        n_max = n_bytes < max_bytes ? (max_bytes - n_bytes) / COMPANION_RECIPIENT_SIZE : 0;
+        if (n_max > BROKER_BYTES_MAX / broker_bytes)
+                n_max = BROKER_BYTES_MAX / broker_bytes;
+        if (n_max > FRAME_RECIPIENTS_MAX)
+                n_max = FRAME_RECIPIENTS_MAX;
+        return n_max > 0 ? (size_t)n_max : 1;
+}
+
+/* Disconnect the recipients of a notification that is too large: otherwise they would wait for it forever. */
+static void disconnect_recipients(struct pipeline *pipeline, const struct companion_frame *frame) {
+        for (size_t i = 0; i < companion_frame_n_recipients(frame); i++)
+                publish_connection(pipeline, SLICE_LITERAL(COMPANION_KICK),
+                                   companion_frame_recipient(frame, i));
+}
+
+/* message: the notification, with the payload of the frame. Returns the result of transport.publish(), or -ENOMEM. */
+static int send_frame(struct pipeline *pipeline, const struct companion_frame *frame,
+                      const struct message *message) {
+        CLEANUP(buf_deinit) struct buf payload = { 0 };
+        struct message packet = *message;
+        uint16_t id;
+        int r;
+
+        companion_frame_append(&payload, frame);
+        if (buf_failed(&payload)) {
+                pipeline_add_dropped(pipeline);
+                return -ENOMEM;
+        }
+
+        packet.topic = SLICE_LITERAL(COMPANION_DELIVER);
+        packet.payload = buf_slice(&payload);
+        r = publish_message(pipeline, &packet, &id);
+        if (r == -EMSGSIZE)
+                disconnect_recipients(pipeline, frame);
+        return r;
+}
+
+/* Publish one frame to the first recipients, and remove them from the list. If memory is short, remove all recipients. */
+static void publish_frame(struct pipeline *pipeline, const struct pending_notification *notification,
+                          const struct message *message, struct slice *recipients) {
+        CLEANUP(buf_deinit) struct buf connections = { 0 };
+        size_t n, n_max = n_recipients_max(pipeline, message, notification->key);
+        const struct slice first = *recipients;
+        struct recipient recipient;
+        struct companion_frame frame = {
+                .sequence = notification->sequence,
+                .index = pipeline->outbox.n_recipients_published,
+                .wants_acknowledgement = !pipeline->is_volatile,
+                .key = notification->key,
+                .payload = message->payload,
+        };
+
+        for (n = 0; n < n_max && recipients_next(recipients, &recipient); n++)
+                companion_recipient_append(&connections, recipient.connection);
+        pipeline->outbox.n_recipients_published += (uint32_t)n;
+        if (buf_failed(&connections)) {
+                pipeline_add_dropped(pipeline);
+                recipients->length = 0;
+                return;
+        }
+
+        frame.is_last = recipients->length == 0;
+        frame.recipients = buf_slice(&connections);
+        if (frame.wants_acknowledgement)
+                pipeline->delivered_deadline_ns = pipeline->execution_start_ns + DELIVERED_TIMEOUT_NS;
+        if (send_frame(pipeline, &frame, message) < 0)
+                return;
+        count_notifications(pipeline, notification, n);
+        report_frame(pipeline, notification->key, first, n, *message);
+}
+
+/* 3. One change after the other */
+
+/* Publish the notification to its remaining recipients while the transport has room. */
+static void publish_change(struct pipeline *pipeline, const struct pending_notification *notification) {
+        struct outbox *outbox = &pipeline->outbox;
+        struct slice recipients = { notification->recipients.data + outbox->recipients_offset,
+                                    notification->recipients.length - outbox->recipients_offset };
+        struct key_change change = { .version = notification->version, .entry = notification->entry };
+        struct message message;
+
+        if (encoder_notification(&pipeline->encoder, &change, &message) < 0) {
+                pipeline_add_dropped(pipeline);
+                outbox_next_published(outbox);
+                return;
+        }
+
+        if (pipeline->last_broker_kind != BROKER_WITH_PLUGIN)
+                publish_messages(pipeline, notification, &message, &recipients);
+        else if (recipients.length > 0 || !pipeline->is_volatile) /* an empty frame is also acknowledged */
+                do
+                        publish_frame(pipeline, notification, &message, &recipients);
+                while (recipients.length > 0 && publish_has_room(pipeline));
+        outbox->recipients_offset = notification->recipients.length - recipients.length;
+        if (recipients.length == 0)
+                outbox_next_published(outbox);
+}
+
+/*
+ * Notifications wait until the first broker's kind is known. Later, the notifications of a batch are published even while the
+ * connection is down: the transport keeps the messages, and after the next WELCOME the outbox is published again.
+ */
+static bool can_publish(const struct pipeline *pipeline) {
+        return pipeline->broker_kind != BROKER_UNKNOWN ||
+               (pipeline->last_broker_kind != BROKER_UNKNOWN && !batch_is_empty(&pipeline->batch));
+}
+
+bool notifications_publish(struct pipeline *pipeline, uint64_t sequence) {
+        const struct pending_notification *next;
+
+        if (!can_publish(pipeline))
+                return true;
+
+        while ((next = outbox_next(&pipeline->outbox)) && next->sequence <= sequence) {
+                if (!publish_has_room(pipeline))
+                        return false;
+                publish_change(pipeline, next);
+        }
+        return true;
+}
+
+bool notifications_are_waiting(const struct pipeline *pipeline) {
+        return can_publish(pipeline) && outbox_next(&pipeline->outbox);
+}
+
+/* 4. Deliveries */
+
+void notifications_delivered(struct pipeline *pipeline, uint64_t sequence) {
+        if (sequence <= pipeline->outbox.published_sequence)
+                outbox_deliver(&pipeline->outbox, sequence);
+        if (pipeline->outbox.n_published == 0)
+                pipeline->delivered_deadline_ns = INT64_MAX;
+}
+
+/* Send one more frame for the last published change, marked as its last frame, without recipients. The plugin answers it with
+ * DELIVERED. */
+void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now) {
+        const struct companion_frame end = { .sequence = pipeline->outbox.published_sequence,
+                                             .is_last = true,
+                                             .wants_acknowledgement = true };
+        const struct message message = { .qos = 1 };
+
+        pipeline->delivered_deadline_ns = INT64_MAX;
+        if (pipeline->outbox.n_published == 0)
+                return; /* the first change is published to a part of its recipients */
+
+        pipeline->delivered_deadline_ns = now.mono_ns + DELIVERED_TIMEOUT_NS;
+        send_frame(pipeline, &end, &message);
+}
+
+/*
+ * PUBACKs have the order of the messages. So after notified_n_sent PUBACKs, the broker has received the messages sent before.
+ */
+void notifications_acknowledged(struct pipeline *pipeline) {
+        struct outbox *outbox = &pipeline->outbox;
+
+        if (pipeline->broker_kind != BROKER_PLAIN || outbox->n_pending == 0 ||
+            pipeline->n_acknowledged < pipeline->notified_n_sent)
+                return;
+
+        outbox_deliver(outbox, pipeline->notified_sequence);
+        pipeline->notified_sequence = outbox->published_sequence;
+        pipeline->notified_n_sent = pipeline->n_sent;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * How mosquitto 2.0 decides an access: it calls the callbacks in the order of their registration, those of plugins before
+ * that of acl_file, and takes the first result other than DEFER. If all callbacks defer, it calls the plugins of older
+ * interfaces. If these also defer, it denies the access. Only a broker that has no callback and no such plugin grants the
+ * access. So on a broker without acl_file, a plugin that always defers makes the broker deny everything. A plugin that
+ * returns SUCCESS overrules acl_file and later plugins.
+ *
+ * Therefore the plugin registers two callbacks. on_acl_check() is the first and decides on the store's topics only.
+ * on_undecided() is the last and grants each access that reaches it. The callback of acl_file decides every access, so an
+ * access reaches on_undecided() only on a broker without acl_file. This method has two conditions:
+ *
+ * - on_undecided() stays last. A reload registers acl_file's callback again, so on_undecided() must also be registered again.
+ * - No other plugin is loaded. Plugins of older interfaces are called after all callbacks, and a plugin that defers may
+ *   intend a denial. If another plugin is loaded, on_undecided() is not registered, unless plugin_opt_undecided is "allow".
+ *
+ * on_acl_check() registers on_undecided() at the first access check after a reload. A later event would be too late: the
+ * broker publishes wills during the reload, and checks their access. Registering within a callback is safe, because the
+ * broker looks up the next callback after the present one has returned.
+ *
+ * mosquitto 2.1 has the result IGNORE for an access that a plugin does not decide, so it needs only on_acl_check().
+ */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+
+#include "base/cleanup.h"
+#include "plugin/internal.h"
+#include "protocol/broker_log.h"
+
+#define CONTROL_TOPICS "$CONTROL/statestore/"
+#define SYS_TOPICS     "$SYS/statestore/"
+
+/* The beginning of a client id that the store has made random (COMPANION_UNGUARDED). */
+#define RANDOM_CLIENT_ID COMPANION_CLIENT_ID_DEFAULT "-"
+
+#define STARTS_WITH(text, literal) (strncmp(text, literal, sizeof(literal) - 1) == 0)
+
+bool acl_is_store(const struct plugin_load *load, const struct mosquitto *client) {
+        const char *username = mosquitto_client_username(client), *client_id = mosquitto_client_id(client);
+
+        if (load->username && (!username || strcmp(load->username, username) != 0))
+                return false;
+        return !load->client_id || (client_id && strcmp(load->client_id, client_id) == 0);
+}
+
+bool acl_may_publish(const struct plugin_load *load, const struct mosquitto *client, const char *topic) {
+        if (STARTS_WITH(topic, SYS_TOPICS) || strcmp(topic, BROKER_LOG_NOTICE) == 0)
+                return false;
+        if (!STARTS_WITH(topic, TOPIC_NOTIFY_PREFIX) && !STARTS_WITH(topic, CONTROL_TOPICS))
+                return true;
+        return acl_is_store(load, client);
+}
+
+/* Return the topic filter of a subscription, without $share/{group}/. */
+static const char *filter_of(const char *subscription) {
+        const char *slash;
+
+        if (!STARTS_WITH(subscription, "$share/"))
+                return subscription;
+        slash = strchr(subscription, '/');
+        slash = slash ? strchr(slash + 1, '/') : NULL;
+        return slash ? slash + 1 : subscription;
+}
+
+enum rule {
+        RULE_NONE,
+        RULE_ONLY_STORE,  /* grant the access to the store, deny it to all others */
+        RULE_ALLOW_STORE, /* grant the access to the store, no decision for others */
+        RULE_DENY_ALL,    /* deny the access to all clients */
+};
+
+static enum rule find_rule(int access, const char *topic) {
+        switch (access) {
+        case MOSQ_ACL_READ:
+        case MOSQ_ACL_SUBSCRIBE:
+                if (strcmp(access == MOSQ_ACL_READ ? topic : filter_of(topic), TOPIC_INVOKE) == 0)
+                        return RULE_ONLY_STORE;
+                if (access == MOSQ_ACL_SUBSCRIBE && strcmp(topic, COMPANION_PROBE) == 0)
+                        return RULE_DENY_ALL;
+                if (access == MOSQ_ACL_SUBSCRIBE && strcmp(topic, BROKER_LOG_NOTICE) == 0)
+                        return RULE_ALLOW_STORE;
+                return STARTS_WITH(topic, SYS_TOPICS) ? RULE_ALLOW_STORE : RULE_NONE;
+        case MOSQ_ACL_WRITE:
+                return STARTS_WITH(topic, TOPIC_NOTIFY_PREFIX) || STARTS_WITH(topic, CONTROL_TOPICS)
+                               ? RULE_ONLY_STORE
+                               : RULE_NONE;
+        default:
+                return RULE_NONE;
+        }
+}
+
+/*
+ * Plugins are found through the dynamic linker, because the broker does not list them. A plugin is an object that defines
+ * one of these functions.
+ */
+static const char *const entry_points[] = {
+        "mosquitto_plugin_version",      /* interface 5 */
+        "mosquitto_auth_plugin_version", /* interfaces 2 to 4 */
+};
+
+#define N_ENTRY_POINTS (sizeof(entry_points) / sizeof(entry_points[0]))
+
+/* For dl_iterate_phdr(). Collect the name only: the dynamic linker's lists are locked during the call. */
+static int collect_name(struct dl_phdr_info *object, size_t size, void *userdata) {
+        struct buf *names = userdata;
+
+        (void)size;
+        if (object->dlpi_name && object->dlpi_name[0] != '\0') /* the program has an empty name */
+                buf_append(names, object->dlpi_name, strlen(object->dlpi_name) + 1);
+        return 0;
+}
+
+static bool is_in_this_plugin(const void *address) {
+        Dl_info other, own;
+
+        return dladdr(address, &other) && dladdr(&entry_points, &own) && other.dli_fbase == own.dli_fbase;
+}
+
+static bool is_other_plugin(const char *object_name) {
+        bool found = false;
+        void *object;
+
+        object = dlopen(object_name, RTLD_LAZY | RTLD_NOLOAD);
+        if (!object)
+                return false; /* the kernel's vDSO */
+
+        for (size_t i = 0; i < N_ENTRY_POINTS; i++) {
+                const void *entry_point = dlsym(object, entry_points[i]);
+
+                if (entry_point && !is_in_this_plugin(entry_point))
+                        found = true;
+        }
+        dlclose(object);
+        return found;
+}
+
+/* If memory is short, return true: denying the undecided accesses is the safe result. */
+static bool is_other_plugin_loaded(void) {
+        CLEANUP(buf_deinit) struct buf names = { 0 };
+        const char *name, *end;
+
+        dl_iterate_phdr(collect_name, &names);
+        if (buf_failed(&names))
+                return true;
+
+        name = (const char *)names.data;
+        end = name + names.length;
+        for (; name < end; name += strlen(name) + 1)
+                if (is_other_plugin(name))
+                        return true;
+        return false;
+}
+
+static int on_undecided(int event, void *event_data, void *userdata) {
+        (void)event;
+        (void)event_data;
+        (void)userdata;
+        return MOSQ_ERR_SUCCESS;
+}
+
+static void determine_undecided(struct plugin_load *load) {
+        if (load->undecided != UNDECIDED_AUTO)
+                return;
+        load->undecided = is_other_plugin_loaded() ? UNDECIDED_DENY : UNDECIDED_ALLOW;
+        if (load->undecided == UNDECIDED_DENY)
+                mosquitto_log_printf(
+                        MOSQ_LOG_NOTICE,
+                        "statestore: other plugins are loaded: each access that neither they nor "
+                        "acl_file decide is denied; to grant it, set plugin_opt_undecided allow");
+}
+
+/* Register on_undecided() behind all other callbacks. If memory is short, the next access check tries again. */
+static void register_last(struct plugin_load *load) {
+        determine_undecided(load);
+        load->is_order_valid = true;
+        if (load->undecided == UNDECIDED_DENY)
+                return;
+
+        mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL);
+        if (mosquitto_callback_register(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL, NULL))
+                load->is_order_valid = false;
+}
+
+/*
+ * Check the delivery of a line of the log, and return true to deny it.
+ *
+ * The store subscribes to BROKER_LOG_NOTICE so that the broker asks the plugin for the store's access to each line: a plugin
+ * cannot read the log in another way. The store does not need the lines, so they are not delivered to it.
+ *
+ * A log line about a client contains the client id. The random client id of a store is secret, so the lines that contain it
+ * are denied to all other clients.
+ */
+static bool is_log_line_denied(const struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
+        struct slice client_id, line = { check->payload, check->payloadlen };
+
+        if (!acl_is_store(load, check->client))
+                return line.length > 0 &&
+                       memmem(line.data, line.length, RANDOM_CLIENT_ID, sizeof(RANDOM_CLIENT_ID) - 1);
+        if (strcmp(check->topic, BROKER_LOG_NOTICE) != 0)
+                return false;
+
+        load->plugin->is_log_seen = true;
+        if (broker_log_read_drop(line, &client_id))
+                connections_note_drop(&load->plugin->connections, client_id);
+        return true;
+}
+
+/* The broker also calls this for each delivery to each subscriber. */
+static int on_acl_check(int event, void *event_data, void *userdata) {
+        const struct mosquitto_evt_acl_check *check = event_data;
+        struct plugin_load *load = userdata;
+        enum rule rule;
+
+        (void)event;
+        if (!broker_is_2_1() && !load->is_order_valid)
+                register_last(load);
+
+        if (check->access == MOSQ_ACL_READ && STARTS_WITH(check->topic, BROKER_LOG_TOPICS) &&
+            is_log_line_denied(load, check))
+                return MOSQ_ERR_ACL_DENIED;
+        rule = find_rule(check->access, check->topic);
+        if (rule == RULE_DENY_ALL)
+                return MOSQ_ERR_ACL_DENIED;
+        if (rule != RULE_NONE && acl_is_store(load, check->client))
+                return MOSQ_ERR_SUCCESS;
+        if (rule == RULE_ONLY_STORE)
+                return MOSQ_ERR_ACL_DENIED;
+        /* after DEFER, 2.1 denies the access unless a later callback returns another result; in 2.0 both results are DEFER */
+        return load->undecided == UNDECIDED_DENY ? MOSQ_ERR_PLUGIN_DEFER : broker_no_decision();
+}
+
+int acl_register(struct plugin_load *load) {
+        return broker_errno(
+                mosquitto_callback_register(load->id, MOSQ_EVT_ACL_CHECK, on_acl_check, NULL, load));
+}
+
+void acl_unregister(struct plugin_load *load) {
+        mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, on_acl_check, NULL);
+        mosquitto_callback_unregister(load->id, MOSQ_EVT_ACL_CHECK, on_undecided, NULL);
+}
+
+void acl_order_changed(struct plugin_load *load) {
+        load->is_order_valid = false;
+}

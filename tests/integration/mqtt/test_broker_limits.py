@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What conf/mosquitto.conf and conf/mosquitto-acl.conf limit: the memory that one client takes, and who reads which reply."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support.broker import passwords
+from support.client import base16
+from support.connection import Connection, Disconnected
+from support.plugin import runtime_of_sanitizers
+from support.process import wait_until
+from support.published import DotnetClient, GoClient, RustClient
+from support.wire_client import WireClient
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+LIMITS = dict(re.findall(r"^(max_\w+) (\d+)$", (CONF / "mosquitto.conf").read_text(), re.MULTILINE))
+MAX_PACKET = int(LIMITS["max_packet_size"])
+MIB = 1 << 20
+
+EMPTY_PROPERTY = b"\x26\x00\x00\x00\x00"
+
+
+def resident_bytes(process):
+    status = Path(f"/proc/{process.child.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+
+@pytest.fixture
+def limited(make_site):
+    """A broker with the limits of conf/mosquitto.conf, or some in their place."""
+
+    def make(**instead):
+        site = make_site(*(f"{name} {value}" for name, value in {**LIMITS, **instead}.items()))
+        site.start_store()
+        return site
+
+    return make
+
+
+def encoded(properties):
+    """With their length, as MQTT's variable byte integer of four digits."""
+    length = len(properties)
+    digits = bytes([length >> 7 * n & 0x7F | (0x80 if n < 3 else 0) for n in range(4)])
+    return digits + properties
+
+
+def test_a_value_that_nearly_fills_a_packet_is_stored_and_a_larger_one_disconnects_its_sender(limited):
+    site = limited()
+    client, other = site.connect(kind=WireClient), site.connect(kind=WireClient)
+    value = "v" * (MAX_PACKET - 4096)
+
+    assert client.ask("SET", "key", value) == b"+OK\r\n"
+    assert len(client.ask("GET", "key")) > len(value)
+    with pytest.raises(Disconnected):
+        client.ask("SET", "key", "v" * MAX_PACKET)
+    assert other.ask("DEL", "key") == b":1\r\n"
+
+
+@pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="sanitizers keep freed memory")
+def test_a_will_with_millions_of_properties_is_refused(limited):
+    """The plugin does not see wills."""
+    site = limited()
+    before = resident_bytes(site.broker)
+    with pytest.raises(Disconnected):
+        site.connect(None, WireClient, will=("any/topic", b""),
+                     will_properties=encoded(EMPTY_PROPERTY * (MAX_PACKET // len(EMPTY_PROPERTY) + 1)))
+
+    assert site.connect(kind=WireClient).ask("GET", "key") == b"$-1\r\n"
+    assert resident_bytes(site.broker) - before < 4 * MAX_PACKET
+
+
+@pytest.mark.skipif(bool(runtime_of_sanitizers()), reason="sanitizers keep freed memory")
+@pytest.mark.parametrize("instead, is_bounded", [
+    ({"max_inflight_bytes": MIB, "max_queued_bytes": 4 * MIB}, True),
+    ({"max_inflight_bytes": 0, "max_queued_bytes": 0}, False),
+])
+def test_a_client_that_reads_no_replies_takes_no_more_than_the_two_limits(limited, instead, is_bounded):
+    """With smaller limits than those of the file. Without limits the memory grows by all replies."""
+    n_requests = 60
+    site = limited(**instead)
+    other, slow = site.connect(kind=WireClient), site.connect(kind=WireClient)
+    assert other.ask("SET", "large", "v" * MIB) == b"+OK\r\n"
+    before = resident_bytes(site.broker)
+    for _ in range(n_requests):
+        slow.begin("GET", "large")
+
+    # Requests of both clients are served in turns: when these have replies, those of the other client are published.
+    for n in range(2 * n_requests):
+        assert other.ask("SET", "small", n) == b"+OK\r\n"
+    grown = resident_bytes(site.broker) - before
+
+    if is_bounded:
+        site.broker.wait_for_log(f"messages are being dropped for client {slow.id}")
+        assert grown < 30 * MIB
+    else:
+        assert grown > 50 * MIB
+    slow.cut()
+    wait_until(lambda: other.ask("GET", "small").startswith(b"$"), "the other client is served")
+
+
+@pytest.mark.parametrize("instead, n_requests, n_bytes", [
+    ({"max_inflight_bytes": MIB}, 10, 3 * MIB),
+    ({"max_inflight_bytes": MIB, "max_queued_bytes": 12 * MIB}, 10, 3 * MIB),
+    ({}, 70000, 10),
+])
+def test_a_backlog_does_not_hide_the_plugin_from_a_store_that_starts(limited, instead, n_requests, n_bytes):
+    """The banner waits behind the backlog, or is dropped with it. Without the plugin any client could pose as another."""
+    site = limited(**instead)
+    client, hostile = site.connect(kind=WireClient), site.connect(kind=WireClient)
+    site.store.kill()
+    for _ in range(n_requests):
+        hostile.begin("SET", "key", "v" * n_bytes)
+        hostile.acknowledgement()
+    site.store.start()
+
+    assert client.ask("GET", "other") == b"$-1\r\n"
+    assert "identity claimed" not in site.store.log()
+
+
+# Who reads which reply
+
+
+USERS = {"statestored": "of the store", "alice": "of alice", "pump": "of pump"}
+GO_ID = "pump-1"
+
+
+@pytest.fixture
+def ruled(make_site, tmp_path):
+    """A broker with conf/mosquitto-acl.conf, in which the example for a Go client is in effect."""
+    rules = (CONF / "mosquitto-acl.conf").read_text()
+    example = f"# user pump\n# topic read clients/{base16(GO_ID)}/#"
+    assert example in rules
+    (tmp_path / "acl").write_text(rules.replace(example, example.replace("# ", "")))
+    (tmp_path / "password").write_text(USERS["statestored"])
+    site = make_site("plugin_opt_statestored_username statestored", "allow_anonymous false",
+                     f"password_file {passwords(tmp_path, **USERS)}", f"acl_file {tmp_path / 'acl'}")
+    site.start_store("--user", "statestored", "--password-file", tmp_path / "password")
+    return site
+
+
+def of(user):
+    return {"username": user, "password": USERS[user]}
+
+
+@pytest.mark.parametrize("kind, client_id, user", [
+    (RustClient, "rust-1", "alice"), (DotnetClient, "dotnet-1", "alice"), (GoClient, GO_ID, "pump"),
+])
+def test_the_published_clients_work_with_the_rules(ruled, kind, client_id, user):
+    client = ruled.connect(client_id, kind, **of(user))
+
+    assert client.request("SET", "key", 1).payload == b"+OK\r\n"
+    client.watch("key")
+    assert client.request("SET", "key", 2).payload == b"+OK\r\n"
+    assert client.notification().payload.endswith(b"$1\r\n2\r\n")
+
+
+@pytest.mark.parametrize("client_id", ["thief", "+", "#", "alice-1/+", "clients", "$share", "alice-1/answers",
+                                       "alice-1/services", "alice-1/statestorectl", "alice-1/"])
+def test_no_client_id_reads_the_replies_to_another(ruled, client_id):
+    victim = ruled.connect("alice-1", WireClient, **of("alice"))
+    thief = Connection(ruled.broker.port, client_id, **of("pump"))
+    for topic in ("clients/#", "#", "clients/+/answers", f"clients/{client_id.rstrip('+#')}/#", victim.response_topic, "$share/group/clients/#"):
+        thief.subscribe(topic)
+
+    assert victim.ask("SET", "key", "a secret") == b"+OK\r\n"
+    for end in ("services/statestore/_any_/command/invoke/response", "statestorectl/response"):
+        victim.begin("GET", "key", response_topic=f"clients/{victim.id}/{end}")
+    assert victim.ask("GET", "key") == b"$8\r\na secret\r\n"
+
+    assert thief.messages() == []
+    thief.cut()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A key with many watchers: the store sends frames, and the plugin notifies each watcher once and in order."""
+
+import pytest
+
+from support.wire_client import DELETED, WireClient, was_set
+
+N_WATCHERS = 300
+
+
+def connect(site, n_clients):
+    return [site.connect(kind=WireClient) for _ in range(n_clients)]
+
+
+def registered(site, n_clients, key="key"):
+    watchers = connect(site, n_clients)
+    for watcher in watchers:
+        watcher.register(key)
+    return watchers
+
+
+@pytest.fixture(params=[None, 1000], ids=["large frames", "small frames"])
+def site(make_site, request):
+    """Two packet sizes: a frame has as many recipients as the store puts in one, or as the packet has room for."""
+    site = make_site(*([f"max_packet_size {request.param}"] if request.param else []))
+    site.start_store()
+    return site
+
+
+def test_all_watchers_are_notified_of_all_changes_once_and_in_order(site):
+    writer, *watchers = connect(site, 1) + registered(site, N_WATCHERS)
+
+    correlations = [writer.begin("SET", "key", n) for n in range(20)]
+    assert {writer.answer_to(each).payload for each in correlations} == {b"+OK\r\n"}
+    assert writer.ask("DEL", "key") == b":1\r\n"
+
+    for watcher in watchers:
+        assert watcher.changes() == [*(was_set(n) for n in range(20)), DELETED]
+
+
+def test_watchers_that_disconnect_meanwhile_are_skipped(site):
+    writer, *watchers = connect(site, 1) + registered(site, 60)
+
+    for n, watcher in enumerate(watchers[::2]):
+        watcher.disconnect() if n % 2 else watcher.cut()
+    assert writer.ask("SET", "key", "value") == b"+OK\r\n"
+
+    for watcher in watchers[1::2]:
+        assert watcher.changes() == [was_set("value")]
+    for watcher in watchers[::2]:
+        assert site.connect(watcher.id, kind=WireClient).changes() == []
+
+
+def test_a_resent_frame_is_not_delivered_again(make_site, proxy_of):
+    """The store's connection breaks before the PUBACK of the frame arrives."""
+    site = make_site()
+    proxy = proxy_of(site)
+    store = site.start_store("--port", proxy.port)
+    writer, *watchers = connect(site, 1) + registered(site, 5)
+    assert writer.ask("SET", "key", "value", "PX", 500) == b"+OK\r\n"
+
+    proxy.hold_replies()
+    for watcher in watchers:
+        assert watcher.notification().payload.endswith(b"value\r\n")
+        assert watcher.notification().payload == b"*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n"
+    seen = len(store.log())
+    proxy.reset()
+    store.wait_for_log("ready: .*exact", after=seen)
+
+    assert writer.ask("SET", "key", "next") == b"+OK\r\n"
+    for watcher in watchers:
+        assert watcher.changes() == [was_set("next")]
+
+
+def test_large_values_reach_all_watchers(make_site):
+    """Frames with large values have few recipients, because the broker copies the value for each of them."""
+    site = make_site()
+    site.start_store()
+    writer, *watchers = connect(site, 1) + registered(site, 10)
+
+    for n in range(3):
+        assert writer.ask("SET", "key", b"%d" % n + b"v" * 5000000) == b"+OK\r\n"
+
+    for watcher in watchers:
+        assert [change[2][:1] for change in watcher.changes()] == [b"0", b"1", b"2"]

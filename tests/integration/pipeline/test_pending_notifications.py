@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store with a data directory is killed between the commit of a change and its notification, or before it knows that the
+notification is delivered. With the plugin each notification arrives once, in order; on a plain broker at least once."""
+
+import sqlite3
+import urllib.request
+
+import pytest
+
+from support.broker import free_port
+from support.client import INVOKE
+from support.process import wait_until
+from support.wire_client import DELETED, WireClient, was_set
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+def pending(data):
+    """The keys of the stored notifications, in order."""
+    with sqlite3.connect(f"file:{data}/statestored.db?mode=ro", uri=True) as database:
+        return [key for key, in database.execute("SELECT key FROM notifications ORDER BY sequence")]
+
+
+def held_site(make_site, data, proxy_of, *lines, **more):
+    """A store behind a proxy."""
+    site = make_site(*lines, **more)
+    proxy = proxy_of(site)
+    store = site.start_store("--data-dir", data, "--port", proxy.port)
+    return site, proxy, store
+
+
+def kill_before_publishing(proxy, store):
+    """What the store has sent since hold() is lost with it."""
+    store.kill()
+    proxy.cut()
+    proxy.mend()
+
+
+def test_a_change_that_was_committed_but_not_published_is_notified_once_after_the_restart(make_site, data, proxy_of):
+    site, proxy, store = held_site(make_site, data, proxy_of)
+    watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
+    watcher.register("lock")
+    writer.ask("SET", "lock", "held")
+    assert watcher.changes() == [was_set("held")]
+    wait_until(lambda: pending(data) == [], "the first notification is delivered")
+
+    proxy.hold()
+    release = writer.begin("DEL", "lock")
+    wait_until(lambda: pending(data) == ["lock"], "the change is committed")
+    kill_before_publishing(proxy, store)
+    store.start()
+
+    assert writer.answer_to(release).payload == b":1\r\n"
+    writer.ask("SET", "lock", "held again")
+    assert watcher.changes() == [DELETED, was_set("held again")]
+    wait_until(lambda: pending(data) == [], "the notifications are delivered")
+
+
+def test_changes_of_several_commits_are_notified_in_order_and_before_later_changes(make_site, data, proxy_of):
+    site, proxy, store = held_site(make_site, data, proxy_of)
+    watcher, other, writer = (site.connect(kind=WireClient) for _ in range(3))
+    watcher.register("a", "b")
+    other.register("b")
+
+    proxy.hold()
+    requests = [writer.begin("SET", "ab"[n % 2], n) for n in range(40)]
+    wait_until(lambda: len(pending(data)) == 40, "all changes are committed")
+    kill_before_publishing(proxy, store)
+    store.start()
+
+    assert {writer.answer_to(request).payload for request in requests} == {b"+OK\r\n"}
+    writer.ask("SET", "b", "last")
+    assert watcher.changes() == [was_set(n) for n in range(40)] + [was_set("last")]
+    assert other.changes() == [was_set(n) for n in range(1, 40, 2)] + [was_set("last")]
+
+
+def test_a_delivered_notification_is_not_repeated_although_its_row_is_still_stored(make_site, data, proxy_of):
+    site, proxy, store = held_site(make_site, data, proxy_of)
+    watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
+    watcher.register("key")
+
+    proxy.hold()
+    request = writer.begin("SET", "key", "value")
+    wait_until(lambda: pending(data) == ["key"], "the change is committed")
+    proxy.hold_replies()  # the notification is published, and the store does not learn that it is delivered
+    assert watcher.notification().payload.endswith(b"value\r\n")
+    assert pending(data) == ["key"]
+    kill_before_publishing(proxy, store)
+    store.start()
+
+    assert writer.answer_to(request).payload == b"+OK\r\n"
+    assert watcher.changes() == []
+    wait_until(lambda: pending(data) == [], "WELCOME has said that it is delivered")
+
+
+def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, proxy_of):
+    site, proxy, store = held_site(make_site, data, proxy_of)
+    watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
+    watcher.register("key")
+
+    for n in range(4):
+        proxy.hold()
+        request = writer.begin("SET", "key", n)
+        wait_until(lambda: pending(data), "the change is committed")
+        kill_before_publishing(proxy, store)
+        store.start()
+        assert writer.answer_to(request).payload == b"+OK\r\n"
+        assert watcher.changes() == [was_set(n)]
+        wait_until(lambda: pending(data) == [], "the notification is delivered")
+
+
+def test_notifications_for_ended_connections_do_not_stay(make_site, data, proxy_of):
+    site, proxy, store = held_site(make_site, data, proxy_of)
+    watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
+    watcher.register("key")
+
+    proxy.hold()
+    request = writer.begin("SET", "key", "value")
+    wait_until(lambda: pending(data) == ["key"], "the change is committed")
+    watcher.disconnect()
+    kill_before_publishing(proxy, store)
+    store.start()
+
+    assert writer.answer_to(request).payload == b"+OK\r\n"
+    wait_until(lambda: pending(data) == [], "there is nothing to deliver")
+
+
+def test_after_a_restart_of_the_broker_too_the_rows_are_removed(make_site, data, proxy_of):
+    site, proxy, store = held_site(make_site, data, proxy_of)
+    watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
+    watcher.register("key")
+
+    proxy.hold()
+    writer.begin("SET", "key", "value")
+    wait_until(lambda: pending(data) == ["key"], "the change is committed")
+    site.broker.kill()
+    kill_before_publishing(proxy, store)
+    site.broker.start_again()
+    store.start()
+
+    wait_until(lambda: pending(data) == [], "the connections have ended")
+    again, writer = (site.connect(kind=WireClient) for _ in range(2))
+    again.register("key")
+    writer.ask("SET", "key", "next")
+    assert again.changes() == [was_set("next")]
+
+
+def test_only_watched_keys_have_rows(make_site, data, proxy_of):
+    site, proxy, _store = held_site(make_site, data, proxy_of)
+    watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
+    watcher.register("watched")
+
+    proxy.hold()
+    for key in "other", "watched", "another":
+        writer.begin("SET", key, "value")
+    wait_until(lambda: pending(data) == ["watched"], "the changes are committed")
+    proxy.mend()
+
+    assert watcher.changes() == [was_set("value")]
+
+
+def test_the_gauge_shows_pending_notifications(make_site, data, proxy_of):
+    site = make_site()
+    proxy = proxy_of(site)
+    http_port = free_port()
+    site.start_store("--data-dir", data, "--port", proxy.port, "--http-listen", f"127.0.0.1:{http_port}")
+
+    def gauge():
+        with urllib.request.urlopen(f"http://127.0.0.1:{http_port}/metrics") as reply:
+            lines = reply.read().decode().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("statestore_pending_notifications "))
+
+    watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
+    watcher.register("key")
+    proxy.hold()
+    for n in range(3):
+        writer.begin("SET", "key", n)
+    wait_until(lambda: len(pending(data)) == 3, "the changes are committed")
+    proxy.hold_replies()
+    assert gauge() == 3
+    proxy.mend()
+    wait_until(lambda: gauge() == 0, "the notifications are delivered")
+
+
+@pytest.mark.parametrize("n_changes", [1, 20])
+def test_on_a_plain_broker_a_committed_change_is_notified_after_the_restart(make_site, data, proxy_of, n_changes):
+    site, proxy, store = held_site(make_site, data, proxy_of, plugin=False)
+    watcher, writer = (site.connect(kind=WireClient, session_expiry=100) for _ in range(2))
+    watcher.subscribe_to_notifications()
+    watcher.register("key")
+
+    proxy.hold()
+    requests = [writer.begin("SET", "key", n) for n in range(n_changes)]
+    wait_until(lambda: len(pending(data)) == n_changes, "the changes are committed")
+    kill_before_publishing(proxy, store)
+    store.start()
+
+    assert {writer.answer_to(request).payload for request in requests} == {b"+OK\r\n"}
+    assert watcher.changes() == [was_set(n) for n in range(n_changes)]
+    wait_until(lambda: pending(data) == [], "the broker has acknowledged the notifications")
+
+
+def test_an_acknowledgement_that_the_broker_drops_is_requested_again(make_site, data, proxy_of):
+    """The broker drops DELIVERED if the queue of the store's session is full, which any client can cause. Without a further
+    acknowledgement, a full outbox would stop the store for ever."""
+    site, proxy, store = held_site(make_site, data, proxy_of, "max_inflight_bytes 100000", "max_queued_bytes 100000")
+    watcher, writer, hostile = (site.connect(kind=WireClient) for _ in range(3))
+    watcher.register("key")
+
+    proxy.hold()
+    writer.begin("SET", "key", "value")
+    wait_until(lambda: pending(data) == ["key"], "the change is committed")
+    while "Outgoing messages are being dropped for client statestored" not in site.broker.log():
+        hostile.publish(INVOKE, b"x" * 50000, ResponseTopic="clients/hostile/answers")
+    proxy.mend()  # the broker reads the notification before the PUBACKs that make room for DELIVERED
+
+    assert watcher.notification().payload.endswith(b"value\r\n")
+    wait_until(lambda: pending(data) == [], "the store knows that the notification is delivered")

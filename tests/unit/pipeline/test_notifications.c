@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Notifications between commit and delivery: stored with their change, published in order, removed when delivered. */
+
+#include <errno.h>
+
+#include "pipeline/internal.h"
+#include "unit/pipeline/fake_broker.h"
+
+#define CONTROL "$CONTROL/statestore/v1/"
+
+#define ANSWER   "x:+OK "
+#define NOTIFIED "c/k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v "
+#define DELETED  "*2|$6|NOTIFY|$6|DELETE "
+
+static struct broker broker;
+
+/* Client c over connection 7 watches both keys. */
+static const struct pending_notification stored[] = {
+        { 5, { 1000, 1 }, S("k"), NULL, S("\0\0\0\0\0\0\0\7\0\1c") },
+        { 6, { 1000, 2 }, S("l"), NULL, S("\0\0\0\0\0\0\0\7\0\1c") },
+};
+
+static void setup(void) {
+        broker_init(&broker, broker_config());
+        broker_do(&broker, "KEYNOTIFY k");
+        broker_forget(&broker);
+}
+
+static void setup_stored(void) {
+        broker_init_stored(&broker, broker_config(), stored, 2);
+}
+
+static void teardown(void) {
+        broker_deinit(&broker);
+}
+
+TestSuite(notifications, .init = setup, .fini = teardown);
+TestSuite(stored_notifications, .init = setup_stored, .fini = teardown);
+
+static uint64_t n_pending(void) {
+        struct gauges gauges;
+
+        pipeline_read_gauges(broker.pipeline, BROKER_WALL_MS, &gauges);
+        return gauges.n_pending_notifications;
+}
+
+static void acknowledge_all(void) {
+        while (broker.pipeline->n_acknowledged < broker.pipeline->n_sent)
+                pipeline_acknowledged(broker.pipeline, 0, false, broker.now);
+}
+
+static void meet_plugin(const char *welcome) {
+        broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
+        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_forget(&broker);
+        broker_welcome(&broker, 'a', welcome);
+        broker_flush(&broker);
+}
+
+Test(notifications, are_stored_with_the_change_if_the_key_is_watched) {
+        broker_do(&broker, "SET other v");
+        cr_expect_eq(broker.n_notifications_committed, 0);
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_eq(broker.n_notifications_committed, 1);
+        cr_expect_eq(n_pending(), 1);
+}
+
+Test(notifications, on_a_plain_broker_are_delivered_when_all_messages_are_acknowledged) {
+        acknowledge_all(); /* the reply to KEYNOTIFY */
+        broker_notified_after_set(&broker);
+        broker_notified_after_set(&broker);
+        cr_expect_eq(n_pending(), 2);
+        for (int i = 0; i < 3; i++) {
+                pipeline_acknowledged(broker.pipeline, 0, false, broker.now);
+                cr_expect_eq(n_pending(), 2);
+        }
+        acknowledge_all();
+        cr_expect_eq(n_pending(), 0);
+}
+
+Test(notifications, are_removed_from_the_storage_by_the_next_commit) {
+        broker_notified_after_set(&broker);
+        acknowledge_all();
+        cr_expect_eq(broker.delivered, 0);
+        broker_do(&broker, "SET other v");
+        cr_expect_eq(broker.delivered, 1);
+}
+
+Test(notifications, are_removed_from_the_storage_without_further_requests) {
+        size_t n_commits;
+
+        broker_notified_after_set(&broker);
+        acknowledge_all();
+        n_commits = broker.n_commits;
+        pipeline_check_storage(broker.pipeline, broker.now);
+        cr_expect_eq(broker.n_commits, n_commits + 1);
+        cr_expect_eq(broker.delivered, 1);
+        pipeline_check_storage(broker.pipeline, broker.now);
+        cr_expect_eq(broker.n_commits, n_commits + 1, "there is nothing more to remove");
+}
+
+Test(notifications, of_a_failed_commit_are_not_published_and_use_no_sequence) {
+        broker.commit_result = -ENOSPC;
+        cr_expect_str_eq(broker_notified_after_set(&broker), "x:-ERR the disk is full ");
+        cr_expect_eq(n_pending(), 0);
+        broker.commit_result = 0;
+        cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
+        cr_expect_eq(broker.pipeline->outbox.last_sequence, 1);
+}
+
+Test(notifications, that_are_not_delivered_stop_the_execution_of_requests_at_a_limit) {
+        broker.room = SIZE_MAX;
+        for (size_t i = 0; i < OUTBOX_ITEMS_MAX; i++)
+                broker_notified_after_set(&broker);
+        cr_expect_eq(n_pending(), OUTBOX_ITEMS_MAX);
+        cr_expect_str_eq(broker_notified_after_set(&broker), "");
+        broker_tick(&broker);
+        cr_expect(pipeline_check_progress(broker.pipeline));
+        cr_expect(pipeline_check_progress(broker.pipeline), "the broker is waited for");
+        cr_expect_eq(n_pending(), OUTBOX_ITEMS_MAX);
+
+        acknowledge_all();
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), NOTIFIED ANSWER);
+}
+
+/* The transport keeps messages without a PUBACK and sends them again. */
+Test(notifications, on_a_plain_broker_are_not_published_again_after_a_break) {
+        broker_notified_after_set(&broker);
+        broker_forget(&broker);
+        pipeline_disconnected(broker.pipeline);
+        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "");
+        cr_expect_eq(n_pending(), 1);
+}
+
+Test(stored_notifications, wait_until_the_kind_of_the_broker_is_known) {
+        cr_expect_eq(n_pending(), 2);
+        broker_flush(&broker);
+        broker.needs_commit = true;
+        pipeline_check_storage(broker.pipeline, broker.now);
+        cr_expect_str_eq(broker_sent(&broker), "");
+}
+
+Test(stored_notifications, are_published_to_a_plain_broker) {
+        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "c/k:" DELETED "c/l:" DELETED);
+        acknowledge_all();
+        cr_expect_eq(n_pending(), 0);
+}
+
+Test(stored_notifications, are_published_to_the_plugin_before_new_ones) {
+        meet_plugin("0\nguarded\n0\n");
+        cr_expect_str_eq(broker_sent(&broker),
+                         CONTROL "deliver:5:0-end:7:k:" DELETED CONTROL "deliver:6:0-end:7:l:" DELETED);
+        broker_ask(&broker, (struct sending){ WORDS(S("KEYNOTIFY"), S("k")),
+                                              .sender = { 'a', S("d"), { 0 }, 8, 0 } });
+        cr_expect_str_eq(broker_notified_after_set(&broker),
+                         CONTROL "deliver:7:0-end:8:k:*4|$6|NOTIFY|$3|SET|$5|VALUE|$1|v " ANSWER);
+}
+
+Test(stored_notifications, that_the_plugin_has_delivered_are_not_published) {
+        meet_plugin("0\nguarded\n5\n");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "deliver:6:0-end:7:l:" DELETED);
+        cr_expect_eq(n_pending(), 1);
+}
+
+Test(stored_notifications, are_published_as_the_broker_has_room) {
+        broker.room = 2; /* HELLO is the first message */
+        meet_plugin("0\nguarded\n0\n");
+        cr_expect_str_eq(broker_sent(&broker), CONTROL "deliver:5:0-end:7:k:" DELETED);
+        broker.room = SIZE_MAX;
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker),
+                         CONTROL "deliver:5:0-end:7:k:" DELETED CONTROL "deliver:6:0-end:7:l:" DELETED);
+}
+
+/* What waits for room when the connection ends is published as before; the next broker gets all of it. */
+Test(stored_notifications, are_published_to_a_plain_broker_that_follows_one_with_the_plugin) {
+        meet_plugin("0\nguarded\n0\n");
+        broker_forget(&broker);
+        pipeline_disconnected(broker.pipeline);
+        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_flush(&broker);
+        cr_expect_str_eq(broker_sent(&broker), "c/k:" DELETED "c/l:" DELETED);
+}
