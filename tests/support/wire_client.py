@@ -9,6 +9,7 @@ import uuid
 from support import hlc, resp
 from support.client import INVOKE, NOTIFY_PREFIX, base16
 from support.connection import Connection
+from support.process import wait_until
 
 MARKER = "marker"
 
@@ -55,6 +56,10 @@ class WireClient(Connection):
     def is_undisturbed(self):
         """Return whether the connection still works."""
         return self.ask("GET", "whatever") == b"$-1\r\n"
+
+    def wait_until_served(self):
+        """Wait until the broker has room for requests: it drops them while the queue of the store's session is full."""
+        wait_until(lambda: self.begin("GET", "whatever") and self.messages(), "a request is answered")
 
     # Notifications
 

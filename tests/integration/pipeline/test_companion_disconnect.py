@@ -86,6 +86,7 @@ def test_a_disconnect_that_the_broker_drops_is_reported_again(make_site):
             holder.disconnect()
         other.ping()
 
+    other.wait_until_served()
     for n in range(3):
         wait_until(lambda: other.ask("KEYNOTIFY", f"key-{n}") == b"+OK\r\n", "a registration has ended")
 
