@@ -89,8 +89,8 @@ static size_t escape(struct slice text, char *escaped, size_t size) {
                 snprintf(escaped, size, "\\%c", lead);
         else if (lead == '\n')
                 snprintf(escaped, size, "\\n");
-        else if (!is_printable(code))
-                snprintf(escaped, size, "\\u%04X", (unsigned)code);
+        else if (!is_printable(code)) /* at most 0xFFFF */
+                snprintf(escaped, size, "\\u%04X", (uint16_t)code);
         else
                 snprintf(escaped, size, "%.*s", (int)length, (const char *)text.data);
         return length;
