@@ -33,7 +33,6 @@ struct policy_keys {
         struct slice
                 suffix;  /* literal suffix of every matching key: rejects most keys if the prefix is empty */
         bool is_one_key; /* only the key that equals the prefix matches */
-        bool has_placeholders;
         size_t n_parts;
         struct policy_part parts[POLICY_PARTS_MAX];
 };

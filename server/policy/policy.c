@@ -88,12 +88,22 @@ static bool has_placeholder_values(const struct policy_keys *keys, const struct 
         return true;
 }
 
-/* Match the key. Its first `skipped` bytes equal the literal prefix and are not compared again. */
-static bool matches_parts(const struct policy_keys *keys, const struct request_origin *origin,
-                          struct slice key, size_t skipped, uint64_t *budget) {
-        struct glob_part parts[POLICY_PARTS_MAX];
+/* A decision in progress. */
+struct decision {
+        const struct policy *policy;
+        const struct request_origin *origin;
+        enum access access;
+        struct slice key;
+        uint64_t budget; /* matching steps */
+};
 
-        if (keys->has_placeholders && !has_placeholder_values(keys, origin))
+/* Match the key. Its first `skipped` bytes equal the literal prefix and are not compared again. */
+static bool matches_parts(struct decision *decision, const struct policy_keys *keys, size_t skipped) {
+        const struct request_origin *origin = decision->origin;
+        struct glob_part parts[POLICY_PARTS_MAX];
+        struct slice key = decision->key;
+
+        if (!has_placeholder_values(keys, origin))
                 return false;
         for (size_t i = 0; i < keys->n_parts; i++) {
                 const struct policy_part *part = &keys->parts[i];
@@ -109,17 +119,17 @@ static bool matches_parts(const struct policy_keys *keys, const struct request_o
                 parts[0].text = slice_skip(parts[0].text, skipped);
                 key = slice_skip(key, skipped);
         }
-        return glob_match_parts(parts, keys->n_parts, key, budget);
+        return glob_match_parts(parts, keys->n_parts, key, &decision->budget);
 }
 
-static bool matches(const struct policy_keys *keys, const struct request_origin *origin, struct slice key,
-                    uint64_t *budget) {
+/* The key begins with the literal prefix. */
+static bool matches(struct decision *decision, const struct policy_keys *keys) {
         struct slice prefix = keys->prefix;
         size_t skipped = prefix.length;
 
         if (keys->is_one_key)
-                return key.length == prefix.length;
-        if (!slice_ends_with(key, keys->suffix))
+                return decision->key.length == prefix.length;
+        if (!slice_ends_with(decision->key, keys->suffix))
                 return false;
 
         /* The matcher takes a byte and its UTF-8 continuation bytes as one character. A key that is not UTF-8 may continue
@@ -127,27 +137,26 @@ static bool matches(const struct policy_keys *keys, const struct request_origin 
          * C3 A9 80 as one character, but would take 80 as a character if it began there. So match the whole key then. */
         if (skipped > 0 && prefix.data[skipped - 1] >= 0x80)
                 skipped = 0;
-        return matches_parts(keys, origin, key, skipped, budget);
+        return matches_parts(decision, keys, skipped);
 }
 
-static const struct policy_keys *find_grant(const struct policy *policy,
-                                            const struct policy_grantee *grantee,
-                                            const struct request_origin *origin, enum access access,
-                                            struct slice key, uint64_t *steps) {
+static const struct policy_keys *find_grant(struct decision *decision,
+                                            const struct policy_grantee *grantee) {
+        const struct policy *policy = decision->policy;
+        enum access access = decision->access;
         uint32_t at;
 
         if ((grantee->access & access) != access)
                 return NULL;
 
-        *steps -= *steps < LOOK_UP_STEPS ? *steps : LOOK_UP_STEPS;
-        for (at = last_not_greater(policy, grantee, key); at != NO_GRANT && *steps > 0;
+        decision->budget -= decision->budget < LOOK_UP_STEPS ? decision->budget : LOOK_UP_STEPS;
+        for (at = last_not_greater(policy, grantee, decision->key); at != NO_GRANT && decision->budget > 0;
              at = policy->grants[at].next) {
                 const struct policy_keys *keys = &policy->keys[policy->grants[at].keys];
 
-                (*steps)--;
-                if (slice_starts_with(key, keys->prefix) &&
-                    (policy->rules[keys->rule].access & access) == access &&
-                    matches(keys, origin, key, steps))
+                decision->budget--;
+                if (slice_starts_with(decision->key, keys->prefix) &&
+                    (policy->rules[keys->rule].access & access) == access && matches(decision, keys))
                         return keys;
         }
         return NULL;
@@ -155,15 +164,16 @@ static const struct policy_keys *find_grant(const struct policy *policy,
 
 const struct policy_keys *policy_decide(const struct policy *policy, const struct request_origin *origin,
                                         enum access access, struct slice key, uint64_t *budget) {
+        uint64_t given = *budget < POLICY_STEPS_MAX ? *budget : POLICY_STEPS_MAX;
+        struct decision decision = { policy, origin, access, key, given };
         const struct policy_grantee *grantees[GRANTEES_MAX];
-        uint64_t steps = *budget < POLICY_STEPS_MAX ? *budget : POLICY_STEPS_MAX, given = steps;
         size_t n_grantees = find_grantees(policy, origin, grantees);
         const struct policy_keys *granting = NULL;
 
         for (size_t i = 0; i < n_grantees && !granting; i++)
-                granting = find_grant(policy, grantees[i], origin, access, key, &steps);
+                granting = find_grant(&decision, grantees[i]);
 
-        *budget -= given - steps;
+        *budget -= given - decision.budget;
         return granting;
 }
 

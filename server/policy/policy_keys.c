@@ -80,7 +80,6 @@ static enum policy_outcome find_parts(struct policy_keys *keys, bool is_pattern)
                 rest = slice_skip(rest, length);
         }
         add_text(keys, before, is_pattern);
-        keys->has_placeholders = n_placeholders > 0;
         return POLICY_DONE;
 }
 
