@@ -90,7 +90,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
 
         /* storage_sqlite_open() logs the cause of an error; server_run() logs -ENOMEM. */
         r = config->data_dir ? storage_sqlite_open(&storage, config->data_dir)
-                             : storage_memory_new(&storage);
+                             : storage_volatile_new(&storage);
         if (r < 0)
                 return r;
         r = open_recorder(server);

@@ -16,7 +16,7 @@
 #include "ctl/commands.h"
 #include "ctl/input.h"
 #include "engine/engine.h"
-#include "storage/restore.h"
+#include "storage/load_engine.h"
 #include "storage/sqlite/maintenance.h"
 #include "storage/storage.h"
 
@@ -56,8 +56,8 @@ static enum exit_code directory_open(struct directory *directory, const char *na
         directory->now = (struct now){ system_clock_wall_ms(), system_clock_mono_ns() };
         random_fill(&config.table_key, sizeof(config.table_key));
         if (storage_sqlite_open(&directory->storage, name) < 0 ||
-            restore_engine(&directory->engine, &directory->restored, directory->storage, &config,
-                           directory->now) < 0)
+            storage_load_engine(&directory->engine, &directory->restored, directory->storage, &config,
+                                directory->now) < 0)
                 return EXIT_STORE_ERROR;
 
         directory->node_id = slice_from_string(directory->restored.header.node_id);
@@ -203,10 +203,11 @@ static int64_t deadline_of(const struct directory *directory, const struct key_r
 
 static enum exit_code import_record(void *userdata, const struct key_record *record, int64_t now_ms) {
         struct directory *directory = userdata;
-        struct version version;
+        struct entry_fields fields = { .key = buf_slice(&record->key),
+                                       .value = buf_slice(&record->value),
+                                       .deadline_ns = deadline_of(directory, record) };
         struct hlc fence;
-        bool has_fence;
-        const char *fault = choose_version(directory, record, now_ms, &version);
+        const char *fault = choose_version(directory, record, now_ms, &fields.version);
 
         if (!fault)
                 fault = check_token(directory, record, now_ms);
@@ -214,12 +215,10 @@ static enum exit_code import_record(void *userdata, const struct key_record *rec
                 complain("\"%s\": %s", LOG_TEXT(buf_slice(&record->key)), fault);
                 return EXIT_USAGE;
         }
-        has_fence = hlc_parse(buf_slice(&record->token), &fence) == 0;
-        if (engine_import_entry(directory->engine, buf_slice(&record->key), buf_slice(&record->value),
-                                version, deadline_of(directory, record), has_fence ? &fence : NULL,
-                                &directory->effects) < 0) {
+        if (hlc_parse(buf_slice(&record->token), &fence) == 0)
+                fields.fence = &fence;
+        if (engine_import_entry(directory->engine, &fields, &directory->effects) < 0)
                 return complain_of_memory();
-        }
         return directory->effects.n_rows < IMPORT_BATCH ? EXIT_DONE : store_batch(directory);
 }
 

@@ -9,7 +9,7 @@
 #include "engine/persistence.h"
 #include "pipeline/hooks.h"
 #include "pipeline/internal.h"
-#include "storage/restore.h"
+#include "storage/load_engine.h"
 
 static void pipeline_cleanup(struct pipeline **pipeline) {
         pipeline_free(*pipeline);
@@ -50,7 +50,7 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         pipeline->presence_topic = config->presence_topic;
         pipeline->requires_plugin = config->requires_plugin;
 
-        r = restore_engine(&pipeline->engine, &restored, storage, &config->engine, now);
+        r = storage_load_engine(&pipeline->engine, &restored, storage, &config->engine, now);
         if (r < 0)
                 return r;
 

@@ -57,9 +57,9 @@ void storage_header_init(struct storage_header *ret_header) {
         storage_header_renew_instance(ret_header);
 }
 
-/* Memory. */
+/* The volatile storage. */
 
-static int memory_load(struct storage *storage, const struct storage_sink *sink, struct now now) {
+static int volatile_load(struct storage *storage, const struct storage_sink *sink, struct now now) {
         struct storage_header header;
 
         (void)storage;
@@ -68,29 +68,29 @@ static int memory_load(struct storage *storage, const struct storage_sink *sink,
         return sink->header(sink->userdata, &header);
 }
 
-static int memory_commit(struct storage *storage, const struct storage_batch *batch) {
+static int volatile_commit(struct storage *storage, const struct storage_batch *batch) {
         (void)storage;
         (void)batch;
         return 0;
 }
 
-static bool memory_needs_commit(const struct storage *storage, struct now now) {
+static bool volatile_needs_commit(const struct storage *storage, struct now now) {
         (void)storage;
         (void)now;
         return false;
 }
 
-static struct storage *memory_close(struct storage *storage) {
+static struct storage *volatile_close(struct storage *storage) {
         free(storage);
         return NULL;
 }
 
-int storage_memory_new(struct storage **ret_storage) {
+int storage_volatile_new(struct storage **ret_storage) {
         static const struct storage_operations operations = {
-                .load = memory_load,
-                .commit = memory_commit,
-                .needs_commit = memory_needs_commit,
-                .close = memory_close,
+                .load = volatile_load,
+                .commit = volatile_commit,
+                .needs_commit = volatile_needs_commit,
+                .close = volatile_close,
                 .is_volatile = true,
         };
         struct storage *storage = malloc(sizeof(*storage));

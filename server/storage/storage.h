@@ -8,7 +8,7 @@
 
 /*
  * Interface of a storage: load all rows once, then commit batches, each atomically. There are two
- * implementations: memory (this file), and a local disk (storage/sqlite).
+ * implementations: volatile, which stores nothing (this file), and a local disk (storage/sqlite).
  *
  * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call
  * it. storage_commit() accesses only the storage and the batch, and changes neither the batch nor the
@@ -58,11 +58,8 @@ struct storage_sink {
          */
         int (*header)(void *userdata, const struct storage_header *header);
 
-        /*
-         * deadline_ns: monotonic time, may have passed; DEADLINE_NEVER: no deadline. fence NULL: no fencing token.
-         */
-        int (*entry)(void *userdata, struct slice key, struct slice value, struct version version,
-                     int64_t deadline_ns, const struct hlc *fence);
+        int (*entry)(void *userdata, const struct entry_fields *fields);
+
         /* user: empty for none. */
         int (*registration)(void *userdata, struct slice client, struct slice user, struct slice key,
                             uint64_t connection);
@@ -164,10 +161,10 @@ bool storage_is_volatile(const struct storage *storage);
 struct storage *storage_close(struct storage *storage);
 
 /*
- * Create a storage that stores nothing: load passes a new header, commit returns 0 at once. Returns 0 or
+ * Create a volatile storage, which stores nothing: load passes a new header, commit returns 0 at once. Returns 0 or
  * -ENOMEM.
  */
-int storage_memory_new(struct storage **ret_storage);
+int storage_volatile_new(struct storage **ret_storage);
 
 /*
  * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not

@@ -14,7 +14,7 @@
 #include "bench/keys.h"
 #include "bench/stopwatch.h"
 #include "pipeline/outbox.h"
-#include "storage/restore.h"
+#include "storage/load_engine.h"
 
 #define VALUE_LENGTH 100
 
@@ -112,7 +112,7 @@ static void open_filler(struct filler *filler, const char *directory) {
         CLEANUP(restored_deinit) struct restored restored = { 0 };
 
         if (storage_sqlite_open(&filler->storage, directory) < 0 ||
-            restore_engine(&filler->engine, &restored, filler->storage, &config, read_clock()) < 0)
+            storage_load_engine(&filler->engine, &restored, filler->storage, &config, read_clock()) < 0)
                 fail("%s: cannot fill the directory", directory);
 }
 

@@ -226,7 +226,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         };
 
         log_set_level(LOG_ERROR); /* refused requests are logged as warnings */
-        ASSERT(storage_memory_new(&storage) == 0);
+        ASSERT(storage_volatile_new(&storage) == 0);
         ASSERT(pipeline_new(&world.pipeline, &config, &transport, &callbacks, storage, world.real) == 0);
         ASSERT(control_new(&world.control, world.pipeline) == 0);
         pipeline_connected(world.pipeline, false, read_clock(&world));

@@ -10,7 +10,7 @@
 #include "fuzz/engine_check.h"
 #include "fuzz/engine_input.h"
 #include "protocol/topics.h"
-#include "storage/restore.h"
+#include "storage/load_engine.h"
 
 #define N_REQUESTS_MAX (MODEL_ANSWERS_MAX - 1)
 #define N_STEPS_MAX    600
@@ -49,8 +49,8 @@ static void world_init(struct world *world, struct slice *input) {
         world->saved = world->both.model;
         world->saved.saved = NULL;
         disk_init(&world->disk, 1);
-        ASSERT(restore_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
-                              world->around.now) == 0);
+        ASSERT(storage_load_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
+                                   world->around.now) == 0);
 }
 
 static void world_deinit(struct world *world) {
@@ -277,8 +277,8 @@ static void restart(struct world *world) {
         reply_deinit(&world->both.reply);
         effects_deinit(&world->both.effects);
         engine_free(world->both.engine);
-        ASSERT(restore_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
-                              world->around.now) == 0);
+        ASSERT(storage_load_engine(&world->both.engine, &restored, &world->disk.storage, &world->config,
+                                   world->around.now) == 0);
 
         *model = world->saved;
         model->saved = &world->saved;

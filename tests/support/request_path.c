@@ -2,7 +2,7 @@
 
 /*
  * Prints the address of each function that one SET of an existing key enters, from pipeline_receive() to its return: one
- * per line, in the order of the calls. The storage is in memory, so the reply is published before the return. The
+ * per line, in the order of the calls. The storage is volatile, so the reply is published before the return. The
  * functions are compiled with -finstrument-functions: see request_path.sh.
  *
  * usage: request_path
@@ -91,7 +91,7 @@ NOT_TRACED int main(void) {
         struct pipeline *pipeline;
         struct storage *storage;
 
-        if (storage_memory_new(&storage) < 0 ||
+        if (storage_volatile_new(&storage) < 0 ||
             pipeline_new(&pipeline, &config, &transport, &callbacks, storage, now) < 0)
                 return EXIT_FAILURE;
 

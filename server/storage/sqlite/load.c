@@ -66,7 +66,7 @@ static int check_structures(const struct load *load, enum load_depth depth) {
 }
 
 static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {
-        int64_t deadline_ns = DEADLINE_NEVER;
+        struct entry_fields fields = { .deadline_ns = DEADLINE_NEVER };
         struct stored_entry entry;
         struct hlc fence;
         int r;
@@ -77,13 +77,17 @@ static int take_entry(struct load *load, sqlite3_stmt *statement, uint64_t *ret_
         if (r < 0)
                 return r;
 
-        if (entry.expires)
-                deadline_ns = timescale_to_deadline(load->timescale, entry.expires_at_ms);
         load->census.n_entries++;
         if (!load->sink)
                 return 0;
-        return load->sink->entry(load->sink->userdata, entry.key, entry.value, entry.version, deadline_ns,
-                                 entry.fence.data ? &fence : NULL);
+        fields.key = entry.key;
+        fields.value = entry.value;
+        fields.version = entry.version;
+        if (entry.expires)
+                fields.deadline_ns = timescale_to_deadline(load->timescale, entry.expires_at_ms);
+        if (entry.fence.data)
+                fields.fence = &fence;
+        return load->sink->entry(load->sink->userdata, &fields);
 }
 
 static int take_registration(struct load *load, sqlite3_stmt *statement, uint64_t *ret_checksum) {

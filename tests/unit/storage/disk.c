@@ -26,17 +26,16 @@ static int take_header(void *userdata, const struct storage_header *header) {
         return 0;
 }
 
-static int take_entry(void *userdata, struct slice key, struct slice value, struct version version,
-                      int64_t deadline_ns, const struct hlc *fence) {
+static int take_entry(void *userdata, const struct entry_fields *fields) {
         struct disk *disk = userdata;
         struct setting setting = {
-                .key = key,
-                .value = value,
-                .deadline_ns = deadline_ns == DEADLINE_NEVER ? 0 : deadline_ns,
-                .fence = fence ? *fence : (struct hlc){ 0 },
+                .key = fields->key,
+                .value = fields->value,
+                .deadline_ns = fields->deadline_ns == DEADLINE_NEVER ? 0 : fields->deadline_ns,
+                .fence = fields->fence ? *fields->fence : (struct hlc){ 0 },
         };
 
-        content_put_entry(&disk->loaded, &setting, version);
+        content_put_entry(&disk->loaded, &setting, fields->version);
         return 0;
 }
 

@@ -372,11 +372,11 @@ Test(outcome_names, unknown_names_are_rejected) {
         cr_expect_eq(outcome_from_name(S("DONE"), &outcome), -EINVAL);
 }
 
-Test(memory, stores_nothing_and_never_blocks) {
+Test(volatile_storage, stores_nothing_and_never_blocks) {
         struct storage_batch batch = { 0 };
         struct storage *storage;
 
-        cr_assert_eq(storage_memory_new(&storage), 0);
+        cr_assert_eq(storage_volatile_new(&storage), 0);
         cr_expect(storage->operations->is_volatile);
         cr_expect_eq(storage_commit(storage, &batch), 0);
         cr_expect_not(storage_needs_commit(storage, (struct now){ INT64_MAX, 0 }));
