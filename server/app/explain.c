@@ -69,7 +69,7 @@ int explain(const struct config *config) {
                 printf("granted: there is no policy\n");
                 return EXIT_SUCCESS;
         }
-        return verb == VERB_SCAN
+        return verbs[verb].flags & VERB_TAKES_PATTERN
                        ? explain_scan(config, &origin)
-                       : explain_access(config, &origin, verb_access(verb), slice_from_string(question[3]));
+                       : explain_access(config, &origin, verbs[verb].access, slice_from_string(question[3]));
 }

@@ -7,8 +7,11 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* SET key value NEX value PX ms */
-#define N_WORDS_MAX 7
+/* The longest options of SET: NEX value PX ms. */
+#define SET_OPTION_WORDS_MAX 4
+
+/* The longest request: SET key value and options. */
+#define REQUEST_WORDS_MAX (3 + SET_OPTION_WORDS_MAX)
 
 const char *request_fault_label(enum request_fault fault) {
         static const char *const labels[N_REQUEST_FAULTS] = { [REQUEST_FAULT_NONE] = "none",
@@ -37,11 +40,11 @@ static bool is_word(struct slice word, const char *text) {
 }
 
 /*
- * NEX has an optional value. The value is present if an odd number of words follows, because the only other option, PX, takes
- * two words. Thus a value "PX" is not mistaken for the option. Returns the number of words taken.
+ * The words are NEX, NEX value, NEX PX ms, or NEX value PX ms. So their number tells whether there is a value, even if the
+ * value is "PX". Returns the number of words taken.
  */
 static size_t decode_nex(const struct slice *words, size_t n_words, struct request *request) {
-        bool has_value = (n_words - 1) % 2 == 1;
+        bool has_value = n_words == 2 || n_words == 4;
 
         request->condition = SET_IF_ABSENT_OR_EQUAL;
         request->expected = has_value ? words[1] : request->value;
@@ -61,7 +64,11 @@ static size_t decode_px(const struct slice *words, size_t n_words, struct reques
         return 2;
 }
 
+/* The options are [NX | NEX [value]] and [PX ms], in any order. */
 static enum outcome decode_set_options(const struct slice *words, size_t n_words, struct request *request) {
+        if (n_words > SET_OPTION_WORDS_MAX)
+                return OUTCOME_SYNTAX_ERROR;
+
         while (n_words > 0) {
                 bool is_first_condition = request->condition == SET_ALWAYS;
                 size_t n_taken = 0;
@@ -87,13 +94,12 @@ static enum outcome decode_set_options(const struct slice *words, size_t n_words
 static enum outcome decode_arguments(const struct slice *arguments, size_t n_arguments,
                                      struct request *request) {
         request->key = arguments[0];
-        if (request->key.length == 0 && request->verb != VERB_SCAN)
-                return OUTCOME_EMPTY_KEY;
+        if (request->key.length == 0)
+                return verbs[request->verb].flags & VERB_TAKES_PATTERN ? OUTCOME_SYNTAX_ERROR
+                                                                       : OUTCOME_EMPTY_KEY;
 
         switch (request->verb) {
         case VERB_SET:
-                if (n_arguments > N_WORDS_MAX - 1)
-                        return OUTCOME_SYNTAX_ERROR;
                 request->value = arguments[1];
                 return decode_set_options(arguments + 2, n_arguments - 2, request);
         case VERB_VDEL:
@@ -102,7 +108,7 @@ static enum outcome decode_arguments(const struct slice *arguments, size_t n_arg
         case VERB_SCAN:
                 if (n_arguments == 2)
                         request->value = arguments[1];
-                return request->key.length == 0 ? OUTCOME_SYNTAX_ERROR : OUTCOME_DONE;
+                return OUTCOME_DONE;
         case VERB_KEYNOTIFY:
                 request->stop = n_arguments == 2 && is_word(arguments[1], "STOP");
                 if (n_arguments == 2 && !request->stop && !is_word(arguments[1], "GET"))
@@ -114,27 +120,30 @@ static enum outcome decode_arguments(const struct slice *arguments, size_t n_arg
 }
 
 static enum outcome decode_payload(struct slice payload, struct request *request) {
-        struct slice words[N_WORDS_MAX];
+        struct slice words[REQUEST_WORDS_MAX];
         size_t n_words, n_arguments;
 
-        if (resp3_read_request(payload, words, N_WORDS_MAX, &n_words) < 0)
+        if (resp3_read_request(payload, words, REQUEST_WORDS_MAX, &n_words) < 0)
                 return OUTCOME_SYNTAX_ERROR;
 
         if (!verb_from_text(words[0], &request->verb))
                 return OUTCOME_UNKNOWN_COMMAND;
 
         n_arguments = n_words - 1;
-        if (!verb_accepts(request->verb, n_arguments))
+        if (n_arguments < verbs[request->verb].n_arguments_min ||
+            n_arguments > verbs[request->verb].n_arguments_max)
                 return OUTCOME_WRONG_NUMBER_OF_ARGUMENTS;
 
         return decode_arguments(words + 1, n_arguments, request);
 }
 
 static enum outcome decode_timestamps(struct request *request) {
-        request->has_timestamp = request->timestamp_text.data;
-        request->has_fence = request->fence_text.data && verb_is_fenced(request->verb);
+        unsigned int flags = verbs[request->verb].flags;
 
-        if (request->verb == VERB_SET && !request->has_timestamp)
+        request->has_timestamp = request->timestamp_text.data;
+        request->has_fence = request->fence_text.data && (flags & VERB_IS_FENCED);
+
+        if ((flags & VERB_NEEDS_TIMESTAMP) && !request->has_timestamp)
                 return OUTCOME_MISSING_TIMESTAMP;
         if ((request->has_timestamp && hlc_parse(request->timestamp_text, &request->timestamp) < 0) ||
             (request->has_fence && hlc_parse(request->fence_text, &request->fence) < 0))

@@ -204,7 +204,7 @@ static void write_rule(const struct fault_rule *rule, struct buf *line) {
         if (selection->has_client)
                 json_add_bytes(line, "client", buf_slice(&selection->client), false);
         if (selection->has_verb)
-                json_add_bytes(line, "verb", verb_text(selection->verb), false);
+                json_add_bytes(line, "verb", verbs[selection->verb].text, false);
         if (selection->has_key)
                 json_add_bytes(line, "pattern", buf_slice(&selection->key), false);
         if (rule->probability != PROBABILITY_ONE) {

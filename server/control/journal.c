@@ -180,7 +180,7 @@ static void write_exchange(const struct exchange *exchange, uint64_t number, str
         json_add_uint(line, "number", number);
         json_add_uint(line, "time", (uint64_t)request->wall_ms);
         json_add_bytes(line, "client", request->client, false);
-        json_add_bytes(line, "verb", verb_text(request->verb), false);
+        json_add_bytes(line, "verb", verbs[request->verb].text, false);
         json_add_bytes(line, "key", request->key, false);
         add_request(line, request->payload);
         json_add_bytes(line, "answer",

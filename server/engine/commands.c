@@ -107,8 +107,7 @@ static bool meets_condition(const struct request *request, const struct entry *e
 static bool exceeds_quota(const struct engine *engine, uint64_t n_more_keys, uint64_t n_more_bytes) {
         uint64_t n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes;
 
-        return (n_more_keys > 0 &&
-                keyspace_n_keys(&engine->keyspace) + n_more_keys > engine->config.max_keys) ||
+        return (n_more_keys > 0 && engine->keyspace.n_keys + n_more_keys > engine->config.max_keys) ||
                (n_more_bytes > 0 && n_bytes + n_more_bytes > engine->config.max_bytes);
 }
 
@@ -249,9 +248,8 @@ static void execute_get(struct request_step *step) {
         step->reply->entry = entry_ref(entry);
 }
 
-/* Execute DEL or VDEL, which differ only in the condition. */
-static void execute_delete(struct request_step *step) {
-        const struct request *request = step->request;
+/* Delete the key if it has the expected value. expected NULL: any value. */
+static void delete_key(struct request_step *step, const struct slice *expected) {
         struct version version;
         struct entry *entry;
 
@@ -267,12 +265,20 @@ static void execute_delete(struct request_step *step) {
                 return;
 
         version = entry_version(entry);
-        if (request->verb == VERB_VDEL && !slice_equal(entry_value(entry), request->value))
+        if (expected && !slice_equal(entry_value(entry), *expected))
                 reply_version(step, OUTCOME_CONDITION_NOT_MET, version);
         else if (remove_entry(step->engine, step->key_hash, entry, step->effects) < 0)
                 reply_outcome(step, OUTCOME_OUT_OF_MEMORY);
         else
                 reply_version(step, OUTCOME_DELETED, version);
+}
+
+static void execute_del(struct request_step *step) {
+        delete_key(step, NULL);
+}
+
+static void execute_vdel(struct request_step *step) {
+        delete_key(step, &step->request->value);
 }
 
 static enum outcome add_registration(struct request_step *step, struct watch_names names) {
@@ -281,9 +287,9 @@ static enum outcome add_registration(struct request_step *step, struct watch_nam
         struct registration *registration;
         enum outcome outcome;
 
-        if (watch_n_registrations(watch) >= step->engine->config.max_registrations)
+        if (watch->n_registrations >= step->engine->config.max_registrations)
                 disconnect_continue(step->engine, step->effects);
-        if (watch_n_registrations(watch) >= step->engine->config.max_registrations ||
+        if (watch->n_registrations >= step->engine->config.max_registrations ||
             watch_n_of_client(watch, request->client) >= engine_client_registrations_max(step->engine))
                 return OUTCOME_QUOTA_EXCEEDED;
         outcome = make_room(step, 0, watch_cost(request->client, request->key) + request->user.length);
@@ -372,12 +378,9 @@ static void execute_scan(struct request_step *step) {
 
 void command_execute(struct request_step *step) {
         static void (*const commands[N_VERBS])(struct request_step *) = {
-                [VERB_SET] = execute_set,
-                [VERB_GET] = execute_get,
-                [VERB_DEL] = execute_delete,
-                [VERB_VDEL] = execute_delete,
-                [VERB_KEYNOTIFY] = execute_keynotify,
-                [VERB_SCAN] = execute_scan,
+#define VERB_FUNCTION(symbol, name, ...) [VERB_##symbol] = execute_##name,
+                VERBS(VERB_FUNCTION)
+#undef VERB_FUNCTION
         };
 
         commands[step->request->verb](step);

@@ -265,7 +265,3 @@ void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {
 int64_t dedup_next_deadline(const struct dedup *dedup) {
         return dedup->n_records == 0 ? INT64_MAX : dedup->first_s * NS_PER_S;
 }
-
-uint64_t dedup_n_records(const struct dedup *dedup) {
-        return dedup->n_records;
-}

@@ -89,5 +89,3 @@ void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max);
 
 /* The earliest deadline in monotonic nanoseconds; INT64_MAX if there is no record. */
 int64_t dedup_next_deadline(const struct dedup *dedup);
-
-uint64_t dedup_n_records(const struct dedup *dedup);

@@ -96,9 +96,9 @@ static bool is_authorized(const struct engine *engine, const struct request *req
                 return true;
 
         origin = request_origin_of(request);
-        if (request->verb == VERB_SCAN)
+        if (verbs[request->verb].flags & VERB_TAKES_PATTERN)
                 return policy_grants_any(policy, &origin, ACCESS_READ);
-        return policy_decide(policy, &origin, verb_access(request->verb), request->key, &budget);
+        return policy_decide(policy, &origin, verbs[request->verb].access, request->key, &budget);
 }
 
 /* Checks 8 and 9 of PROTOCOL.md "Errors". */
@@ -153,12 +153,11 @@ static struct digest identify(const struct engine *engine, const struct request 
 }
 
 /*
- * Return whether to remember the reply, so that a repeat of the request is not executed. Not for GET and SCAN, which change no
- * state. Not for a request without a timestamp whose Correlation Data may not be unique: a new request with the same content
- * would look like a repeat.
+ * Return whether to remember the reply, so that a repeat of the request is not executed. Not for a request without a timestamp
+ * whose Correlation Data may not be unique: a new request with the same content would look like a repeat.
  */
 static bool must_be_remembered(const struct request *request) {
-        return request->verb != VERB_GET && request->verb != VERB_SCAN &&
+        return (verbs[request->verb].flags & VERB_IS_REMEMBERED) &&
                (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
 }
 
@@ -226,7 +225,7 @@ static void step_request(struct engine *engine, const struct event *event, struc
 
         *step.reply = (struct reply){ 0 };
         watch_restart_idle(&engine->watch, request->client, now.mono_ns);
-        if (request->verb != VERB_SCAN)
+        if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
         if (must_be_remembered(request)) {
                 digest = identify(engine, request);
@@ -294,11 +293,9 @@ int64_t engine_next_deadline(const struct engine *engine) {
 
 struct engine_stats engine_stats(const struct engine *engine) {
         return (struct engine_stats){
-                .n_keys = keyspace_n_keys(&engine->keyspace),
-                .n_registrations = watch_n_registrations(&engine->watch),
-                .n_remembered = dedup_n_records(&engine->dedup),
-                .n_entry_bytes = engine->keyspace.n_bytes,
-                .n_registration_bytes = engine->watch.n_bytes,
+                .n_keys = engine->keyspace.n_keys,
+                .n_registrations = engine->watch.n_registrations,
+                .n_remembered = engine->dedup.n_records,
                 .n_bytes = engine->keyspace.n_bytes + engine->watch.n_bytes,
                 .n_dropped_early = engine->dedup.n_dropped_early,
                 .disconnect_epoch = engine->disconnect_epoch,
@@ -312,10 +309,6 @@ const struct engine_config *engine_config(const struct engine *engine) {
 
 struct clock *engine_clock(struct engine *engine) {
         return &engine->clock;
-}
-
-struct entry *engine_find_entry(const struct engine *engine, struct slice key) {
-        return keyspace_find(&engine->keyspace, keyspace_hash(&engine->keyspace, key), key);
 }
 
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,

@@ -145,8 +145,7 @@ int engine_undo(struct engine *engine, const struct effects *effects);
 
 struct engine_stats {
         uint64_t n_keys, n_registrations, n_remembered;
-        uint64_t n_entry_bytes, n_registration_bytes;
-        uint64_t n_bytes;          /* the sum of both; limited by max_bytes */
+        uint64_t n_bytes;          /* limited by max_bytes */
         uint64_t n_dropped_early;  /* remembered replies dropped before their deadline, since start */
         uint64_t disconnect_epoch; /* grows when registrations may have ended, except by KEYNOTIFY */
         struct version clock;      /* the last assigned version */
@@ -156,8 +155,7 @@ struct engine_stats engine_stats(const struct engine *engine);
 /* The present configuration, with the limits and the policy that were set last. Borrowed. */
 const struct engine_config *engine_config(const struct engine *engine);
 
-/* Borrowed until the next step; NULL if there is none. Also finds entries whose deadline has passed. */
-struct entry *engine_find_entry(const struct engine *engine, struct slice key);
+/* Borrowed until the next step; NULL if there is none. */
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key);
 bool engine_has_registrations(const struct engine *engine, uint64_t connection);
@@ -179,13 +177,20 @@ struct entry *engine_each_entry(const struct engine *engine, struct keyspace_cur
 
 /* 2. Restore */
 
+/* An entry from a storage or an export. Borrowed for the call. */
+struct entry_fields {
+        struct slice key, value;
+        struct version version;
+        int64_t deadline_ns;     /* monotonic; may have passed; DEADLINE_NEVER: none */
+        const struct hlc *fence; /* fencing token; NULL: none */
+};
+
 /*
  * Restore data that an earlier run stored. Call before the first step. Each function returns 0 or -ENOMEM. Deadlines are
- * monotonic nanoseconds and may have passed. fence NULL: no fencing token. Restore replies in ascending order of slots:
- * otherwise engine_restore_reply() returns -EBADMSG.
+ * monotonic nanoseconds and may have passed. Restore replies in ascending order of slots: otherwise engine_restore_reply()
+ * returns -EBADMSG.
  */
-int engine_restore_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
-                         int64_t deadline_ns, const struct hlc *fence);
+int engine_restore_entry(struct engine *engine, const struct entry_fields *fields);
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
                                 struct slice key, uint64_t connection);
 int engine_restore_reply(struct engine *engine, uint32_t slot, const struct digest *digest,
@@ -196,8 +201,7 @@ void engine_restore_clock(struct engine *engine, struct version clock, uint64_t 
  * Set a key to a value that another store exported, and append the row to the effects. Replaces an existing entry. Returns 0
  * or -ENOMEM.
  */
-int engine_import_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
-                        int64_t deadline_ns, const struct hlc *fence, struct effects *effects);
+int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects);
 
 /* The clock that assigns versions, for an import. Borrowed. */
 struct clock *engine_clock(struct engine *engine);

@@ -225,7 +225,3 @@ struct entry *keyspace_each(const struct keyspace *keyspace, struct keyspace_cur
 struct entry *keyspace_expired(const struct keyspace *keyspace, int64_t now_ns) {
         return heap_first_deadline(&keyspace->deadlines) <= now_ns ? heap_first(&keyspace->deadlines) : NULL;
 }
-
-uint64_t keyspace_n_keys(const struct keyspace *keyspace) {
-        return keyspace->n_keys;
-}

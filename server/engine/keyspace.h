@@ -120,5 +120,3 @@ struct entry *keyspace_each(const struct keyspace *keyspace, struct keyspace_cur
 
 /* Return the entry with the earliest deadline if that deadline is at or before now_ns, else NULL. Borrowed. */
 struct entry *keyspace_expired(const struct keyspace *keyspace, int64_t now_ns);
-
-uint64_t keyspace_n_keys(const struct keyspace *keyspace);

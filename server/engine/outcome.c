@@ -12,7 +12,10 @@ enum {
 #undef VERB_BIT
                 ON_UNKNOWN = 1 << VERB_UNKNOWN,
         ON_KNOWN = ON_UNKNOWN - 1,
-        ON_FENCED = ON_SET | ON_DEL | ON_VDEL,
+#define VERB_BIT_IF_FENCED(symbol, name, access, min, max, flags)                                           \
+        | ((flags)&VERB_IS_FENCED ? ON_##symbol : 0)
+        ON_FENCED = 0 VERBS(VERB_BIT_IF_FENCED),
+#undef VERB_BIT_IF_FENCED
 };
 
 static const struct outcome_properties {

@@ -15,7 +15,8 @@
  * "Dialects").
  * The name is the metric label, the reason in the log, and the text in storage. Storage keeps names, not numbers: a
  * name never changes its meaning, and a retired name is never used again.
- * verbs: the commands that can have the outcome. ON_UNKNOWN: requests whose verb was not decoded. ON_KNOWN: all others.
+ * verbs: the commands that can have the outcome. ON_UNKNOWN: requests whose verb was not decoded. ON_KNOWN: all others. ON_FENCED: those
+ * with VERB_IS_FENCED.
  */
 #define OUTCOMES(REPLY, ERROR)                                                                              \
         REPLY(DONE, "done", ON_SET | ON_KEYNOTIFY, "+OK\r\n")                                               \

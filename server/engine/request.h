@@ -17,7 +17,7 @@ enum set_condition {
 struct request {
         enum verb verb;
 
-        struct slice key;   /* SCAN: the pattern */
+        struct slice key;   /* not empty; SCAN: the pattern */
         struct slice value; /* SET, VDEL; SCAN: the token, absent for the first page */
 
         enum set_condition condition;
@@ -32,7 +32,7 @@ struct request {
         bool has_timestamp;
         struct hlc timestamp; /* __ts */
         bool has_fence;
-        struct hlc fence; /* __ft, of SET, DEL and VDEL */
+        struct hlc fence; /* __ft; ignored unless the verb has VERB_IS_FENCED */
 
         struct slice client; /* client id; absent if unknown */
         uint64_t connection; /* number of the client's connection, verified by the plugin; 0: not verified */
@@ -50,9 +50,4 @@ struct request {
 
 static inline struct request_origin request_origin_of(const struct request *request) {
         return (struct request_origin){ request->client, request->user, request->connection != 0 };
-}
-
-/* Return whether fencing tokens apply to the verb. */
-static inline bool verb_is_fenced(enum verb verb) {
-        return verb == VERB_SET || verb == VERB_DEL || verb == VERB_VDEL;
 }

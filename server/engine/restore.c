@@ -4,53 +4,52 @@
 
 #include <errno.h>
 
-/* Put the entry into the store. *ret_before is the replaced entry or NULL; the caller takes over its reference. */
-static int put(struct engine *engine, struct slice key, struct entry *entry, int64_t deadline_ns,
+/* Put a new entry into the keyspace. *ret_before is the replaced entry or NULL; the caller takes over its reference. */
+static int put(struct engine *engine, const struct entry_fields *fields, struct entry **ret_entry,
                struct entry **ret_before) {
-        uint64_t hash = keyspace_hash(&engine->keyspace, key);
-        struct entry *before = keyspace_find(&engine->keyspace, hash, key);
+        uint64_t hash = keyspace_hash(&engine->keyspace, fields->key);
+        struct entry *before = keyspace_find(&engine->keyspace, hash, fields->key);
+        struct entry *entry;
         int r;
 
+        r = entry_new(&entry, fields->key, fields->value, fields->version, fields->fence);
+        if (r < 0)
+                return r;
         entry->is_persistent = true;
-        r = keyspace_put(&engine->keyspace, hash, entry, deadline_ns, before);
+        r = keyspace_put(&engine->keyspace, hash, entry, fields->deadline_ns, before);
         if (r < 0) {
                 entry_unref(entry);
                 return r;
         }
+
+        *ret_entry = entry;
         *ret_before = before;
         return 0;
 }
 
-int engine_restore_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
-                         int64_t deadline_ns, const struct hlc *fence) {
+int engine_restore_entry(struct engine *engine, const struct entry_fields *fields) {
         struct entry *entry, *before;
         int r;
 
-        r = entry_new(&entry, key, value, version, fence);
-        if (r == 0)
-                r = put(engine, key, entry, deadline_ns, &before);
+        r = put(engine, fields, &entry, &before);
         if (r == 0)
                 entry_unref(before);
         return r;
 }
 
-int engine_import_entry(struct engine *engine, struct slice key, struct slice value, struct version version,
-                        int64_t deadline_ns, const struct hlc *fence, struct effects *effects) {
+int engine_import_entry(struct engine *engine, const struct entry_fields *fields, struct effects *effects) {
         struct row row = { .type = ROW_ENTRY,
                            .entry = { .before_deadline_ns = DEADLINE_NEVER,
-                                      .after_deadline_ns = deadline_ns } };
-        struct entry *entry;
+                                      .after_deadline_ns = fields->deadline_ns } };
         int r;
 
         r = effects_reserve_row(effects);
         if (r == 0)
-                r = entry_new(&entry, key, value, version, fence);
-        if (r == 0)
-                r = put(engine, key, entry, deadline_ns, &row.entry.before);
+                r = put(engine, fields, &row.entry.after, &row.entry.before);
         if (r < 0)
                 return r;
 
-        row.entry.after = entry_ref(entry);
+        entry_ref(row.entry.after);
         effects_row(effects, row);
         return 0;
 }

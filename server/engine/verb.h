@@ -9,21 +9,19 @@
 /*
  * The commands of the protocol (PROTOCOL.md "Request syntax"). VERBS is the only list of them.
  *
- *   X(symbol, label, access, n_arguments_min, n_arguments_max)
+ *   X(symbol, name, access, n_arguments_min, n_arguments_max, flags)
  *
- * The symbol is also the word on the wire. The label is the word in metrics and log lines. The access is what a
- * policy must grant. SET checks the number of its options itself.
+ * The symbol is also the word on the wire. The name is the word in metrics and log lines, and commands.c defines the function
+ * execute_NAME(). The access is what a policy must grant. The verb itself does not count as an argument. SET checks the number
+ * of its options itself.
  */
 #define VERBS(X)                                                                                            \
-        X(SET, "set", ACCESS_WRITE, 2, SIZE_MAX)                                                            \
-        X(GET, "get", ACCESS_READ, 1, 1)                                                                    \
-        X(DEL, "del", ACCESS_WRITE, 1, 1)                                                                   \
-        X(VDEL, "vdel", ACCESS_WRITE, 2, 2)                                                                 \
-        X(KEYNOTIFY, "keynotify", ACCESS_READ, 1, 2)                                                        \
-        X(SCAN, "scan", ACCESS_READ, 1, 2)
-
-/* The words of VERBS, for error messages. */
-#define VERBS_EXPECTED "SET, GET, DEL, VDEL, KEYNOTIFY or SCAN was expected"
+        X(SET, set, ACCESS_WRITE, 2, SIZE_MAX, VERB_IS_FENCED | VERB_IS_REMEMBERED | VERB_NEEDS_TIMESTAMP)  \
+        X(GET, get, ACCESS_READ, 1, 1, 0)                                                                   \
+        X(DEL, del, ACCESS_WRITE, 1, 1, VERB_IS_FENCED | VERB_IS_REMEMBERED)                                \
+        X(VDEL, vdel, ACCESS_WRITE, 2, 2, VERB_IS_FENCED | VERB_IS_REMEMBERED)                              \
+        X(KEYNOTIFY, keynotify, ACCESS_READ, 1, 2, VERB_IS_REMEMBERED)                                      \
+        X(SCAN, scan, ACCESS_READ, 1, 2, VERB_TAKES_PATTERN)
 
 enum verb {
 #define VERB_ENUM(symbol, ...) VERB_##symbol,
@@ -33,17 +31,25 @@ enum verb {
         N_VERBS = VERB_UNKNOWN,
 };
 
-/* The word on the wire, upper case; absent for VERB_UNKNOWN. */
-struct slice verb_text(enum verb verb);
+enum verb_flags {
+        VERB_IS_FENCED = 1,       /* needs the fencing token of a key that has one */
+        VERB_IS_REMEMBERED = 2,   /* changes state, so a repeated request must not be executed again */
+        VERB_NEEDS_TIMESTAMP = 4, /* a request without a timestamp is refused */
+        VERB_TAKES_PATTERN = 8,   /* the first argument is a pattern of keys, not a key */
+};
+
+/* The rows of VERBS, and a row for VERB_UNKNOWN with an absent text and the label "unknown". */
+extern const struct verb_properties {
+        struct slice text; /* the word on the wire, upper case */
+        const char *label; /* the word in metrics and log lines */
+        enum access access;
+        size_t n_arguments_min, n_arguments_max;
+        unsigned int flags;
+} verbs[N_VERBS + 1];
 
 /* Find the verb with this word. Returns false, and leaves *ret_verb unchanged, if there is none. */
 bool verb_from_text(struct slice text, enum verb *ret_verb);
 
-/* The word in metrics and log lines; "unknown" for VERB_UNKNOWN. */
-const char *verb_label(enum verb verb);
-
-/* The access that a policy must grant for this command. */
-enum access verb_access(enum verb verb);
-
-/* Return whether the command accepts this number of arguments, the verb itself not counted. */
-bool verb_accepts(enum verb verb, size_t n_arguments);
+/* For error messages. */
+#define VERB_WORD(symbol, ...) " " #symbol
+#define VERBS_EXPECTED         "one of" VERBS(VERB_WORD) " was expected"

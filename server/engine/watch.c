@@ -56,10 +56,8 @@ struct registration *registration_unref(struct registration *registration) {
                 return NULL;
 
         ASSERT(registration->n_references > 0);
-        if (--registration->n_references == 0) {
-                free((void *)registration->user.data);
+        if (--registration->n_references == 0)
                 free(registration);
-        }
         return NULL;
 }
 
@@ -182,7 +180,8 @@ static void node_release(struct watch_node **table, struct watch_node *node) {
         free(node);
 }
 
-static int registration_new(struct registration **ret_registration, struct slice client, struct slice key) {
+static int registration_new(struct registration **ret_registration, struct slice client, struct slice key,
+                            struct slice user) {
         CLEANUP(buf_deinit) struct buf topic = { 0 };
         struct registration *registration;
 
@@ -190,13 +189,17 @@ static int registration_new(struct registration **ret_registration, struct slice
         if (buf_failed(&topic))
                 return -ENOMEM;
 
-        registration = calloc(1, sizeof(*registration) + topic.length + 1);
+        registration = calloc(1, sizeof(*registration) + topic.length + 1 + user.length);
         if (!registration)
                 return -ENOMEM;
 
         registration->n_references = 1;
         registration->topic_length = (uint32_t)topic.length;
+        registration->user =
+                (struct slice){ (uint8_t *)registration->topic + topic.length + 1, user.length };
         memcpy(registration->topic, topic.data, topic.length);
+        if (user.length > 0)
+                memcpy(registration->topic + topic.length + 1, user.data, user.length);
         *ret_registration = registration;
         return 0;
 }
@@ -278,11 +281,11 @@ static uint64_t pair_hash(const struct watch *watch, const struct registration_p
 
 /* Make the registration of this client and key. Returns NULL if out of memory. */
 static struct registration *add_pair(struct watch *watch, struct watch_node *client, struct watch_node *key,
-                                     uint64_t connection) {
+                                     struct slice user, uint64_t connection) {
         struct registration *registration;
         uint64_t hash;
 
-        if (registration_new(&registration, node_name(client), node_name(key)) < 0)
+        if (registration_new(&registration, node_name(client), node_name(key), user) < 0)
                 return NULL;
 
         registration->key = key;
@@ -300,23 +303,7 @@ static struct registration *add_pair(struct watch *watch, struct watch_node *cli
         key->n_registrations++;
         client->n_registrations++;
         watch->n_registrations++;
-        watch->n_bytes += watch_cost(node_name(client), node_name(key));
-        return registration;
-}
-
-static struct registration *add(struct watch *watch, const struct watch_names *names, uint64_t connection) {
-        uint64_t client_hash = hash_of(watch, names->client.data, names->client.length);
-        struct watch_node *key_node = NULL, *client_node = NULL;
-        struct registration *registration = NULL;
-
-        if (node_find_or_add(watch, watch->keys, names->key_hash, names->key, &key_node) == 0 &&
-            node_find_or_add(watch, watch->clients, client_hash, names->client, &client_node) == 0 &&
-            index_connection(watch, client_node, connection) == 0)
-                registration = add_pair(watch, client_node, key_node, connection);
-        if (!registration) {
-                node_release(watch->keys, key_node);
-                client_release(watch, client_node);
-        }
+        watch->n_bytes += watch_cost(node_name(client), node_name(key)) + user.length;
         return registration;
 }
 
@@ -344,23 +331,18 @@ struct registration *watch_find(const struct watch *watch, struct watch_names na
 
 struct registration *watch_add(struct watch *watch, struct watch_names names, struct slice user,
                                uint64_t connection) {
-        struct registration *registration;
-        uint8_t *text = NULL;
+        uint64_t client_hash = hash_of(watch, names.client.data, names.client.length);
+        struct watch_node *key_node = NULL, *client_node = NULL;
+        struct registration *registration = NULL;
 
-        if (user.length > 0) {
-                text = malloc(user.length);
-                if (!text)
-                        return NULL;
-                memcpy(text, user.data, user.length);
-        }
-
-        registration = add(watch, &names, connection);
+        if (node_find_or_add(watch, watch->keys, names.key_hash, names.key, &key_node) == 0 &&
+            node_find_or_add(watch, watch->clients, client_hash, names.client, &client_node) == 0 &&
+            index_connection(watch, client_node, connection) == 0)
+                registration = add_pair(watch, client_node, key_node, user, connection);
         if (!registration) {
-                free(text);
-                return NULL;
+                node_release(watch->keys, key_node);
+                client_release(watch, client_node);
         }
-        registration->user = (struct slice){ text, user.length };
-        watch->n_bytes += user.length;
         return registration;
 }
 
@@ -472,8 +454,4 @@ uint64_t watch_n_of_client(const struct watch *watch, struct slice client) {
         const struct watch_node *node = find_client(watch, client);
 
         return node ? node->n_registrations : 0;
-}
-
-uint64_t watch_n_registrations(const struct watch *watch) {
-        return watch->n_registrations;
 }

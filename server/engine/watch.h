@@ -36,8 +36,8 @@ struct registration {
         struct registration *next_of_key, *previous_of_key;
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
-        struct slice user;   /* user name of its client, owned; empty: none, or not verified */
-        char topic[];        /* the notify topic, NUL-terminated */
+        struct slice user;   /* user name of its client; empty: none, or not verified */
+        char topic[];        /* the notify topic, NUL-terminated; then the user name */
 };
 
 struct registration *registration_ref(struct registration *registration);
@@ -163,5 +163,3 @@ struct registration *watch_each_of_shard(struct watch_cursor *cursor);
 
 /* Begin the next shard. Returns false if there is none. */
 bool watch_begin_shard(const struct watch *watch, struct watch_cursor *cursor);
-
-uint64_t watch_n_registrations(const struct watch *watch);

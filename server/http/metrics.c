@@ -76,7 +76,7 @@ static void append_histogram(struct buf *text, const char *name, const char *hel
 static void append_outcome(struct buf *text, enum verb verb, const char *outcome, uint64_t n) {
         char labels[LABELS_MAX];
 
-        snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verb_label(verb), outcome);
+        snprintf(labels, sizeof(labels), "{verb=\"%s\",outcome=\"%s\"}", verbs[verb].label, outcome);
         for (char *at = labels; *at; at++)
                 *at = *at == ' ' ? '_' : *at;
         append_sample(text, "statestore_requests_total", labels, n);

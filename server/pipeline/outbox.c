@@ -13,7 +13,11 @@
 
 /* 1. Recipients */
 
-void recipients_append(struct buf *recipients, struct recipient recipient) {
+/*
+ * Append a recipient: connection (8 bytes) and length of the client id (2 bytes) in big endian, client id. A client id has
+ * at most 65,535 bytes, as all strings of MQTT. Check buf_failed() for lack of memory.
+ */
+static void recipients_append(struct buf *recipients, struct recipient recipient) {
         uint8_t header[RECIPIENT_HEADER_SIZE];
 
         ASSERT(recipient.client.length <= UINT16_MAX);

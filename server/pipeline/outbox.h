@@ -3,7 +3,7 @@
 
 #include "engine/effects.h"
 #include "pipeline/hooks.h"
-#include "storage/restore.h"
+#include "storage/load_engine.h"
 
 /*
  * Notifications: one for each change of a watched key, in the order of the changes (a transactional outbox). A notification
@@ -80,12 +80,6 @@ struct recipient {
         uint64_t connection; /* 0: unknown, on a plain broker */
         struct slice client; /* client id */
 };
-
-/*
- * Append a recipient: connection (8 bytes) and length of the client id (2 bytes) in big endian, client id. A client id has
- * at most 65,535 bytes, as all strings of MQTT. Check buf_failed() for lack of memory.
- */
-void recipients_append(struct buf *recipients, struct recipient recipient);
 
 /* Remove the first recipient. Returns false at the end, or if bytes are missing: then removes all. */
 bool recipients_next(struct slice *recipients, struct recipient *ret_recipient);

@@ -45,7 +45,7 @@ static void add_number(struct fields *fields, const char *name, uint64_t number)
 
 static void add_request(struct fields *fields, const struct request *request, const char *reason) {
         add_text(fields, "client", request->client);
-        add_text(fields, "verb", slice_from_string(verb_label(request->verb)));
+        add_text(fields, "verb", slice_from_string(verbs[request->verb].label));
         add_text(fields, "reason", slice_from_string(reason));
         add_number(fields, "request_bytes", request->payload.length);
 }

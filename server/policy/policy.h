@@ -13,8 +13,8 @@
 struct policy;
 
 enum access {
-        ACCESS_READ = 1,  /* GET, KEYNOTIFY, SCAN */
-        ACCESS_WRITE = 2, /* SET, DEL, VDEL */
+        ACCESS_READ = 1,  /* get, watch and list keys */
+        ACCESS_WRITE = 2, /* set and delete keys */
         ACCESS_READWRITE = ACCESS_READ | ACCESS_WRITE,
 };
 

@@ -98,7 +98,7 @@ static void take_clocks(struct slice *input, const struct input_context *around,
                 hlc_append(&asked->timestamp, request->timestamp, HLC_UNPADDED);
                 request->timestamp_text = buf_slice(&asked->timestamp);
         }
-        request->has_fence = verb_is_fenced(request->verb) && input_chance(input, 40);
+        request->has_fence = (verbs[request->verb].flags & VERB_IS_FENCED) && input_chance(input, 40);
         if (request->has_fence) {
                 request->fence = take_hlc(input, around);
                 hlc_append(&asked->fence, request->fence, HLC_UNPADDED);

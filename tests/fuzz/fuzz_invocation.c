@@ -200,7 +200,7 @@ static void check_request(const struct decoder *decoder, const struct message *m
         ASSERT(request->has_timestamp == (timestamp.data != NULL));
         ASSERT(request->has_timestamp || request->verb != VERB_SET);
         ASSERT(!request->has_timestamp || hlc_parse(timestamp, &hlc) == 0);
-        ASSERT(request->has_fence == (fence.data && verb_is_fenced(request->verb)));
+        ASSERT(request->has_fence == (fence.data && (verbs[request->verb].flags & VERB_IS_FENCED)));
         ASSERT(!request->has_fence || hlc_parse(fence, &hlc) == 0);
         ASSERT(request->expiry_s == (message->has_expiry ? message->expiry_s : 0));
 

@@ -157,16 +157,15 @@ static int take_header(void *userdata, const struct storage_header *header) {
         return 0;
 }
 
-static int take_entry(void *userdata, struct slice key, struct slice value, struct version version,
-                      int64_t deadline_ns, const struct hlc *fence) {
+static int take_entry(void *userdata, const struct entry_fields *fields) {
         buf_append_string(userdata, "\nentry ");
-        buf_append_slice(userdata, key);
+        buf_append_slice(userdata, fields->key);
         buf_append_string(userdata, "=");
-        buf_append_slice(userdata, value);
-        append_version(userdata, version);
-        buf_append_uint(userdata, (uint64_t)deadline_ns);
-        if (fence)
-                hlc_append(userdata, *fence, HLC_UNPADDED);
+        buf_append_slice(userdata, fields->value);
+        append_version(userdata, fields->version);
+        buf_append_uint(userdata, (uint64_t)fields->deadline_ns);
+        if (fields->fence)
+                hlc_append(userdata, *fields->fence, HLC_UNPADDED);
         return 0;
 }
 

@@ -218,7 +218,7 @@ static void execute(struct model *model, const struct request *request, struct n
 
         advance_clock(model, request, now);
         key = model_find(model, request->key);
-        if (verb_is_fenced(request->verb) && is_expired(key, now))
+        if ((verbs[request->verb].flags & VERB_IS_FENCED) && is_expired(key, now))
                 remove_key(model, key, effects);
 
         if (request->verb == VERB_SET)

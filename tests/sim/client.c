@@ -64,11 +64,13 @@ static void choose_token(struct world *world, struct asked *asked) {
 }
 
 static void choose(struct world *world, struct asked *asked) {
-        static const enum verb verbs[] = { VERB_SET, VERB_SET,  VERB_SET,       VERB_GET,       VERB_GET,
-                                           VERB_DEL, VERB_VDEL, VERB_KEYNOTIFY, VERB_KEYNOTIFY, VERB_SCAN };
+        static const enum verb choices[] = {
+                VERB_SET, VERB_SET,  VERB_SET,       VERB_GET,       VERB_GET,
+                VERB_DEL, VERB_VDEL, VERB_KEYNOTIFY, VERB_KEYNOTIFY, VERB_SCAN
+        };
 
         asked->key = random_below(&world->random, N_KEYS);
-        asked->verb = verbs[random_below(&world->random, sizeof(verbs) / sizeof(verbs[0]))];
+        asked->verb = choices[random_below(&world->random, sizeof(choices) / sizeof(choices[0]))];
         if (asked->verb == VERB_KEYNOTIFY && is_other_pending(world, asked))
                 asked->verb = VERB_GET;
         if (asked->verb == VERB_SCAN)
@@ -77,7 +79,7 @@ static void choose(struct world *world, struct asked *asked) {
         snprintf(asked->expected, sizeof(asked->expected), "%s", current_value(world, asked->key));
         if (asked->verb == VERB_SET)
                 choose_set(world, asked);
-        if (verb_is_fenced(asked->verb))
+        if (verbs[asked->verb].flags & VERB_IS_FENCED)
                 choose_token(world, asked);
         if (asked->verb == VERB_SET || random_chance(&world->random, 70))
                 asked->timestamp = (struct hlc){
@@ -92,14 +94,8 @@ static void choose(struct world *world, struct asked *asked) {
 /* 2. Sending */
 
 static void append_words(const struct asked *asked, struct buf *payload) {
-        static const char *const names[] = { [VERB_SET] = "SET",
-                                             [VERB_GET] = "GET",
-                                             [VERB_DEL] = "DEL",
-                                             [VERB_VDEL] = "VDEL",
-                                             [VERB_KEYNOTIFY] = "KEYNOTIFY",
-                                             [VERB_SCAN] = "SCAN" };
         struct slice name = asked->verb == VERB_SCAN ? SLICE_LITERAL(PATTERN) : truth_key(asked->key);
-        struct slice words[8] = { slice_from_string(names[asked->verb]), name };
+        struct slice words[8] = { verbs[asked->verb].text, name };
         size_t n = 2;
         char px[24];
 

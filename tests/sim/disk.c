@@ -186,10 +186,13 @@ static int load_registration(const struct storage_sink *sink, const struct regis
 
 static int load_entry(const struct storage_sink *sink, const struct disk_entry *stored) {
         struct hlc fence;
-        bool has_fence = entry_fence(stored->entry, &fence);
+        struct entry_fields fields = { .key = entry_key(stored->entry),
+                                       .value = entry_value(stored->entry),
+                                       .version = entry_version(stored->entry),
+                                       .deadline_ns = stored->deadline_ns,
+                                       .fence = entry_fence(stored->entry, &fence) ? &fence : NULL };
 
-        return sink->entry(sink->userdata, entry_key(stored->entry), entry_value(stored->entry),
-                           entry_version(stored->entry), stored->deadline_ns, has_fence ? &fence : NULL);
+        return sink->entry(sink->userdata, &fields);
 }
 
 static int load(struct storage *storage, const struct storage_sink *sink, struct now now) {
@@ -248,16 +251,17 @@ static bool is_same_fence(const struct entry *a, const struct entry *b) {
         return has_a == has_b && (!has_a || hlc_compare(fence_a, fence_b) == 0);
 }
 
-static void compare_entries(const struct disk *disk, const struct engine *engine) {
+static void compare_entries(const struct disk *disk, const struct keyspace *keyspace) {
         for (size_t i = 0; i < disk->n_entries; i++) {
                 const struct disk_entry *stored = &disk->entries[i];
-                struct entry *entry = engine_find_entry(engine, entry_key(stored->entry));
+                struct slice key = entry_key(stored->entry);
+                struct entry *entry = keyspace_find(keyspace, keyspace_hash(keyspace, key), key);
 
                 ASSERT(entry && entry->is_persistent);
                 ASSERT(slice_equal(entry_value(stored->entry), entry_value(entry)));
                 ASSERT(stored->entry->version_wall_ms == entry->version_wall_ms &&
                        stored->entry->version_counter == entry->version_counter);
-                ASSERT(stored->deadline_ns == engine_deadline(engine, entry));
+                ASSERT(stored->deadline_ns == keyspace_deadline(keyspace, entry));
                 ASSERT(is_same_fence(stored->entry, entry));
         }
 }
@@ -307,7 +311,7 @@ static void compare_answers(const struct disk *disk, const struct dedup *dedup, 
 void disk_compare(const struct disk *disk, const struct engine *engine, size_t n_persistent,
                   struct now now) {
         ASSERT(disk->n_entries == n_persistent);
-        compare_entries(disk, engine);
+        compare_entries(disk, &engine->keyspace);
         compare_registrations(disk, &engine->watch);
         compare_answers(disk, &engine->dedup, now.mono_ns);
 }

@@ -33,7 +33,7 @@ bool truth_was_granted(const struct truth *truth, size_t client, enum verb verb,
                 const struct truth_policy *policy = &truth->policies[i];
 
                 if (policy->from_ns <= until_ns && policy->until_ns >= from_ns &&
-                    !!(policy->granted[client] & verb_access(verb)) == is_granted)
+                    !!(policy->granted[client] & verbs[verb].access) == is_granted)
                         return true;
         }
         return false;

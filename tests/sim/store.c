@@ -174,13 +174,15 @@ static void forget(struct disk *disk) {
 
 /* These keys are not on the disk: no request changes them. */
 static void put_beside(struct world *world) {
+        struct entry_fields fields = { .value = SLICE_LITERAL(""),
+                                       .version = { 1, 0 },
+                                       .deadline_ns = DEADLINE_NEVER };
         char key[40];
 
         for (size_t i = 0; i < world->n_beside; i++) {
                 snprintf(key, sizeof(key), "beside-%zu", i);
-                ASSERT(engine_restore_entry(world->pipeline->engine, slice_from_string(key),
-                                            SLICE_LITERAL(""), (struct version){ 1, 0 }, DEADLINE_NEVER,
-                                            NULL) == 0);
+                fields.key = slice_from_string(key);
+                ASSERT(engine_restore_entry(world->pipeline->engine, &fields) == 0);
         }
 }
 

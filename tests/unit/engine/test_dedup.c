@@ -72,7 +72,7 @@ Test(dedup, remembers_until_the_deadline) {
         cr_expect_not(
                 is_remembered(&dedup, 1, 10)); /* its deadline has passed, although the record exists */
         cr_expect_not(is_remembered(&dedup, 2, 0));
-        cr_expect_eq(dedup_n_records(&dedup), 1);
+        cr_expect_eq(dedup.n_records, 1);
         dedup_deinit(&dedup);
 }
 
@@ -86,7 +86,7 @@ Test(dedup, drops_exactly_the_expired_replies) {
         cr_expect_eq(dedup_next_deadline(&dedup), 10 * NS_PER_S);
 
         dedup_forget_expired(&dedup, 30 * NS_PER_S, 100);
-        cr_expect_eq(dedup_n_records(&dedup), 2);
+        cr_expect_eq(dedup.n_records, 2);
         cr_expect_eq(dedup_next_deadline(&dedup), 40 * NS_PER_S);
         cr_expect(is_remembered(&dedup, 4, 0));
         cr_expect_not(is_remembered(&dedup, 3, 0));
@@ -101,9 +101,9 @@ Test(dedup, drops_at_most_the_given_number) {
         for (uint64_t i = 1; i <= 10; i++)
                 remember(&dedup, i, 10);
         dedup_forget_expired(&dedup, 10 * NS_PER_S, 3);
-        cr_expect_eq(dedup_n_records(&dedup), 7);
+        cr_expect_eq(dedup.n_records, 7);
         dedup_forget_expired(&dedup, 10 * NS_PER_S, 100);
-        cr_expect_eq(dedup_n_records(&dedup), 0);
+        cr_expect_eq(dedup.n_records, 0);
         dedup_deinit(&dedup);
 }
 
@@ -118,11 +118,11 @@ Test(dedup, drops_the_earliest_deadline_at_its_limit_and_counts_it) {
         /* later insertion, earlier deadline */
         for (uint64_t i = 0; i < n_max; i++)
                 remember(&dedup, i, (int64_t)(1000000 - i));
-        cr_expect_eq(dedup_n_records(&dedup), n_max);
+        cr_expect_eq(dedup.n_records, n_max);
         cr_expect_eq(dedup.n_dropped_early, 0);
 
         remember(&dedup, n_max, 1000001);
-        cr_expect_eq(dedup_n_records(&dedup), n_max);
+        cr_expect_eq(dedup.n_records, n_max);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect_not(is_remembered(&dedup, n_max - 1, 0));
         cr_expect(is_remembered(&dedup, n_max, 0));
@@ -137,7 +137,7 @@ Test(dedup, remembers_nothing_with_a_limit_of_0) {
         cr_expect_eq(remember(&dedup, 1, 10), NO_SLOT);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect_not(is_remembered(&dedup, 1, 0));
-        cr_expect_eq(dedup_n_records(&dedup), 0);
+        cr_expect_eq(dedup.n_records, 0);
         cr_expect_eq(dedup_next_deadline(&dedup), INT64_MAX);
         dedup_deinit(&dedup);
 }
@@ -152,7 +152,7 @@ Test(dedup, reuses_the_slots_of_dropped_replies) {
                 dedup_forget_expired(&dedup, round * 10 * NS_PER_S, 1000);
                 for (uint64_t i = 0; i < 1000; i++)
                         cr_assert_lt(remember(&dedup, i, round * 10 + 10), 1000);
-                cr_assert_eq(dedup_n_records(&dedup), 1000);
+                cr_assert_eq(dedup.n_records, 1000);
         }
         for (uint64_t i = 0; i < 1000; i++)
                 cr_assert(is_remembered(&dedup, i, 1005));
@@ -166,9 +166,9 @@ Test(dedup, frees_all_memory_when_empty) {
         for (uint64_t i = 0; i < 100000; i++)
                 remember(&dedup, i, 10 + (int64_t)i / 1000);
         dedup_forget_expired(&dedup, 100 * NS_PER_S, UINT32_MAX);
-        cr_expect_eq(dedup_n_records(&dedup), 9000);
+        cr_expect_eq(dedup.n_records, 9000);
         dedup_forget_expired(&dedup, INT64_MAX, UINT32_MAX);
-        cr_expect_eq(dedup_n_records(&dedup), 0);
+        cr_expect_eq(dedup.n_records, 0);
         for (size_t i = 0; i < DEDUP_N_SHARDS; i++)
                 cr_assert_null(dedup.shards[i]);
         cr_expect_eq(dedup.n_slots, 0);
@@ -209,19 +209,19 @@ Test(dedup, keeps_its_order_if_deadlines_are_far_apart) {
         for (uint64_t i = 0; i < 100; i++)
                 remember(&dedup, i, 10 + (int64_t)i);
         remember(&dedup, 1000, 10 + DEDUP_SPAN_S - 1);
-        cr_expect_eq(dedup_n_records(&dedup), 101);
+        cr_expect_eq(dedup.n_records, 101);
         remember(&dedup, 1001, 10 + DEDUP_SPAN_S);
-        cr_expect_eq(dedup_n_records(&dedup), 101);
+        cr_expect_eq(dedup.n_records, 101);
         cr_expect_not(is_remembered(&dedup, 0, 0));
         remember(&dedup, 1002, INT64_MAX / NS_PER_S);
-        cr_expect_eq(dedup_n_records(&dedup), 1);
+        cr_expect_eq(dedup.n_records, 1);
 
         remember(&dedup, 1003, 5);
         cr_expect(is_remembered(&dedup, 1003, 5));
         cr_expect_eq(dedup_next_deadline(&dedup), (INT64_MAX / NS_PER_S - DEDUP_SPAN_S + 1) * NS_PER_S);
         remember(&dedup, 1004, -5);
         dedup_forget_expired(&dedup, INT64_MAX, 1000);
-        cr_expect_eq(dedup_n_records(&dedup), 0);
+        cr_expect_eq(dedup.n_records, 0);
         remember(&dedup, 1005, 5);
         cr_expect_eq(dedup_next_deadline(&dedup), 5 * NS_PER_S);
         dedup_deinit(&dedup);
@@ -275,7 +275,7 @@ Test(dedup, restores_replies_and_fills_the_slots_between) {
                 cr_assert_eq(dedup_restore(&dedup, retained[i], &digest, answer, 1000 * NS_PER_S), 0);
                 is_used[retained[i]] = true;
         }
-        cr_expect_eq(dedup_n_records(&dedup), 5);
+        cr_expect_eq(dedup.n_records, 5);
         for (size_t i = 0; i < N_ROWS(retained); i++)
                 cr_expect(is_remembered(&dedup, retained[i], 0), "slot %u", retained[i]);
 
@@ -300,7 +300,7 @@ Test(dedup, rejects_slots_that_do_not_ascend) {
         dedup_init(&dedup, ENOUGH);
         cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_reply){ 0 }, 10), 0);
         cr_expect_eq(dedup_restore(&dedup, 1, &two, (struct remembered_reply){ 0 }, 10), -EBADMSG);
-        cr_expect_eq(dedup_n_records(&dedup), 1);
+        cr_expect_eq(dedup.n_records, 1);
         dedup_deinit(&dedup);
 }
 
@@ -314,7 +314,7 @@ Test(dedup, drops_restored_replies_beyond_its_limit_and_counts_them) {
         cr_assert_eq(dedup_restore(&dedup, (uint32_t)dedup.n_records_max, &two,
                                    (struct remembered_reply){ 0 }, 10),
                      0);
-        cr_expect_eq(dedup_n_records(&dedup), 1);
+        cr_expect_eq(dedup.n_records, 1);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect(is_remembered(&dedup, 1, 0));
         dedup_deinit(&dedup);
@@ -327,23 +327,23 @@ Test(dedup, shrinks_to_a_lower_limit_with_later_additions) {
         dedup_init(&dedup, 1 << 20);
         for (uint64_t i = 0; i < 1000; i++)
                 remember(&dedup, i, (int64_t)(1000 + i));
-        cr_assert_eq(dedup_n_records(&dedup), 1000);
+        cr_assert_eq(dedup.n_records, 1000);
 
         dedup_set_limit(&dedup, 10000);
-        cr_expect_eq(dedup_n_records(&dedup), 1000); /* not all at once */
+        cr_expect_eq(dedup.n_records, 1000); /* not all at once */
         cr_expect(is_remembered(&dedup, 0, 0));
         do {
-                n_before = dedup_n_records(&dedup);
+                n_before = dedup.n_records;
                 remember(&dedup, 5000 + n_steps, 2000);
-                cr_assert_leq(n_before, dedup_n_records(&dedup) + 100, "too many at once");
+                cr_assert_leq(n_before, dedup.n_records + 100, "too many at once");
                 cr_assert_lt(n_steps++, 1000);
-        } while (dedup_n_records(&dedup) != n_before);
-        cr_expect_eq(dedup_n_records(&dedup), dedup.n_records_max);
+        } while (dedup.n_records != n_before);
+        cr_expect_eq(dedup.n_records, dedup.n_records_max);
         cr_expect_eq(dedup.n_dropped_early, 1000 + n_steps - dedup.n_records_max);
         cr_expect_not(is_remembered(&dedup, 0, 0));
 
         dedup_set_limit(&dedup, 1 << 20);
         remember(&dedup, 1, 2000);
-        cr_expect_eq(dedup_n_records(&dedup), n_before + 1);
+        cr_expect_eq(dedup.n_records, n_before + 1);
         dedup_deinit(&dedup);
 }

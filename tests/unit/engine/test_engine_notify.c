@@ -292,7 +292,7 @@ Test(disconnect, with_many_registrations_removes_them_in_bounded_steps, .init = 
                 cr_expect_eq(world.effects.n_rows, n_removed);
                 cr_expect_eq(engine_stats(world.engine).n_registrations, n_remaining);
         }
-        cr_expect_eq(engine_stats(world.engine).n_registration_bytes, 0);
+        cr_expect_eq(engine_stats(world.engine).n_bytes, 0);
         cr_expect_gt(engine_next_deadline(world.engine), world.now.mono_ns);
 }
 

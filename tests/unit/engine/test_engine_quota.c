@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "unit/engine/world.h"
+#include "unit/support/entries.h"
 #include "unit/support/table.h"
 
 static struct world world;
@@ -60,7 +61,7 @@ Test(quota, of_bytes_is_exact) {
 
         init_bytes(cost - 1);
         cr_expect(asked(&world, SET("a", "0123456789"), OUTCOME_QUOTA_EXCEEDED));
-        cr_expect_eq(engine_stats(world.engine).n_entry_bytes, 0);
+        cr_expect_eq(engine_stats(world.engine).n_bytes, 0);
         cr_expect(asked(&world, SET("a", "012345678"), OUTCOME_DONE));
         world_deinit(&world);
 }
@@ -300,9 +301,9 @@ Test(failure, changes_nothing) {
                 cr_expect_eq(world.effects.n_track_changes, 0, ROW(failures, i));
                 cr_expect_eq(version_number(ask(&world, GET("k"))->version), version, ROW(failures, i));
                 cr_expect(has(&world, S("k"), S("v")), ROW(failures, i));
-                cr_expect_eq(engine_deadline(engine, engine_find_entry(engine, S("k"))), deadline_ns,
+                cr_expect_eq(engine_deadline(engine, find_entry(engine, S("k"))), deadline_ns,
                              ROW(failures, i));
-                cr_assert(entry_fence(engine_find_entry(engine, S("k")), &fence), ROW(failures, i));
+                cr_assert(entry_fence(find_entry(engine, S("k")), &fence), ROW(failures, i));
                 cr_expect_eq(fence.wall_ms, 50, ROW(failures, i));
                 cr_expect_eq(engine_stats(engine).n_keys, 1, ROW(failures, i));
                 cr_expect_eq(engine_stats(engine).n_registrations, 1, ROW(failures, i));

@@ -90,9 +90,9 @@ static char *describe(const struct engine *engine) {
                 buf_append_string(&line, "\n");
                 free(lines[i]);
         }
-        buf_append_uint(&line, engine_stats(engine).n_entry_bytes);
+        buf_append_uint(&line, engine->keyspace.n_bytes);
         buf_append_string(&line, " bytes of keys, of registrations ");
-        buf_append_uint(&line, engine_stats(engine).n_registration_bytes);
+        buf_append_uint(&line, engine->watch.n_bytes);
         buf_append(&line, "", 1);
         return (char *)line.data;
 }
@@ -230,15 +230,15 @@ Test(failed_effects, say_the_same_of_every_request_and_tell_nobody, .init = setu
 Test(restored, keys_have_all_that_they_had, .init = setup, .fini = teardown) {
         struct hlc fence = { 50, 0, S("m") };
         struct version version = { WORLD_WALL_MS - 5, 3 };
+        const struct entry_fields stored[] = {
+                { S("k"), S("v"), version, world.now.mono_ns + 10, &fence },
+                { S("past"), S("v"), version, world.now.mono_ns - 10, NULL },
+                { S("ever"), S(""), version, DEADLINE_NEVER, NULL },
+        };
 
         world.engine->clock.last = version;
-        cr_assert_eq(
-                engine_restore_entry(world.engine, S("k"), S("v"), version, world.now.mono_ns + 10, &fence),
-                0);
-        cr_assert_eq(
-                engine_restore_entry(world.engine, S("past"), S("v"), version, world.now.mono_ns - 10, NULL),
-                0);
-        cr_assert_eq(engine_restore_entry(world.engine, S("ever"), S(""), version, DEADLINE_NEVER, NULL), 0);
+        for (size_t i = 0; i < N_ROWS(stored); i++)
+                cr_assert_eq(engine_restore_entry(world.engine, &stored[i]), 0);
         cr_assert_eq(engine_restore_registration(world.engine, S("c"), S("u"), S("past"), 7), 0);
 
         cr_expect(has(&world, S("k"), S("v")));

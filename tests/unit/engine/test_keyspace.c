@@ -41,7 +41,7 @@ Test(keyspace, finds_exactly_the_stored_keys) {
         cr_expect_eq(keyspace_find(&keyspace, keyspace_hash(&keyspace, S("k")), S("k")), entry);
         cr_expect_null(keyspace_find(&keyspace, keyspace_hash(&keyspace, S("K")), S("K")));
         cr_expect_null(keyspace_find(&keyspace, keyspace_hash(&keyspace, S("k\0")), S("k\0")));
-        cr_expect_eq(keyspace_n_keys(&keyspace), 1);
+        cr_expect_eq(keyspace.n_keys, 1);
         keyspace_deinit(&keyspace);
 }
 
@@ -56,7 +56,7 @@ Test(keyspace, returns_the_replaced_entry) {
                 keyspace_put(&keyspace, keyspace_hash(&keyspace, entry_key(new)), new, DEADLINE_NEVER, old),
                 0);
         cr_expect_eq(keyspace_find(&keyspace, keyspace_hash(&keyspace, S("k")), S("k")), new);
-        cr_expect_eq(keyspace_n_keys(&keyspace), 1);
+        cr_expect_eq(keyspace.n_keys, 1);
         cr_expect(slice_equal(entry_value(old), S("old")));
         entry_unref(old);
         keyspace_deinit(&keyspace);
@@ -71,7 +71,7 @@ Test(keyspace, returns_the_removed_entry) {
         put(&keyspace, "other", "v", 6);
         keyspace_remove(&keyspace, entry);
         cr_expect_null(keyspace_find(&keyspace, keyspace_hash(&keyspace, S("k")), S("k")));
-        cr_expect_eq(keyspace_n_keys(&keyspace), 1);
+        cr_expect_eq(keyspace.n_keys, 1);
         cr_expect(slice_equal(entry_value(entry), S("v")));
         cr_expect_null(keyspace_expired(&keyspace, 5));
         entry_unref(entry);
@@ -152,7 +152,7 @@ Test(keyspace, keeps_expired_entries) {
         entry = put(&keyspace, "k", "v", 10);
         cr_expect_eq(keyspace_expired(&keyspace, 1000), entry);
         cr_expect_eq(keyspace_find(&keyspace, keyspace_hash(&keyspace, S("k")), S("k")), entry);
-        cr_expect_eq(keyspace_n_keys(&keyspace), 1);
+        cr_expect_eq(keyspace.n_keys, 1);
         keyspace_deinit(&keyspace);
 }
 
@@ -165,7 +165,7 @@ Test(keyspace, holds_many_keys) {
                 snprintf(key, sizeof(key), "%d", i);
                 put(&keyspace, key, key, i % 2 ? i : DEADLINE_NEVER);
         }
-        cr_expect_eq(keyspace_n_keys(&keyspace), 50000);
+        cr_expect_eq(keyspace.n_keys, 50000);
         for (int i = 0; i < 50000; i++) {
                 snprintf(key, sizeof(key), "%d", i);
                 cr_assert(slice_equal(entry_value(keyspace_find(

@@ -332,7 +332,7 @@ Test(scan, lists_the_keys_of_one_shard_in_pages) {
         char text[16];
 
         cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(SEED)), 0);
-        for (unsigned int i = 0; keyspace_n_keys(&keyspace) < N_KEYS; i++) {
+        for (unsigned int i = 0; keyspace.n_keys < N_KEYS; i++) {
                 snprintf(text, sizeof(text), "%u", i);
                 if (hash_shard(value_of(slice_from_string(text)), KEYSPACE_SHARD_BITS) == 1)
                         put(&keyspace, slice_from_string(text));

@@ -7,6 +7,7 @@
 
 #include "engine/internal.h"
 #include "unit/engine/world.h"
+#include "unit/support/entries.h"
 #include "unit/support/memory.h"
 #include "unit/support/table.h"
 
@@ -32,6 +33,7 @@ Test(starved_engine, is_made_whole_or_not_at_all) {
 }
 
 Test(starved_engine, restores_a_key_or_does_not) {
+        const struct entry_fields stored = { S("k"), S("v"), { 1, 0 }, 10, NULL };
         struct engine_config config = world_config();
         struct engine *engine;
         int r = -ENOMEM;
@@ -39,7 +41,7 @@ Test(starved_engine, restores_a_key_or_does_not) {
         cr_assert_eq(engine_new(&engine, &config), 0);
         for (uint64_t n = 1; r < 0; n++) {
                 memory_starve(n, n % 2 ? 1 : FOR_EVER);
-                r = engine_restore_entry(engine, S("k"), S("v"), (struct version){ 1, 0 }, 10, NULL);
+                r = engine_restore_entry(engine, &stored);
                 cr_assert_eq(r, memory_stop_failing() > 0 ? -ENOMEM : 0, "allocation %lu", n);
                 cr_expect_eq(engine_stats(engine).n_keys, r == 0, "allocation %lu", n);
         }
@@ -64,12 +66,13 @@ static const struct {
 
 static struct engine *engine_of_requests(void) {
         struct engine_config config = world_config();
-        struct version version = { 1, 0 };
+        const struct entry_fields present = { S("k"), S("v"), { 1, 0 }, DEADLINE_NEVER, NULL };
+        const struct entry_fields past = { S("past"), S("v"), { 1, 0 }, 1, NULL };
         struct engine *engine;
 
         cr_assert_eq(engine_new(&engine, &config), 0);
-        cr_assert_eq(engine_restore_entry(engine, S("k"), S("v"), version, DEADLINE_NEVER, NULL), 0);
-        cr_assert_eq(engine_restore_entry(engine, S("past"), S("v"), version, 1, NULL), 0);
+        cr_assert_eq(engine_restore_entry(engine, &present), 0);
+        cr_assert_eq(engine_restore_entry(engine, &past), 0);
         cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("k"), 0), 0);
         cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("past"), 0), 0);
         cr_assert_eq(engine_restore_registration(engine, S("c"), S(""), S("none"), 0), 0);
@@ -78,12 +81,12 @@ static struct engine *engine_of_requests(void) {
 
 /* The state is unchanged, except that the expired key may be removed, with a row and a notification. */
 static void check_unchanged(const struct engine *engine, const struct effects *effects, const char *name) {
-        bool has_gone = !engine_find_entry(engine, S("past"));
-        struct entry *entry = engine_find_entry(engine, S("k"));
+        bool has_gone = !find_entry(engine, S("past"));
+        struct entry *entry = find_entry(engine, S("k"));
 
         cr_assert_not_null(entry, "%s", name);
         cr_expect(slice_equal(entry_value(entry), S("v")), "%s", name);
-        cr_expect_null(engine_find_entry(engine, S("none")), "%s", name);
+        cr_expect_null(find_entry(engine, S("none")), "%s", name);
         cr_expect_eq(engine_stats(engine).n_registrations, 3, "%s", name);
         cr_expect_eq(effects->n_rows, has_gone, "%s", name);
         cr_expect_eq(effects->n_notifications, has_gone, "%s", name);
@@ -180,7 +183,7 @@ Test(starved_engine, takes_back_all_or_says_that_it_did_not) {
                 n_failed = memory_stop_failing();
                 cr_assert_eq(r, n_failed > 0 ? -ENOMEM : 0, "allocation %lu", n);
                 if (r == 0) {
-                        cr_expect(slice_equal(entry_value(engine_find_entry(engine, S("k"))), S("old")));
+                        cr_expect(slice_equal(entry_value(find_entry(engine, S("k"))), S("old")));
                         cr_expect_eq(engine_stats(engine).n_keys, N_TOGETHER + 1);
                         cr_expect_not_null(engine_find_registration(engine, S("c"), S("k")));
                         cr_expect_null(engine_find_registration(engine, S("d"), S("k")));

@@ -34,7 +34,7 @@ Test(watch, finds_a_registration_by_client_and_key) {
         cr_expect_null(find(&watch, "k", "c"));
         cr_expect_null(find(&watch, "c", "k2"));
         cr_expect_null(find(&watch, "c2", "k"));
-        cr_expect_eq(watch_n_registrations(&watch), 1);
+        cr_expect_eq(watch.n_registrations, 1);
         watch_deinit(&watch);
 }
 
@@ -159,7 +159,7 @@ Test(watch, ends_one_registration_and_no_other) {
         cr_expect_null(find(&watch, "c1", "k"));
         cr_expect_not_null(find(&watch, "c2", "k"));
         cr_expect_not_null(find(&watch, "c1", "k2"));
-        cr_expect_eq(watch_n_registrations(&watch), 2);
+        cr_expect_eq(watch.n_registrations, 2);
 
         add(&watch, "c1", "k"); /* and again */
         cr_expect_not_null(find(&watch, "c1", "k"));
@@ -217,12 +217,12 @@ Test(watch, iterates_over_each_registration_once_despite_removals) {
                 watch_remove(&watch, registration);
         }
         cr_expect_eq(n_seen, 1000);
-        cr_expect_eq(watch_n_registrations(&watch), 0);
+        cr_expect_eq(watch.n_registrations, 0);
         cr_expect_eq(watch.n_bytes, 0);
         cr_expect_null(watch_of_client(&watch, S("c1")));
         cr_expect_null(watch_of_connection(&watch, 1));
         add(&watch, "c1", "k1");
-        cr_expect_eq(watch_n_registrations(&watch), 1);
+        cr_expect_eq(watch.n_registrations, 1);
         watch_deinit(&watch);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "pipeline/seed.h"
+#include "unit/support/entries.h"
 #include "unit/support/table.h"
 
 #define S SLICE_LITERAL
@@ -43,7 +44,7 @@ static enum outcome set(const char *line, enum set_condition condition) {
 }
 
 static bool has(const char *key, const char *value) {
-        struct entry *entry = engine_find_entry(engine, slice_from_string(key));
+        struct entry *entry = find_entry(engine, slice_from_string(key));
 
         return entry && slice_equal(entry_value(entry), slice_from_string(value));
 }
@@ -55,9 +56,8 @@ Test(seeding, value_expiry_and_token_are_set_and_stored) {
                          SET_IF_ABSENT),
                      OUTCOME_DONE);
         cr_expect(has("k", "v"));
-        cr_expect_eq(engine_deadline(engine, engine_find_entry(engine, S("k"))),
-                     MONO_NS + INT64_C(1000000000));
-        cr_expect(entry_fence(engine_find_entry(engine, S("k")), &fence));
+        cr_expect_eq(engine_deadline(engine, find_entry(engine, S("k"))), MONO_NS + INT64_C(1000000000));
+        cr_expect(entry_fence(find_entry(engine, S("k")), &fence));
         cr_expect_eq(fence.wall_ms, 7);
         cr_expect_eq(effects.n_rows, 1);
         cr_expect_eq(effects.rows[0].type, ROW_ENTRY);
@@ -85,7 +85,7 @@ Test(seeding, existing_key_is_overwritten_on_request) {
 Test(seeding, expired_key_is_skipped) {
         cr_expect_eq(set("{\"key\":\"k\",\"value\":\"v\",\"deadline\":1696374425000}", SET_ALWAYS),
                      OUTCOME_NOTHING);
-        cr_expect_null(engine_find_entry(engine, S("k")));
+        cr_expect_null(find_entry(engine, S("k")));
 }
 
 Test(seeding, record_beyond_the_limits_is_refused) {
