@@ -141,9 +141,12 @@ static void advance_first(struct dedup *dedup) {
 void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
         struct dedup_record **shard = &dedup->shards[hash_shard(record->hh.hashv, DEDUP_SHARD_BITS)];
         struct dedup_record **second = second_of(dedup, record->deadline_s);
+        struct dedup_group *group = &dedup->groups[record->group];
 
         HASH_DEL(*shard, record);
         DL_DELETE2(*second, record, previous, next);
+        DL_DELETE2(group->oldest, record, older, newer);
+        group->n_records--;
         release_record(dedup, record);
         if (--dedup->n_records == 0)
                 free_blocks(dedup);
@@ -186,16 +189,17 @@ void dedup_deinit(struct dedup *dedup) {
 }
 
 /* record: an unused one, or NULL if out of memory. deadline_s: from fit_into_span(). */
-static int add(struct dedup *dedup, struct dedup_record *record, const struct digest *digest,
-               struct remembered_reply reply, int64_t deadline_s) {
-        unsigned int value = digest_value(digest);
+static int add(struct dedup *dedup, struct dedup_record *record, const struct reply_row *row, uint16_t group,
+               int64_t deadline_s) {
+        unsigned int value = digest_value(&row->digest);
         struct dedup_record **shard = &dedup->shards[hash_shard(value, DEDUP_SHARD_BITS)];
         struct dedup_record **second = second_of(dedup, deadline_s);
 
         if (record) {
-                *record = (struct dedup_record){ .digest = *digest,
-                                                 .reply = reply,
+                *record = (struct dedup_record){ .digest = row->digest,
+                                                 .reply = row->reply,
                                                  .slot = record->slot,
+                                                 .group = group,
                                                  .deadline_s = (uint32_t)deadline_s };
                 HASH_ADD_KEYPTR_BYHASHVALUE(hh, *shard, &record->digest, sizeof(record->digest), value,
                                             record);
@@ -208,31 +212,41 @@ static int add(struct dedup *dedup, struct dedup_record *record, const struct di
         }
 
         DL_APPEND2(*second, record, previous, next);
+        DL_APPEND2(dedup->groups[group].oldest, record, older, newer);
+        dedup->groups[group].n_records++;
         dedup->n_records++;
         return 0;
 }
 
-/* Make room for one more record. */
-static int make_room(struct dedup *dedup) {
+static void drop_early(struct dedup *dedup, struct dedup_record *record) {
+        dedup_forget(dedup, record);
+        dedup->n_dropped_early++;
+}
+
+/* Make room for one more record of the group. */
+static int make_room(struct dedup *dedup, const struct dedup_group *group) {
+        uint64_t n_free =
+                dedup->n_records < dedup->n_records_max ? dedup->n_records_max - dedup->n_records : 0;
+
+        if (group->n_records > 0 && group->n_records >= DEDUP_SHARE * n_free)
+                drop_early(dedup, group->oldest);
         for (int i = 0;
              i < DROPPED_PER_ADD_MAX && dedup->n_records > 0 && dedup->n_records >= dedup->n_records_max;
-             i++) {
-                dedup_forget(dedup, first_record(dedup));
-                dedup->n_dropped_early++;
-        }
+             i++)
+                drop_early(dedup, first_record(dedup));
         return dedup->n_records_max == 0 ? -ENOMEM : 0;
 }
 
-bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_reply reply,
-               int64_t deadline_ns, uint32_t *ret_slot) {
+bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_row *row) {
+        uint16_t group = digest_value(client) % DEDUP_N_GROUPS;
         struct dedup_record *record;
         int64_t deadline_s;
 
-        if (make_room(dedup) == 0) {
-                deadline_s = fit_into_span(dedup, deadline_ns);
+        if (make_room(dedup, &dedup->groups[group]) == 0) {
+                deadline_s = fit_into_span(dedup, row->deadline_ns);
                 record = take_record(dedup);
-                if (add(dedup, record, digest, reply, deadline_s) == 0) {
-                        *ret_slot = record->slot;
+                if (add(dedup, record, row, group, deadline_s) == 0) {
+                        row->slot = record->slot;
                         return true;
                 }
         }
@@ -241,20 +255,19 @@ bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remember
         return false;
 }
 
-int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
-                  struct remembered_reply reply, int64_t deadline_ns) {
+int dedup_restore(struct dedup *dedup, const struct reply_row *row) {
         int64_t deadline_s;
 
-        if (slot >= dedup->n_records_max || dedup->n_records >= dedup->n_records_max ||
-            dedup_find(dedup, digest)) {
+        if (row->slot >= dedup->n_records_max || dedup->n_records >= dedup->n_records_max ||
+            dedup_find(dedup, &row->digest)) {
                 dedup->n_dropped_early++;
                 return 0;
         }
-        if (slot < dedup->n_slots)
+        if (row->slot < dedup->n_slots)
                 return -EBADMSG;
 
-        deadline_s = fit_into_span(dedup, deadline_ns);
-        return add(dedup, take_slot(dedup, slot), digest, reply, deadline_s);
+        deadline_s = fit_into_span(dedup, row->deadline_ns);
+        return add(dedup, take_slot(dedup, row->slot), row, DEDUP_N_GROUPS, deadline_s);
 }
 
 void dedup_forget_expired(struct dedup *dedup, int64_t now_ns, uint32_t n_max) {

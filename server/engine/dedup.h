@@ -6,7 +6,13 @@
 
 /*
  * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Bounded
- * by time and memory: at the limit of memory, the reply with the earliest deadline is dropped and counted.
+ * by time and memory.
+ *
+ * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. A group may use
+ * DEDUP_SHARE times the free part of the memory: one client alone can fill 4/5 of it, and if n groups are full, the size of
+ * each approaches 4/(4n+1), as in pipeline/inbox.h. A group at its limit drops its own oldest reply, so a client that sends
+ * many requests does not make the store forget the replies to other clients. If all memory is in use and the group is empty,
+ * the reply with the earliest deadline is dropped. Dropped replies are counted.
  *
  * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
@@ -24,10 +30,21 @@ struct dedup_record {
         struct digest digest;
         struct dedup_record *next,
                 *previous; /* list of records with the same deadline, or of free records; utlist */
+        struct dedup_record *newer, *older; /* list of the group; utlist */
         struct remembered_reply reply;
         uint32_t deadline_s; /* low 32 bits */
         uint32_t slot;       /* the record's slot in storage; unique */
+        uint16_t group;
 };
+
+/* The replies to the clients of one group. */
+struct dedup_group {
+        struct dedup_record *oldest;
+        uint64_t n_records;
+};
+
+#define DEDUP_N_GROUPS 1024
+#define DEDUP_SHARE    4
 
 /* Deadlines are rounded up to whole seconds. The earliest and the latest deadline are less than this number of seconds apart.
  * Must exceed ENGINE_REMEMBERED_MAX_S. */
@@ -43,8 +60,9 @@ struct dedup {
         struct dedup_record *shards[DEDUP_N_SHARDS]; /* hash tables: see engine/uthash_table.h */
         struct dedup_record
                 *seconds[DEDUP_SPAN_S]; /* lists, by second modulo DEDUP_SPAN_S, in the order of insertion */
-        int64_t first_s;                /* the first second with a record */
-        int64_t last_s;                 /* no record is in a later second; not lowered on removal */
+        struct dedup_group groups[DEDUP_N_GROUPS + 1]; /* the last one: replies that an earlier run stored */
+        int64_t first_s;                               /* the first second with a record */
+        int64_t last_s; /* no record is in a later second; not lowered on removal */
         uint64_t n_records, n_records_max;
         uint64_t n_dropped_early;
         struct dedup_record **blocks; /* of DEDUP_BLOCK_RECORDS slots each */
@@ -66,20 +84,26 @@ struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *
 /* Return whether the record's deadline has passed. */
 bool dedup_is_expired(const struct dedup *dedup, const struct dedup_record *record, int64_t now_ns);
 
-/*
- * Remember a reply until deadline_ns. Its digest must not be present (dedup_find()). *ret_slot is the slot of the record: the
- * number under which storage stores it.
- * Returns false if there is not enough memory; this counts as dropped early.
- */
-bool dedup_add(struct dedup *dedup, const struct digest *digest, struct remembered_reply reply,
-               int64_t deadline_ns, uint32_t *ret_slot);
+/* A remembered reply, as the storage stores it. */
+struct reply_row {
+        struct digest digest;
+        struct remembered_reply reply;
+        int64_t deadline_ns; /* remember the reply until then; monotonic */
+        uint32_t slot;       /* the storage slot; replaces its former content */
+};
 
 /*
- * Restore a reply that an earlier run stored. Call in ascending order of slots, before the first dedup_add(). Drops records
+ * Remember a reply. Its digest must not be present (dedup_find()). client: a digest of the client id. Sets row->slot.
+ * Returns false if there is not enough memory; this counts as dropped early.
+ */
+bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_row *row);
+
+/*
+ * Restore a reply that an earlier run stored. Call in ascending order of slots, before the first dedup_add(). The group of a
+ * restored reply is not known: they form one of their own, without a limit. Drops records
  * beyond the limit, and counts them as dropped early. Returns 0, -EBADMSG if slots do not ascend, or -ENOMEM.
  */
-int dedup_restore(struct dedup *dedup, uint32_t slot, const struct digest *digest,
-                  struct remembered_reply reply, int64_t deadline_ns);
+int dedup_restore(struct dedup *dedup, const struct reply_row *row);
 
 /* Frees the record. */
 void dedup_forget(struct dedup *dedup, struct dedup_record *record);

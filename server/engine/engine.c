@@ -189,11 +189,24 @@ static void reply_as_remembered(struct reply *reply, struct remembered_reply rem
         reply->version = (struct version){ remembered.version_wall_ms, remembered.version_counter };
 }
 
+/*
+ * Return whether to remember the reply. Not for a request that the policy does not grant, whatever its outcome: a client
+ * without grants must not use up the disk, or the memory for remembered replies.
+ */
+static bool is_worth_remembering(const struct request_step *step) {
+        enum outcome outcome = step->reply->outcome;
+
+        if (outcome == OUTCOME_TIMESTAMP_TOO_FAR || outcome == OUTCOME_FENCE_TOO_FAR)
+                return is_authorized(step->engine, step->request);
+        return outcome != OUTCOME_NOT_AUTHORIZED && outcome != OUTCOME_OUT_OF_MEMORY;
+}
+
 /* Execute the request, or reply as before if it is a repeated request. */
 static void execute_once(struct request_step *step, const struct digest *digest) {
         struct dedup *dedup = &step->engine->dedup;
         struct dedup_record *record = dedup_find(dedup, digest);
         struct row row = { .type = ROW_REPLY, .reply = { .digest = *digest } };
+        struct digest client;
 
         if (record && !dedup_is_expired(dedup, record, step->now.mono_ns)) {
                 reply_as_remembered(step->reply, record->reply);
@@ -201,8 +214,7 @@ static void execute_once(struct request_step *step, const struct digest *digest)
         }
 
         execute(step);
-        /* A client without grants must not use up the disk, or the memory for other clients' replies. */
-        if (step->reply->outcome == OUTCOME_OUT_OF_MEMORY || step->reply->outcome == OUTCOME_NOT_AUTHORIZED)
+        if (!is_worth_remembering(step))
                 return;
         if (effects_reserve_row(step->effects) < 0)
                 return;
@@ -211,7 +223,8 @@ static void execute_once(struct request_step *step, const struct digest *digest)
                 dedup_forget(dedup, record);
         row.reply.reply = remembered_reply_of(step->reply);
         row.reply.deadline_ns = remember_until(step->request, step->now.mono_ns);
-        if (dedup_add(dedup, digest, row.reply.reply, row.reply.deadline_ns, &row.reply.slot))
+        client = hash_parts(&step->engine->config.table_key, &step->request->client, 1);
+        if (dedup_add(dedup, &client, &row.reply))
                 effects_row(step->effects, row);
 }
 

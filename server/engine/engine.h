@@ -193,8 +193,7 @@ struct entry_fields {
 int engine_restore_entry(struct engine *engine, const struct entry_fields *fields);
 int engine_restore_registration(struct engine *engine, struct slice client, struct slice user,
                                 struct slice key, uint64_t connection);
-int engine_restore_reply(struct engine *engine, uint32_t slot, const struct digest *digest,
-                         struct remembered_reply reply, int64_t deadline_ns);
+int engine_restore_reply(struct engine *engine, const struct reply_row *row);
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch);
 
 /*

@@ -54,9 +54,8 @@ int engine_import_entry(struct engine *engine, const struct entry_fields *fields
         return 0;
 }
 
-int engine_restore_reply(struct engine *engine, uint32_t slot, const struct digest *digest,
-                         struct remembered_reply reply, int64_t deadline_ns) {
-        return dedup_restore(&engine->dedup, slot, digest, reply, deadline_ns);
+int engine_restore_reply(struct engine *engine, const struct reply_row *row) {
+        return dedup_restore(&engine->dedup, row);
 }
 
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {

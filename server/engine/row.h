@@ -30,11 +30,6 @@ struct row {
                         bool is_added;        /* false: it has ended */
                         bool is_irreversible; /* it has ended, and an undo does not restore it: see disconnect.h */
                 } registration;
-                struct {
-                        struct digest digest;
-                        struct remembered_reply reply;
-                        int64_t deadline_ns;
-                        uint32_t slot; /* the storage slot; replaces its former content */
-                } reply;
+                struct reply_row reply;
         };
 };

@@ -74,10 +74,13 @@ static int take_registration(void *userdata, struct slice client, struct slice u
 static int take_reply(void *userdata, uint32_t slot, const struct digest *digest,
                       struct remembered_reply reply, int64_t deadline_ns) {
         struct load *load = userdata;
+        struct reply_row row = {
+                .digest = *digest, .reply = reply, .deadline_ns = deadline_ns, .slot = slot
+        };
 
-        if (deadline_ns > load->now.mono_ns + REMEMBERED_MAX_NS)
-                deadline_ns = load->now.mono_ns + REMEMBERED_MAX_NS;
-        return engine_restore_reply(load->engine, slot, digest, reply, deadline_ns);
+        if (row.deadline_ns > load->now.mono_ns + REMEMBERED_MAX_NS)
+                row.deadline_ns = load->now.mono_ns + REMEMBERED_MAX_NS;
+        return engine_restore_reply(load->engine, &row);
 }
 
 static int take_notification(void *userdata, const struct pending_notification *notification) {

@@ -22,15 +22,23 @@ static struct digest digest_of(uint64_t number) {
 #define NO_SLOT UINT32_MAX
 
 /* The slot, or NO_SLOT. */
-static uint32_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_s) {
-        struct digest digest = digest_of(number);
-        struct remembered_reply answer = { .version_wall_ms = (int64_t)number };
-        struct dedup_record *record = dedup_find(dedup, &digest);
-        uint32_t slot;
+static uint32_t remember_for(struct dedup *dedup, uint64_t client, uint64_t number, int64_t deadline_s) {
+        struct digest client_digest = { 0 };
+        struct reply_row row = { .digest = digest_of(number),
+                                 .reply = { .version_wall_ms = (int64_t)number },
+                                 .deadline_ns = deadline_s * NS_PER_S };
+        struct dedup_record *record = dedup_find(dedup, &row.digest);
 
+        memcpy(client_digest.bytes, &client,
+               sizeof(client)); /* clients below DEDUP_N_GROUPS have groups of their own */
         if (record)
                 dedup_forget(dedup, record);
-        return dedup_add(dedup, &digest, answer, deadline_s * NS_PER_S, &slot) ? slot : NO_SLOT;
+        return dedup_add(dedup, &client_digest, &row) ? row.slot : NO_SLOT;
+}
+
+/* Each number is of another client. */
+static uint32_t remember(struct dedup *dedup, uint64_t number, int64_t deadline_s) {
+        return remember_for(dedup, number, number, deadline_s);
 }
 
 static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t now_s) {
@@ -46,20 +54,20 @@ static bool is_remembered(const struct dedup *dedup, uint64_t number, int64_t no
 Test(dedup, returns_all_fields_of_a_reply) {
         struct remembered_reply given = { 1696374425000, INT32_MAX - 1, 12, true };
         struct digest digest = digest_of(1);
+        struct reply_row row = { .digest = digest, .reply = given, .deadline_ns = 10 };
         const struct dedup_record *record;
         struct dedup dedup;
-        uint32_t slot;
 
         dedup_init(&dedup, ENOUGH);
         cr_expect_null(dedup_find(&dedup, &digest));
-        cr_assert(dedup_add(&dedup, &digest, given, 10, &slot));
+        cr_assert(dedup_add(&dedup, &digest, &row));
         record = dedup_find(&dedup, &digest);
         cr_assert_not_null(record);
         cr_expect_eq(record->reply.version_wall_ms, given.version_wall_ms);
         cr_expect_eq(record->reply.version_counter, given.version_counter);
         cr_expect_eq(record->reply.outcome, given.outcome);
         cr_expect(record->reply.has_version);
-        cr_expect_eq(record->slot, slot);
+        cr_expect_eq(record->slot, row.slot);
         dedup_deinit(&dedup);
 }
 
@@ -130,6 +138,44 @@ Test(dedup, drops_the_earliest_deadline_at_its_limit_and_counts_it) {
         dedup_deinit(&dedup);
 }
 
+/* 4 times the free part: see dedup.h. */
+Test(dedup, a_client_at_its_limit_drops_its_own_oldest_reply) {
+        struct dedup dedup;
+        uint64_t n_own_max;
+
+        dedup_init(&dedup, 50000);
+        n_own_max = dedup.n_records_max * 4 / 5;
+        remember_for(&dedup, 1, 0, 10);
+        for (uint64_t i = 1; i <= 3 * dedup.n_records_max; i++)
+                remember_for(&dedup, 2, i, 1000);
+
+        cr_expect(is_remembered(&dedup, 0, 0), "although its deadline is the earliest");
+        cr_expect(is_remembered(&dedup, 3 * dedup.n_records_max, 0));
+        cr_expect_not(is_remembered(&dedup, 1, 0));
+        cr_expect_leq(dedup.n_records, n_own_max + 2);
+        cr_expect_geq(dedup.n_records, n_own_max - 2);
+        cr_expect_eq(dedup.n_dropped_early, 3 * dedup.n_records_max + 1 - dedup.n_records);
+        dedup_deinit(&dedup);
+}
+
+Test(dedup, many_clients_at_their_limits_drop_no_restored_reply_and_no_reply_of_another) {
+        struct reply_row restored = { .digest = digest_of(0), .deadline_ns = 10 * NS_PER_S };
+        struct dedup dedup;
+        uint64_t number = 1;
+
+        dedup_init(&dedup, 50000);
+        cr_assert_eq(dedup_restore(&dedup, &restored), 0);
+        remember_for(&dedup, 1, number++, 10);
+        for (int i = 0; i < 1000; i++) {
+                for (uint64_t client = 2; client < 10; client++)
+                        remember_for(&dedup, client, number++, 1000);
+        }
+
+        cr_expect(is_remembered(&dedup, 0, 0));
+        cr_expect(is_remembered(&dedup, 1, 0));
+        dedup_deinit(&dedup);
+}
+
 Test(dedup, remembers_nothing_with_a_limit_of_0) {
         struct dedup dedup;
 
@@ -191,11 +237,11 @@ Test(dedup, maps_each_block_apart_from_the_heap) {
 
 Test(dedup, counts_a_deadline_to_the_end_of_its_second) {
         struct digest digest = digest_of(1);
+        struct reply_row row = { .digest = digest, .deadline_ns = NS_PER_S + 1 };
         struct dedup dedup;
-        uint32_t slot;
 
         dedup_init(&dedup, ENOUGH);
-        cr_assert(dedup_add(&dedup, &digest, (struct remembered_reply){ 0 }, NS_PER_S + 1, &slot));
+        cr_assert(dedup_add(&dedup, &digest, &row));
         cr_expect_not(dedup_is_expired(&dedup, dedup_find(&dedup, &digest), 2 * NS_PER_S - 1));
         cr_expect(dedup_is_expired(&dedup, dedup_find(&dedup, &digest), 2 * NS_PER_S));
         dedup_deinit(&dedup);
@@ -269,10 +315,12 @@ Test(dedup, restores_replies_and_fills_the_slots_between) {
 
         dedup_init(&dedup, ENOUGH);
         for (size_t i = 0; i < N_ROWS(retained); i++) {
-                struct digest digest = digest_of(retained[i]);
-                struct remembered_reply answer = { .version_wall_ms = retained[i] };
+                struct reply_row row = { digest_of(retained[i]),
+                                         { .version_wall_ms = retained[i] },
+                                         1000 * NS_PER_S,
+                                         retained[i] };
 
-                cr_assert_eq(dedup_restore(&dedup, retained[i], &digest, answer, 1000 * NS_PER_S), 0);
+                cr_assert_eq(dedup_restore(&dedup, &row), 0);
                 is_used[retained[i]] = true;
         }
         cr_expect_eq(dedup.n_records, 5);
@@ -294,26 +342,26 @@ Test(dedup, restores_replies_and_fills_the_slots_between) {
 }
 
 Test(dedup, rejects_slots_that_do_not_ascend) {
-        struct digest one = digest_of(1), two = digest_of(2);
+        struct reply_row one = { .digest = digest_of(1), .deadline_ns = 10, .slot = 1 };
+        struct reply_row two = { .digest = digest_of(2), .deadline_ns = 10, .slot = 1 };
         struct dedup dedup;
 
         dedup_init(&dedup, ENOUGH);
-        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_reply){ 0 }, 10), 0);
-        cr_expect_eq(dedup_restore(&dedup, 1, &two, (struct remembered_reply){ 0 }, 10), -EBADMSG);
+        cr_assert_eq(dedup_restore(&dedup, &one), 0);
+        cr_expect_eq(dedup_restore(&dedup, &two), -EBADMSG);
         cr_expect_eq(dedup.n_records, 1);
         dedup_deinit(&dedup);
 }
 
 Test(dedup, drops_restored_replies_beyond_its_limit_and_counts_them) {
-        struct digest one = digest_of(1), two = digest_of(2);
+        struct reply_row one = { digest_of(1), { .version_wall_ms = 1 }, 10, 1 };
+        struct reply_row two = { .digest = digest_of(2), .deadline_ns = 10 };
         struct dedup dedup;
 
         dedup_init(&dedup, 10000);
-        cr_assert_eq(dedup_restore(&dedup, 1, &one, (struct remembered_reply){ .version_wall_ms = 1 }, 10),
-                     0);
-        cr_assert_eq(dedup_restore(&dedup, (uint32_t)dedup.n_records_max, &two,
-                                   (struct remembered_reply){ 0 }, 10),
-                     0);
+        cr_assert_eq(dedup_restore(&dedup, &one), 0);
+        two.slot = (uint32_t)dedup.n_records_max;
+        cr_assert_eq(dedup_restore(&dedup, &two), 0);
         cr_expect_eq(dedup.n_records, 1);
         cr_expect_eq(dedup.n_dropped_early, 1);
         cr_expect(is_remembered(&dedup, 1, 0));
