@@ -383,7 +383,7 @@ struct registration *watch_of_ended(const struct watch *watch) {
         return watch->ended ? watch->ended->registrations : NULL;
 }
 
-bool watch_has_same_names(const struct watch *watch, const struct registration *ended) {
+bool watch_is_registered_again(const struct watch *watch, const struct registration *ended) {
         return watch_find(watch, watch_names(watch, node_name(ended->client), node_name(ended->key)));
 }
 

@@ -37,7 +37,7 @@ struct registration {
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
         struct slice user;   /* user name of its client; empty: none, or not verified */
-        char topic[];        /* the notify topic, NUL-terminated; then the user name */
+        char topic[];        /* the notify topic, NUL-terminated, then the user name */
 };
 
 struct registration *registration_ref(struct registration *registration);
@@ -146,7 +146,7 @@ bool watch_has_ended(const struct registration *registration);
 struct registration *watch_of_ended(const struct watch *watch);
 
 /* ended: a registration of an ended client. Return whether the same client id has registered again for the same key. */
-bool watch_has_same_names(const struct watch *watch, const struct registration *ended);
+bool watch_is_registered_again(const struct watch *watch, const struct registration *ended);
 
 /* The position of an iteration. Initialize with zeros. */
 struct watch_cursor {

@@ -38,7 +38,7 @@ Test(watch, finds_a_registration_by_client_and_key) {
         watch_deinit(&watch);
 }
 
-Test(watch, finds_a_client_by_what_is_left_of_its_connections) {
+Test(watch, finds_a_client_by_its_remaining_connection) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
@@ -52,7 +52,7 @@ Test(watch, finds_a_client_by_what_is_left_of_its_connections) {
         watch_deinit(&watch);
 }
 
-Test(registration, is_of_one_client_also_when_it_has_ended) {
+Test(registration, is_of_one_client_also_after_it_has_ended) {
         struct registration *registration;
         struct watch watch;
 
@@ -166,7 +166,7 @@ Test(watch, ends_one_registration_and_no_other) {
         watch_deinit(&watch);
 }
 
-Test(watch, finds_a_client_s_registrations_by_its_connection) {
+Test(watch, finds_the_registrations_of_a_connection) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
@@ -236,7 +236,7 @@ static const struct {
         { "any bytes", S("\0\xFF"), S("\r\n\0") },
 };
 
-Test(watch, can_tell_whose_a_registration_is_to_the_last_byte) {
+Test(watch, compares_the_client_of_a_registration_to_the_last_byte) {
         struct registration *registration;
         struct watch watch;
 
@@ -253,7 +253,7 @@ Test(watch, can_tell_whose_a_registration_is_to_the_last_byte) {
         watch_deinit(&watch);
 }
 
-Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
+Test(watch, names_client_and_key_of_an_ended_registration) {
         for (size_t i = 0; i < N_ROWS(named); i++) {
                 struct buf client = { 0 }, key = { 0 };
                 struct registration *registration;
@@ -276,7 +276,7 @@ Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
         }
 }
 
-Test(watch, keeps_a_registration_that_has_ended_readable_for_those_who_hold_it) {
+Test(watch, keeps_an_ended_registration_readable_while_it_is_referenced) {
         struct registration *registration;
         struct watch watch;
 
