@@ -296,21 +296,21 @@ Test(watch, counts_the_bytes_of_its_registrations) {
 
         watch_init(&watch, HASH_KEY(SEED));
         add(&watch, "c", "k");
-        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")));
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k"), S("")));
         cr_assert(watch_add(&watch, watch_names(&watch, S("c"), long_key), (struct slice){ 0 }, 0));
-        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")) + watch_cost(S("c"), long_key));
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k"), S("")) + watch_cost(S("c"), long_key, S("")));
         watch_remove(&watch, find(&watch, "c", "k"));
-        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), long_key));
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), long_key, S("")));
         watch_remove(&watch, watch_of_client(&watch, S("c")));
         cr_expect_eq(watch.n_bytes, 0);
         watch_deinit(&watch);
 }
 
 Test(watch, costs_more_for_longer_names_and_no_less_than_is_stored) {
-        cr_expect_geq(watch_cost(S("c"), S("k")), sizeof(struct registration));
-        cr_expect_geq(watch_cost(S("cc"), S("k")),
-                      watch_cost(S("c"), S("k")) + 3); /* and twice for the topic */
-        cr_expect_geq(watch_cost(S("c"), S("kk")), watch_cost(S("c"), S("k")) + 3);
+        cr_expect_geq(watch_cost(S("c"), S("k"), S("")), sizeof(struct registration));
+        cr_expect_geq(watch_cost(S("cc"), S("k"), S("")),
+                      watch_cost(S("c"), S("k"), S("")) + 3); /* and twice for the topic */
+        cr_expect_geq(watch_cost(S("c"), S("kk"), S("")), watch_cost(S("c"), S("k"), S("")) + 3);
 }
 
 Test(watch, deinit_accepts_zeros) {
