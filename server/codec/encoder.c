@@ -12,10 +12,10 @@
 
 /* Payloads in the sdk dialect, NUL-terminated. */
 static const struct slice outcome_payloads[N_OUTCOMES] = {
-#define ANSWER_PAYLOAD(symbol, name, verbs, payload) [OUTCOME_##symbol] = SLICE_LITERAL(payload),
-#define ERROR_PAYLOAD(symbol, name, verbs, text)     [OUTCOME_##symbol] = SLICE_LITERAL("-ERR " text "\r\n"),
-        OUTCOMES(ANSWER_PAYLOAD, ERROR_PAYLOAD)
-#undef ANSWER_PAYLOAD
+#define REPLY_PAYLOAD(symbol, name, verbs, payload) [OUTCOME_##symbol] = SLICE_LITERAL(payload),
+#define ERROR_PAYLOAD(symbol, name, verbs, text)    [OUTCOME_##symbol] = SLICE_LITERAL("-ERR " text "\r\n"),
+        OUTCOMES(REPLY_PAYLOAD, ERROR_PAYLOAD)
+#undef REPLY_PAYLOAD
 #undef ERROR_PAYLOAD
 };
 

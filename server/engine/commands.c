@@ -292,7 +292,7 @@ static enum outcome add_registration(struct request_step *step, struct watch_nam
         if (watch->n_registrations >= step->engine->config.max_registrations ||
             watch_n_of_client(watch, request->client) >= engine_client_registrations_max(step->engine))
                 return OUTCOME_QUOTA_EXCEEDED;
-        outcome = make_room(step, 0, watch_cost(request->client, request->key) + request->user.length);
+        outcome = make_room(step, 0, watch_cost(request->client, request->key, request->user));
         if (outcome != OUTCOME_DONE)
                 return outcome;
         if (effects_reserve_track(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||

@@ -13,7 +13,7 @@ struct request_step {
         struct version version; /* the version assigned to this request */
         struct effects *effects;
         struct reply *reply;
-        uint64_t key_hash; /* hash of the request's key in the keyspace and in the watch; not set for SCAN */
+        uint64_t key_hash; /* of the request's key, for keyspace and watch; not set for a pattern */
 };
 
 /* Fills step->reply. */

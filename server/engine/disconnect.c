@@ -28,7 +28,7 @@ void disconnect_continue(struct engine *engine, struct effects *effects) {
 
         for (int i = 0; i < ENGINE_ENDED_MAX && (registration = watch_of_ended(&engine->watch)); i++) {
                 /* If the client has registered again, the row in the storage belongs to the newer registration. */
-                if (watch_has_same_names(&engine->watch, registration))
+                if (watch_is_registered_again(&engine->watch, registration))
                         watch_remove(&engine->watch, registration);
                 else
                         disconnect_end_registration(engine, registration, true, effects);

@@ -26,8 +26,10 @@
  */
 struct packet_limits {
         uint64_t max_bytes; /* of a packet; 0: no limit */
-        uint64_t
-                notification_bytes; /* of a notification of SET to a client id of 128 bytes, without key and value */
+
+        /* of a notification of SET to a client id of 128 bytes, without key and value */
+        uint64_t notification_bytes;
+
         uint64_t reply_bytes; /* of a reply, without payload, response topic and correlation data */
 };
 

@@ -37,8 +37,7 @@ struct scan_query {
         struct slice token; /* absent for the first page */
         const struct token_key *token_key;
         int64_t now_ns;
-        const struct policy
-                *policy; /* keys that the origin may not read are skipped; NULL: all may be read */
+        const struct policy *policy; /* skip keys that the origin may not read; NULL: skip none */
         struct request_origin origin;
         uint64_t max_payload_bytes; /* of the reply; 0: no limit */
 };

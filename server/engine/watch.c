@@ -131,9 +131,9 @@ void watch_deinit(struct watch *watch) {
                 watch_remove(watch, registration);
 }
 
-uint64_t watch_cost(struct slice client, struct slice key) {
+uint64_t watch_cost(struct slice client, struct slice key, struct slice user) {
         return sizeof(struct registration) + topic_notify_length(client.length, key.length) + 1 +
-               2 * sizeof(struct watch_node) + client.length + key.length + WATCH_OVERHEAD;
+               2 * sizeof(struct watch_node) + client.length + key.length + user.length + WATCH_OVERHEAD;
 }
 
 static struct watch_node *find_node(struct watch_node *const *table, uint64_t hash, struct slice name) {
@@ -303,7 +303,7 @@ static struct registration *add_pair(struct watch *watch, struct watch_node *cli
         key->n_registrations++;
         client->n_registrations++;
         watch->n_registrations++;
-        watch->n_bytes += watch_cost(node_name(client), node_name(key)) + user.length;
+        watch->n_bytes += watch_cost(node_name(client), node_name(key), user);
         return registration;
 }
 
@@ -350,7 +350,7 @@ void watch_remove(struct watch *watch, struct registration *registration) {
         struct watch_node *key = registration->key;
         struct watch_node *client = registration->client;
 
-        watch->n_bytes -= watch_cost(node_name(client), node_name(key)) + registration->user.length;
+        watch->n_bytes -= watch_cost(node_name(client), node_name(key), registration->user);
         watch->n_registrations--;
         HASH_DEL(watch->registrations[hash_shard(registration->hh.hashv, WATCH_SHARD_BITS)], registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
@@ -383,7 +383,7 @@ struct registration *watch_of_ended(const struct watch *watch) {
         return watch->ended ? watch->ended->registrations : NULL;
 }
 
-bool watch_has_same_names(const struct watch *watch, const struct registration *ended) {
+bool watch_is_registered_again(const struct watch *watch, const struct registration *ended) {
         return watch_find(watch, watch_names(watch, node_name(ended->client), node_name(ended->key)));
 }
 

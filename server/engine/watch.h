@@ -37,7 +37,7 @@ struct registration {
         struct registration *next_of_client, *previous_of_client;
         uint64_t connection; /* over which it was made, 0: unknown */
         struct slice user;   /* user name of its client; empty: none, or not verified */
-        char topic[];        /* the notify topic, NUL-terminated; then the user name */
+        char topic[];        /* the notify topic, NUL-terminated, then the user name */
 };
 
 struct registration *registration_ref(struct registration *registration);
@@ -71,8 +71,8 @@ struct watch {
 void watch_init(struct watch *watch, const struct hash_key *hash_key);
 void watch_deinit(struct watch *watch);
 
-/* Memory of one registration in bytes, including its client and key; for quotas. */
-uint64_t watch_cost(struct slice client, struct slice key);
+/* Memory of one registration in bytes, including its client and key; for quotas. user: empty for none. */
+uint64_t watch_cost(struct slice client, struct slice key, struct slice user);
 
 /* The names of a registration, with the hash of the key under the watch's hash key. Slices are borrowed. */
 struct watch_names {
@@ -84,10 +84,10 @@ struct watch_names {
 struct watch_names watch_names(const struct watch *watch, struct slice client, struct slice key);
 
 /*
- * Register the client for the key. It must not be registered yet: check with watch_find(). user: its user name, whose length
- * adds to the cost; empty: none. connection: the number of the client's connection; 0 if unknown. The watch indexes a client
- * by one connection only, so the caller must first remove the client's registrations of former connections. Returns the
- * registration, borrowed, or NULL if out of memory.
+ * Register the client for the key. It must not be registered yet: check with watch_find(). user: its user name; empty: none.
+ * connection: the number of the client's connection; 0 if unknown. The watch indexes a client by one connection only, so the
+ * caller must first remove the client's registrations of former connections. Returns the registration, borrowed, or NULL if
+ * out of memory.
  */
 struct registration *watch_add(struct watch *watch, struct watch_names names, struct slice user,
                                uint64_t connection);
@@ -146,7 +146,7 @@ bool watch_has_ended(const struct registration *registration);
 struct registration *watch_of_ended(const struct watch *watch);
 
 /* ended: a registration of an ended client. Return whether the same client id has registered again for the same key. */
-bool watch_has_same_names(const struct watch *watch, const struct registration *ended);
+bool watch_is_registered_again(const struct watch *watch, const struct registration *ended);
 
 /* The position of an iteration. Initialize with zeros. */
 struct watch_cursor {

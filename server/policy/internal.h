@@ -30,9 +30,8 @@ struct policy_keys {
         unsigned int line;
         struct slice text;   /* owned */
         struct slice prefix; /* literal prefix of every matching key */
-        struct slice
-                suffix;  /* literal suffix of every matching key: rejects most keys if the prefix is empty */
-        bool is_one_key; /* only the key that equals the prefix matches */
+        struct slice suffix; /* literal suffix of every matching key: a fast check if the prefix is empty */
+        bool is_one_key;     /* only the key that equals the prefix matches */
         size_t n_parts;
         struct policy_part parts[POLICY_PARTS_MAX];
 };

@@ -134,8 +134,8 @@ static int draft_compare(const void *a, const void *b) {
 
         if (order == 0)
                 order = slice_compare(one->keys->prefix, other->keys->prefix);
-        if (order ==
-            0) /* descending: find_grant() starts at the end and finds the line that is first in the file */
+        /* Descending: find_grant() starts at the end, so it finds the line that is first in the file. */
+        if (order == 0)
                 order = one->keys < other->keys ? 1 : one->keys > other->keys ? -1 : 0;
         return order;
 }

@@ -208,10 +208,10 @@ struct notified_change {
         bool is_set;
 };
 
-static struct notified_change told_of(const struct message *notification) {
+static struct notified_change notified_change_of(const struct message *notification) {
         CLEANUP(buf_deinit) struct buf client_name = { 0 }, key_name = { 0 };
-        struct notified_change told = { .is_set = slice_starts_with(notification->payload,
-                                                                    SLICE_LITERAL("*4")) };
+        struct notified_change notified = { .is_set = slice_starts_with(notification->payload,
+                                                                        SLICE_LITERAL("*4")) };
         struct slice topic = notification->topic, client, key, rest;
 
         for (int level = 0; level < 4; level++) /* clients/statestore/v1/... */
@@ -221,15 +221,15 @@ static struct notified_change told_of(const struct message *notification) {
         slice_split(rest, '/', &key);
         ASSERT(base16_append_decoded(&client_name, client) == 0 &&
                base16_append_decoded(&key_name, key) == 0);
-        told.client = find_name(clients, N_CLIENTS, buf_slice(&client_name));
-        told.key = truth_key_number(buf_slice(&key_name));
-        ASSERT(hlc_parse(message_property(notification, "__ts"), &told.hlc) == 0);
-        return told;
+        notified.client = find_name(clients, N_CLIENTS, buf_slice(&client_name));
+        notified.key = truth_key_number(buf_slice(&key_name));
+        ASSERT(hlc_parse(message_property(notification, "__ts"), &notified.hlc) == 0);
+        return notified;
 }
 
-static bool is_of(const struct notified_change *told, const struct truth_change *change) {
-        return told->hlc.wall_ms == change->version.wall_ms &&
-               told->hlc.counter == change->version.counter && told->is_set == change->is_set;
+static bool is_of(const struct notified_change *notified, const struct truth_change *change) {
+        return notified->hlc.wall_ms == change->version.wall_ms &&
+               notified->hlc.counter == change->version.counter && notified->is_set == change->is_set;
 }
 
 void truth_begin_attempt(struct truth *truth) {
@@ -237,12 +237,13 @@ void truth_begin_attempt(struct truth *truth) {
         memset(truth->n_published, 0, sizeof(truth->n_published));
 }
 
-static struct expected_notification *find_expected(struct truth *truth, const struct notified_change *told) {
+static struct expected_notification *find_expected(struct truth *truth,
+                                                   const struct notified_change *notified) {
         for (size_t i = 0; i < truth->n_expected_notifications; i++) {
                 struct expected_notification *expected = &truth->expected_notifications[i];
 
-                if (expected->client == told->client && expected->key == told->key &&
-                    is_of(told, &truth->changes[expected->change]))
+                if (expected->client == notified->client && expected->key == notified->key &&
+                    is_of(notified, &truth->changes[expected->change]))
                         return expected;
         }
         CHECK(false, "a notification is published after its commit, and only to registered clients");
@@ -258,30 +259,30 @@ static void check_none_skipped(const struct truth *truth, const struct expected_
 }
 
 void truth_notify(struct truth *truth, const struct message *notification) {
-        struct notified_change told = told_of(notification);
-        struct expected_notification *expected = find_expected(truth, &told);
+        struct notified_change notified = notified_change_of(notification);
+        struct expected_notification *expected = find_expected(truth, &notified);
         int64_t at_ns = truth->changes[expected->change].at_ns;
 
         CHECK(expected->attempt < truth->attempt, "a notification is published once");
-        CHECK(expected->change >= truth->n_published[told.client],
+        CHECK(expected->change >= truth->n_published[notified.client],
               "notifications are published in the order of the changes");
         check_none_skipped(truth, expected);
-        CHECK(truth_was_granted(truth, told.client, VERB_GET, true, at_ns, at_ns),
+        CHECK(truth_was_granted(truth, notified.client, VERB_GET, true, at_ns, at_ns),
               "no client is notified of a key that it may not read");
         expected->attempt = truth->attempt;
-        truth->n_published[told.client] = expected->change + 1;
+        truth->n_published[notified.client] = expected->change + 1;
 }
 
 void truth_receive(struct truth *truth, const struct message *notification) {
-        struct notified_change told = told_of(notification);
-        struct expected_notification *expected = find_expected(truth, &told);
+        struct notified_change notified = notified_change_of(notification);
+        struct expected_notification *expected = find_expected(truth, &notified);
 
         CHECK(expected->attempt > 0, "clients get only notifications that the pipeline published");
         CHECK(!expected->is_received, "no client gets a notification twice");
-        CHECK(expected->change >= truth->n_received[told.client],
+        CHECK(expected->change >= truth->n_received[notified.client],
               "a client gets its notifications in the order of the changes");
         expected->is_received = true;
-        truth->n_received[told.client] = expected->change + 1;
+        truth->n_received[notified.client] = expected->change + 1;
 }
 
 /* For each deletion that no reply reports there must be a DEL or VDEL without a reply, or with a failed one. */

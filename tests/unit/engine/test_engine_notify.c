@@ -307,7 +307,7 @@ Test(disconnect, ends_notifications_before_registrations_are_removed, .init = se
         cr_expect_str_eq(notified(&world), "b:key-401=v ");
 }
 
-Test(disconnect, leaves_what_the_client_registers_again, .init = setup, .fini = teardown) {
+Test(disconnect, keeps_registrations_that_the_client_makes_again, .init = setup, .fini = teardown) {
         struct registration *former;
 
         watch_many(1);
@@ -353,7 +353,7 @@ static const struct {
         { "the former connection's around another", { 1, 2, 1 } },
 };
 
-Test(disconnect, of_a_former_connection_is_seen_among_what_a_restart_brings_back) {
+Test(disconnect, of_a_former_connection_ends_its_restored_registrations) {
         const struct slice keys[] = { S("k1"), S("k2"), S("k3") };
 
         for (size_t i = 0; i < N_ROWS(restored); i++) {

@@ -44,7 +44,7 @@ Test(set, takes_keys_and_values_of_any_bytes) {
         cr_expect(has_none(&world, S("\0\r\n")));
 }
 
-Test(set, answers_with_the_version_that_get_gives) {
+Test(set, replies_with_the_version_that_get_returns) {
         struct version version;
         const struct reply *reply;
 
@@ -112,7 +112,7 @@ static const struct {
         { "NEX, empty and another", SET("empty", "new", NEX("x")), OUTCOME_CONDITION_NOT_MET, S("") },
 };
 
-Test(set_conditions, hold_or_leave_all_as_it_was) {
+Test(set_conditions, change_nothing_if_not_met) {
         for (size_t i = 0; i < N_ROWS(conditions); i++) {
                 struct request request = conditions[i].request;
                 struct slice key = request.key;
@@ -144,7 +144,7 @@ Test(set, takes_a_key_again_after_it_was_deleted) {
         cr_expect(has(&world, S("k"), S("w")));
 }
 
-Test(set, keeps_the_bytes_of_an_answer_until_it_has_left) {
+Test(set, keeps_the_value_of_a_reply_until_the_batch_ends) {
         struct request requests[] = { GET("k"), SET("k", "new"), GET("k"), DEL("k"), GET("k") };
 
         ask(&world, SET("k", "old"));

@@ -120,7 +120,7 @@ static struct request random_request(char *text) {
         return request;
 }
 
-Test(undo, leaves_all_as_it_was_before_the_batch) {
+Test(undo, restores_the_state_before_the_batch) {
         int n_changing = 0;
 
         srand(1);
@@ -153,7 +153,7 @@ Test(undo, leaves_all_as_it_was_before_the_batch) {
         cr_expect_gt(n_changing, 1000);
 }
 
-Test(engine, does_the_same_for_the_same_events_at_the_same_times) {
+Test(engine, has_the_same_effects_for_the_same_events_at_the_same_times) {
         struct world worlds[2];
 
         world_init(&worlds[0], world_config());
@@ -182,21 +182,21 @@ Test(engine, does_the_same_for_the_same_events_at_the_same_times) {
         world_deinit(&worlds[1]);
 }
 
-Test(undo, forgets_the_answers_of_the_batch) {
+Test(undo, forgets_the_remembered_replies_of_the_batch) {
         ask(&world, SET("k", "v", TS(1, 0, "c"), .timestamp_text = BYTES("1:0:c")));
         cr_expect_eq(engine_stats(world.engine).n_remembered, 1);
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
         cr_expect_eq(engine_stats(world.engine).n_remembered, 0);
 }
 
-Test(undo, leaves_the_clock_where_it_is) {
+Test(undo, does_not_set_the_clock_back) {
         int64_t given = version_number(ask(&world, SET("k", "v"))->version);
 
         cr_assert_eq(engine_undo(world.engine, &world.effects), 0);
         cr_expect_gt(version_number(ask(&world, SET("k", "v"))->version), given);
 }
 
-Test(undo, puts_off_expiry_to_the_same_deadline) {
+Test(undo, restores_an_expired_key_with_its_deadline) {
         ask(&world, SET("k", "v", PX(10)));
         pass_ms(&world, 10);
         tick(&world);
@@ -207,7 +207,7 @@ Test(undo, puts_off_expiry_to_the_same_deadline) {
         cr_expect_eq(engine_stats(world.engine).n_keys, 0);
 }
 
-Test(failed_effects, say_the_same_of_every_request_and_tell_nobody, .init = setup, .fini = teardown) {
+Test(failed_effects, have_no_rows_and_no_notifications, .init = setup, .fini = teardown) {
         struct effects *effects = &world.effects;
 
         ask(&world, WATCH("c", "k", .connection = 7));
@@ -227,7 +227,7 @@ Test(failed_effects, say_the_same_of_every_request_and_tell_nobody, .init = setu
         cr_expect_eq(effects->n_rows, 0);
 }
 
-Test(restored, keys_have_all_that_they_had, .init = setup, .fini = teardown) {
+Test(restored, keys_keep_value_version_deadline_and_fence, .init = setup, .fini = teardown) {
         struct hlc fence = { 50, 0, S("m") };
         struct version version = { WORLD_WALL_MS - 5, 3 };
         const struct entry_fields stored[] = {
@@ -259,30 +259,31 @@ static const struct {
         const char *pattern;
         struct request request;
         bool is_persistent;
-} retained[] = {
+} persistence_cases[] = {
         { "all", PERSIST_ALL, NULL, SET("k", "v"), true },
-        { "all, whatever the pattern", PERSIST_ALL, "x*", SET("k", "v"), true },
+        { "all, with any pattern", PERSIST_ALL, "x*", SET("k", "v"), true },
         { "none", PERSIST_NONE, "k*", SET("k", "v", .wants_persistence = true), false },
-        { "custom, not asked for", PERSIST_CUSTOM, NULL, SET("k", "v"), false },
-        { "custom, asked for", PERSIST_CUSTOM, NULL, SET("k", "v", .wants_persistence = true), true },
+        { "custom, not requested", PERSIST_CUSTOM, NULL, SET("k", "v"), false },
+        { "custom, requested", PERSIST_CUSTOM, NULL, SET("k", "v", .wants_persistence = true), true },
         { "custom, by the pattern", PERSIST_CUSTOM, "k*", SET("key", "v"), true },
         { "custom, not by the pattern", PERSIST_CUSTOM, "k*", SET("x", "v"), false },
-        { "custom, not by the pattern but asked for", PERSIST_CUSTOM, "k*",
+        { "custom, not by the pattern but requested", PERSIST_CUSTOM, "k*",
           SET("x", "v", .wants_persistence = true), true },
 };
 
-Test(retained, keys_are_those_that_are_asked_for) {
-        for (size_t i = 0; i < N_ROWS(retained); i++) {
+Test(persistent, keys_are_selected_by_policy_and_request) {
+        for (size_t i = 0; i < N_ROWS(persistence_cases); i++) {
                 struct engine_config config = world_config();
                 const struct row *row;
 
-                config.persist = retained[i].persist;
-                config.persist_pattern = slice_from_string(retained[i].pattern);
+                config.persist = persistence_cases[i].persist;
+                config.persist_pattern = slice_from_string(persistence_cases[i].pattern);
                 world_init(&world, config);
-                ask(&world, retained[i].request);
+                ask(&world, persistence_cases[i].request);
                 row = &world.effects.rows[0];
-                cr_assert_eq(row->type, ROW_ENTRY, ROW(retained, i));
-                cr_expect_eq(row->entry.after->is_persistent, retained[i].is_persistent, ROW(retained, i));
+                cr_assert_eq(row->type, ROW_ENTRY, ROW(persistence_cases, i));
+                cr_expect_eq(row->entry.after->is_persistent, persistence_cases[i].is_persistent,
+                             ROW(persistence_cases, i));
                 world_deinit(&world);
         }
 }

@@ -43,7 +43,7 @@ Test(entry, has_the_version_it_was_made_with) {
         entry_unref(entry);
 }
 
-Test(entry, has_a_fencing_token_only_where_it_was_given_one) {
+Test(entry, has_a_fencing_token_only_if_given_one) {
         char node[] = "Client1";
         struct hlc given = { INT64_MAX, UINT64_MAX, { (uint8_t *)node, 7 } }, fence;
         struct entry *fenced, *unfenced;
@@ -63,7 +63,7 @@ Test(entry, has_a_fencing_token_only_where_it_was_given_one) {
         entry_unref(unfenced);
 }
 
-Test(entry, lives_until_its_last_reference_has_gone) {
+Test(entry, lives_until_its_last_reference_is_dropped) {
         struct entry *entry;
 
         cr_assert_eq(entry_new(&entry, S("k"), S("v"), version, NULL), 0);
@@ -76,7 +76,7 @@ Test(entry, lives_until_its_last_reference_has_gone) {
 
 static const size_t lengths[] = { 1, 9, 10, 11, 99, 100, 101, 65535, 1000000 };
 
-Test(entry, costs_what_was_reckoned_before_it_was_made) {
+Test(entry, costs_what_was_computed_before_it_was_made) {
         static uint8_t bytes[1000000];
         struct hlc fence = { 1, 2, S("node") };
         uint64_t before = 0;

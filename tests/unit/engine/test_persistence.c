@@ -18,7 +18,7 @@ static struct engine_config matching(struct slice pattern) {
         return (struct engine_config){ .persist = PERSIST_CUSTOM, .persist_pattern = pattern };
 }
 
-Test(persistence, keeps_what_the_policy_says_whatever_the_request_asks_for) {
+Test(persistence, stores_what_the_policy_says_whatever_the_request_asks_for) {
         struct engine_config a = matching(S("a*"));
 
         cr_expect(persistence_stores(&all, S("k"), false));
@@ -39,7 +39,7 @@ Test(persistence, stores_a_key_whose_match_runs_out_of_steps) {
         cr_expect_not(persistence_stores(&config, (struct slice){ key, 4 }, false));
 }
 
-Test(persistence, has_a_digest_that_tells_policies_apart) {
+Test(persistence, has_different_digests_for_different_policies) {
         struct engine_config a = matching(S("a*")), b = matching(S("b*"));
         struct engine_config ignored = { .persist = PERSIST_ALL, .persist_pattern = S("a*") };
 
@@ -51,7 +51,7 @@ Test(persistence, has_a_digest_that_tells_policies_apart) {
         cr_expect_neq(persistence_digest(&a), persistence_digest(&b));
 }
 
-Test(persistence, of_before_a_restart_says_what_that_may_have_lost) {
+Test(persistence, finds_the_keys_that_a_restart_may_have_lost) {
         struct engine_config a = matching(S("a*")), b = matching(S("b*"));
 
         cr_expect_not(persistence_may_have_lost(&none, PERSISTENCE_ALL, S("k")));

@@ -30,7 +30,7 @@ static void put(struct keyspace *keyspace, const char *prefix, int number) {
         put_slice(keyspace, slice_from_string(key), DEADLINE_NEVER);
 }
 
-static void take_out(struct keyspace *keyspace, struct slice key) {
+static void remove_key(struct keyspace *keyspace, struct slice key) {
         struct entry *entry = keyspace_find(keyspace, keyspace_hash(keyspace, key), key);
 
         keyspace_remove(keyspace, entry);
@@ -42,7 +42,7 @@ static struct slice token_of(const struct scan_page *page) {
                     : (struct slice){ 0 };
 }
 
-/* Behind the first letter of its key. */
+/* Return the number after the first letter of the key. */
 static int number_of(const struct entry *entry) {
         struct slice key = entry_key(entry);
         uint64_t number;
@@ -51,7 +51,7 @@ static int number_of(const struct entry *entry) {
         return (int)number;
 }
 
-/* The page after this one, which is freed; NULL: the first. */
+/* Return the next page; after NULL, the first. Frees the given page. */
 static struct scan_page *next_page(struct scan_page *page, const struct keyspace *keyspace,
                                    struct slice pattern) {
         struct scan_page *next = NULL;
@@ -65,7 +65,7 @@ static struct scan_page *next_page(struct scan_page *page, const struct keyspace
         return next;
 }
 
-/* All pages. n_listed[i] is counted up for each key "k<i>"; returns how many keys were listed. */
+/* List all pages. Count each key "k<i>" in n_listed[i]. Returns the number of listed keys. */
 static size_t list(const struct keyspace *keyspace, struct slice pattern, int *n_listed) {
         struct scan_page *page = NULL;
         size_t n = 0;
@@ -178,7 +178,7 @@ Test(scan, lists_keys_that_exist_throughout_while_others_change) {
                         char gone[32];
 
                         snprintf(gone, sizeof(gone), "gone%d", n_added);
-                        take_out(&keyspace, slice_from_string(gone));
+                        remove_key(&keyspace, slice_from_string(gone));
                         put(&keyspace, "k", N_MANY + 2 * n_added);
                         put(&keyspace, "k", N_MANY + 2 * n_added + 1);
                 }
@@ -205,7 +205,7 @@ Test(scan, continues_after_the_key_of_its_position_is_deleted) {
                 char key[32];
 
                 snprintf(key, sizeof(key), "k%d", i);
-                take_out(&keyspace, slice_from_string(key));
+                remove_key(&keyspace, slice_from_string(key));
         }
         page = next_page(page, &keyspace, S("*"));
         cr_expect_eq(n_listed, SCAN_PAGE_KEYS_MAX);
@@ -222,7 +222,7 @@ Test(scan, keeps_deleted_keys_of_a_page_readable) {
         cr_assert_eq(keyspace_init(&keyspace, HASH_KEY(1)), 0);
         put_slice(&keyspace, S("key"), DEADLINE_NEVER);
         page = next_page(NULL, &keyspace, S("*"));
-        take_out(&keyspace, S("key"));
+        remove_key(&keyspace, S("key"));
         keyspace_deinit(&keyspace);
         cr_assert_eq(page->n_entries, 1);
         cr_expect(slice_equal(entry_key(page->entries[0]), S("key")));

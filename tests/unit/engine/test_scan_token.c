@@ -60,7 +60,7 @@ static struct slice make_token(const struct keyspace *keyspace, char text[SCAN_T
         return (struct slice){ (uint8_t *)text, SCAN_TOKEN_LENGTH };
 }
 
-Test(scan_token, is_good_for_any_pattern_and_as_often_as_one_likes) {
+Test(scan_token, is_valid_for_any_pattern_and_any_number_of_times) {
         char text[SCAN_TOKEN_LENGTH];
         struct keyspace keyspace;
         struct slice token;
@@ -89,7 +89,7 @@ static const struct {
         { "too long", S("00000000000000000000000000") },
 };
 
-Test(scan_token, is_refused_where_we_did_not_make_it) {
+Test(scan_token, is_refused_if_this_store_did_not_make_it) {
         struct keyspace keyspace;
 
         fill(&keyspace, 1);
@@ -112,7 +112,7 @@ Test(scan_token, is_refused_with_another_key) {
 }
 
 /* Without the key, each bit of a token is as likely to be 0 as 1, whatever the position. */
-Test(scan_token, says_nothing_about_the_position) {
+Test(scan_token, reveals_nothing_about_the_position) {
         enum { N_POSITIONS = 4000, N_BITS = 4 * SCAN_TOKEN_LENGTH };
         static int n_ones[N_BITS];
 
@@ -198,7 +198,7 @@ static void write_number(char *text, size_t length, uint32_t number) {
                 text[length - 1 - i] = (char)('0' + number % 10);
 }
 
-/* Two numbers that, written to the end of text, lead to keys of one hash. */
+/* Find two numbers: written to the end of text, they make two keys of equal hash. */
 static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32_t *ret_b) {
         struct numbered *tried = calloc(N_TRIED, sizeof(*tried));
 
@@ -217,7 +217,7 @@ static void find_equal_hashes(char *text, size_t length, uint32_t *ret_a, uint32
         cr_assert_fail("no two keys of equal hash");
 }
 
-/* Every page respects the limits of keys and bytes. */
+/* Return the number of pages. Each page must respect the limits of keys and bytes. */
 static size_t count_pages(const struct keyspace *keyspace, struct slice pattern) {
         char text[SCAN_TOKEN_LENGTH];
         struct slice token = { 0 };
@@ -246,7 +246,7 @@ static size_t count_pages(const struct keyspace *keyspace, struct slice pattern)
         return n_pages;
 }
 
-/* How many of this pattern's keys are listed over all pages, each counted once a page. */
+/* Return how many keys all pages list together. A key that two pages list counts twice. */
 static size_t count_listed(const struct keyspace *keyspace, struct slice pattern, int n_pages_max) {
         struct scan_page *page = NULL, *next;
         struct slice token = { 0 };
@@ -282,7 +282,7 @@ static uint32_t put_pair(struct keyspace *keyspace, char *text, size_t length, c
         return value_of(key);
 }
 
-/* So many keys of this length, that are listed before those of this hash. */
+/* Put n keys of this length that are listed before a key of this hash. */
 static void put_before(struct keyspace *keyspace, size_t n, size_t length, uint32_t hash) {
         char text[1000];
         struct slice key = { (uint8_t *)text, length };
@@ -297,7 +297,7 @@ static void put_before(struct keyspace *keyspace, size_t n, size_t length, uint3
         }
 }
 
-Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
+Test(scan, lists_keys_of_equal_hash_if_a_page_ends_at_them) {
         char text[] = "key-000000";
         struct keyspace keyspace;
         uint32_t numbers[2];
@@ -311,7 +311,7 @@ Test(scan, lists_keys_of_equal_hash_where_a_page_ends_at_them) {
         keyspace_deinit(&keyspace);
 }
 
-Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_bytes_left_for_one_of_them) {
+Test(scan, lists_keys_of_equal_hash_once_if_a_page_has_bytes_left_for_one_of_them) {
         enum { LONG = 1000, N_BEFORE = SCAN_PAGE_BYTES_MAX / LONG - 1 };
         char text[LONG];
         struct keyspace keyspace;
@@ -342,31 +342,31 @@ Test(scan, lists_the_keys_of_one_shard_in_pages) {
         keyspace_deinit(&keyspace);
 }
 
-/* Against LENGTH times 'a', "*aaa...b" takes half the length squared: more steps than a page has. */
+/* Matching "*aaa...b*" with a key of LENGTH times 'a' takes about LENGTH^2/4 steps: more than a page allows. */
 #define LENGTH 9000
-#define NUMBER 6 /* digits, behind the letters */
-static char evil_key[LENGTH + NUMBER];
+#define NUMBER 6 /* digits after the letters */
+static char costly_key[LENGTH + NUMBER];
 
-static struct slice evil_pattern(struct buf *pattern) {
+static struct slice costly_pattern(struct buf *pattern) {
         buf_append_string(pattern, "*");
-        buf_append(pattern, evil_key, LENGTH / 2);
+        buf_append(pattern, costly_key, LENGTH / 2);
         buf_append_string(pattern, "b*");
         return buf_slice(pattern);
 }
 
-static void evil_keys_init(struct keyspace *keyspace, uint32_t a, uint32_t b) {
+static void costly_keys_init(struct keyspace *keyspace, uint32_t a, uint32_t b) {
         cr_assert_eq(keyspace_init(keyspace, HASH_KEY(SEED)), 0);
-        put_pair(keyspace, evil_key, sizeof(evil_key), (uint32_t[]){ a, b });
+        put_pair(keyspace, costly_key, sizeof(costly_key), (uint32_t[]){ a, b });
 }
 
 Test(scan, does_not_list_a_key_that_takes_more_steps_than_a_page_has_and_ends) {
         struct buf pattern = { 0 };
         struct keyspace keyspace;
 
-        memset(evil_key, 'a', sizeof(evil_key));
-        evil_keys_init(&keyspace, 1, 2);
+        memset(costly_key, 'a', sizeof(costly_key));
+        costly_keys_init(&keyspace, 1, 2);
         put(&keyspace, S("cheap"));
-        cr_expect_eq(count_listed(&keyspace, evil_pattern(&pattern), 5), 0);
+        cr_expect_eq(count_listed(&keyspace, costly_pattern(&pattern), 5), 0);
         buf_deinit(&pattern);
         keyspace_deinit(&keyspace);
 }
@@ -376,10 +376,10 @@ Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
         struct keyspace keyspace;
         uint32_t a, b;
 
-        memset(evil_key, 'a', sizeof(evil_key));
-        find_equal_hashes(evil_key, sizeof(evil_key), &a, &b);
-        evil_keys_init(&keyspace, a, b);
-        cr_expect_eq(count_listed(&keyspace, evil_pattern(&pattern), 5), 0);
+        memset(costly_key, 'a', sizeof(costly_key));
+        find_equal_hashes(costly_key, sizeof(costly_key), &a, &b);
+        costly_keys_init(&keyspace, a, b);
+        cr_expect_eq(count_listed(&keyspace, costly_pattern(&pattern), 5), 0);
         buf_deinit(&pattern);
         keyspace_deinit(&keyspace);
 }
@@ -388,21 +388,21 @@ Test(scan, ends_though_two_keys_of_equal_hash_take_more_steps_than_a_page_has) {
 #define LESS_LENGTH 500
 
 /* Returns their hash. */
-static uint32_t less_evil_keys_init(struct keyspace *keyspace, uint32_t *ret_numbers) {
-        memset(evil_key, 'a', sizeof(evil_key));
-        find_equal_hashes(evil_key, LESS_LENGTH + NUMBER, &ret_numbers[0], &ret_numbers[1]);
+static uint32_t less_costly_keys_init(struct keyspace *keyspace, uint32_t *ret_numbers) {
+        memset(costly_key, 'a', sizeof(costly_key));
+        find_equal_hashes(costly_key, LESS_LENGTH + NUMBER, &ret_numbers[0], &ret_numbers[1]);
         cr_assert_eq(keyspace_init(keyspace, HASH_KEY(SEED)), 0);
-        return put_pair(keyspace, evil_key, LESS_LENGTH + NUMBER, ret_numbers);
+        return put_pair(keyspace, costly_key, LESS_LENGTH + NUMBER, ret_numbers);
 }
 
-/* How often the key of this number alone is listed, by a pattern that takes as many steps against the other one. */
-static size_t count_less_evil(const struct keyspace *keyspace, uint32_t number) {
+/* Return how often the key of this number is listed by a pattern that matches only this key. The other key takes as many steps. */
+static size_t count_less_costly(const struct keyspace *keyspace, uint32_t number) {
         struct buf pattern = { 0 };
         size_t n_listed;
 
-        write_number(evil_key, LESS_LENGTH + NUMBER, number);
+        write_number(costly_key, LESS_LENGTH + NUMBER, number);
         buf_append_string(&pattern, "*");
-        buf_append(&pattern, evil_key + LESS_LENGTH / 2, LESS_LENGTH / 2 + NUMBER);
+        buf_append(&pattern, costly_key + LESS_LENGTH / 2, LESS_LENGTH / 2 + NUMBER);
         n_listed = count_listed(keyspace, buf_slice(&pattern), 5);
         buf_deinit(&pattern);
         return n_listed;
@@ -412,18 +412,18 @@ Test(scan, gives_each_of_two_keys_of_equal_hash_the_steps_that_a_page_has) {
         struct keyspace keyspace;
         uint32_t numbers[2];
 
-        less_evil_keys_init(&keyspace, numbers);
+        less_costly_keys_init(&keyspace, numbers);
         for (int i = 0; i < 2; i++)
-                cr_expect_eq(count_less_evil(&keyspace, numbers[i]), 1, "the %d.", i);
+                cr_expect_eq(count_less_costly(&keyspace, numbers[i]), 1, "the %d.", i);
         keyspace_deinit(&keyspace);
 }
 
-Test(scan, lists_keys_of_equal_hash_once_where_a_page_has_steps_left_for_one_of_them) {
+Test(scan, lists_keys_of_equal_hash_once_if_a_page_has_steps_left_for_one_of_them) {
         struct keyspace keyspace;
         uint32_t numbers[2];
 
-        put_before(&keyspace, 1, 10, less_evil_keys_init(&keyspace, numbers));
+        put_before(&keyspace, 1, 10, less_costly_keys_init(&keyspace, numbers));
         for (int i = 0; i < 2; i++)
-                cr_expect_eq(count_less_evil(&keyspace, numbers[i]), 1, "the %d.", i);
+                cr_expect_eq(count_less_costly(&keyspace, numbers[i]), 1, "the %d.", i);
         keyspace_deinit(&keyspace);
 }

@@ -13,7 +13,7 @@
 
 #define FOR_EVER UINT64_MAX
 
-Test(starved_engine, is_made_whole_or_not_at_all) {
+Test(starved_engine, is_created_completely_or_not_at_all) {
         struct engine_config config = { .node_id = S("StateStore"),
                                         .table_key = { { 1 } },
                                         .max_remembered_bytes = 1000 };
@@ -32,7 +32,7 @@ Test(starved_engine, is_made_whole_or_not_at_all) {
         engine_free(engine);
 }
 
-Test(starved_engine, restores_a_key_or_does_not) {
+Test(starved_engine, restores_a_key_or_changes_nothing) {
         const struct entry_fields stored = { S("k"), S("v"), { 1, 0 }, 10, NULL };
         struct engine_config config = world_config();
         struct engine *engine;
@@ -53,12 +53,12 @@ static const struct {
         struct request request;
         enum outcome outcome;
 } requests[] = {
-        /* "k" has the value "v", the time of "past" has come, "none" has none; a client watches each */
+        /* "k" has the value "v", "past" has expired, "none" does not exist; a client watches each */
         { "SET", SET("k", "w", PX(10)), OUTCOME_DONE },
         { "SET of a new key", SET("none", "w", PX(10)), OUTCOME_DONE },
-        { "SET of a key whose time has come", SET("past", "w"), OUTCOME_DONE },
+        { "SET of an expired key", SET("past", "w"), OUTCOME_DONE },
         { "DEL", DEL("k"), OUTCOME_DELETED },
-        { "DEL of a key whose time has come", DEL("past"), OUTCOME_NOTHING },
+        { "DEL of an expired key", DEL("past"), OUTCOME_NOTHING },
         { "VDEL", VDEL("k", "v"), OUTCOME_DELETED },
         { "KEYNOTIFY", WATCH("d", "k"), OUTCOME_DONE },
         { "STOP", UNWATCH("c", "k"), OUTCOME_DONE },
@@ -93,7 +93,7 @@ static void check_unchanged(const struct engine *engine, const struct effects *e
         cr_expect_eq(effects->n_track_changes, 0, "%s", name);
 }
 
-Test(starved_engine, changes_nothing_where_it_says_that_memory_is_out) {
+Test(starved_engine, changes_nothing_if_it_replies_out_of_memory) {
         struct now now = { .wall_ms = WORLD_WALL_MS, .mono_ns = 5000 };
 
         for (size_t i = 0; i < N_ROWS(requests); i++) {
@@ -127,15 +127,15 @@ Test(starved_engine, changes_nothing_where_it_says_that_memory_is_out) {
         }
 }
 
-/* So many that their shard of the table gives its memory back when all have gone, and has to get it again. */
-#define N_TOGETHER 6
+/* Keys of one shard: deleting all of them frees the table of the shard, and an undo allocates it again. */
+#define N_SAME_SHARD 6
 
-static char together[N_TOGETHER][16];
+static char same_shard[N_SAME_SHARD][16];
 
 static void find_keys_of_one_shard(const struct engine *engine) {
-        for (unsigned int i = 0, n = 0; n < N_TOGETHER; i++) {
-                snprintf(together[n], sizeof(together[n]), "%u", i);
-                n += keyspace_hash(&engine->keyspace, slice_from_string(together[n])) >>
+        for (unsigned int i = 0, n = 0; n < N_SAME_SHARD; i++) {
+                snprintf(same_shard[n], sizeof(same_shard[n]), "%u", i);
+                n += keyspace_hash(&engine->keyspace, slice_from_string(same_shard[n])) >>
                              (64 - KEYSPACE_SHARD_BITS) ==
                      0;
         }
@@ -149,16 +149,16 @@ static void step(struct engine *engine, struct request request, struct effects *
         reply_deinit(&reply);
 }
 
-/* Watch each of these keys. */
+/* Step the request for each of these keys. */
 static void step_each(struct engine *engine, struct request request, struct effects *effects) {
-        for (size_t i = 0; i < N_TOGETHER; i++) {
-                request.key = slice_from_string(together[i]);
+        for (size_t i = 0; i < N_SAME_SHARD; i++) {
+                request.key = slice_from_string(same_shard[i]);
                 step(engine, request, effects);
         }
 }
 
 /* An undo reports failure if it cannot undo everything. */
-Test(starved_engine, takes_back_all_or_says_that_it_did_not) {
+Test(starved_engine, undoes_everything_or_reports_failure) {
         struct engine_config config = world_config();
 
         for (uint64_t n = 1, n_failed = 1; n_failed > 0; n++) {
@@ -184,7 +184,7 @@ Test(starved_engine, takes_back_all_or_says_that_it_did_not) {
                 cr_assert_eq(r, n_failed > 0 ? -ENOMEM : 0, "allocation %lu", n);
                 if (r == 0) {
                         cr_expect(slice_equal(entry_value(find_entry(engine, S("k"))), S("old")));
-                        cr_expect_eq(engine_stats(engine).n_keys, N_TOGETHER + 1);
+                        cr_expect_eq(engine_stats(engine).n_keys, N_SAME_SHARD + 1);
                         cr_expect_not_null(engine_find_registration(engine, S("c"), S("k")));
                         cr_expect_null(engine_find_registration(engine, S("d"), S("k")));
                         cr_expect_gt(n, 3, "only %lu allocations were tried", n);

@@ -38,7 +38,7 @@ Test(watch, finds_a_registration_by_client_and_key) {
         watch_deinit(&watch);
 }
 
-Test(watch, finds_a_client_by_what_is_left_of_its_connections) {
+Test(watch, finds_a_client_by_its_remaining_connection) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
@@ -52,7 +52,7 @@ Test(watch, finds_a_client_by_what_is_left_of_its_connections) {
         watch_deinit(&watch);
 }
 
-Test(registration, is_of_one_client_also_when_it_has_ended) {
+Test(registration, is_of_one_client_also_after_it_has_ended) {
         struct registration *registration;
         struct watch watch;
 
@@ -166,7 +166,7 @@ Test(watch, ends_one_registration_and_no_other) {
         watch_deinit(&watch);
 }
 
-Test(watch, finds_a_client_s_registrations_by_its_connection) {
+Test(watch, finds_the_registrations_of_a_connection) {
         struct watch watch;
 
         watch_init(&watch, HASH_KEY(SEED));
@@ -236,7 +236,7 @@ static const struct {
         { "any bytes", S("\0\xFF"), S("\r\n\0") },
 };
 
-Test(watch, can_tell_whose_a_registration_is_to_the_last_byte) {
+Test(watch, compares_the_client_of_a_registration_to_the_last_byte) {
         struct registration *registration;
         struct watch watch;
 
@@ -253,7 +253,7 @@ Test(watch, can_tell_whose_a_registration_is_to_the_last_byte) {
         watch_deinit(&watch);
 }
 
-Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
+Test(watch, names_client_and_key_of_an_ended_registration) {
         for (size_t i = 0; i < N_ROWS(named); i++) {
                 struct buf client = { 0 }, key = { 0 };
                 struct registration *registration;
@@ -276,7 +276,7 @@ Test(watch, can_name_client_and_key_of_a_registration_that_has_ended) {
         }
 }
 
-Test(watch, keeps_a_registration_that_has_ended_readable_for_those_who_hold_it) {
+Test(watch, keeps_an_ended_registration_readable_while_it_is_referenced) {
         struct registration *registration;
         struct watch watch;
 
@@ -296,21 +296,21 @@ Test(watch, counts_the_bytes_of_its_registrations) {
 
         watch_init(&watch, HASH_KEY(SEED));
         add(&watch, "c", "k");
-        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")));
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k"), S("")));
         cr_assert(watch_add(&watch, watch_names(&watch, S("c"), long_key), (struct slice){ 0 }, 0));
-        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k")) + watch_cost(S("c"), long_key));
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), S("k"), S("")) + watch_cost(S("c"), long_key, S("")));
         watch_remove(&watch, find(&watch, "c", "k"));
-        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), long_key));
+        cr_expect_eq(watch.n_bytes, watch_cost(S("c"), long_key, S("")));
         watch_remove(&watch, watch_of_client(&watch, S("c")));
         cr_expect_eq(watch.n_bytes, 0);
         watch_deinit(&watch);
 }
 
 Test(watch, costs_more_for_longer_names_and_no_less_than_is_stored) {
-        cr_expect_geq(watch_cost(S("c"), S("k")), sizeof(struct registration));
-        cr_expect_geq(watch_cost(S("cc"), S("k")),
-                      watch_cost(S("c"), S("k")) + 3); /* and twice for the topic */
-        cr_expect_geq(watch_cost(S("c"), S("kk")), watch_cost(S("c"), S("k")) + 3);
+        cr_expect_geq(watch_cost(S("c"), S("k"), S("")), sizeof(struct registration));
+        cr_expect_geq(watch_cost(S("cc"), S("k"), S("")),
+                      watch_cost(S("c"), S("k"), S("")) + 3); /* and twice for the topic */
+        cr_expect_geq(watch_cost(S("c"), S("kk"), S("")), watch_cost(S("c"), S("k"), S("")) + 3);
 }
 
 Test(watch, deinit_accepts_zeros) {
