@@ -2,8 +2,11 @@
 
 #include "engine/clock.h"
 
-/* Published clients store the counter as a signed 32-bit integer. At this limit, the wall clock part is incremented. */
-#define COUNTER_END INT32_MAX
+/*
+ * At this limit, the wall clock part is incremented. The .NET client stores the counter as a signed 32-bit integer, adds 1 at
+ * each of its own events, and fails for ever when it reaches the maximum. The margin is for its events within one version.
+ */
+#define COUNTER_END (INT32_MAX - (1 << 20))
 
 /* Raise *version above this wall clock and counter, unless it is above them already. */
 static void raise_above(struct version *version, int64_t wall_ms, uint64_t counter) {

@@ -281,18 +281,27 @@ static void execute_vdel(struct request_step *step) {
         delete_key(step, &step->request->value);
 }
 
+/* Return whether a registration of this cost exceeds what the registrations of one client may use. */
+static bool exceeds_client_quota(const struct engine *engine, const struct request *request, uint64_t cost) {
+        struct watch_usage used = engine_client_usage(engine, request->client);
+        struct watch_usage max = engine_client_usage_max(engine);
+
+        return used.n_registrations >= max.n_registrations || used.n_bytes + cost > max.n_bytes;
+}
+
 static enum outcome add_registration(struct request_step *step, struct watch_names names) {
         const struct request *request = step->request;
         struct watch *watch = &step->engine->watch;
         struct registration *registration;
+        uint64_t cost = watch_cost(request->client, request->key, request->user);
         enum outcome outcome;
 
         if (watch->n_registrations >= step->engine->config.max_registrations)
                 disconnect_continue(step->engine, step->effects);
         if (watch->n_registrations >= step->engine->config.max_registrations ||
-            watch_n_of_client(watch, request->client) >= engine_client_registrations_max(step->engine))
+            exceeds_client_quota(step->engine, request, cost))
                 return OUTCOME_QUOTA_EXCEEDED;
-        outcome = make_room(step, 0, watch_cost(request->client, request->key, request->user));
+        outcome = make_room(step, 0, cost);
         if (outcome != OUTCOME_DONE)
                 return outcome;
         if (effects_reserve_track(step->effects) < 0 || effects_reserve_row(step->effects) < 0 ||

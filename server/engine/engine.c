@@ -333,14 +333,20 @@ bool engine_has_registrations(const struct engine *engine, uint64_t connection) 
         return watch_of_connection(&engine->watch, connection);
 }
 
-uint64_t engine_client_registrations(const struct engine *engine, struct slice client) {
-        return watch_n_of_client(&engine->watch, client);
+struct watch_usage engine_client_usage(const struct engine *engine, struct slice client) {
+        return watch_usage_of_client(&engine->watch, client);
 }
 
-uint64_t engine_client_registrations_max(const struct engine *engine) {
-        uint64_t quarter = engine->config.max_registrations / 4;
+static uint64_t quarter_of(uint64_t maximum, uint64_t at_least) {
+        return maximum / 4 > at_least ? maximum / 4 : at_least;
+}
 
-        return quarter > ENGINE_CLIENT_REGISTRATIONS_MIN ? quarter : ENGINE_CLIENT_REGISTRATIONS_MIN;
+struct watch_usage engine_client_usage_max(const struct engine *engine) {
+        return (struct watch_usage){
+                .n_registrations =
+                        quarter_of(engine->config.max_registrations, ENGINE_CLIENT_REGISTRATIONS_MIN),
+                .n_bytes = quarter_of(engine->config.max_bytes, ENGINE_CLIENT_BYTES_MIN),
+        };
 }
 
 int64_t engine_deadline(const struct engine *engine, struct entry *entry) {

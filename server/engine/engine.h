@@ -161,14 +161,17 @@ const struct engine_config *engine_config(const struct engine *engine);
 struct registration *engine_find_registration(const struct engine *engine, struct slice client,
                                               struct slice key);
 bool engine_has_registrations(const struct engine *engine, uint64_t connection);
-uint64_t engine_client_registrations(const struct engine *engine, struct slice client);
+
+/* What the registrations of this client use. */
+struct watch_usage engine_client_usage(const struct engine *engine, struct slice client);
 
 /*
- * The maximum number of registrations of one client, so that one client cannot take all of max_registrations: a quarter
- * of them, but at least ENGINE_CLIENT_REGISTRATIONS_MIN.
+ * The limits of what the registrations of one client use: a quarter of max_registrations and of max_bytes, so that one client
+ * cannot use up what all clients share. But at least these minimums.
  */
 #define ENGINE_CLIENT_REGISTRATIONS_MIN 256
-uint64_t engine_client_registrations_max(const struct engine *engine);
+#define ENGINE_CLIENT_BYTES_MIN         (UINT64_C(1) << 20)
+struct watch_usage engine_client_usage_max(const struct engine *engine);
 
 /* The entry's deadline in monotonic nanoseconds; DEADLINE_NEVER if it has none. */
 int64_t engine_deadline(const struct engine *engine, struct entry *entry);

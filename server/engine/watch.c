@@ -26,6 +26,7 @@ struct watch_node {
         uint64_t connection;                /* 0: in no table of connections */
         struct registration *registrations; /* utlist: the head's previous is the tail */
         uint64_t n_registrations;
+        uint64_t n_bytes;                               /* of a client: the sum of watch_cost() */
         struct watch_node *next_ended, *previous_ended; /* of an ended client; utlist; NULL for others */
         bool is_subscribed;                             /* of a client, as are the following fields */
         int64_t idle_since_ns;                          /* if it is unreachable */
@@ -279,6 +280,15 @@ static uint64_t pair_hash(const struct watch *watch, const struct registration_p
         return hash_of(watch, pair, sizeof(*pair));
 }
 
+/* direction: 1 for a new registration, -1 for one that ends. */
+static void count_bytes(struct watch *watch, const struct registration *registration, int direction) {
+        uint64_t cost = watch_cost(node_name(registration->client), node_name(registration->key),
+                                   registration->user);
+
+        watch->n_bytes += (uint64_t)direction * cost;
+        registration->client->n_bytes += (uint64_t)direction * cost;
+}
+
 /* Make the registration of this client and key. Returns NULL if out of memory. */
 static struct registration *add_pair(struct watch *watch, struct watch_node *client, struct watch_node *key,
                                      struct slice user, uint64_t connection) {
@@ -303,7 +313,7 @@ static struct registration *add_pair(struct watch *watch, struct watch_node *cli
         key->n_registrations++;
         client->n_registrations++;
         watch->n_registrations++;
-        watch->n_bytes += watch_cost(node_name(client), node_name(key), user);
+        count_bytes(watch, registration, 1);
         return registration;
 }
 
@@ -350,7 +360,7 @@ void watch_remove(struct watch *watch, struct registration *registration) {
         struct watch_node *key = registration->key;
         struct watch_node *client = registration->client;
 
-        watch->n_bytes -= watch_cost(node_name(client), node_name(key), registration->user);
+        count_bytes(watch, registration, -1);
         watch->n_registrations--;
         HASH_DEL(watch->registrations[hash_shard(registration->hh.hashv, WATCH_SHARD_BITS)], registration);
         DL_DELETE2(key->registrations, registration, previous_of_key, next_of_key);
@@ -450,8 +460,9 @@ int64_t watch_longest_idle_since(const struct watch *watch) {
         return watch->unreachable ? watch->unreachable->idle_since_ns : INT64_MAX;
 }
 
-uint64_t watch_n_of_client(const struct watch *watch, struct slice client) {
+struct watch_usage watch_usage_of_client(const struct watch *watch, struct slice client) {
         const struct watch_node *node = find_client(watch, client);
 
-        return node ? node->n_registrations : 0;
+        return node ? (struct watch_usage){ node->n_registrations, node->n_bytes }
+                    : (struct watch_usage){ 0 };
 }

@@ -109,7 +109,12 @@ struct registration *watch_next_of_key(const struct registration *registration);
 struct registration *watch_of_client(const struct watch *watch, struct slice client);
 struct registration *watch_of_connection(const struct watch *watch, uint64_t connection);
 
-uint64_t watch_n_of_client(const struct watch *watch, struct slice client);
+/* What the registrations of a client use. */
+struct watch_usage {
+        uint64_t n_registrations;
+        uint64_t n_bytes; /* the sum of watch_cost() */
+};
+struct watch_usage watch_usage_of_client(const struct watch *watch, struct slice client);
 
 /* Mark the client of this registration as subscribed: a notification had a subscriber. */
 void watch_set_subscribed(struct watch *watch, struct registration *registration);

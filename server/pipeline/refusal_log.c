@@ -28,8 +28,8 @@ static const struct {
         [OUTCOME_OUT_OF_MEMORY] = { true, LOG_ERROR },
 };
 
-/* Four fields of the request, and up to three limits, each with its present value. */
-#define N_FIELDS_MAX 10
+/* Four fields of the request, and up to four limits, each with its present value. */
+#define N_FIELDS_MAX 12
 struct fields {
         struct log_field list[N_FIELDS_MAX + 1];
         size_t n;
@@ -51,12 +51,16 @@ static void add_request(struct fields *fields, const struct request *request, co
 }
 
 static void add_quota(struct fields *fields, const struct engine *engine, const struct request *request) {
+        struct watch_usage used = engine_client_usage(engine, request->client);
+        struct watch_usage max = engine_client_usage_max(engine);
+
         if (request->verb == VERB_KEYNOTIFY) {
                 add_number(fields, "registrations", engine_stats(engine).n_registrations);
                 add_number(fields, "max_registrations", engine_config(engine)->max_registrations);
-                add_number(fields, "client_registrations",
-                           engine_client_registrations(engine, request->client));
-                add_number(fields, "max_client_registrations", engine_client_registrations_max(engine));
+                add_number(fields, "client_registrations", used.n_registrations);
+                add_number(fields, "max_client_registrations", max.n_registrations);
+                add_number(fields, "client_bytes", used.n_bytes);
+                add_number(fields, "max_client_bytes", max.n_bytes);
         } else {
                 add_number(fields, "keys", engine_stats(engine).n_keys);
                 add_number(fields, "max_keys", engine_config(engine)->max_keys);

@@ -29,7 +29,7 @@ static void advance_clock(struct model *model, const struct request *request, st
         if (wall_ms == remote.wall_ms && remote.counter >= counter)
                 counter = (unsigned __int128)remote.counter + 1;
 
-        if (counter >= INT32_MAX) {
+        if (counter >= INT32_MAX - (1 << 20)) {
                 wall_ms++;
                 counter = 0;
         }

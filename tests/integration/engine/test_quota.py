@@ -152,6 +152,18 @@ def test_one_client_cannot_take_all_registrations(site):
     assert other.request("KEYNOTIFY", "key").payload == OK
 
 
+def test_one_client_cannot_take_all_memory_with_registrations(site):
+    site.start_store("--max-bytes", "8MiB")
+    greedy, other = site.connect(), site.connect()
+    answers = greedy.request_all(("KEYNOTIFY", f"{n}".ljust(6000, "k")) for n in range(300))
+
+    n_accepted = [answer.payload for answer in answers].count(OK)
+    assert 100 < n_accepted < 150, "a quarter of the memory"
+    assert f"max_client_bytes={2 << 20}" in site.store.log()
+    assert other.request("KEYNOTIFY", "key").payload == OK
+    assert other.request("SET", "key", "v" * (5 << 20)).payload == OK
+
+
 def test_registrations_have_a_quota_of_their_own(site):
     site.start_store("--max-registrations", "3")
     client = site.connect()

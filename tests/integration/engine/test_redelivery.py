@@ -193,3 +193,15 @@ def test_a_redelivered_get_is_read_again_or_gets_its_first_reply(client, key):
     client.request("SET", key, "new")
 
     assert request.send().payload in (b"$3\r\nold\r\n", b"$3\r\nnew\r\n")
+
+
+def test_one_client_cannot_make_the_store_forget_the_replies_to_another(site):
+    site.start_store("--max-remembered-bytes", "100KiB")
+    greedy, client = site.connect(), site.connect()
+    request = Request(client, "SET", "lock", "mine", "NX")
+    first = request.send()
+    assert first.payload == b"+OK\r\n"
+    for answer in [greedy.send("SET", f"key-{n}", "value", expiry=600) for n in range(3000)]:
+        assert answer.result(PATIENCE).payload == b"+OK\r\n"
+
+    assert_same(request.send(), first)

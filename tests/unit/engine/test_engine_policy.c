@@ -134,6 +134,24 @@ Test(engine_policy, decides_a_denied_request_again_when_repeated) {
         policy_free(policy);
 }
 
+/* A client without grants must not use up the memory for remembered replies. */
+Test(engine_policy, a_refused_timestamp_is_remembered_only_if_the_request_is_granted) {
+        struct policy *policy = make_policy("r*");
+        struct request request = SET("x", "v", VERIFIED, TS(WORLD_WALL_MS + 3600000, 0, "c"),
+                                     .timestamp_text = BYTES("t"), .payload = BYTES("p"));
+        struct world world;
+
+        world_init(&world, world_config());
+        engine_set_policy(world.engine, policy);
+        cr_expect(asked(&world, request, OUTCOME_TIMESTAMP_TOO_FAR));
+        cr_expect_eq(world.effects.n_rows, 0);
+        engine_set_policy(world.engine, NULL);
+        cr_expect(asked(&world, request, OUTCOME_TIMESTAMP_TOO_FAR));
+        cr_expect_eq(world.effects.n_rows, 1);
+        world_deinit(&world);
+        policy_free(policy);
+}
+
 static const struct event policy_changed = { .type = EVENT_POLICY_CHANGED };
 
 Test(engine_policy, ends_registrations_that_it_does_not_grant) {

@@ -164,12 +164,45 @@ Test(quota, of_registrations_is_not_for_one_client) {
 
                 ask(&world, UNWATCH("greedy", "k1"));
                 cr_expect(asked(&world, watch_number("greedy", n, key), OUTCOME_DONE), ROW(shares, i));
-                cr_expect_eq(engine_client_registrations(world.engine, S("greedy")), n, ROW(shares, i));
+                cr_expect_eq(engine_client_usage(world.engine, S("greedy")).n_registrations, n,
+                             ROW(shares, i));
                 happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("greedy") });
-                cr_expect_eq(engine_client_registrations(world.engine, S("greedy")), 0, ROW(shares, i));
+                cr_expect_eq(engine_client_usage(world.engine, S("greedy")).n_registrations, 0,
+                             ROW(shares, i));
                 cr_expect(asked(&world, watch_number("greedy", n, key), OUTCOME_DONE), ROW(shares, i));
                 world_deinit(&world);
         }
+}
+
+/* With a key of this length, 100 registrations exceed the minimum of the share. */
+#define LONG_KEY_LENGTH 6000
+
+Test(quota, of_bytes_is_not_for_the_registrations_of_one_client) {
+        static uint8_t name[LONG_KEY_LENGTH];
+        struct engine_config config = world_config();
+        struct request request = WATCH("greedy", "");
+        uint64_t n_bytes;
+        unsigned n = 0;
+
+        memset(name, 'k', sizeof(name));
+        request.key = (struct slice){ name, sizeof(name) };
+        config.max_bytes = 8 * ENGINE_CLIENT_BYTES_MIN;
+        world_init(&world, config);
+        do
+                name[0] = (uint8_t)n++;
+        while (ask(&world, request)->outcome == OUTCOME_DONE);
+
+        n_bytes = engine_client_usage(world.engine, S("greedy")).n_bytes;
+        cr_expect_leq(n_bytes, 2 * ENGINE_CLIENT_BYTES_MIN);
+        cr_expect_gt(n_bytes, 2 * ENGINE_CLIENT_BYTES_MIN - 5 * LONG_KEY_LENGTH);
+        cr_expect(asked(&world, WATCH("other", "key"), OUTCOME_DONE));
+        cr_expect(asked(&world, SET("key", "v"), OUTCOME_DONE));
+
+        happen(&world, (struct event){ .type = EVENT_CLIENT_DISCONNECTED, .client = S("greedy") });
+        tick(&world);
+        cr_expect_eq(engine_client_usage(world.engine, S("greedy")).n_bytes, 0);
+        cr_expect(asked(&world, request, OUTCOME_DONE));
+        world_deinit(&world);
 }
 
 Test(quota, removes_expired_keys_first) {
