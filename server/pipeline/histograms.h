@@ -30,11 +30,3 @@ static inline void histogram_add(struct histogram *histogram, int64_t duration_n
 static inline uint64_t histogram_bound_us(unsigned int i) {
         return UINT64_C(1) << i;
 }
-
-static inline uint64_t histogram_n(const struct histogram *histogram) {
-        uint64_t n = 0;
-
-        for (unsigned int i = 0; i <= HISTOGRAM_N_BOUNDS; i++)
-                n += histogram->n_within[i];
-        return n;
-}
