@@ -116,7 +116,8 @@ static bool is_plugin_awaited(const struct pipeline *pipeline) {
                pipeline->hello_state == HELLO_NONE;
 }
 
-void companion_receive_banner(struct pipeline *pipeline, const struct message *message) {
+void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now) {
+        (void)now;
         pipeline->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!pipeline->is_plugin_seen)
                 log_warning("the plugin in the broker has another version: the store does not use it");
@@ -124,19 +125,24 @@ void companion_receive_banner(struct pipeline *pipeline, const struct message *m
                 pipeline->hello_state = HELLO_PENDING;
 }
 
-void companion_receive_delivered(struct pipeline *pipeline, const struct message *message) {
+void companion_receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now) {
         uint64_t sequence;
 
+        companion_extend_welcome_timeout(pipeline, now);
         if (parse_uint64(message->payload, &sequence) == 0)
                 notifications_delivered(pipeline, sequence);
 }
 
-void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message) {
+void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message,
+                                    struct now now) {
+        (void)now;
         pipeline->counters.n_slow_watchers++;
         refusal_log_slow_watcher(&pipeline->refusal_log, pipeline->engine, message->payload);
 }
 
-void companion_receive_takeover(struct pipeline *pipeline) {
+void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now) {
+        (void)message;
+        (void)now;
         log_limited(&pipeline->takeover_limit, LOG_ERROR,
                     "another statestored serves this broker, too: the two disconnect each other repeatedly; "
                     "stop one of them");

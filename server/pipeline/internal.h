@@ -221,19 +221,19 @@ void notifications_acknowledged(struct pipeline *pipeline);
 /* Execute a message that reports a disconnect. The batch must be open. */
 void companion_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now);
 
-/* Process the banner of the plugin. */
-void companion_receive_banner(struct pipeline *pipeline, const struct message *message);
-
-/* Process DELIVERED: the plugin acknowledges frames. */
-void companion_receive_delivered(struct pipeline *pipeline, const struct message *message);
-
-/* Process SLOW_WATCHER: count and log a client that the plugin disconnects. */
-void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message);
-
-/* Process TAKEOVER: another store has sent HELLO to this broker. */
-void companion_receive_takeover(struct pipeline *pipeline);
-
+/* Process a message of the plugin on its arrival: see the table in execute.c. */
+void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now);
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now);
+
+/* Another store has sent HELLO to this broker. */
+void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now);
+
+/* The plugin acknowledges frames. */
+void companion_receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now);
+
+/* The plugin disconnects a client: count and log it. */
+void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message,
+                                    struct now now);
 
 /* Postpone the deadline for WELCOME. Call for DELIVERED and for each early message: WELCOME may be queued behind it. */
 void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now);
