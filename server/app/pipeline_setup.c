@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "config/config.h"
-#include "pipeline/seed.h"
+#include "pipeline/seeding.h"
 
 #define NS_PER_MS INT64_C(1000000)
 

@@ -6,8 +6,8 @@
 #include "control/faults.h"
 #include "control/journal.h"
 #include "control/test_clock.h"
+#include "pipeline/control_operations.h"
 #include "pipeline/hooks.h"
-#include "pipeline/test_double.h"
 
 /* Shared by the files of server/control. */
 

@@ -137,7 +137,7 @@ void companion_receive_slow_watcher(struct pipeline *pipeline, const struct mess
                                     struct now now) {
         (void)now;
         pipeline->counters.n_slow_watchers++;
-        refusal_log_slow_watcher(&pipeline->refusal_log, pipeline->engine, message->payload);
+        client_log_slow_watcher(&pipeline->client_log, pipeline->engine, message->payload);
 }
 
 void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now) {

@@ -115,7 +115,7 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
         if (invocation->fault != REQUEST_FAULT_NONE) {
                 pipeline->counters.n_refused++;
                 pipeline->counters.n_faults[invocation->fault]++;
-                refusal_log_fault(&pipeline->refusal_log, pipeline->engine, invocation);
+                client_log_fault(&pipeline->client_log, pipeline->engine, invocation);
                 publish_fault(pipeline, address, invocation->fault, invocation->fault_value, now);
                 return;
         }
@@ -128,8 +128,8 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
         pending->reply = execute(pipeline, invocation, now);
         pending->n_changes_before = pipeline->batch.effects.n_changes;
         if (outcome_is_error(pending->reply.outcome))
-                refusal_log_outcome(&pipeline->refusal_log, pipeline->engine, &invocation->request,
-                                    pending->reply.outcome, now);
+                client_log_refusal(&pipeline->client_log, pipeline->engine, &invocation->request,
+                                   pending->reply.outcome, now);
 }
 
 /* Add the times of waiting and of execution to the histograms. The clock is read once per message: the end of this message is
@@ -174,7 +174,7 @@ static void execute_request(struct pipeline *pipeline, const struct message *mes
 
         if (result == INVOCATION_NO_RESPONSE_TOPIC || result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_unanswerable++;
-                refusal_log_unanswerable(&pipeline->refusal_log, pipeline->engine, &invocation.request);
+                client_log_unanswerable(&pipeline->client_log, pipeline->engine, &invocation.request);
                 return;
         }
         if (invocation.outcome == OUTCOME_DONE) {

@@ -5,11 +5,11 @@
 
 #include "codec/invocation.h"
 #include "pipeline/batch.h"
+#include "pipeline/client_log.h"
 #include "pipeline/inbox.h"
 #include "pipeline/inflight.h"
 #include "pipeline/outbox.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/refusal_log.h"
 #include "protocol/companion.h"
 #include "protocol/companion_mac.h"
 
@@ -36,7 +36,7 @@ struct pipeline {
         struct counters counters;
         const struct hooks *hooks; /* borrowed; NULL: none */
         struct inflight inflight;  /* with a plain broker */
-        struct refusal_log refusal_log;
+        struct client_log client_log;
         /* Rate limits of log lines. */
         struct log_limit waiting_limit, storage_limit, takeover_limit, unverified_limit, publish_limit,
                 memory_limit;
