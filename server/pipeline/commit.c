@@ -121,13 +121,8 @@ static void run_commit(void *argument) {
         pipeline->commit_result = storage_commit(pipeline->storage, &pipeline->stored);
 }
 
-/*
- * Begin to commit the batch. Returns 1 if the commit is in flight: pipeline_work_done() will report its end. Otherwise
- * returns the result of the commit, 0 or -errno.
- */
+/* Begin to commit the batch. Returns 0, or -EIO if the commit cannot begin. pipeline_work_done() reports its end. */
 static int begin_commit(struct pipeline *pipeline, struct now now) {
-        int r;
-
         pipeline->stored = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
         pipeline->stored.persistence_digest = pipeline_persistence(pipeline);
         pipeline->stored.key_states = pipeline->acknowledged_key_states;
@@ -135,14 +130,11 @@ static int begin_commit(struct pipeline *pipeline, struct now now) {
         pipeline->stored.notifications = outbox_staged(&pipeline->outbox, &pipeline->stored.n_notifications);
         pipeline->stored.delivered = pipeline->outbox.delivered_sequence;
         pipeline->commit_start_ns = now.mono_ns;
-        r = pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline);
-        if (r < 0)
+        if (pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline) < 0)
                 return -EIO;
-        if (r == 0)
-                return 1;
-        if (pipeline->commit_result == 0)
-                note_commit(pipeline);
-        return pipeline->commit_result;
+
+        pipeline->is_storing = true;
+        return 0;
 }
 
 /*
@@ -179,10 +171,8 @@ static bool commit(struct pipeline *pipeline, struct now now) {
         if (r == 0 && is_needed) {
                 update_acknowledged_key_states(pipeline);
                 r = begin_commit(pipeline, now);
-        }
-        if (r > 0) {
-                pipeline->is_storing = true;
-                return false;
+                if (r == 0)
+                        return false;
         }
         end_commit(pipeline, r, now);
         return true;

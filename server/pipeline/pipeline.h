@@ -34,11 +34,9 @@ struct transport {
         bool (*has_room)(void *userdata);
 
         /*
-         * Run work(argument). Return:
-         * 0: a worker thread runs the work. When it has ended, call pipeline_work_done() on the pipeline's own thread.
-         * 1: the work has ended already. Do not call pipeline_work_done().
-         * -errno: the work cannot run.
-         * At most one work is in flight. Not called if storage_is_volatile().
+         * Let a worker thread run work(argument). When it has ended, call pipeline_work_done() on the pipeline's own thread,
+         * after this function has returned. Returns 0, or -errno if the work cannot run. At most one work is in flight. Not
+         * called if storage_is_volatile().
          */
         int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
         void *userdata;

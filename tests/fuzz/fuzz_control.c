@@ -209,10 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         struct storage *storage;
-        struct transport transport = { .publish = publish,
-                                       .has_room = stub_has_room,
-                                       .run_worker = stub_run_worker,
-                                       .userdata = &world };
+        struct transport transport = { .publish = publish, .has_room = stub_has_room, .userdata = &world };
         struct pipeline_callbacks callbacks = { .serving = stub_serving,
                                                 .desynchronized = desynchronized,
                                                 .userdata = &world };

@@ -117,22 +117,19 @@ static void end_commit(struct world *world, struct timeline_event *event) {
 
 static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
         struct world *world = userdata;
+        bool is_slow = world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT);
 
         ASSERT(!world->batch);
         policy_observe(world);
         world->commit_begin = world->now;
-        if (world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT)) {
-                world->batch = &world->pipeline->stored;
-                world->work = work;
-                world->work_argument = argument;
-                timeline_plan(&world->timeline, (struct timeline_event){ .at_ns = world_soon(world, 40),
-                                                                         .happen = end_commit,
-                                                                         .generation = world->life });
-                return 0;
-        }
-
-        work(argument);
-        return 1;
+        world->batch = &world->pipeline->stored;
+        world->work = work;
+        world->work_argument = argument;
+        timeline_plan(&world->timeline,
+                      (struct timeline_event){ .at_ns = is_slow ? world_soon(world, 40) : world->now.mono_ns,
+                                               .happen = end_commit,
+                                               .generation = world->life });
+        return 0;
 }
 
 /* 2. Life */
