@@ -126,7 +126,7 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
                 return;
         }
         pending->reply = execute(pipeline, invocation, now);
-        pending->n_changes_before = pipeline->batch.effects.n_changes;
+        pending->n_preceding_changes = pipeline->batch.effects.n_changes;
         if (outcome_is_error(pending->reply.outcome))
                 client_log_refusal(&pipeline->client_log, pipeline->engine, &invocation->request,
                                    pending->reply.outcome, now);
@@ -207,7 +207,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
 
 /* The transport must have room: the reply to a request with invalid properties is published at once. */
 bool pipeline_can_execute(const struct pipeline *pipeline) {
-        return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->is_storing &&
+        return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
                !pipeline->is_publishing && !pipeline->is_desynchronized && publish_has_room(pipeline) &&
                pipeline->batch.n_replies < BATCH_REPLIES_MAX &&
                pipeline->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
@@ -221,7 +221,7 @@ static bool can_execute_now(const struct pipeline *pipeline, enum message_kind k
 }
 
 static bool is_quantum_over(const struct pipeline *pipeline) {
-        int64_t quantum_ns = pipeline->last_commit_ns;
+        int64_t quantum_ns = pipeline->commit.duration_ns;
 
         if (quantum_ns < QUANTUM_NS)
                 quantum_ns = QUANTUM_NS;

@@ -19,15 +19,44 @@
 /* The exchange of HELLO and WELCOME with the plugin. */
 enum hello_state {
         HELLO_NONE,         /* not connected, or the broker is known, or the required plugin is awaited */
-        HELLO_PENDING,      /* send HELLO once the batch is open */
-        HELLO_DROPPED,      /* HELLO could not be published: it is sent again at welcome_deadline_ns */
+        HELLO_PENDING,      /* send HELLO when the batch is open */
+        HELLO_DROPPED,      /* HELLO could not be published: it is sent again at deadline_ns */
         HELLO_SENT,         /* the PUBACK of HELLO is awaited, without a limit */
-        HELLO_ACKNOWLEDGED, /* WELCOME is awaited until welcome_deadline_ns */
+        HELLO_ACKNOWLEDGED, /* WELCOME is awaited until deadline_ns */
+};
+
+struct hello_exchange {
+        enum hello_state state;
+        uint64_t run; /* random number of this process: see common/protocol/companion.h */
+        uint64_t n_hellos;
+        uint8_t secret[COMPANION_KEY_SIZE]; /* the keys of HELLO are derived from it */
+        char instance_id[COMPANION_INSTANCE_MAX + 1];
+
+        /* The latest HELLO. */
+        struct companion_pair correlation; /* its Correlation Data */
+        uint8_t key[COMPANION_KEY_SIZE];   /* sent in it; decrypts WELCOME */
+        uint16_t message_id;
+        int64_t deadline_ns;     /* repeat HELLO then; INT64_MAX: never */
+        int64_t deadline_max_ns; /* companion_extend_welcome_timeout() extends deadline_ns at most until then */
+};
+
+/* The commit of the batch. A request is executed only while no commit is in flight. */
+struct commit_state {
+        bool is_in_flight;          /* the worker thread uses the storage, `batch` and `result` */
+        bool is_requested;          /* commit the next batch even if it has no rows */
+        bool has_failed;            /* the last commit failed */
+        struct storage_batch batch; /* argument of storage_commit() */
+        int result;                 /* of storage_commit() */
+        int64_t start_ns;           /* of the last commit */
+        int64_t duration_ns;        /* of the last successful commit; 0: none */
+        struct version clock; /* stored by the last commit; a reply with a later version needs a commit */
+        uint64_t removed_sequence;     /* the storage has removed the notifications up to it */
+        unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
 };
 
 struct pipeline {
         struct engine *engine;
-        struct storage *storage; /* owned; the worker thread uses it while is_storing */
+        struct storage *storage; /* owned */
         bool is_volatile;        /* the storage stores nothing: a batch needs no commit */
         struct transport transport;
         struct pipeline_callbacks callbacks;
@@ -35,7 +64,6 @@ struct pipeline {
         struct decoder decoder;
         struct counters counters;
         const struct hooks *hooks; /* borrowed; NULL: none */
-        struct inflight inflight;  /* with a plain broker */
         struct client_log client_log;
         /* Rate limits of log lines. */
         struct log_limit waiting_limit, storage_limit, takeover_limit, unverified_limit, publish_limit,
@@ -45,88 +73,73 @@ struct pipeline {
 
         struct inbox inbox;
         struct batch batch;
-        struct storage_batch stored; /* argument of storage_commit(), see begin_commit() */
-        size_t n_batch_bytes;        /* payloads of the messages executed in the batch */
-        bool is_storing, is_publishing;
-        bool is_commit_pending;        /* commit the next batch even if it has no rows */
-        bool is_storage_failing;       /* the last commit failed */
-        bool is_desynchronized;        /* memory may differ from the storage: execute nothing */
-        int commit_result;             /* written by the worker thread */
-        int64_t commit_start_ns;       /* of the last commit */
-        int64_t last_commit_ns;        /* duration of the last commit; 0: none */
-        struct version stored_clock;   /* of the last commit; a reply with a later version needs a commit */
-        unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
+        size_t n_batch_bytes; /* payloads of the messages executed in the batch */
+        struct commit_state commit;
+        bool is_publishing;     /* the batch is not published yet, because the transport has no room */
+        bool is_desynchronized; /* memory may differ from the storage: execute nothing */
+        int64_t next_tick_ns;   /* no engine tick before; set after a failed commit or tick */
 
         /*
-         * Digest of the persistence policy from before the last restart (engine/persistence.h). From it the store finds the
-         * keys that the restart lost. PERSISTENCE_ALL: no key was lost, or the watchers of the lost keys are already
-         * disconnected.
+         * A quantum limits how long the pipeline executes and publishes before it returns to its caller: see QUANTUM_NS in
+         * execute.c.
+         */
+        int64_t execution_start_ns; /* clock reading when the present message or publishing began */
+        int64_t quantum_work_ns;    /* time used in the present quantum */
+
+        /* For pipeline_check_progress(). */
+        uint64_t n_done;          /* messages executed and batches whose commit has ended */
+        uint64_t n_done_at_check; /* n_done at the last check */
+        bool had_work_at_check;
+
+        /*
+         * Digest of the persistence policy from before the last restart (engine/persistence.h). It shows which keys the restart
+         * lost. PERSISTENCE_ALL: no key was lost, or the clients that watch the lost keys are already disconnected.
          */
         uint64_t persistence_at_restart;
 
-        int64_t next_tick_ns;       /* no engine tick before; set after a failed commit or tick */
-        int64_t execution_start_ns; /* clock reading when the present message or publishing began */
-        /*
-         * Time spent on execution and publishing in the present quantum. A quantum limits how long the pipeline executes
-         * messages before it returns to its caller: see QUANTUM_NS in execute.c.
-         */
-        int64_t quantum_work_ns;
-
-        uint64_t n_done; /* messages executed and batches whose commit has ended */
-        uint64_t n_done_at_check;
-        bool had_work_at_check; /* at the last pipeline_check_progress() */
-
         struct policy *policy; /* owned; the engine borrows it */
         struct policy
-                *next_policy; /* owned; replaces `policy` once the batch is open, if is_policy_pending */
+                *next_policy; /* owned; replaces `policy` when the batch is open, if is_policy_pending */
         bool is_policy_pending;
         bool is_policy_new; /* registrations have not been checked against the policy */
 
         /* 2. The broker */
 
-        enum broker_kind broker_kind, last_broker_kind;
+        enum broker_kind broker_kind;
+        enum broker_kind last_broker_kind; /* the kind that was served last */
         bool is_connected;
         bool is_session_present;
-        /* The banner (the plugin's retained message) has arrived, or the SUBACK of COMPANION_PROBE shows the plugin. */
-        bool is_plugin_seen;
+        bool is_plugin_seen; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         const char *presence_topic;
         bool requires_plugin;
-        uint64_t run; /* random number of this process: see companion.h */
-        uint64_t n_hellos;
-        uint8_t companion_secret[COMPANION_KEY_SIZE];
-        char instance_id[COMPANION_INSTANCE_MAX + 1];
-
-        enum hello_state hello_state;
-        struct companion_pair hello;           /* the Correlation Data of the latest HELLO */
-        uint8_t hello_key[COMPANION_KEY_SIZE]; /* sent in the latest HELLO; decrypts WELCOME */
-        uint16_t hello_id;                     /* message id of the latest HELLO */
-        int64_t welcome_deadline_ns;           /* for the plugin's WELCOME; INT64_MAX: there is no limit */
-        int64_t welcome_deadline_max_ns;
-
+        struct hello_exchange hello;
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         bool is_client_id_random;
         char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];      /* empty: not in use */
         char next_client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1]; /* offered to `change_client_id` */
 
-        /*
-         * The MAC keys (common/protocol/companion.h), each with the sequence number of the last accepted request.
-         * `published_key_states` is a copy of `key_states` from a time when all requests were answered; published_n_sent is
-         * n_sent at that time. When the broker has acknowledged published_n_sent messages, `acknowledged_key_states` becomes
-         * this copy. A commit stores only `acknowledged_key_states`: after a restart the broker may deliver later requests
-         * again, and the store must accept them.
-         */
-        struct companion_key_states key_states, acknowledged_key_states, published_key_states;
-        uint64_t published_n_sent, n_acknowledged;
-        uint64_t n_sent; /* messages published since the start */
+        uint64_t n_sent;         /* messages published since the start */
+        uint64_t n_acknowledged; /* of these messages */
 
         /*
-         * Notifications. On a plain broker, the notifications up to notified_sequence are delivered when the broker has
-         * acknowledged notified_n_sent messages. The storage has removed the notifications up to stored_delivered.
+         * The MAC keys (common/protocol/companion.h), each with the sequence number of the last accepted request. A commit
+         * stores only `acknowledged_key_states`: after a restart the broker may deliver later requests again, and the store must
+         * accept them. `published_key_states` is a copy of `key_states` from a time when all replies were published, after
+         * published_n_sent messages. When the broker has acknowledged these messages, the copy becomes
+         * `acknowledged_key_states`.
          */
+        struct companion_key_states key_states, acknowledged_key_states, published_key_states;
+        uint64_t published_n_sent;
+
+        /* Notifications. */
         struct outbox outbox;
         int64_t delivered_deadline_ns; /* for the plugin's DELIVERED; INT64_MAX: none is awaited */
+        struct inflight inflight;      /* with a plain broker */
+        /*
+         * With a plain broker: the notifications up to notified_sequence are delivered when the broker has acknowledged
+         * notified_n_sent messages.
+         */
         uint64_t notified_sequence, notified_n_sent;
-        uint64_t stored_delivered;
 };
 
 /* pipeline.c */

@@ -151,7 +151,7 @@ static bool publish_replies(struct pipeline *pipeline, struct now now) {
         const struct pending_reply *pending;
 
         while ((pending = batch_next_reply(batch)) &&
-               publish_notifications(pipeline, batch->sequence_before + pending->n_changes_before) &&
+               publish_notifications(pipeline, batch->sequence_before + pending->n_preceding_changes) &&
                publish_has_room(pipeline)) {
                 batch->n_replies_published++;
                 publish_reply(pipeline, pending, now);

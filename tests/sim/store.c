@@ -122,7 +122,7 @@ static int run_worker(void *userdata, void (*work)(void *argument), void *argume
         ASSERT(!world->batch);
         policy_observe(world);
         world->commit_begin = world->now;
-        world->batch = &world->pipeline->stored;
+        world->batch = &world->pipeline->commit.batch;
         world->work = work;
         world->work_argument = argument;
         timeline_plan(&world->timeline,
