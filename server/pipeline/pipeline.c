@@ -26,7 +26,6 @@ static int set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
 }
 
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
-                 const struct transport *transport, const struct pipeline_callbacks *callbacks,
                  struct storage *storage, struct now now) {
         CLEANUP(pipeline_cleanup) struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
         CLEANUP(restored_deinit) struct restored restored = { 0 };
@@ -35,8 +34,8 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         if (!pipeline)
                 return -ENOMEM;
 
-        pipeline->transport = *transport;
-        pipeline->callbacks = *callbacks;
+        pipeline->transport = config->transport;
+        pipeline->callbacks = config->callbacks;
         pipeline->encoder =
                 (struct encoder){ .dialect = config->dialect, .node_id = config->engine.node_id };
         pipeline->decoder = (struct decoder){

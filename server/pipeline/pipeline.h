@@ -25,7 +25,7 @@
 struct pipeline;
 struct hooks;
 
-/* What the caller of pipeline_new() provides: the connection to the broker, a worker thread, and a clock. */
+/* What the caller provides: the connection to the broker, a worker thread, and a clock. */
 struct transport {
         /* As link_publish(): 0, -EAGAIN, -EMSGSIZE, -EINVAL or -ENOMEM. The message is borrowed for the call. */
         int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
@@ -50,28 +50,6 @@ enum broker_kind {
         BROKER_UNKNOWN, /* not connected, or WELCOME is awaited: requests wait */
         BROKER_PLAIN, /* no plugin: client ids are not verified, and disconnects are inferred from PUBACKs */
         BROKER_WITH_PLUGIN, /* client ids are verified; the plugin delivers notifications and reports disconnects */
-};
-
-/* Strings are borrowed. */
-struct pipeline_config {
-        struct engine_config engine; /* its node id is NUL-terminated */
-        enum dialect dialect;
-        uint64_t run; /* random number of this process: see common/protocol/companion.h */
-        /* Random hexadecimal digits: the suffix for the callback `change_client_id` if the storage has none. */
-        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
-        uint8_t companion_secret
-                [COMPANION_KEY_SIZE]; /* random, new for each start: keys of HELLO are derived from it */
-
-        /*
-         * Topic filter of the messages that report disconnected clients on a broker without the plugin; {client} stands for
-         * the level with the client id. NULL: none.
-         */
-        const char *presence_topic;
-
-        bool requires_plugin; /* do not serve a broker without the plugin: wait for its banner */
-
-        const char *persistence_name; /* the user property with which a SET requests persistence */
-        const char *persistence_value;
 };
 
 struct pipeline_callbacks {
@@ -103,13 +81,36 @@ struct pipeline_callbacks {
         void *userdata;
 };
 
+/* Strings are borrowed. */
+struct pipeline_config {
+        struct transport transport;
+        struct pipeline_callbacks callbacks;
+        struct engine_config engine; /* its node id is NUL-terminated */
+        enum dialect dialect;
+        uint64_t run; /* random number of this process: see common/protocol/companion.h */
+        /* Random hexadecimal digits: the suffix for the callback `change_client_id` if the storage has none. */
+        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
+        uint8_t companion_secret
+                [COMPANION_KEY_SIZE]; /* random, new for each start: keys of HELLO are derived from it */
+
+        /*
+         * Topic filter of the messages that report disconnected clients on a broker without the plugin; {client} stands for
+         * the level with the client id. NULL: none.
+         */
+        const char *presence_topic;
+
+        bool requires_plugin; /* do not serve a broker without the plugin: wait for its banner */
+
+        const char *persistence_name; /* the user property with which a SET requests persistence */
+        const char *persistence_value;
+};
+
 /*
  * Create a pipeline with the state in the storage, which also provides the digest key of the engine and the instance id.
  * Returns 0, -ENOMEM, or the error of storage_load(). The caller owns *ret_pipeline, which owns the storage. After an error
  * the caller still owns the storage.
  */
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
-                 const struct transport *transport, const struct pipeline_callbacks *callbacks,
                  struct storage *storage, struct now now);
 
 /* Accepts NULL, returns NULL. */

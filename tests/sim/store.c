@@ -245,14 +245,6 @@ static void observe_turns(struct world *world) {
 }
 
 void store_start(struct world *world) {
-        struct transport transport = { .publish = broker_publish,
-                                       .has_room = broker_has_room,
-                                       .run_worker = run_worker,
-                                       .userdata = world,
-                                       .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { .serving = serving,
-                                                .desynchronized = desynchronized,
-                                                .userdata = world };
 
         check_trace("started");
         forget(&world->disk);
@@ -263,7 +255,15 @@ void store_start(struct world *world) {
         truth_restart(&world->truth, &world->disk);
         world->disk.on_commit = commit;
         world->disk.userdata = world;
-        ASSERT(pipeline_new(&world->pipeline, &world->config, &transport, &callbacks, &world->disk.storage,
+        world->config.transport = (struct transport){ .publish = broker_publish,
+                                                      .has_room = broker_has_room,
+                                                      .run_worker = run_worker,
+                                                      .userdata = world,
+                                                      .clock_ns = clock_ns };
+        world->config.callbacks = (struct pipeline_callbacks){ .serving = serving,
+                                                               .desynchronized = desynchronized,
+                                                               .userdata = world };
+        ASSERT(pipeline_new(&world->pipeline, &world->config, &world->disk.storage,
                             world_store_now(world)) == 0);
         observe_turns(world);
         put_beside(world);

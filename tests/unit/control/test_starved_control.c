@@ -45,17 +45,15 @@ static void finish_work(struct world *world) {
 }
 
 static void world_init(struct world *world) {
-        struct transport transport = { .publish = publish,
-                                       .has_room = stub_has_room,
-                                       .run_worker = stub_run_worker,
-                                       .userdata = world };
-        struct pipeline_callbacks callbacks = { .serving = stub_serving };
         struct pipeline_config config = broker_config();
 
         *world = (struct world){ .real = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 } };
-        cr_assert_eq(pipeline_new(&world->pipeline, &config, &transport, &callbacks, broker_storage(),
-                                  world->real),
-                     0);
+        config.transport = (struct transport){ .publish = publish,
+                                               .has_room = stub_has_room,
+                                               .run_worker = stub_run_worker,
+                                               .userdata = world };
+        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
+        cr_assert_eq(pipeline_new(&world->pipeline, &config, broker_storage(), world->real), 0);
         cr_assert_eq(control_new(&world->control, world->pipeline), 0);
         pipeline_connected(world->pipeline, false, control_now(world->control, world->real));
         finish_work(world);

@@ -149,14 +149,6 @@ static int64_t clock_ns(void *userdata) {
 
 void broker_init_stored(struct broker *broker, struct pipeline_config config,
                         const struct pending_notification *stored, size_t n_stored) {
-        struct transport transport = { .publish = publish,
-                                       .has_room = has_room,
-                                       .run_worker = run_worker,
-                                       .userdata = broker,
-                                       .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { .serving = serving,
-                                                .desynchronized = desynchronized,
-                                                .userdata = broker };
 
         static const struct storage_operations operations = {
                 .load = load_stored, .commit = commit, .needs_commit = needs_commit, .close = close_storage
@@ -167,9 +159,15 @@ void broker_init_stored(struct broker *broker, struct pipeline_config config,
                                    .room = SIZE_MAX,
                                    .stored = stored,
                                    .n_stored = n_stored };
-        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &transport, &callbacks, &broker->storage,
-                                  broker->now),
-                     0);
+        config.transport = (struct transport){ .publish = publish,
+                                               .has_room = has_room,
+                                               .run_worker = run_worker,
+                                               .userdata = broker,
+                                               .clock_ns = clock_ns };
+        config.callbacks = (struct pipeline_callbacks){ .serving = serving,
+                                                        .desynchronized = desynchronized,
+                                                        .userdata = broker };
+        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &broker->storage, broker->now), 0);
 }
 
 void broker_init_down(struct broker *broker, struct pipeline_config config) {

@@ -130,19 +130,18 @@ static void desynchronized(void *userdata) {
 
 static void side_init(struct broker_variant *side, const struct script *script, bool is_proven,
                       struct now now) {
-        struct transport transport = { .publish = publish,
-                                       .has_room = stub_has_room,
-                                       .run_worker = stub_run_worker,
-                                       .userdata = side };
-        struct pipeline_callbacks callbacks = { .serving = stub_serving,
-                                                .desynchronized = desynchronized,
-                                                .userdata = side };
         struct pipeline_config config = broker_config();
 
         *side = (struct broker_variant){ 0 };
         config.engine.max_keys = script->max_keys;
-        cr_assert_eq(pipeline_new(&side->pipeline, &config, &transport, &callbacks, broker_storage(), now),
-                     0);
+        config.transport = (struct transport){ .publish = publish,
+                                               .has_room = stub_has_room,
+                                               .run_worker = stub_run_worker,
+                                               .userdata = side };
+        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving,
+                                                        .desynchronized = desynchronized,
+                                                        .userdata = side };
+        cr_assert_eq(pipeline_new(&side->pipeline, &config, broker_storage(), now), 0);
         if (is_proven)
                 say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
         pipeline_connected(side->pipeline, false, now);
@@ -391,16 +390,15 @@ Test(starved, pipeline_recovers_after_all_allocations_failed) {
 
 Test(starved, pipeline_creation_fails_without_leaks) {
         struct pipeline_config config = broker_config();
-        struct transport transport = { .publish = publish, .has_room = stub_has_room };
-        struct pipeline_callbacks callbacks = { .serving = stub_serving };
         struct pipeline *pipeline = NULL;
 
+        config.transport = (struct transport){ .publish = publish, .has_room = stub_has_room };
+        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
         for (uint64_t n = 1;; n++) {
                 int r;
 
                 memory_starve(n, 1);
-                r = pipeline_new(&pipeline, &config, &transport, &callbacks, broker_storage(),
-                                 (struct now){ 0 });
+                r = pipeline_new(&pipeline, &config, broker_storage(), (struct now){ 0 });
                 if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);
