@@ -49,7 +49,7 @@ struct fault_rules {
         uint64_t last_number;
 };
 
-/* Remove all rules. Also initializes. */
+/* Remove all rules. All zeros has no rules. */
 void fault_rules_clear(struct fault_rules *rules);
 
 /*

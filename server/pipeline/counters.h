@@ -59,8 +59,7 @@ struct counters {
         uint64_t n_faults[N_REQUEST_FAULTS];          /* of n_refused */
 
         uint64_t n_unanswerable; /* not executed: no response topic, or an invalid one */
-        uint64_t
-                n_expired; /* not executed, or not answered, because the message expiry interval has passed */
+        uint64_t n_expired;      /* not executed or not answered: the message expiry interval has passed */
         uint64_t n_notifications_set, n_notifications_deleted; /* published */
         uint64_t n_drops[N_DROPS];
         uint64_t n_slow_watchers; /* disconnected by the plugin */

@@ -150,7 +150,7 @@ bool pipeline_is_open(const struct pipeline *pipeline);
 /* As engine_step(), with the effects of the batch, which must be open. */
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);
 
-/* Put the policy of the last pipeline_set_policy() into effect. The batch must be open. */
+/* Replace the policy by that of the last pipeline_set_policy(). The batch must be open. */
 void pipeline_apply_policy(struct pipeline *pipeline, struct now now);
 
 /* Return the persistence digest to store: it determines which keys the next restart may lose. See engine/persistence.h. */
@@ -170,7 +170,7 @@ void pipeline_admit_early_messages(struct pipeline *pipeline);
 /* Execute waiting messages for one quantum of time. */
 void pipeline_execute_waiting(struct pipeline *pipeline, struct now now);
 
-/* Add the time since execution_start_ns to the quantum. execution_start_ns becomes the present time. */
+/* Add the time since execution_start_ns to quantum_work_ns, and set execution_start_ns to the present time. */
 void pipeline_charge_quantum(struct pipeline *pipeline);
 
 /* commit.c */
@@ -182,12 +182,12 @@ void pipeline_charge_quantum(struct pipeline *pipeline);
  */
 void pipeline_flush(struct pipeline *pipeline, struct now now);
 
-/* As pipeline_flush(), but the present quantum continues for pipeline_receive(), unless waiting messages were executed. */
+/* As pipeline_flush(), but no new quantum starts, unless waiting messages were executed. */
 void pipeline_end_batch(struct pipeline *pipeline, struct now now);
 
 /* publish.c */
 
-/* Publish a message. Return the result of transport.publish(). A message that is not published is counted and logged. */
+/* Publish a message, or count and log it as dropped. Returns the result of transport.publish(). */
 int publish_message(struct pipeline *pipeline, const struct message *message, uint16_t *ret_id);
 
 /* Publish the number of a connection on one of the plugin's topics. */
@@ -212,8 +212,8 @@ int publish_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct pa
 /* notifications.c */
 
 /*
- * Publish the notifications up to this sequence while the transport has room. Return true if all of them are published, or if
- * none can be published because the broker kind is unknown.
+ * Publish the notifications up to this sequence while the transport has room. Returns false if the transport has no room.
+ * Publishes nothing and returns true if the notifications must wait for the broker kind.
  */
 bool notifications_publish(struct pipeline *pipeline, uint64_t sequence);
 
@@ -223,10 +223,10 @@ bool notifications_are_waiting(const struct pipeline *pipeline);
 /* Remove the notifications up to this sequence: the plugin has delivered them. Ignore a sequence that was not published. */
 void notifications_delivered(struct pipeline *pipeline, uint64_t sequence);
 
-/* Call when the deadline for DELIVERED has passed: request it again. */
+/* The deadline for DELIVERED has passed: request DELIVERED again. */
 void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now);
 
-/* Call for each acknowledgement of the broker. On a plain broker, remove the notifications that the broker has received. */
+/* The broker has acknowledged a message. On a plain broker, remove the notifications that the broker has received. */
 void notifications_acknowledged(struct pipeline *pipeline);
 
 /* companion.c */
@@ -251,7 +251,7 @@ void companion_receive_slow_watcher(struct pipeline *pipeline, const struct mess
 /* Postpone the deadline for WELCOME. Call for DELIVERED and for each early message: WELCOME may be queued behind it. */
 void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now);
 
-/* Call when the deadline for WELCOME has passed. */
+/* The deadline for WELCOME, or for repeating a dropped HELLO, has passed. */
 void companion_welcome_timed_out(struct pipeline *pipeline, struct now now);
 
 /* Send HELLO, or serve a plain broker if no plugin was detected. Call in HELLO_PENDING, with an open and empty batch. */

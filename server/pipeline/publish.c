@@ -10,8 +10,10 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* The limit on the size of a value assumes that the watcher's client id has at most this length: the notify topic contains the
- * client id and is in the same packet as the value. */
+/*
+ * A notification has the value and, in its topic, the client id of the watcher. The limit on the size of a value leaves room
+ * for a client id of this length.
+ */
 #define ORDINARY_CLIENT_ID_MAX 128
 
 static void cleanup_entry(struct entry **entry) {
