@@ -176,8 +176,10 @@ static int set_fault(struct control_call *call) {
 
 /* requests, wait-for */
 
+/* The problem if the journal returns -ERANGE. */
 #define TOO_MANY_STEPS                                                                                      \
-        "the key pattern takes too long to match: use fewer wildcards, or a greater number after \"after\""
+        "the key pattern takes too long to match: use fewer wildcards, or list fewer requests with "        \
+        "\"after\""
 
 struct journal_query {
         struct selection selection;

@@ -73,18 +73,25 @@ static void end_commit(struct pipeline *pipeline, int result, struct now now) {
         count_replies(pipeline);
 }
 
-static void note_commit(struct pipeline *pipeline) {
-        pipeline->commit.has_failed = false;
-        pipeline->commit.clock = pipeline->commit.batch.clock;
-        pipeline->commit.removed_sequence = pipeline->commit.batch.delivered;
+static void record_success(struct pipeline *pipeline, struct now now) {
+        struct commit_state *commit = &pipeline->commit;
+        struct counters *counters = &pipeline->counters;
+
+        commit->has_failed = false;
+        commit->clock = commit->batch.clock;
+        commit->removed_sequence = commit->batch.delivered;
+        commit->duration_ns = now.mono_ns - commit->start_ns;
+        counters->n_commits++;
+        counters->n_rows += commit->batch.n_rows;
+        histogram_add(&counters->latencies[STAGE_COMMIT], commit->duration_ns);
 }
 
 /*
- * Return true if a reply has a version that the stored clock does not cover. KEYNOTIFY replies with the present HLC, even if
- * it changes no row. Commit such a batch before the reply: otherwise, after a crash, the HLC could be behind a version that a
+ * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with the present HLC, even if it
+ * changes no row. Commit such a batch before the reply: otherwise, after a crash, the HLC could be behind a version that a
  * client has.
  */
-static bool has_uncovered_version(const struct pipeline *pipeline) {
+static bool has_version_above_clock(const struct pipeline *pipeline) {
         const struct batch *batch = &pipeline->batch;
 
         for (size_t i = 0; i < batch->n_replies; i++) {
@@ -162,9 +169,9 @@ static int stage_notifications(struct pipeline *pipeline) {
 
 /* Commit the open batch if necessary. Returns false if the commit has not ended yet. */
 static bool commit(struct pipeline *pipeline, struct now now) {
-        bool is_needed =
-                !pipeline->is_volatile && (pipeline->batch.effects.n_rows > 0 ||
-                                           pipeline->commit.is_requested || has_uncovered_version(pipeline));
+        bool is_needed = !pipeline->is_volatile &&
+                         (pipeline->batch.effects.n_rows > 0 || pipeline->commit.is_requested ||
+                          has_version_above_clock(pipeline));
         int r;
 
         pipeline->commit.is_requested = false;
@@ -222,16 +229,10 @@ void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
 }
 
 void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
-        struct counters *counters = &pipeline->counters;
         int result = error < 0 ? error : pipeline->commit.result;
 
-        if (result == 0) {
-                note_commit(pipeline);
-                counters->n_commits++;
-                counters->n_rows += pipeline->commit.batch.n_rows;
-                pipeline->commit.duration_ns = now.mono_ns - pipeline->commit.start_ns;
-                histogram_add(&counters->latencies[STAGE_COMMIT], pipeline->commit.duration_ns);
-        }
+        if (result == 0)
+                record_success(pipeline, now);
         end_commit(pipeline, result, now);
         pipeline_flush(pipeline, now);
 }

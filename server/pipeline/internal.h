@@ -97,11 +97,10 @@ struct pipeline {
          */
         uint64_t persistence_at_restart;
 
-        struct policy *policy; /* owned; the engine borrows it */
-        struct policy
-                *next_policy; /* owned; replaces `policy` when the batch is open, if is_policy_pending */
-        bool is_policy_pending;
-        bool is_policy_new; /* registrations have not been checked against the policy */
+        struct policy *policy;      /* owned; the engine borrows it */
+        struct policy *next_policy; /* owned; the policy to apply, if is_policy_pending */
+        bool is_policy_pending;     /* pipeline_apply_policy() will replace the policy */
+        bool is_policy_new;         /* the registrations have not been checked against the last policy */
 
         /* 2. The broker */
 

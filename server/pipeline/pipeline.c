@@ -102,8 +102,9 @@ int pipeline_step(struct pipeline *pipeline, const struct event *event, struct n
 }
 
 /*
- * Until the watchers of lost keys are disconnected, a commit must not hide the loss: if the process restarts before, the next
- * process must still disconnect them. So store PERSISTENCE_UNKNOWN if the policy has changed since the restart.
+ * A restart loses keys that are not persistent. The clients that watch them are disconnected later. If the process is
+ * restarted before that, the next process must disconnect them. It does so after PERSISTENCE_UNKNOWN: store that value if the
+ * persistence policy has changed since the restart.
  */
 uint64_t pipeline_persistence(const struct pipeline *pipeline) {
         uint64_t present = persistence_digest(engine_config(pipeline->engine));
