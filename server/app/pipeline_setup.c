@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "config/config.h"
-#include "pipeline/seed.h"
+#include "pipeline/seeding.h"
 
 #define NS_PER_MS INT64_C(1000000)
 
@@ -73,6 +73,8 @@ int server_create_pipeline(struct server *server, const struct transport *transp
                            const struct pipeline_callbacks *callbacks) {
         const struct config *config = &server->config;
         struct pipeline_config pipeline_config = {
+                .transport = *transport,
+                .callbacks = *callbacks,
                 .engine = make_engine_config(config),
                 .dialect = config->dialect,
                 .presence_topic = config->presence_topic,
@@ -96,8 +98,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         r = open_recorder(server);
         if (r < 0)
                 return r;
-        r = pipeline_new(&server->pipeline, &pipeline_config, transport, callbacks, storage,
-                         server_now(server));
+        r = pipeline_new(&server->pipeline, &pipeline_config, storage, server_now(server));
         if (r == 0)
                 take_ptr(&storage);
         if (r == 0)

@@ -17,7 +17,7 @@
 #include "base/system_clock.h"
 #include "config/config.h"
 #include "http/pages.h"
-#include "pipeline/seed.h"
+#include "pipeline/seeding.h"
 
 #define NS_PER_MS 1000000
 

@@ -176,6 +176,11 @@ static int set_fault(struct control_call *call) {
 
 /* requests, wait-for */
 
+/* The problem if the journal returns -ERANGE. */
+#define TOO_MANY_STEPS                                                                                      \
+        "the key pattern takes too long to match: use fewer wildcards, or list fewer requests with "        \
+        "\"after\""
+
 struct journal_query {
         struct selection selection;
         uint64_t after, count;
@@ -230,8 +235,8 @@ static int list_requests(struct control_call *call) {
         r = read_query(call, &query);
         if (r < 0)
                 return r;
-        journal_write(&call->control->journal, &query.selection, query.after, &text);
-        return reply_with_blob(call, &text);
+        r = journal_write(&call->control->journal, &query.selection, query.after, &text);
+        return r < 0 ? refuse(call, TOO_MANY_STEPS) : reply_with_blob(call, &text);
 }
 
 /* Remove the wait from the list and reply: 1 if all awaited requests have arrived, else 0. */
@@ -272,11 +277,14 @@ static int add_wait(struct control *control, const struct message *message, stru
 }
 
 void control_notify_waits(struct control *control, uint64_t number, const struct request *request) {
+        uint64_t budget = SELECTION_STEPS_MAX;
+
         for (struct request_wait **place = &control->waits; *place;) {
                 struct request_wait *wait = *place;
 
                 if (number > wait->after &&
-                    selection_matches(&wait->selection, request->client, request->verb, request->key) &&
+                    selection_matches(&wait->selection, request->client, request->verb, request->key,
+                                      &budget) &&
                     --wait->n_remaining == 0)
                         end_wait(control, place);
                 else
@@ -312,7 +320,9 @@ static int wait_for(struct control_call *call) {
         r = read_query(call, &query);
         if (r < 0)
                 return r;
-        n = journal_count(&control->journal, &query.selection, query.after);
+        r = journal_count(&control->journal, &query.selection, query.after, &n);
+        if (r < 0)
+                return refuse(call, TOO_MANY_STEPS);
         if (n >= query.count) {
                 buf_append_string(&call->payload, ":1\r\n");
                 return 0;

@@ -232,9 +232,10 @@ static uint64_t next_random(uint64_t *state) {
         return z ^ (z >> 31);
 }
 
-static bool applies(struct fault_rule *rule, struct slice client, enum verb verb, struct slice key) {
+static bool applies(struct fault_rule *rule, struct slice client, enum verb verb, struct slice key,
+                    uint64_t *budget) {
         if ((rule->has_count && rule->n_remaining == 0) ||
-            !selection_matches(&rule->selection, client, verb, key))
+            !selection_matches(&rule->selection, client, verb, key, budget))
                 return false;
         if (rule->probability != PROBABILITY_ONE &&
             next_random(&rule->random_state) % PROBABILITY_ONE >= rule->probability)
@@ -248,9 +249,11 @@ static bool applies(struct fault_rule *rule, struct slice client, enum verb verb
 
 static const struct fault_rule *apply_first(struct fault_rules *rules, bool is_notification,
                                             struct slice client, enum verb verb, struct slice key) {
+        uint64_t budget = SELECTION_STEPS_MAX;
+
         for (struct fault_rule *rule = rules->first; rule; rule = rule->next)
                 if (is_for_notifications(rule->action) == is_notification &&
-                    applies(rule, client, verb, key))
+                    applies(rule, client, verb, key, &budget))
                         return rule;
         return NULL;
 }

@@ -49,7 +49,7 @@ struct fault_rules {
         uint64_t last_number;
 };
 
-/* Remove all rules. Also initializes. */
+/* Remove all rules. All zeros has no rules. */
 void fault_rules_clear(struct fault_rules *rules);
 
 /*
@@ -71,7 +71,7 @@ const char *fault_action_name(enum fault_action action);
 
 /*
  * Return the first rule that applies, and count its application; NULL if no rule applies. The rule is valid until
- * the rules change.
+ * the rules change. After SELECTION_STEPS_MAX matching steps, no further rule with a pattern applies.
  */
 const struct fault_rule *fault_rules_apply_to_request(struct fault_rules *rules, struct slice client,
                                                       enum verb verb, struct slice key);

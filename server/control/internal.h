@@ -6,15 +6,15 @@
 #include "control/faults.h"
 #include "control/journal.h"
 #include "control/test_clock.h"
+#include "pipeline/control_operations.h"
 #include "pipeline/hooks.h"
-#include "pipeline/test_double.h"
 
 /* Shared by the files of server/control. */
 
 /* The fault rule that applies to a received request: stored when it arrives, looked up when its reply is sent. */
 struct injected_fault {
         uint64_t number; /* of the request in the journal */
-        /* Valid until the reply: a command can change the rules, but waits until all earlier requests have replies. */
+        /* Valid until the reply: a command that changes the rules is executed after the replies to all earlier requests. */
         const struct fault_rule *rule;
         uint64_t connection;
 };

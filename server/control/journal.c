@@ -2,6 +2,7 @@
 
 #include "control/journal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -130,22 +131,28 @@ void journal_add_reply(struct journal *journal, uint64_t number, struct slice pa
         enforce_limits(journal);
 }
 
-static bool is_selected(const struct exchange *exchange, const struct selection *selection) {
+static bool is_selected(const struct exchange *exchange, const struct selection *selection,
+                        uint64_t *budget) {
         const struct journal_request *request = &exchange->request;
 
-        return selection_matches(selection, request->client, request->verb, request->key);
+        return selection_matches(selection, request->client, request->verb, request->key, budget);
 }
 
 static uint64_t first_after(const struct journal *journal, uint64_t after) {
         return after > journal->first ? after : journal->first;
 }
 
-uint64_t journal_count(const struct journal *journal, const struct selection *selection, uint64_t after) {
-        uint64_t n = 0;
+int journal_count(const struct journal *journal, const struct selection *selection, uint64_t after,
+                  uint64_t *ret_n) {
+        uint64_t budget = JOURNAL_STEPS_MAX, n = 0;
 
         for (uint64_t i = first_after(journal, after); i < journal->next; i++)
-                n += is_selected(*slot(journal, i), selection);
-        return n;
+                n += is_selected(*slot(journal, i), selection, &budget);
+        if (budget == 0)
+                return -ERANGE;
+
+        *ret_n = n;
+        return 0;
 }
 
 static bool are_text(const struct slice *words, size_t n_words) {
@@ -192,9 +199,12 @@ static void write_exchange(const struct exchange *exchange, uint64_t number, str
         json_end(line);
 }
 
-void journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
-                   struct buf *lines) {
+int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
+                  struct buf *lines) {
+        uint64_t budget = JOURNAL_STEPS_MAX;
+
         for (uint64_t i = first_after(journal, after); i < journal->next; i++)
-                if (is_selected(*slot(journal, i), selection))
+                if (is_selected(*slot(journal, i), selection, &budget))
                         write_exchange(*slot(journal, i), i + 1, lines);
+        return budget == 0 ? -ERANGE : 0;
 }

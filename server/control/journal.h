@@ -41,13 +41,24 @@ uint64_t journal_add(struct journal *journal, const struct journal_request *requ
 /* Store the reply to a request. Ignores number 0, removed requests, and a second reply. */
 void journal_add_reply(struct journal *journal, uint64_t number, struct slice payload, struct slice version);
 
-/* Return how many matching requests have a number greater than `after`. */
-uint64_t journal_count(const struct journal *journal, const struct selection *selection, uint64_t after);
+/*
+ * Limit of the matching steps of journal_count() and journal_write(), so that a command does not delay other requests for
+ * long: about 0.1 s. Only long keys with a pattern that backtracks need so many steps.
+ */
+#define JOURNAL_STEPS_MAX (UINT64_C(1) << 24)
+
+/*
+ * Count the matching requests with a number greater than `after`. Returns 0, or -ERANGE if matching needs more than
+ * JOURNAL_STEPS_MAX steps.
+ */
+int journal_count(const struct journal *journal, const struct selection *selection, uint64_t after,
+                  uint64_t *ret_n);
 
 /*
  * Append a line of JSON for each matching request with a number greater than `after`: number, time (ms), client, verb,
  * key, request, answer (the reply), version, fault. The field request is an array of words. If the words are not valid
- * UTF-8 or more than 16, the line has the field payload instead.
+ * UTF-8 or more than 16, the line has the field payload instead. Returns as journal_count(). After an error some lines are
+ * missing.
  */
-void journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
-                   struct buf *lines);
+int journal_write(const struct journal *journal, const struct selection *selection, uint64_t after,
+                  struct buf *lines);

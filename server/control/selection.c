@@ -7,9 +7,6 @@
 #include "base/glob.h"
 #include "codec/invocation.h"
 
-/* Maximum steps of one match: enough for usual patterns and the longest key. */
-#define GLOB_BUDGET (UINT64_C(1) << 20)
-
 void selection_deinit(struct selection *selection) {
         buf_deinit(&selection->client);
         buf_deinit(&selection->key);
@@ -54,10 +51,8 @@ int selection_set(struct selection *selection, struct slice name, struct slice v
 }
 
 bool selection_matches(const struct selection *selection, struct slice client, enum verb verb,
-                       struct slice key) {
-        uint64_t budget = GLOB_BUDGET;
-
+                       struct slice key, uint64_t *budget) {
         return (!selection->has_client || slice_equal(buf_slice(&selection->client), client)) &&
                (!selection->has_verb || selection->verb == verb) &&
-               (!selection->has_key || glob_match(buf_slice(&selection->key), key, &budget));
+               (!selection->has_key || glob_match(buf_slice(&selection->key), key, budget));
 }

@@ -21,6 +21,12 @@ void selection_deinit(struct selection *selection);
 int selection_set(struct selection *selection, struct slice name, struct slice value,
                   const char **ret_problem);
 
-/* Whether the request is selected. */
+/*
+ * Return true if the request is selected. Decrements *budget by the number of matching steps (base/glob.h). When it reaches 0,
+ * no pattern matches any more.
+ */
 bool selection_matches(const struct selection *selection, struct slice client, enum verb verb,
-                       struct slice key);
+                       struct slice key, uint64_t *budget);
+
+/* Budget for one request or notification, shared by all its selections: enough for usual patterns and the longest key. */
+#define SELECTION_STEPS_MAX (UINT64_C(1) << 20)

@@ -13,13 +13,9 @@
 #include <unistd.h>
 
 static const char *const drops[N_DROPS] = {
-        [DROP_OUT_OF_MEMORY] = "out_of_memory",
-        [DROP_TOO_MANY_WAITING] = "too_many_waiting",
-        [DROP_CONNECTION_FULL] = "connection_full",
-        [DROP_TOO_LARGE] = "too_large",
-        [DROP_NOT_SENDABLE] = "not_sendable",
-        [DROP_UNVERIFIED] = "unverified",
-        [DROP_REPEATED] = "repeated",
+#define DROP_LABEL(symbol, label) [DROP_##symbol] = label,
+        DROP_REASONS(DROP_LABEL)
+#undef DROP_LABEL
 };
 
 /* 1. Formatting */

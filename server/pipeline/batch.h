@@ -24,14 +24,14 @@ struct pending_reply {
         int64_t arrived_ns;
         enum verb verb;  /* for counters.n_replies; VERB_UNKNOWN: not executed, so not counted there */
         uint64_t number; /* for the hook `reply` */
-        /* Number of changes in the batch up to and including those of this request: notified before the reply. */
-        size_t n_changes_before;
+        /* Number of changes in the batch, up to those of this request. Their notifications precede the reply. */
+        size_t n_preceding_changes;
         struct reply reply; /* owned */
 };
 
 struct batch {
         struct effects effects;
-        bool is_committed; /* the commit has succeeded, failed, or was not needed: the batch may be published */
+        bool is_publishable; /* its commit has succeeded or failed, or is not needed */
         struct pending_reply *replies;
         size_t n_replies, replies_capacity;
         uint8_t *texts; /* topics and correlation data, each followed by a NUL */
@@ -57,7 +57,7 @@ uint32_t pending_reply_expiry_s(const struct pending_reply *pending, int64_t now
 
 /*
  * Add a copy of the pending reply to the batch, texts included. Returns the copy, valid until the next call, or NULL if
- * memory is short. Then execute the request and set `reply` and n_changes_before.
+ * memory is short. Then execute the request and set `reply` and n_preceding_changes.
  */
 struct pending_reply *batch_add_reply(struct batch *batch, const struct pending_reply *pending);
 

@@ -45,7 +45,7 @@ static enum outcome outcome_of(int error) {
 
 /* Roll the batch back in memory, and answer each of its requests with an error. */
 static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
-        pipeline->is_storage_failing = true;
+        pipeline->commit.has_failed = true;
         pipeline->counters.n_failed_commits++;
         log_limited_fields(
                 &pipeline->storage_limit, LOG_ERROR, "commit failed",
@@ -64,8 +64,8 @@ static void fail_batch(struct pipeline *pipeline, int error, struct now now) {
 /* The commit has ended: the batch can be published. */
 static void end_commit(struct pipeline *pipeline, int result, struct now now) {
         pipeline->n_done++;
-        pipeline->is_storing = false;
-        pipeline->batch.is_committed = true;
+        pipeline->commit.is_in_flight = false;
+        pipeline->batch.is_publishable = true;
         if (result < 0)
                 fail_batch(pipeline, result, now);
         else
@@ -73,24 +73,31 @@ static void end_commit(struct pipeline *pipeline, int result, struct now now) {
         count_replies(pipeline);
 }
 
-static void note_commit(struct pipeline *pipeline) {
-        pipeline->is_storage_failing = false;
-        pipeline->stored_clock = pipeline->stored.clock;
-        pipeline->stored_delivered = pipeline->stored.delivered;
+static void record_success(struct pipeline *pipeline, struct now now) {
+        struct commit_state *commit = &pipeline->commit;
+        struct counters *counters = &pipeline->counters;
+
+        commit->has_failed = false;
+        commit->clock = commit->batch.clock;
+        commit->removed_sequence = commit->batch.delivered;
+        commit->duration_ns = now.mono_ns - commit->start_ns;
+        counters->n_commits++;
+        counters->n_rows += commit->batch.n_rows;
+        histogram_add(&counters->latencies[STAGE_COMMIT], commit->duration_ns);
 }
 
 /*
- * Return true if a reply has a version that the stored clock does not cover. KEYNOTIFY replies with the present HLC, even if
- * it changes no row. Commit such a batch before the reply: otherwise, after a crash, the HLC could be behind a version that a
+ * Return true if a reply has a version above the clock of the last commit. KEYNOTIFY replies with the present HLC, even if it
+ * changes no row. Commit such a batch before the reply: otherwise, after a crash, the HLC could be behind a version that a
  * client has.
  */
-static bool has_uncovered_version(const struct pipeline *pipeline) {
+static bool has_version_above_clock(const struct pipeline *pipeline) {
         const struct batch *batch = &pipeline->batch;
 
         for (size_t i = 0; i < batch->n_replies; i++) {
                 const struct reply *reply = &batch->replies[i].reply;
 
-                if (reply->has_version && version_compare(reply->version, pipeline->stored_clock) > 0)
+                if (reply->has_version && version_compare(reply->version, pipeline->commit.clock) > 0)
                         return true;
         }
         return false;
@@ -118,31 +125,24 @@ static void update_published_key_states(struct pipeline *pipeline) {
 static void run_commit(void *argument) {
         struct pipeline *pipeline = argument;
 
-        pipeline->commit_result = storage_commit(pipeline->storage, &pipeline->stored);
+        pipeline->commit.result = storage_commit(pipeline->storage, &pipeline->commit.batch);
 }
 
-/*
- * Begin to commit the batch. Returns 1 if the commit is in flight: pipeline_work_done() will report its end. Otherwise
- * returns the result of the commit, 0 or -errno.
- */
+/* Begin to commit the batch. Returns 0, or -EIO if the commit cannot begin. pipeline_work_done() reports its end. */
 static int begin_commit(struct pipeline *pipeline, struct now now) {
-        int r;
-
-        pipeline->stored = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
-        pipeline->stored.persistence_digest = pipeline_persistence(pipeline);
-        pipeline->stored.key_states = pipeline->acknowledged_key_states;
-        pipeline->stored.client_suffix = pipeline->client_suffix;
-        pipeline->stored.notifications = outbox_staged(&pipeline->outbox, &pipeline->stored.n_notifications);
-        pipeline->stored.delivered = pipeline->outbox.delivered_sequence;
-        pipeline->commit_start_ns = now.mono_ns;
-        r = pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline);
-        if (r < 0)
+        pipeline->commit.batch = storage_batch_from(pipeline->engine, &pipeline->batch.effects, now);
+        pipeline->commit.batch.persistence_digest = pipeline_persistence(pipeline);
+        pipeline->commit.batch.key_states = pipeline->acknowledged_key_states;
+        pipeline->commit.batch.client_suffix = pipeline->client_suffix;
+        pipeline->commit.batch.notifications =
+                outbox_staged(&pipeline->outbox, &pipeline->commit.batch.n_notifications);
+        pipeline->commit.batch.delivered = pipeline->outbox.delivered_sequence;
+        pipeline->commit.start_ns = now.mono_ns;
+        if (pipeline->transport.run_worker(pipeline->transport.userdata, run_commit, pipeline) < 0)
                 return -EIO;
-        if (r == 0)
-                return 1;
-        if (pipeline->commit_result == 0)
-                note_commit(pipeline);
-        return pipeline->commit_result;
+
+        pipeline->commit.is_in_flight = true;
+        return 0;
 }
 
 /*
@@ -169,20 +169,18 @@ static int stage_notifications(struct pipeline *pipeline) {
 
 /* Commit the open batch if necessary. Returns false if the commit has not ended yet. */
 static bool commit(struct pipeline *pipeline, struct now now) {
-        bool is_needed =
-                !pipeline->is_volatile && (pipeline->batch.effects.n_rows > 0 ||
-                                           pipeline->is_commit_pending || has_uncovered_version(pipeline));
+        bool is_needed = !pipeline->is_volatile &&
+                         (pipeline->batch.effects.n_rows > 0 || pipeline->commit.is_requested ||
+                          has_version_above_clock(pipeline));
         int r;
 
-        pipeline->is_commit_pending = false;
+        pipeline->commit.is_requested = false;
         r = stage_notifications(pipeline);
         if (r == 0 && is_needed) {
                 update_acknowledged_key_states(pipeline);
                 r = begin_commit(pipeline, now);
-        }
-        if (r > 0) {
-                pipeline->is_storing = true;
-                return false;
+                if (r == 0)
+                        return false;
         }
         end_commit(pipeline, r, now);
         return true;
@@ -194,7 +192,8 @@ void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
         if (pipeline->execution_start_ns < now.mono_ns)
                 pipeline->execution_start_ns = now.mono_ns;
         do {
-                if (pipeline->is_storing || (!pipeline->batch.is_committed && !commit(pipeline, now)))
+                if (pipeline->commit.is_in_flight ||
+                    (!pipeline->batch.is_publishable && !commit(pipeline, now)))
                         return;
                 pipeline->is_publishing = !publish_batch(pipeline, now);
                 pipeline_charge_quantum(pipeline);
@@ -206,7 +205,7 @@ void pipeline_end_batch(struct pipeline *pipeline, struct now now) {
                         update_published_key_states(pipeline);
                 if (pipeline->is_policy_new)
                         pipeline_apply_policy(pipeline, now);
-                if (pipeline->hello_state == HELLO_PENDING)
+                if (pipeline->hello.state == HELLO_PENDING)
                         companion_send_hello(pipeline, now);
                 if (!has_executed && pipeline->inbox.n_bytes > 0)
                         pipeline_execute_waiting(pipeline, now);
@@ -223,23 +222,17 @@ void pipeline_flush(struct pipeline *pipeline, struct now now) {
 /* Most wake-ups bring only acknowledgements: then nothing is committed or published. */
 void pipeline_wakeup_ended(struct pipeline *pipeline, struct now now) {
         if (!batch_is_empty(&pipeline->batch) || !inbox_is_empty(&pipeline->inbox) ||
-            pipeline->is_commit_pending || pipeline->hello_state == HELLO_PENDING ||
+            pipeline->commit.is_requested || pipeline->hello.state == HELLO_PENDING ||
             (pipeline->outbox.n_pending > 0 && notifications_are_waiting(pipeline)))
                 pipeline_end_batch(pipeline, now);
         pipeline->quantum_work_ns = 0;
 }
 
 void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
-        struct counters *counters = &pipeline->counters;
-        int result = error < 0 ? error : pipeline->commit_result;
+        int result = error < 0 ? error : pipeline->commit.result;
 
-        if (result == 0) {
-                note_commit(pipeline);
-                counters->n_commits++;
-                counters->n_rows += pipeline->stored.n_rows;
-                pipeline->last_commit_ns = now.mono_ns - pipeline->commit_start_ns;
-                histogram_add(&counters->latencies[STAGE_COMMIT], pipeline->last_commit_ns);
-        }
+        if (result == 0)
+                record_success(pipeline, now);
         end_commit(pipeline, result, now);
         pipeline_flush(pipeline, now);
 }
@@ -248,20 +241,20 @@ void pipeline_work_done(struct pipeline *pipeline, int error, struct now now) {
 void pipeline_check_storage(struct pipeline *pipeline, struct now now) {
         bool is_needed;
 
-        if (pipeline->is_storing) /* the worker thread uses the storage */
+        if (pipeline->commit.is_in_flight) /* the worker thread uses the storage */
                 return;
 
         is_needed = storage_needs_commit(pipeline->storage, now) ||
-                    pipeline->outbox.delivered_sequence > pipeline->stored_delivered;
-        if (pipeline->is_storage_failing && ++pipeline->n_failing_checks % FAILING_CHECKS == 0)
+                    pipeline->outbox.delivered_sequence > pipeline->commit.removed_sequence;
+        if (pipeline->commit.has_failed && ++pipeline->commit.n_failing_checks % FAILING_CHECKS == 0)
                 is_needed = true;
-        if (!is_needed || pipeline->is_publishing || pipeline->hello_state != HELLO_NONE)
+        if (!is_needed || pipeline->is_publishing || pipeline->hello.state != HELLO_NONE)
                 return;
 
-        pipeline->is_commit_pending = true;
+        pipeline->commit.is_requested = true;
         pipeline_flush(pipeline, now);
 }
 
 bool pipeline_is_commit_stalled(const struct pipeline *pipeline, struct now now) {
-        return pipeline->is_storing && now.mono_ns - pipeline->commit_start_ns > COMMIT_STALLED_NS;
+        return pipeline->commit.is_in_flight && now.mono_ns - pipeline->commit.start_ns > COMMIT_STALLED_NS;
 }

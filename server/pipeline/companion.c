@@ -65,8 +65,8 @@ static void serve(struct pipeline *pipeline, enum broker_kind broker_kind, struc
         publish_again(pipeline, broker_kind);
         pipeline->broker_kind = broker_kind;
         pipeline->last_broker_kind = broker_kind;
-        pipeline->hello_state = HELLO_NONE;
-        pipeline->welcome_deadline_ns = INT64_MAX;
+        pipeline->hello.state = HELLO_NONE;
+        pipeline->hello.deadline_ns = INT64_MAX;
         pipeline->decoder.has_plugin = broker_kind == BROKER_WITH_PLUGIN;
         pipeline_admit_early_messages(pipeline);
         pipeline_apply_policy(pipeline, now);
@@ -91,19 +91,19 @@ static void serve_plain(struct pipeline *pipeline, bool all_have_disconnected, s
  * must not serve the broker as a plain broker meanwhile: any client could send requests as another client.
  */
 void companion_welcome_timed_out(struct pipeline *pipeline, struct now now) {
-        if (pipeline->hello_state == HELLO_ACKNOWLEDGED)
+        if (pipeline->hello.state == HELLO_ACKNOWLEDGED)
                 log_warning("the plugin in the broker does not answer yet: the store waits for it");
-        pipeline->hello_state = HELLO_PENDING;
-        pipeline->welcome_deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+        pipeline->hello.state = HELLO_PENDING;
+        pipeline->hello.deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 }
 
 void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now) {
         int64_t until_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
 
-        if (pipeline->hello_state == HELLO_ACKNOWLEDGED)
-                pipeline->welcome_deadline_ns = until_ns < pipeline->welcome_deadline_max_ns
-                                                        ? until_ns
-                                                        : pipeline->welcome_deadline_max_ns;
+        if (pipeline->hello.state == HELLO_ACKNOWLEDGED)
+                pipeline->hello.deadline_ns = until_ns < pipeline->hello.deadline_max_ns
+                                                      ? until_ns
+                                                      : pipeline->hello.deadline_max_ns;
 }
 
 void pipeline_plugin_detected(struct pipeline *pipeline) {
@@ -113,37 +113,44 @@ void pipeline_plugin_detected(struct pipeline *pipeline) {
 /* The store requires the plugin, and its banner may still wait behind other messages in the store's session. */
 static bool is_plugin_awaited(const struct pipeline *pipeline) {
         return pipeline->is_connected && pipeline->broker_kind == BROKER_UNKNOWN &&
-               pipeline->hello_state == HELLO_NONE;
+               pipeline->hello.state == HELLO_NONE;
 }
 
-void companion_receive_banner(struct pipeline *pipeline, const struct message *message) {
+void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now) {
+        (void)now;
         pipeline->is_plugin_seen = slice_equal(message->payload, SLICE_LITERAL(COMPANION_VERSION));
         if (!pipeline->is_plugin_seen)
                 log_warning("the plugin in the broker has another version: the store does not use it");
         else if (is_plugin_awaited(pipeline))
-                pipeline->hello_state = HELLO_PENDING;
+                pipeline->hello.state = HELLO_PENDING;
 }
 
-void companion_receive_delivered(struct pipeline *pipeline, const struct message *message) {
+void companion_receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now) {
         uint64_t sequence;
 
+        companion_extend_welcome_timeout(pipeline, now);
         if (parse_uint64(message->payload, &sequence) == 0)
                 notifications_delivered(pipeline, sequence);
 }
 
-void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message) {
+void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message,
+                                    struct now now) {
+        (void)now;
         pipeline->counters.n_slow_watchers++;
-        refusal_log_slow_watcher(&pipeline->refusal_log, pipeline->engine, message->payload);
+        client_log_slow_watcher(&pipeline->client_log, pipeline->engine, message->payload);
 }
 
-void companion_receive_takeover(struct pipeline *pipeline) {
+void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now) {
+        (void)message;
+        (void)now;
         log_limited(&pipeline->takeover_limit, LOG_ERROR,
                     "another statestored serves this broker, too: the two disconnect each other repeatedly; "
                     "stop one of them");
 }
 
 static struct slice hello_correlation(const struct pipeline *pipeline) {
-        return (struct slice){ (const uint8_t *)pipeline->hello.text, pipeline->hello.length };
+        return (struct slice){ (const uint8_t *)pipeline->hello.correlation.text,
+                               pipeline->hello.correlation.length };
 }
 
 /*
@@ -153,22 +160,21 @@ static struct slice hello_correlation(const struct pipeline *pipeline) {
  *   served another broker, or while the plugin did not answer;
  * - clients that watch a key that the last restart may have lost.
  */
-static size_t disconnect_desynchronized(struct pipeline *pipeline, uint64_t *connections,
-                                        size_t n_connections) {
-        size_t n_stored = 0; /* connections that remain in the list */
+static size_t disconnect_stale(struct pipeline *pipeline, uint64_t *connections, size_t n_connections) {
+        size_t n_retained = 0;
 
         for (size_t i = 0; i < n_connections; i++) {
                 if (engine_has_registrations(pipeline->engine, connections[i]) &&
                     !persistence_lost_watched_key(pipeline->engine, pipeline->persistence_at_restart,
                                                   connections[i]))
-                        connections[n_stored++] = connections[i];
+                        connections[n_retained++] = connections[i];
                 else if (effects_reserve_track(&pipeline->batch.effects) == 0)
                         effects_track(&pipeline->batch.effects, connections[i], DISCONNECT_CONNECTION);
                 else
                         pipeline_add_dropped(pipeline);
         }
         pipeline->persistence_at_restart = PERSISTENCE_ALL;
-        return n_stored;
+        return n_retained;
 }
 
 static int open_welcome(const struct pipeline *pipeline, struct slice box, struct welcome *ret_welcome) {
@@ -178,7 +184,7 @@ static int open_welcome(const struct pipeline *pipeline, struct slice box, struc
 
         if (!text)
                 return -ENOMEM;
-        r = companion_box_open(box, pipeline->hello_key, text, &length);
+        r = companion_box_open(box, pipeline->hello.key, text, &length);
         if (r < 0)
                 return r;
 
@@ -192,11 +198,10 @@ static void take_welcome(struct pipeline *pipeline, struct welcome *welcome, str
 
         /* Store the key with the next commit: after a restart of the broker, requests that wait in the session need it. */
         if (identity_set_key(&pipeline->key_states, welcome->key))
-                pipeline->is_commit_pending = true;
+                pipeline->commit.is_requested = true;
         pipeline->is_guarded = welcome->is_guarded;
         outbox_deliver(&pipeline->outbox, welcome->delivered);
-        retained.n_connections =
-                disconnect_desynchronized(pipeline, welcome->connections, welcome->n_connections);
+        retained.n_connections = disconnect_stale(pipeline, welcome->connections, welcome->n_connections);
         pipeline_step(pipeline, &retained, now);
         serve(pipeline, BROKER_WITH_PLUGIN, now);
         identity_skip_to(&pipeline->key_states, welcome->sequence);
@@ -210,14 +215,14 @@ static bool change_client_id(struct pipeline *pipeline) {
                 return false;
 
         memcpy(pipeline->client_suffix, pipeline->next_client_suffix, sizeof(pipeline->client_suffix));
-        pipeline->is_commit_pending = true;
+        pipeline->commit.is_requested = true;
         return true;
 }
 
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now) {
         CLEANUP(welcome_deinit) struct welcome welcome = { 0 };
 
-        if (!pipeline->is_plugin_seen || pipeline->hello_state == HELLO_PENDING ||
+        if (!pipeline->is_plugin_seen || pipeline->hello.state == HELLO_PENDING ||
             !pipeline_is_open(pipeline))
                 return; /* no HELLO was sent; or WELCOME is late and a batch is in flight: ignore it */
         if (!slice_equal(message->correlation_data, hello_correlation(pipeline)))
@@ -237,23 +242,23 @@ void companion_receive_welcome(struct pipeline *pipeline, const struct message *
  * sent yet, and the store would end its registrations.
  */
 void companion_send_hello(struct pipeline *pipeline, struct now now) {
-        uint8_t payload[sizeof(pipeline->hello_key) + sizeof(pipeline->instance_id)];
-        size_t instance_length = strlen(pipeline->instance_id);
+        uint8_t payload[sizeof(pipeline->hello.key) + sizeof(pipeline->hello.instance_id)];
+        size_t instance_length = strlen(pipeline->hello.instance_id);
         struct message hello = { .topic = SLICE_LITERAL(COMPANION_HELLO),
-                                 .payload = { payload, sizeof(pipeline->hello_key) + instance_length },
+                                 .payload = { payload, sizeof(pipeline->hello.key) + instance_length },
                                  .qos = 1 };
 
-        pipeline->hello = companion_pair(pipeline->run, ++pipeline->n_hellos);
+        pipeline->hello.correlation = companion_pair(pipeline->hello.run, ++pipeline->hello.n_hellos);
         hello.correlation_data = hello_correlation(pipeline);
-        companion_hello_key(pipeline->companion_secret, hello.correlation_data, pipeline->hello_key);
-        memcpy(payload, pipeline->hello_key, sizeof(pipeline->hello_key));
-        memcpy(payload + sizeof(pipeline->hello_key), pipeline->instance_id, instance_length);
+        companion_hello_key(pipeline->hello.secret, hello.correlation_data, pipeline->hello.key);
+        memcpy(payload, pipeline->hello.key, sizeof(pipeline->hello.key));
+        memcpy(payload + sizeof(pipeline->hello.key), pipeline->hello.instance_id, instance_length);
         if (pipeline->is_plugin_seen) {
-                bool is_sent = publish_message(pipeline, &hello, &pipeline->hello_id) == 0;
+                bool is_sent = publish_message(pipeline, &hello, &pipeline->hello.message_id) == 0;
 
-                pipeline->hello_state = is_sent ? HELLO_SENT : HELLO_DROPPED;
-                pipeline->welcome_deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
-                pipeline->welcome_deadline_max_ns = INT64_MAX;
+                pipeline->hello.state = is_sent ? HELLO_SENT : HELLO_DROPPED;
+                pipeline->hello.deadline_ns = is_sent ? INT64_MAX : now.mono_ns + WELCOME_TIMEOUT_NS;
+                pipeline->hello.deadline_max_ns = INT64_MAX;
                 return;
         }
 
@@ -261,7 +266,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
                 log_error("the broker does not show the plugin, and require-plugin is on: load "
                           "mosquitto_statestore.so in the broker, before other plugins; the store waits for "
                           "it");
-                pipeline->hello_state = HELLO_NONE;
+                pipeline->hello.state = HELLO_NONE;
                 return;
         }
 
@@ -273,7 +278,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
 void pipeline_connected(struct pipeline *pipeline, bool session_present, struct now now) {
         pipeline->is_connected = true;
         pipeline->counters.n_connections++;
-        pipeline->hello_state = HELLO_PENDING;
+        pipeline->hello.state = HELLO_PENDING;
         pipeline->is_session_present = session_present;
         pipeline_flush(pipeline, now);
 }
@@ -282,18 +287,18 @@ void pipeline_disconnected(struct pipeline *pipeline) {
         pipeline->is_connected = false;
         pipeline->broker_kind = BROKER_UNKNOWN;
         pipeline->is_plugin_seen = false;
-        pipeline->hello_state = HELLO_NONE;
-        pipeline->welcome_deadline_ns = INT64_MAX;
+        pipeline->hello.state = HELLO_NONE;
+        pipeline->hello.deadline_ns = INT64_MAX;
         pipeline->delivered_deadline_ns = INT64_MAX;
 }
 
 static void note_hello_acknowledged(struct pipeline *pipeline, uint16_t id, struct now now) {
-        if (pipeline->hello_state != HELLO_SENT || id != pipeline->hello_id)
+        if (pipeline->hello.state != HELLO_SENT || id != pipeline->hello.message_id)
                 return;
 
-        pipeline->hello_state = HELLO_ACKNOWLEDGED;
-        pipeline->welcome_deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
-        pipeline->welcome_deadline_max_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
+        pipeline->hello.state = HELLO_ACKNOWLEDGED;
+        pipeline->hello.deadline_ns = now.mono_ns + WELCOME_TIMEOUT_NS;
+        pipeline->hello.deadline_max_ns = now.mono_ns + WELCOME_TIMEOUT_MAX_NS;
 }
 
 /* Ignore no_subscriber while the batch is not open: the PUBACK of the next notification reports the same. */

@@ -22,17 +22,31 @@ enum latency_stage {
         N_STAGES,
 };
 
-/* Why a request, a reply or a notification was dropped. */
+/*
+ * Why a request, a reply or a notification was dropped:
+ *
+ *   X(symbol, label)
+ *
+ * symbol    DROP_<symbol> is the reason
+ * label     name in metrics
+ *
+ * TOO_MANY_WAITING: a message beyond the limits of the inbox; with test control, also a reply beyond the limit of delayed
+ * replies.
+ */
+#define DROP_REASONS(X)                                                                                     \
+        X(OUT_OF_MEMORY, "out_of_memory")                                                                   \
+        X(TOO_MANY_WAITING, "too_many_waiting")                                                             \
+        X(CONNECTION_FULL, "connection_full") /* too many earlier messages are not acknowledged */          \
+        X(TOO_LARGE, "too_large")             /* larger than the broker's maximum packet size */            \
+        X(NOT_SENDABLE, "not_sendable")       /* its topic or a property is not valid in MQTT */            \
+        X(UNVERIFIED, "unverified")           /* a request that the plugin did not verify */                \
+        X(REPEATED, "repeated")               /* a request whose sequence number was accepted before */
+
 enum drop_reason {
-        DROP_OUT_OF_MEMORY,
-        /* Messages beyond the limits of the inbox. With test control: also replies beyond the limit of delayed replies. */
-        DROP_TOO_MANY_WAITING,
-        DROP_CONNECTION_FULL, /* too many earlier messages are not acknowledged */
-        DROP_TOO_LARGE,       /* larger than the broker's maximum packet size */
-        DROP_NOT_SENDABLE,    /* a topic or property that is not valid in MQTT */
-        DROP_UNVERIFIED,      /* requests that the plugin did not verify */
-        DROP_REPEATED,        /* requests whose sequence number was accepted before */
-        N_DROPS,
+#define DROP_ENUM(symbol, label) DROP_##symbol,
+        DROP_REASONS(DROP_ENUM)
+#undef DROP_ENUM
+                N_DROPS,
 };
 
 struct counters {
@@ -45,8 +59,7 @@ struct counters {
         uint64_t n_faults[N_REQUEST_FAULTS];          /* of n_refused */
 
         uint64_t n_unanswerable; /* not executed: no response topic, or an invalid one */
-        uint64_t
-                n_expired; /* not executed, or not answered, because the message expiry interval has passed */
+        uint64_t n_expired;      /* not executed or not answered: the message expiry interval has passed */
         uint64_t n_notifications_set, n_notifications_deleted; /* published */
         uint64_t n_drops[N_DROPS];
         uint64_t n_slow_watchers; /* disconnected by the plugin */
@@ -68,13 +81,4 @@ static inline uint64_t counters_n_outcomes(const struct counters *counters, enum
 /* The number of published notifications. */
 static inline uint64_t counters_n_notifications(const struct counters *counters) {
         return counters->n_notifications_set + counters->n_notifications_deleted;
-}
-
-/* The number of dropped messages. */
-static inline uint64_t counters_n_dropped(const struct counters *counters) {
-        uint64_t n = 0;
-
-        for (int i = 0; i < N_DROPS; i++)
-                n += counters->n_drops[i];
-        return n;
 }

@@ -31,15 +31,10 @@
 #define QUANTUM_NS     INT64_C(1000000)
 #define QUANTUM_NS_MAX INT64_C(10000000)
 
+/* The messages that wait for their execution. */
 enum message_kind {
         MESSAGE_REQUEST,
-        MESSAGE_CONTROL, /* a request of test control */
-        MESSAGE_BANNER,
-        MESSAGE_WELCOME,
-        MESSAGE_TAKEOVER,
-        MESSAGE_DELIVERED,
-        MESSAGE_SLOW_WATCHER,
-        MESSAGE_BROKER_LOG, /* of a broker without the plugin */
+        MESSAGE_CONTROL,    /* a request of test control */
         MESSAGE_DISCONNECT, /* from the plugin, on the presence topic, or on another topic: then ignored */
 };
 
@@ -48,19 +43,31 @@ static enum message_kind kind_of(const struct pipeline *pipeline, const struct m
                 return MESSAGE_REQUEST;
         if (pipeline->hooks && slice_equal(message->topic, SLICE_LITERAL(TOPIC_CONTROL)))
                 return MESSAGE_CONTROL;
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_BANNER)))
-                return MESSAGE_BANNER;
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_WELCOME)))
-                return MESSAGE_WELCOME;
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_TAKEOVER)))
-                return MESSAGE_TAKEOVER;
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_DELIVERED)))
-                return MESSAGE_DELIVERED;
-        if (slice_equal(message->topic, SLICE_LITERAL(COMPANION_SLOW_WATCHER)))
-                return MESSAGE_SLOW_WATCHER;
-        if (slice_equal(message->topic, SLICE_LITERAL(BROKER_LOG_NOTICE)))
-                return MESSAGE_BROKER_LOG;
         return MESSAGE_DISCONNECT;
+}
+
+/* The messages that are processed on arrival. receive NULL: the message is ignored. */
+static const struct {
+        struct slice topic;
+        void (*receive)(struct pipeline *pipeline, const struct message *message, struct now now);
+} immediate_messages[] = {
+        { SLICE_LITERAL(COMPANION_BANNER), companion_receive_banner },
+        { SLICE_LITERAL(COMPANION_WELCOME), companion_receive_welcome },
+        { SLICE_LITERAL(COMPANION_TAKEOVER), companion_receive_takeover },
+        { SLICE_LITERAL(COMPANION_DELIVERED), companion_receive_delivered },
+        { SLICE_LITERAL(COMPANION_SLOW_WATCHER), companion_receive_slow_watcher },
+        { SLICE_LITERAL(BROKER_LOG_NOTICE), NULL }, /* of a broker without the plugin */
+};
+
+/* Returns false if the message is not one of immediate_messages. */
+static bool receive_immediately(struct pipeline *pipeline, const struct message *message, struct now now) {
+        for (size_t i = 0; i < sizeof(immediate_messages) / sizeof(immediate_messages[0]); i++)
+                if (slice_equal(message->topic, immediate_messages[i].topic)) {
+                        if (immediate_messages[i].receive)
+                                immediate_messages[i].receive(pipeline, message, now);
+                        return true;
+                }
+        return false;
 }
 
 /* 1. Execution */
@@ -108,7 +115,7 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
         if (invocation->fault != REQUEST_FAULT_NONE) {
                 pipeline->counters.n_refused++;
                 pipeline->counters.n_faults[invocation->fault]++;
-                refusal_log_fault(&pipeline->refusal_log, pipeline->engine, invocation);
+                client_log_fault(&pipeline->client_log, pipeline->engine, invocation);
                 publish_fault(pipeline, address, invocation->fault, invocation->fault_value, now);
                 return;
         }
@@ -119,10 +126,10 @@ static void execute_and_reply(struct pipeline *pipeline, const struct pending_re
                 return;
         }
         pending->reply = execute(pipeline, invocation, now);
-        pending->n_changes_before = pipeline->batch.effects.n_changes;
+        pending->n_preceding_changes = pipeline->batch.effects.n_changes;
         if (outcome_is_error(pending->reply.outcome))
-                refusal_log_outcome(&pipeline->refusal_log, pipeline->engine, &invocation->request,
-                                    pending->reply.outcome, now);
+                client_log_refusal(&pipeline->client_log, pipeline->engine, &invocation->request,
+                                   pending->reply.outcome, now);
 }
 
 /* Add the times of waiting and of execution to the histograms. The clock is read once per message: the end of this message is
@@ -167,7 +174,7 @@ static void execute_request(struct pipeline *pipeline, const struct message *mes
 
         if (result == INVOCATION_NO_RESPONSE_TOPIC || result == INVOCATION_BAD_RESPONSE_TOPIC) {
                 pipeline->counters.n_unanswerable++;
-                refusal_log_unanswerable(&pipeline->refusal_log, pipeline->engine, &invocation.request);
+                client_log_unanswerable(&pipeline->client_log, pipeline->engine, &invocation.request);
                 return;
         }
         if (invocation.outcome == OUTCOME_DONE) {
@@ -200,7 +207,7 @@ static void execute_message(struct pipeline *pipeline, const struct message *mes
 
 /* The transport must have room: the reply to a request with invalid properties is published at once. */
 bool pipeline_can_execute(const struct pipeline *pipeline) {
-        return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->is_storing &&
+        return pipeline->broker_kind != BROKER_UNKNOWN && !pipeline->commit.is_in_flight &&
                !pipeline->is_publishing && !pipeline->is_desynchronized && publish_has_room(pipeline) &&
                pipeline->batch.n_replies < BATCH_REPLIES_MAX &&
                pipeline->batch.effects.n_notifications < BATCH_NOTIFICATIONS_MAX &&
@@ -214,7 +221,7 @@ static bool can_execute_now(const struct pipeline *pipeline, enum message_kind k
 }
 
 static bool is_quantum_over(const struct pipeline *pipeline) {
-        int64_t quantum_ns = pipeline->last_commit_ns;
+        int64_t quantum_ns = pipeline->commit.duration_ns;
 
         if (quantum_ns < QUANTUM_NS)
                 quantum_ns = QUANTUM_NS;
@@ -359,28 +366,8 @@ void pipeline_receive(struct pipeline *pipeline, const struct message *message, 
         enum message_kind kind = kind_of(pipeline, message);
         int r;
 
-        switch (kind) {
-        case MESSAGE_BANNER:
-                companion_receive_banner(pipeline, message);
+        if (kind == MESSAGE_DISCONNECT && receive_immediately(pipeline, message, now))
                 return;
-        case MESSAGE_WELCOME:
-                companion_receive_welcome(pipeline, message, now);
-                return;
-        case MESSAGE_TAKEOVER:
-                companion_receive_takeover(pipeline);
-                return;
-        case MESSAGE_DELIVERED:
-                companion_extend_welcome_timeout(pipeline, now);
-                companion_receive_delivered(pipeline, message);
-                return;
-        case MESSAGE_SLOW_WATCHER:
-                companion_receive_slow_watcher(pipeline, message);
-                return;
-        case MESSAGE_BROKER_LOG:
-                return;
-        default:
-                break;
-        }
         if (pipeline->broker_kind == BROKER_UNKNOWN) {
                 companion_extend_welcome_timeout(pipeline, now);
                 r = inbox_add_early(&pipeline->inbox, message, now.mono_ns, PIPELINE_INBOX_MAX);

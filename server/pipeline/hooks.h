@@ -20,7 +20,7 @@ struct hooks {
         uint64_t (*request)(void *userdata, struct invocation *invocation, bool has_response_topic,
                             struct now now);
 
-        /* Publish a reply, or change, delay or drop it. */
+        /* A reply is ready. The hook publishes it, or changes, delays or drops it. number: the result of `request`. */
         void (*reply)(void *userdata, uint64_t number, const struct message *reply, struct now now);
 
         /* Return how many times to publish a notification of this registration. */

@@ -5,11 +5,11 @@
 
 #include "codec/invocation.h"
 #include "pipeline/batch.h"
+#include "pipeline/client_log.h"
 #include "pipeline/inbox.h"
 #include "pipeline/inflight.h"
 #include "pipeline/outbox.h"
 #include "pipeline/pipeline.h"
-#include "pipeline/refusal_log.h"
 #include "protocol/companion.h"
 #include "protocol/companion_mac.h"
 
@@ -19,15 +19,44 @@
 /* The exchange of HELLO and WELCOME with the plugin. */
 enum hello_state {
         HELLO_NONE,         /* not connected, or the broker is known, or the required plugin is awaited */
-        HELLO_PENDING,      /* send HELLO once the batch is open */
-        HELLO_DROPPED,      /* HELLO could not be published: it is sent again at welcome_deadline_ns */
+        HELLO_PENDING,      /* send HELLO when the batch is open */
+        HELLO_DROPPED,      /* HELLO could not be published: it is sent again at deadline_ns */
         HELLO_SENT,         /* the PUBACK of HELLO is awaited, without a limit */
-        HELLO_ACKNOWLEDGED, /* WELCOME is awaited until welcome_deadline_ns */
+        HELLO_ACKNOWLEDGED, /* WELCOME is awaited until deadline_ns */
+};
+
+struct hello_exchange {
+        enum hello_state state;
+        uint64_t run; /* random number of this process: see common/protocol/companion.h */
+        uint64_t n_hellos;
+        uint8_t secret[COMPANION_KEY_SIZE]; /* the keys of HELLO are derived from it */
+        char instance_id[COMPANION_INSTANCE_MAX + 1];
+
+        /* The latest HELLO. */
+        struct companion_pair correlation; /* its Correlation Data */
+        uint8_t key[COMPANION_KEY_SIZE];   /* sent in it; decrypts WELCOME */
+        uint16_t message_id;
+        int64_t deadline_ns;     /* repeat HELLO then; INT64_MAX: never */
+        int64_t deadline_max_ns; /* companion_extend_welcome_timeout() extends deadline_ns at most until then */
+};
+
+/* The commit of the batch. A request is executed only while no commit is in flight. */
+struct commit_state {
+        bool is_in_flight;          /* the worker thread uses the storage, `batch` and `result` */
+        bool is_requested;          /* commit the next batch even if it has no rows */
+        bool has_failed;            /* the last commit failed */
+        struct storage_batch batch; /* argument of storage_commit() */
+        int result;                 /* of storage_commit() */
+        int64_t start_ns;           /* of the last commit */
+        int64_t duration_ns;        /* of the last successful commit; 0: none */
+        struct version clock; /* stored by the last commit; a reply with a later version needs a commit */
+        uint64_t removed_sequence;     /* the storage has removed the notifications up to it */
+        unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
 };
 
 struct pipeline {
         struct engine *engine;
-        struct storage *storage; /* owned; the worker thread uses it while is_storing */
+        struct storage *storage; /* owned */
         bool is_volatile;        /* the storage stores nothing: a batch needs no commit */
         struct transport transport;
         struct pipeline_callbacks callbacks;
@@ -35,8 +64,7 @@ struct pipeline {
         struct decoder decoder;
         struct counters counters;
         const struct hooks *hooks; /* borrowed; NULL: none */
-        struct inflight inflight;  /* with a plain broker */
-        struct refusal_log refusal_log;
+        struct client_log client_log;
         /* Rate limits of log lines. */
         struct log_limit waiting_limit, storage_limit, takeover_limit, unverified_limit, publish_limit,
                 memory_limit;
@@ -45,88 +73,72 @@ struct pipeline {
 
         struct inbox inbox;
         struct batch batch;
-        struct storage_batch stored; /* argument of storage_commit(), see begin_commit() */
-        size_t n_batch_bytes;        /* payloads of the messages executed in the batch */
-        bool is_storing, is_publishing;
-        bool is_commit_pending;        /* commit the next batch even if it has no rows */
-        bool is_storage_failing;       /* the last commit failed */
-        bool is_desynchronized;        /* memory may differ from the storage: execute nothing */
-        int commit_result;             /* written by the worker thread */
-        int64_t commit_start_ns;       /* of the last commit */
-        int64_t last_commit_ns;        /* duration of the last commit; 0: none */
-        struct version stored_clock;   /* of the last commit; a reply with a later version needs a commit */
-        unsigned int n_failing_checks; /* calls of pipeline_check_storage() while commits fail */
+        size_t n_batch_bytes; /* payloads of the messages executed in the batch */
+        struct commit_state commit;
+        bool is_publishing;     /* the batch is not published yet, because the transport has no room */
+        bool is_desynchronized; /* memory may differ from the storage: execute nothing */
+        int64_t next_tick_ns;   /* no engine tick before; set after a failed commit or tick */
 
         /*
-         * Digest of the persistence policy from before the last restart (engine/persistence.h). From it the store finds the
-         * keys that the restart lost. PERSISTENCE_ALL: no key was lost, or the watchers of the lost keys are already
-         * disconnected.
+         * A quantum limits how long the pipeline executes and publishes before it returns to its caller: see QUANTUM_NS in
+         * execute.c.
+         */
+        int64_t execution_start_ns; /* clock reading when the present message or publishing began */
+        int64_t quantum_work_ns;    /* time used in the present quantum */
+
+        /* For pipeline_check_progress(). */
+        uint64_t n_done;          /* messages executed and batches whose commit has ended */
+        uint64_t n_done_at_check; /* n_done at the last check */
+        bool had_work_at_check;
+
+        /*
+         * Digest of the persistence policy from before the last restart (engine/persistence.h). It shows which keys the restart
+         * lost. PERSISTENCE_ALL: no key was lost, or the clients that watch the lost keys are already disconnected.
          */
         uint64_t persistence_at_restart;
 
-        int64_t next_tick_ns;       /* no engine tick before; set after a failed commit or tick */
-        int64_t execution_start_ns; /* clock reading when the present message or publishing began */
-        /*
-         * Time spent on execution and publishing in the present quantum. A quantum limits how long the pipeline executes
-         * messages before it returns to its caller: see QUANTUM_NS in execute.c.
-         */
-        int64_t quantum_work_ns;
-
-        uint64_t n_done; /* messages executed and batches whose commit has ended */
-        uint64_t n_done_at_check;
-        bool had_work_at_check; /* at the last pipeline_check_progress() */
-
-        struct policy *policy; /* owned; the engine borrows it */
-        struct policy
-                *next_policy; /* owned; replaces `policy` once the batch is open, if is_policy_pending */
-        bool is_policy_pending;
-        bool is_policy_new; /* registrations have not been checked against the policy */
+        struct policy *policy;      /* owned; the engine borrows it */
+        struct policy *next_policy; /* owned; the policy to apply, if is_policy_pending */
+        bool is_policy_pending;     /* pipeline_apply_policy() will replace the policy */
+        bool is_policy_new;         /* the registrations have not been checked against the last policy */
 
         /* 2. The broker */
 
-        enum broker_kind broker_kind, last_broker_kind;
+        enum broker_kind broker_kind;
+        enum broker_kind last_broker_kind; /* the kind that was served last */
         bool is_connected;
         bool is_session_present;
-        /* The banner (the plugin's retained message) has arrived, or the SUBACK of COMPANION_PROBE shows the plugin. */
-        bool is_plugin_seen;
+        bool is_plugin_seen; /* by its banner (a retained message), or by the SUBACK of COMPANION_PROBE */
         const char *presence_topic;
         bool requires_plugin;
-        uint64_t run; /* random number of this process: see companion.h */
-        uint64_t n_hellos;
-        uint8_t companion_secret[COMPANION_KEY_SIZE];
-        char instance_id[COMPANION_INSTANCE_MAX + 1];
-
-        enum hello_state hello_state;
-        struct companion_pair hello;           /* the Correlation Data of the latest HELLO */
-        uint8_t hello_key[COMPANION_KEY_SIZE]; /* sent in the latest HELLO; decrypts WELCOME */
-        uint16_t hello_id;                     /* message id of the latest HELLO */
-        int64_t welcome_deadline_ns;           /* for the plugin's WELCOME; INT64_MAX: there is no limit */
-        int64_t welcome_deadline_max_ns;
-
+        struct hello_exchange hello;
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         bool is_client_id_random;
         char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];      /* empty: not in use */
         char next_client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1]; /* offered to `change_client_id` */
 
-        /*
-         * The MAC keys (common/protocol/companion.h), each with the sequence number of the last accepted request.
-         * `published_key_states` is a copy of `key_states` from a time when all requests were answered; published_n_sent is
-         * n_sent at that time. When the broker has acknowledged published_n_sent messages, `acknowledged_key_states` becomes
-         * this copy. A commit stores only `acknowledged_key_states`: after a restart the broker may deliver later requests
-         * again, and the store must accept them.
-         */
-        struct companion_key_states key_states, acknowledged_key_states, published_key_states;
-        uint64_t published_n_sent, n_acknowledged;
-        uint64_t n_sent; /* messages published since the start */
+        uint64_t n_sent;         /* messages published since the start */
+        uint64_t n_acknowledged; /* of these messages */
 
         /*
-         * Notifications. On a plain broker, the notifications up to notified_sequence are delivered when the broker has
-         * acknowledged notified_n_sent messages. The storage has removed the notifications up to stored_delivered.
+         * The MAC keys (common/protocol/companion.h), each with the sequence number of the last accepted request. A commit
+         * stores only `acknowledged_key_states`: after a restart the broker may deliver later requests again, and the store must
+         * accept them. `published_key_states` is a copy of `key_states` from a time when all replies were published, after
+         * published_n_sent messages. When the broker has acknowledged these messages, the copy becomes
+         * `acknowledged_key_states`.
          */
+        struct companion_key_states key_states, acknowledged_key_states, published_key_states;
+        uint64_t published_n_sent;
+
+        /* Notifications. */
         struct outbox outbox;
         int64_t delivered_deadline_ns; /* for the plugin's DELIVERED; INT64_MAX: none is awaited */
+        struct inflight inflight;      /* with a plain broker */
+        /*
+         * With a plain broker: the notifications up to notified_sequence are delivered when the broker has acknowledged
+         * notified_n_sent messages.
+         */
         uint64_t notified_sequence, notified_n_sent;
-        uint64_t stored_delivered;
 };
 
 /* pipeline.c */
@@ -137,7 +149,7 @@ bool pipeline_is_open(const struct pipeline *pipeline);
 /* As engine_step(), with the effects of the batch, which must be open. */
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now);
 
-/* Put the policy of the last pipeline_set_policy() into effect. The batch must be open. */
+/* Replace the policy by that of the last pipeline_set_policy(). The batch must be open. */
 void pipeline_apply_policy(struct pipeline *pipeline, struct now now);
 
 /* Return the persistence digest to store: it determines which keys the next restart may lose. See engine/persistence.h. */
@@ -157,7 +169,7 @@ void pipeline_admit_early_messages(struct pipeline *pipeline);
 /* Execute waiting messages for one quantum of time. */
 void pipeline_execute_waiting(struct pipeline *pipeline, struct now now);
 
-/* Add the time since execution_start_ns to the quantum. execution_start_ns becomes the present time. */
+/* Add the time since execution_start_ns to quantum_work_ns, and set execution_start_ns to the present time. */
 void pipeline_charge_quantum(struct pipeline *pipeline);
 
 /* commit.c */
@@ -169,12 +181,12 @@ void pipeline_charge_quantum(struct pipeline *pipeline);
  */
 void pipeline_flush(struct pipeline *pipeline, struct now now);
 
-/* As pipeline_flush(), but the present quantum continues for pipeline_receive(), unless waiting messages were executed. */
+/* As pipeline_flush(), but no new quantum starts, unless waiting messages were executed. */
 void pipeline_end_batch(struct pipeline *pipeline, struct now now);
 
 /* publish.c */
 
-/* Publish a message. Return the result of transport.publish(). A message that is not published is counted and logged. */
+/* Publish a message, or count and log it as dropped. Returns the result of transport.publish(). */
 int publish_message(struct pipeline *pipeline, const struct message *message, uint16_t *ret_id);
 
 /* Publish the number of a connection on one of the plugin's topics. */
@@ -199,8 +211,8 @@ int publish_packet_limits(struct encoder *encoder, uint64_t max_bytes, struct pa
 /* notifications.c */
 
 /*
- * Publish the notifications up to this sequence while the transport has room. Return true if all of them are published, or if
- * none can be published because the broker kind is unknown.
+ * Publish the notifications up to this sequence while the transport has room. Returns false if the transport has no room.
+ * Publishes nothing and returns true if the notifications must wait for the broker kind.
  */
 bool notifications_publish(struct pipeline *pipeline, uint64_t sequence);
 
@@ -210,10 +222,10 @@ bool notifications_are_waiting(const struct pipeline *pipeline);
 /* Remove the notifications up to this sequence: the plugin has delivered them. Ignore a sequence that was not published. */
 void notifications_delivered(struct pipeline *pipeline, uint64_t sequence);
 
-/* Call when the deadline for DELIVERED has passed: request it again. */
+/* The deadline for DELIVERED has passed: request DELIVERED again. */
 void notifications_delivered_timed_out(struct pipeline *pipeline, struct now now);
 
-/* Call for each acknowledgement of the broker. On a plain broker, remove the notifications that the broker has received. */
+/* The broker has acknowledged a message. On a plain broker, remove the notifications that the broker has received. */
 void notifications_acknowledged(struct pipeline *pipeline);
 
 /* companion.c */
@@ -221,24 +233,24 @@ void notifications_acknowledged(struct pipeline *pipeline);
 /* Execute a message that reports a disconnect. The batch must be open. */
 void companion_execute_disconnect(struct pipeline *pipeline, const struct message *message, struct now now);
 
-/* Process the banner of the plugin. */
-void companion_receive_banner(struct pipeline *pipeline, const struct message *message);
-
-/* Process DELIVERED: the plugin acknowledges frames. */
-void companion_receive_delivered(struct pipeline *pipeline, const struct message *message);
-
-/* Process SLOW_WATCHER: count and log a client that the plugin disconnects. */
-void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message);
-
-/* Process TAKEOVER: another store has sent HELLO to this broker. */
-void companion_receive_takeover(struct pipeline *pipeline);
-
+/* Process a message of the plugin on its arrival: see the table in execute.c. */
+void companion_receive_banner(struct pipeline *pipeline, const struct message *message, struct now now);
 void companion_receive_welcome(struct pipeline *pipeline, const struct message *message, struct now now);
+
+/* Another store has sent HELLO to this broker. */
+void companion_receive_takeover(struct pipeline *pipeline, const struct message *message, struct now now);
+
+/* The plugin acknowledges frames. */
+void companion_receive_delivered(struct pipeline *pipeline, const struct message *message, struct now now);
+
+/* The plugin disconnects a client: count and log it. */
+void companion_receive_slow_watcher(struct pipeline *pipeline, const struct message *message,
+                                    struct now now);
 
 /* Postpone the deadline for WELCOME. Call for DELIVERED and for each early message: WELCOME may be queued behind it. */
 void companion_extend_welcome_timeout(struct pipeline *pipeline, struct now now);
 
-/* Call when the deadline for WELCOME has passed. */
+/* The deadline for WELCOME, or for repeating a dropped HELLO, has passed. */
 void companion_welcome_timed_out(struct pipeline *pipeline, struct now now);
 
 /* Send HELLO, or serve a plain broker if no plugin was detected. Call in HELLO_PENDING, with an open and empty batch. */

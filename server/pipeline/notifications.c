@@ -116,10 +116,10 @@ static size_t n_recipients_max(const struct pipeline *pipeline, const struct mes
         struct message frame = *message;
         uint64_t n_bytes, n_max;
 
-        /* The packet's two length fields may grow: add their maximum length. Keep the size of one recipient as a reserve. */
+        /* The size of the packet without recipients, and with the longest length field: recipients may lengthen it. */
         frame.topic = SLICE_LITERAL(COMPANION_DELIVER);
-        n_bytes = message_packet_size(&frame) + 2 * MESSAGE_VARINT_MAX + COMPANION_FRAME_HEADER_SIZE +
-                  key.length + COMPANION_RECIPIENT_SIZE;
+        n_bytes = message_packet_size(&frame) + (MESSAGE_VARINT_MAX - 1) + COMPANION_FRAME_HEADER_SIZE +
+                  key.length;
         n_max = n_bytes < max_bytes ? (max_bytes - n_bytes) / COMPANION_RECIPIENT_SIZE : 0;
         if (n_max > BROKER_BYTES_MAX / broker_bytes)
                 n_max = BROKER_BYTES_MAX / broker_bytes;

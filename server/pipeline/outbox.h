@@ -21,7 +21,7 @@
 struct outbox {
         struct pending_notification *items; /* owned */
         size_t first, n_items, capacity;    /* the items [0, first) are removed */
-        size_t n_pending;                   /* committed and not removed; from `first` on */
+        size_t n_pending;                   /* committed items that are not removed; they begin at `first` */
         size_t n_published;                 /* of the pending items */
         size_t n_staged;                    /* at the end of the items */
         size_t n_bytes;                     /* of keys, values and recipients */

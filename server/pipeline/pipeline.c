@@ -26,7 +26,6 @@ static int set_max_packet(struct pipeline *pipeline, uint64_t n_bytes) {
 }
 
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
-                 const struct transport *transport, const struct pipeline_callbacks *callbacks,
                  struct storage *storage, struct now now) {
         CLEANUP(pipeline_cleanup) struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
         CLEANUP(restored_deinit) struct restored restored = { 0 };
@@ -35,18 +34,18 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         if (!pipeline)
                 return -ENOMEM;
 
-        pipeline->transport = *transport;
-        pipeline->callbacks = *callbacks;
+        pipeline->transport = config->transport;
+        pipeline->callbacks = config->callbacks;
         pipeline->encoder =
                 (struct encoder){ .dialect = config->dialect, .node_id = config->engine.node_id };
         pipeline->decoder = (struct decoder){
                 .persistence_name = config->persistence_name,
                 .persistence_value = slice_from_string(config->persistence_value),
         };
-        pipeline->welcome_deadline_ns = INT64_MAX;
+        pipeline->hello.deadline_ns = INT64_MAX;
         pipeline->delivered_deadline_ns = INT64_MAX;
-        pipeline->run = config->run;
-        memcpy(pipeline->companion_secret, config->companion_secret, sizeof(config->companion_secret));
+        pipeline->hello.run = config->run;
+        memcpy(pipeline->hello.secret, config->companion_secret, sizeof(config->companion_secret));
         pipeline->presence_topic = config->presence_topic;
         pipeline->requires_plugin = config->requires_plugin;
 
@@ -58,14 +57,15 @@ int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *c
         if (r < 0)
                 return r;
 
-        memcpy(pipeline->instance_id, restored.header.instance_id, sizeof(restored.header.instance_id));
+        memcpy(pipeline->hello.instance_id, restored.header.instance_id,
+               sizeof(restored.header.instance_id));
         memcpy(pipeline->client_suffix, restored.header.client_suffix,
                sizeof(restored.header.client_suffix));
         memcpy(pipeline->next_client_suffix,
                restored.header.client_suffix[0] != '\0' ? restored.header.client_suffix
                                                         : config->client_suffix,
                sizeof(restored.header.client_suffix));
-        pipeline->stored_clock = restored.header.clock;
+        pipeline->commit.clock = restored.header.clock;
         pipeline->persistence_at_restart = restored.header.persistence_digest;
         pipeline->key_states = pipeline->acknowledged_key_states = pipeline->published_key_states =
                 restored.header.key_states;
@@ -94,7 +94,7 @@ struct pipeline *pipeline_free(struct pipeline *pipeline) {
 }
 
 bool pipeline_is_open(const struct pipeline *pipeline) {
-        return !pipeline->is_storing && !pipeline->is_publishing;
+        return !pipeline->commit.is_in_flight && !pipeline->is_publishing;
 }
 
 int pipeline_step(struct pipeline *pipeline, const struct event *event, struct now now) {
@@ -102,8 +102,9 @@ int pipeline_step(struct pipeline *pipeline, const struct event *event, struct n
 }
 
 /*
- * Until the watchers of lost keys are disconnected, a commit must not hide the loss: if the process restarts before, the next
- * process must still disconnect them. So store PERSISTENCE_UNKNOWN if the policy has changed since the restart.
+ * A restart loses keys that are not persistent. The clients that watch them are disconnected later. If the process is
+ * restarted before that, the next process must disconnect them. It does so after PERSISTENCE_UNKNOWN: store that value if the
+ * persistence policy has changed since the restart.
  */
 uint64_t pipeline_persistence(const struct pipeline *pipeline) {
         uint64_t present = persistence_digest(engine_config(pipeline->engine));
@@ -125,7 +126,7 @@ static bool can_tick(const struct pipeline *pipeline) {
 void pipeline_tick(struct pipeline *pipeline, struct now now) {
         struct event tick = { .type = EVENT_TICK };
 
-        if (now.mono_ns >= pipeline->welcome_deadline_ns)
+        if (now.mono_ns >= pipeline->hello.deadline_ns)
                 companion_welcome_timed_out(pipeline, now);
         if (now.mono_ns >= pipeline->delivered_deadline_ns)
                 notifications_delivered_timed_out(pipeline, now);
@@ -153,7 +154,7 @@ int64_t pipeline_next_deadline(const struct pipeline *pipeline) {
                 deadline_ns =
                         earlier(deadline_ns, pipeline->hooks->next_deadline(pipeline->hooks->userdata));
         deadline_ns = earlier(deadline_ns, pipeline->delivered_deadline_ns);
-        return earlier(deadline_ns, pipeline->welcome_deadline_ns);
+        return earlier(deadline_ns, pipeline->hello.deadline_ns);
 }
 
 /* 2. Settings */
@@ -218,7 +219,7 @@ bool pipeline_check_progress(struct pipeline *pipeline) {
 
         pipeline->n_done_at_check = pipeline->n_done;
         pipeline->had_work_at_check =
-                pipeline->is_storing ||
+                pipeline->commit.is_in_flight ||
                 (!pipeline_is_idle(pipeline) && pipeline->broker_kind != BROKER_UNKNOWN &&
                  publish_has_room(pipeline) && !outbox_is_full(&pipeline->outbox));
         return !had_work || !pipeline->had_work_at_check || pipeline->n_done != n_done_before;
@@ -262,6 +263,6 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .is_connected = pipeline->is_connected,
                 .is_guarded = pipeline->broker_kind == BROKER_WITH_PLUGIN &&
                               (pipeline->is_guarded || pipeline->is_client_id_random),
-                .is_storage_failing = pipeline->is_storage_failing,
+                .is_storage_failing = pipeline->commit.has_failed,
         };
 }

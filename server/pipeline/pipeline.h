@@ -25,7 +25,7 @@
 struct pipeline;
 struct hooks;
 
-/* What the caller of pipeline_new() provides: the connection to the broker, a worker thread, and a clock. */
+/* What the caller provides: the connection to the broker, a worker thread, and a clock. */
 struct transport {
         /* As link_publish(): 0, -EAGAIN, -EMSGSIZE, -EINVAL or -ENOMEM. The message is borrowed for the call. */
         int (*publish)(void *userdata, const struct message *message, uint16_t *ret_id);
@@ -34,11 +34,9 @@ struct transport {
         bool (*has_room)(void *userdata);
 
         /*
-         * Run work(argument). Return:
-         * 0: a worker thread runs the work. When it has ended, call pipeline_work_done() on the pipeline's own thread.
-         * 1: the work has ended already. Do not call pipeline_work_done().
-         * -errno: the work cannot run.
-         * At most one work is in flight. Not called if storage_is_volatile().
+         * Let a worker thread run work(argument). When it has ended, call pipeline_work_done() on the pipeline's own thread,
+         * after this function has returned. Returns 0, or -errno if the work cannot run. At most one work is in flight. Not
+         * called if storage_is_volatile().
          */
         int (*run_worker)(void *userdata, void (*work)(void *argument), void *argument);
         void *userdata;
@@ -54,15 +52,46 @@ enum broker_kind {
         BROKER_WITH_PLUGIN, /* client ids are verified; the plugin delivers notifications and reports disconnects */
 };
 
+struct pipeline_callbacks {
+        /* The store serves requests: after the start, and again after each interruption. */
+        void (*serving)(void *userdata, enum broker_kind broker_kind);
+
+        /* The state in memory may differ from the stored state. Restart the process: it loads the stored state. */
+        void (*desynchronized)(void *userdata);
+
+        /*
+         * The plugin does not guard the store's client id against other users, but accepts another client id for the store.
+         * Return true to end the session and reconnect with a client id that ends in `suffix`. The pipeline stores the suffix,
+         * and executes no request before the reconnect. Return false to keep the client id. May be NULL.
+         */
+        bool (*change_client_id)(void *userdata, const char *suffix);
+
+        /*
+         * The pipeline begins to process a request or a message of test control. A request may still be refused, may have
+         * expired, or may have no valid response topic. `client` is the sender: verified by the plugin if the broker has it;
+         * absent if unknown. May be NULL.
+         */
+        void (*executing)(void *userdata, struct slice client, const struct message *message);
+
+        /*
+         * A notification is published. Its topic is the notify topic of the client, even if the plugin delivers the
+         * notification. May be NULL.
+         */
+        void (*notifying)(void *userdata, const struct message *notification);
+        void *userdata;
+};
+
 /* Strings are borrowed. */
 struct pipeline_config {
+        struct transport transport;
+        struct pipeline_callbacks callbacks;
         struct engine_config engine; /* its node id is NUL-terminated */
         enum dialect dialect;
         uint64_t run; /* random number of this process: see common/protocol/companion.h */
         /* Random hexadecimal digits: the suffix for the callback `change_client_id` if the storage has none. */
         char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
-        uint8_t companion_secret
-                [COMPANION_KEY_SIZE]; /* random, new for each start: keys of HELLO are derived from it */
+        /* Random, new for each start: the keys of HELLO are derived from it. */
+        uint8_t companion_secret[COMPANION_KEY_SIZE];
 
         /*
          * Topic filter of the messages that report disconnected clients on a broker without the plugin; {client} stands for
@@ -76,42 +105,12 @@ struct pipeline_config {
         const char *persistence_value;
 };
 
-struct pipeline_callbacks {
-        /* The store serves requests: after the start, and again after each interruption. */
-        void (*serving)(void *userdata, enum broker_kind broker_kind);
-
-        /* The state in memory may differ from the stored state. Stop, and start again from the stored state. */
-        void (*desynchronized)(void *userdata);
-
-        /*
-         * NULL, or: the plugin cannot refuse the store's client id to other users, but would accept the store under another
-         * client id. Return true to end the session and reconnect under a client id that ends in `suffix`. The pipeline stores
-         * the suffix, and executes no request before the reconnect. Return false to keep the client id.
-         */
-        bool (*change_client_id)(void *userdata, const char *suffix);
-
-        /*
-         * NULL, or: a request, or a message of test control, is processed now. A request may still be refused, may have
-         * expired, or may have no valid response topic. `client` is the sender, absent if unknown; the plugin has verified it
-         * if the broker has the plugin.
-         */
-        void (*executing)(void *userdata, struct slice client, const struct message *message);
-
-        /*
-         * NULL, or: a notification is published. Its topic contains the client id, even if the plugin delivers the
-         * notification.
-         */
-        void (*notifying)(void *userdata, const struct message *notification);
-        void *userdata;
-};
-
 /*
  * Create a pipeline with the state in the storage, which also provides the digest key of the engine and the instance id.
  * Returns 0, -ENOMEM, or the error of storage_load(). The caller owns *ret_pipeline, which owns the storage. After an error
  * the caller still owns the storage.
  */
 int pipeline_new(struct pipeline **ret_pipeline, const struct pipeline_config *config,
-                 const struct transport *transport, const struct pipeline_callbacks *callbacks,
                  struct storage *storage, struct now now);
 
 /* Accepts NULL, returns NULL. */
@@ -185,7 +184,7 @@ void pipeline_set_policy(struct pipeline *pipeline, struct policy *policy, struc
 /* Return the suffix that `change_client_id` accepted last, in this process or before its start; empty: none. Borrowed. */
 const char *pipeline_client_suffix(const struct pipeline *pipeline);
 
-/* Call when the client id ends in that suffix: other users cannot guess the client id then. */
+/* The client id ends in that suffix, so other users cannot guess it. */
 void pipeline_set_client_id_random(struct pipeline *pipeline);
 
 /* Return true if no message waits, and no batch is being committed or published. */

@@ -10,8 +10,10 @@
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
 
-/* The limit on the size of a value assumes that the watcher's client id has at most this length: the notify topic contains the
- * client id and is in the same packet as the value. */
+/*
+ * A notification has the value and, in its topic, the client id of the watcher. The limit on the size of a value leaves room
+ * for a client id of this length.
+ */
 #define ORDINARY_CLIENT_ID_MAX 128
 
 static void cleanup_entry(struct entry **entry) {
@@ -25,38 +27,37 @@ void pipeline_add_dropped(struct pipeline *pipeline) {
 
 /* 1. The transport */
 
-static enum drop_reason drop_of(int error) {
-        switch (error) {
-        case -EAGAIN:
-                return DROP_CONNECTION_FULL;
-        case -EMSGSIZE:
-                return DROP_TOO_LARGE;
-        case -ENOMEM:
-                return DROP_OUT_OF_MEMORY;
-        default:
-                return DROP_NOT_SENDABLE;
-        }
-}
+/* How an error of transport.publish() is counted and logged. */
+struct publish_error {
+        enum drop_reason reason;
+        const char *text;
+};
 
-static const char *drop_reason(int error) {
+static struct publish_error publish_error(int error) {
         switch (error) {
         case -EAGAIN:
-                return "too many messages are not acknowledged yet";
+                return (struct publish_error){ DROP_CONNECTION_FULL,
+                                               "too many messages are not acknowledged yet" };
         case -EMSGSIZE:
-                return "the message is larger than the broker accepts";
+                return (struct publish_error){ DROP_TOO_LARGE,
+                                               "the message is larger than the broker accepts" };
+        case -ENOMEM:
+                return (struct publish_error){ DROP_OUT_OF_MEMORY, "out of memory" };
         default:
-                return strerror(-error);
+                return (struct publish_error){ DROP_NOT_SENDABLE,
+                                               "the topic or a property is not valid in MQTT" };
         }
 }
 
 static void drop_unpublished(struct pipeline *pipeline, const struct message *message, int error) {
-        pipeline->counters.n_drops[drop_of(error)]++;
-        log_limited_fields(
-                &pipeline->publish_limit, LOG_WARNING, "a message was dropped",
-                (struct log_field[]){ LOG_FIELD_TEXT("topic", topic_without_key(message->topic)),
-                                      LOG_FIELD_TEXT("reason", slice_from_string(drop_reason(error))),
-                                      LOG_FIELD_NUMBER("message_bytes", message->payload.length),
-                                      { 0 } });
+        struct publish_error cause = publish_error(error);
+
+        pipeline->counters.n_drops[cause.reason]++;
+        log_limited_fields(&pipeline->publish_limit, LOG_WARNING, "a message was dropped",
+                           (struct log_field[]){ LOG_FIELD_TEXT("topic", topic_without_key(message->topic)),
+                                                 LOG_FIELD_TEXT("reason", slice_from_string(cause.text)),
+                                                 LOG_FIELD_NUMBER("message_bytes", message->payload.length),
+                                                 { 0 } });
 }
 
 int publish_message(struct pipeline *pipeline, const struct message *message, uint16_t *ret_id) {
@@ -152,7 +153,7 @@ static bool publish_replies(struct pipeline *pipeline, struct now now) {
         const struct pending_reply *pending;
 
         while ((pending = batch_next_reply(batch)) &&
-               publish_notifications(pipeline, batch->sequence_before + pending->n_changes_before) &&
+               publish_notifications(pipeline, batch->sequence_before + pending->n_preceding_changes) &&
                publish_has_room(pipeline)) {
                 batch->n_replies_published++;
                 publish_reply(pipeline, pending, now);

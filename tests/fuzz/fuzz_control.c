@@ -209,13 +209,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct slice input = { data, size };
         struct world world = { .real = { .wall_ms = 1696374425000, .mono_ns = 1000000 } };
         struct storage *storage;
-        struct transport transport = { .publish = publish,
-                                       .has_room = stub_has_room,
-                                       .run_worker = stub_run_worker,
-                                       .userdata = &world };
-        struct pipeline_callbacks callbacks = { .serving = stub_serving,
-                                                .desynchronized = desynchronized,
-                                                .userdata = &world };
         struct pipeline_config config = {
                 .engine = { .node_id = SLICE_LITERAL("StateStore"),
                             .max_keys = 100,
@@ -227,7 +220,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         log_set_level(LOG_ERROR); /* refused requests are logged as warnings */
         ASSERT(storage_volatile_new(&storage) == 0);
-        ASSERT(pipeline_new(&world.pipeline, &config, &transport, &callbacks, storage, world.real) == 0);
+        config.transport =
+                (struct transport){ .publish = publish, .has_room = stub_has_room, .userdata = &world };
+        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving,
+                                                        .desynchronized = desynchronized,
+                                                        .userdata = &world };
+        ASSERT(pipeline_new(&world.pipeline, &config, storage, world.real) == 0);
         ASSERT(control_new(&world.control, world.pipeline) == 0);
         pipeline_connected(world.pipeline, false, read_clock(&world));
 

@@ -82,9 +82,9 @@ static void trace(const struct world *world, const char *direction, const struct
 static void seal_for_last_hello(const struct pipeline *pipeline, struct message *welcome) {
         static const uint8_t nonce[COMPANION_NONCE_SIZE];
 
-        companion_box_seal(welcome->response_topic, pipeline->hello_key, nonce,
+        companion_box_seal(welcome->response_topic, pipeline->hello.key, nonce,
                            (uint8_t *)welcome->payload.data);
-        welcome->correlation_data = slice_from_string(pipeline->hello.text);
+        welcome->correlation_data = slice_from_string(pipeline->hello.correlation.text);
 }
 
 static uint64_t n_dropped(const struct world *world) {

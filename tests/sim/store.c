@@ -117,22 +117,19 @@ static void end_commit(struct world *world, struct timeline_event *event) {
 
 static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
         struct world *world = userdata;
+        bool is_slow = world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT);
 
         ASSERT(!world->batch);
         policy_observe(world);
         world->commit_begin = world->now;
-        if (world->faults.is_disk_slow && !world->is_healed && !IS_PLANTED(PLANTED_EARLY_COMMIT)) {
-                world->batch = &world->pipeline->stored;
-                world->work = work;
-                world->work_argument = argument;
-                timeline_plan(&world->timeline, (struct timeline_event){ .at_ns = world_soon(world, 40),
-                                                                         .happen = end_commit,
-                                                                         .generation = world->life });
-                return 0;
-        }
-
-        work(argument);
-        return 1;
+        world->batch = &world->pipeline->commit.batch;
+        world->work = work;
+        world->work_argument = argument;
+        timeline_plan(&world->timeline,
+                      (struct timeline_event){ .at_ns = is_slow ? world_soon(world, 40) : world->now.mono_ns,
+                                               .happen = end_commit,
+                                               .generation = world->life });
+        return 0;
 }
 
 /* 2. Life */
@@ -250,14 +247,6 @@ static void observe_turns(struct world *world) {
 }
 
 void store_start(struct world *world) {
-        struct transport transport = { .publish = broker_publish,
-                                       .has_room = broker_has_room,
-                                       .run_worker = run_worker,
-                                       .userdata = world,
-                                       .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { .serving = serving,
-                                                .desynchronized = desynchronized,
-                                                .userdata = world };
 
         check_trace("started");
         forget(&world->disk);
@@ -268,7 +257,15 @@ void store_start(struct world *world) {
         truth_restart(&world->truth, &world->disk);
         world->disk.on_commit = commit;
         world->disk.userdata = world;
-        ASSERT(pipeline_new(&world->pipeline, &world->config, &transport, &callbacks, &world->disk.storage,
+        world->config.transport = (struct transport){ .publish = broker_publish,
+                                                      .has_room = broker_has_room,
+                                                      .run_worker = run_worker,
+                                                      .userdata = world,
+                                                      .clock_ns = clock_ns };
+        world->config.callbacks = (struct pipeline_callbacks){ .serving = serving,
+                                                               .desynchronized = desynchronized,
+                                                               .userdata = world };
+        ASSERT(pipeline_new(&world->pipeline, &world->config, &world->disk.storage,
                             world_store_now(world)) == 0);
         observe_turns(world);
         put_beside(world);

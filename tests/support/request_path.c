@@ -85,14 +85,14 @@ NOT_TRACED int main(void) {
                             .max_registrations = 10,
                             .max_remembered_bytes = 1 << 20 },
         };
-        struct transport transport = { .publish = publish, .has_room = has_room, .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { .serving = serving };
         struct now now = { .wall_ms = 1000000, .mono_ns = 1000000 };
         struct pipeline *pipeline;
         struct storage *storage;
 
-        if (storage_volatile_new(&storage) < 0 ||
-            pipeline_new(&pipeline, &config, &transport, &callbacks, storage, now) < 0)
+        config.transport =
+                (struct transport){ .publish = publish, .has_room = has_room, .clock_ns = clock_ns };
+        config.callbacks = (struct pipeline_callbacks){ .serving = serving };
+        if (storage_volatile_new(&storage) < 0 || pipeline_new(&pipeline, &config, storage, now) < 0)
                 return EXIT_FAILURE;
 
         pipeline_connected(pipeline, false, now);

@@ -32,6 +32,14 @@ def held_site(make_site, data, proxy_of, *lines, **more):
     return site, proxy, store
 
 
+def commit_unpublished(proxy, data, writer, *requests):
+    """Hold the messages of the store, and send these requests. Return when their changes are committed."""
+    proxy.hold()
+    begun = [writer.begin(*request) for request in requests]
+    wait_until(lambda: pending(data) == [request[1] for request in requests], "the changes are committed")
+    return begun
+
+
 def kill_before_publishing(proxy, store):
     """What the store has sent since hold() is lost with it."""
     store.kill()
@@ -47,9 +55,7 @@ def test_a_change_that_was_committed_but_not_published_is_notified_once_after_th
     assert watcher.changes() == [was_set("held")]
     wait_until(lambda: pending(data) == [], "the first notification is delivered")
 
-    proxy.hold()
-    release = writer.begin("DEL", "lock")
-    wait_until(lambda: pending(data) == ["lock"], "the change is committed")
+    [release] = commit_unpublished(proxy, data, writer, ("DEL", "lock"))
     kill_before_publishing(proxy, store)
     store.start()
 
@@ -65,9 +71,7 @@ def test_changes_of_several_commits_are_notified_in_order_and_before_later_chang
     watcher.register("a", "b")
     other.register("b")
 
-    proxy.hold()
-    requests = [writer.begin("SET", "ab"[n % 2], n) for n in range(40)]
-    wait_until(lambda: len(pending(data)) == 40, "all changes are committed")
+    requests = commit_unpublished(proxy, data, writer, *(("SET", "ab"[n % 2], n) for n in range(40)))
     kill_before_publishing(proxy, store)
     store.start()
 
@@ -82,9 +86,7 @@ def test_a_delivered_notification_is_not_repeated_although_its_row_is_still_stor
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
 
-    proxy.hold()
-    request = writer.begin("SET", "key", "value")
-    wait_until(lambda: pending(data) == ["key"], "the change is committed")
+    [request] = commit_unpublished(proxy, data, writer, ("SET", "key", "value"))
     proxy.hold_replies()  # the notification is published, and the store does not learn that it is delivered
     assert watcher.notification().payload.endswith(b"value\r\n")
     assert pending(data) == ["key"]
@@ -102,9 +104,7 @@ def test_several_restarts_do_not_repeat_or_lose_a_notification(make_site, data, 
     watcher.register("key")
 
     for n in range(4):
-        proxy.hold()
-        request = writer.begin("SET", "key", n)
-        wait_until(lambda: pending(data), "the change is committed")
+        [request] = commit_unpublished(proxy, data, writer, ("SET", "key", n))
         kill_before_publishing(proxy, store)
         store.start()
         assert writer.answer_to(request).payload == b"+OK\r\n"
@@ -117,9 +117,7 @@ def test_notifications_for_ended_connections_do_not_stay(make_site, data, proxy_
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
 
-    proxy.hold()
-    request = writer.begin("SET", "key", "value")
-    wait_until(lambda: pending(data) == ["key"], "the change is committed")
+    [request] = commit_unpublished(proxy, data, writer, ("SET", "key", "value"))
     watcher.disconnect()
     kill_before_publishing(proxy, store)
     store.start()
@@ -133,9 +131,7 @@ def test_after_a_restart_of_the_broker_too_the_rows_are_removed(make_site, data,
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
 
-    proxy.hold()
-    writer.begin("SET", "key", "value")
-    wait_until(lambda: pending(data) == ["key"], "the change is committed")
+    commit_unpublished(proxy, data, writer, ("SET", "key", "value"))
     site.broker.kill()
     kill_before_publishing(proxy, store)
     site.broker.start_again()
@@ -175,10 +171,7 @@ def test_the_gauge_shows_pending_notifications(make_site, data, proxy_of):
 
     watcher, writer = (site.connect(kind=WireClient) for _ in range(2))
     watcher.register("key")
-    proxy.hold()
-    for n in range(3):
-        writer.begin("SET", "key", n)
-    wait_until(lambda: len(pending(data)) == 3, "the changes are committed")
+    commit_unpublished(proxy, data, writer, *(("SET", "key", n) for n in range(3)))
     proxy.hold_replies()
     assert gauge() == 3
     proxy.mend()
@@ -192,9 +185,7 @@ def test_on_a_plain_broker_a_committed_change_is_notified_after_the_restart(make
     watcher.subscribe_to_notifications()
     watcher.register("key")
 
-    proxy.hold()
-    requests = [writer.begin("SET", "key", n) for n in range(n_changes)]
-    wait_until(lambda: len(pending(data)) == n_changes, "the changes are committed")
+    requests = commit_unpublished(proxy, data, writer, *(("SET", "key", n) for n in range(n_changes)))
     kill_before_publishing(proxy, store)
     store.start()
 
@@ -210,9 +201,7 @@ def test_an_acknowledgement_that_the_broker_drops_is_requested_again(make_site, 
     watcher, writer, hostile = (site.connect(kind=WireClient) for _ in range(3))
     watcher.register("key")
 
-    proxy.hold()
-    writer.begin("SET", "key", "value")
-    wait_until(lambda: pending(data) == ["key"], "the change is committed")
+    commit_unpublished(proxy, data, writer, ("SET", "key", "value"))
     while "Outgoing messages are being dropped for client statestored" not in site.broker.log():
         hostile.publish(INVOKE, b"x" * 50000, ResponseTopic="clients/hostile/answers")
     proxy.mend()  # the broker reads the notification before the PUBACKs that make room for DELIVERED

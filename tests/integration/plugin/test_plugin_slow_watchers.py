@@ -180,11 +180,22 @@ def test_a_session_keeps_what_waited_at_the_disconnect_and_gets_nothing_more(sit
 # With log_dest topic the plugin reads the broker's log.
 
 
-def fill(client, publisher):
-    """Publish to the client, which does not acknowledge, until the broker has dropped a message for it."""
+def lose_messages(logged, client, publisher):
+    """Make the broker drop messages for the client, which does not acknowledge. The client stays connected."""
+    client.subscribe("fill")
+    client.is_acknowledging = False
     for _ in range(CHANGES):
         publisher.publish("fill", b"x" * VALUE_SIZE)
     client.ping()
+    logged.wait_for_drop(client)
+
+
+def lose_messages_undisturbed(logged, client, publisher):
+    """Check that a client that loses messages, and later acknowledges, stays connected."""
+    lose_messages(logged, client, publisher)
+    client.acknowledge()
+    client.messages()
+    assert client.is_undisturbed()
 
 
 @pytest.mark.parametrize("n_slow", [1, 3])
@@ -229,13 +240,7 @@ def test_a_watcher_that_loses_other_messages_is_disconnected(logged):
 def test_a_slow_client_is_disconnected_only_when_it_registers(logged):
     slow, publisher = logged.connect(kind=Watcher), logged.connect(kind=WireClient)
     assert slow.is_undisturbed()
-    slow.subscribe("fill")
-    slow.is_acknowledging = False
-    fill(slow, publisher)
-    logged.wait_for_drop(slow)
-    slow.acknowledge()
-    slow.messages()
-    assert slow.is_undisturbed()
+    lose_messages_undisturbed(logged, slow, publisher)
 
     slow.begin("KEYNOTIFY", "key")
 
@@ -247,15 +252,9 @@ def test_a_slow_client_is_disconnected_only_when_it_registers(logged):
 def test_a_watcher_that_has_stopped_is_not_disconnected(logged):
     slow, publisher = watch(logged), logged.connect(kind=WireClient)
     assert slow.stop("key") == b"+OK\r\n"
-    slow.subscribe("fill")
-    slow.is_acknowledging = False
 
-    fill(slow, publisher)
+    lose_messages_undisturbed(logged, slow, publisher)
 
-    logged.wait_for_drop(slow)
-    slow.acknowledge()
-    slow.messages()
-    assert slow.is_undisturbed()
     assert logged.n_disconnected() == 0
 
 
@@ -276,10 +275,7 @@ def test_no_client_forges_a_line_of_the_log(logged):
         forger.wait_until_closed()
 
     slow, publisher = logged.connect(f"x: {DROPPING}{victim.id}", kind=Watcher), logged.connect(kind=WireClient)
-    slow.subscribe("fill")
-    slow.is_acknowledging = False
-    fill(slow, publisher)
-    logged.wait_for_drop(slow)
+    lose_messages(logged, slow, publisher)
     victim.ping()
     assert victim.is_undisturbed()
     assert victim.stop("key") == b"+OK\r\n"

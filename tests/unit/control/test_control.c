@@ -33,6 +33,15 @@ static void ask(struct broker *broker, struct slice payload) {
         pipeline_receive(broker->pipeline, &message, broker->now);
 }
 
+static void ask_words(struct broker *broker, const struct slice *words) {
+        struct buf payload = { 0 };
+
+        append_words(&payload, words);
+        ask(broker, buf_slice(&payload));
+        broker_flush(broker);
+        buf_deinit(&payload);
+}
+
 Test(control, is_executed_after_earlier_requests) {
         struct control *control;
         struct broker broker;
@@ -119,6 +128,34 @@ Test(control, answers_are_not_delayed_past_their_expiry) {
         cr_assert_str_eq(broker_sent(&broker), "answers:$-1 answers:$-1 ");
         cr_expect_eq(broker_sent_message(&broker, 0)->expiry_s, 1);
         cr_expect_eq(broker_sent_message(&broker, 1)->expiry_s, 2);
+        tear_down(&broker, control);
+}
+
+/* The pattern *aa...b is compared with the key aa... at each position. */
+Test(control, pattern_that_takes_too_long_is_refused) {
+        static uint8_t key[5000], pattern[2000];
+        static const char refused[] = "-ERR the key pattern takes too long to match";
+        static const struct slice names[] = { S("requests"), S("wait-for") };
+        struct control *control;
+        struct broker broker;
+
+        memset(key, 'a', sizeof(key));
+        memset(pattern, 'a', sizeof(pattern));
+        pattern[0] = '*';
+        pattern[sizeof(pattern) - 1] = 'b';
+        control = set_up(&broker);
+        for (int i = 0; i < 10; i++)
+                broker_send(&broker, (struct sending){ WORDS(S("GET"), { key, sizeof(key) }) });
+        broker_flush(&broker);
+
+        for (size_t i = 0; i < 2; i++) {
+                broker_forget(&broker);
+                ask_words(&broker,
+                          (struct slice[WORDS_MAX]){ names[i], S("key"), { pattern, sizeof(pattern) } });
+                cr_assert_eq(broker.n_sent, 1);
+                cr_expect(slice_starts_with(broker_sent_message(&broker, 0)->payload,
+                                            slice_from_string(refused)));
+        }
         tear_down(&broker, control);
 }
 

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "control/faults.h"
@@ -194,5 +195,24 @@ Test(faults, writes_all_rules_as_json) {
                 "\"pattern\":\"k*\",\"probability\":0.500000000,\"seed\":9,\"left\":3,\"strikes\":0}\n"
                 "{\"number\":2,\"action\":\"error\",\"text\":\"boom\",\"strikes\":0}\n");
         buf_deinit(&lines);
+        fault_rules_clear(&faults);
+}
+
+/* The pattern *aa...b is compared with the key aa... at each position. */
+Test(faults, no_pattern_matches_after_too_many_steps) {
+        static char key[5001], pattern[2001], rule[2020];
+        struct fault_rules faults = { 0 };
+
+        memset(key, 'a', sizeof(key) - 1);
+        memset(pattern, 'a', sizeof(pattern) - 1);
+        pattern[0] = '*';
+        pattern[sizeof(pattern) - 2] = 'b';
+        snprintf(rule, sizeof(rule), "no-answer key %s", pattern);
+        cr_assert_eq(add(&faults, rule), 0);
+        cr_assert_eq(add(&faults, "quota key a*"), 0);
+        cr_expect_null(ask(&faults, "c", VERB_SET, key));
+        cr_expect_eq(ask(&faults, "c", VERB_SET, "aa")->action, FAULT_QUOTA);
+        cr_assert_eq(add(&faults, "error boom"), 0);
+        cr_expect_eq(ask(&faults, "c", VERB_SET, key)->action, FAULT_ERROR);
         fault_rules_clear(&faults);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "control/journal.h"
@@ -21,9 +22,16 @@ static uint64_t add(struct journal *journal, struct slice payload) {
 static char *written(const struct journal *journal, uint64_t after) {
         struct buf lines = { 0 };
 
-        journal_write(journal, &any, after, &lines);
+        cr_assert_eq(journal_write(journal, &any, after, &lines), 0);
         buf_append(&lines, "", 1);
         return (char *)lines.data;
+}
+
+static uint64_t count(const struct journal *journal, uint64_t after) {
+        uint64_t n;
+
+        cr_assert_eq(journal_count(journal, &any, after, &n), 0);
+        return n;
 }
 
 Test(journal, writes_requests_with_answers) {
@@ -81,9 +89,9 @@ Test(journal, removes_the_oldest_above_the_number_limit) {
 
         for (uint64_t i = 1; i <= 2 * JOURNAL_SLOTS; i++)
                 cr_assert_eq(add(&journal, S("x")), i);
-        cr_expect_leq(journal_count(&journal, &any, 0), JOURNAL_SLOTS);
-        cr_expect_gt(journal_count(&journal, &any, 0), JOURNAL_SLOTS / 2);
-        cr_expect_eq(journal_count(&journal, &any, 2 * JOURNAL_SLOTS - 3), 3);
+        cr_expect_leq(count(&journal, 0), JOURNAL_SLOTS);
+        cr_expect_gt(count(&journal, 0), JOURNAL_SLOTS / 2);
+        cr_expect_eq(count(&journal, 2 * JOURNAL_SLOTS - 3), 3);
         journal_add_reply(&journal, 1, S("too late"), (struct slice){ 0 });
         journal_deinit(&journal);
         cr_expect_eq(journal.n_bytes, 0);
@@ -97,11 +105,11 @@ Test(journal, removes_the_oldest_above_the_byte_limit) {
                 add(&journal, (struct slice){ long_payload, sizeof(long_payload) });
                 cr_expect_leq(journal.n_bytes, JOURNAL_BYTES_MAX);
         }
-        cr_expect_eq(journal_count(&journal, &any, 0), 3);
+        cr_expect_eq(count(&journal, 0), 3);
         journal_add_reply(&journal, 10, (struct slice){ long_payload, sizeof(long_payload) },
                           (struct slice){ 0 });
         cr_expect_leq(journal.n_bytes, JOURNAL_BYTES_MAX);
-        cr_expect_eq(journal_count(&journal, &any, 0), 2);
+        cr_expect_eq(count(&journal, 0), 2);
         journal_deinit(&journal);
 }
 
@@ -111,9 +119,9 @@ Test(journal, keeps_the_newest_even_above_the_byte_limit) {
 
         add(&journal, S("x"));
         add(&journal, (struct slice){ long_payload, sizeof(long_payload) });
-        cr_expect_eq(journal_count(&journal, &any, 0), 1);
+        cr_expect_eq(count(&journal, 0), 1);
         add(&journal, S("x"));
-        cr_expect_eq(journal_count(&journal, &any, 0), 1);
+        cr_expect_eq(count(&journal, 0), 1);
         journal_deinit(&journal);
 }
 
@@ -122,7 +130,37 @@ Test(journal, numbers_restart_after_clear) {
 
         add(&journal, S("x"));
         journal_clear(&journal);
-        cr_expect_eq(journal_count(&journal, &any, 0), 0);
+        cr_expect_eq(count(&journal, 0), 0);
         cr_expect_eq(add(&journal, S("x")), 1);
+        journal_deinit(&journal);
+}
+
+/* The pattern *aa...b is compared with the key aa... at each position. */
+Test(journal, pattern_that_takes_too_long_is_refused) {
+        static uint8_t key[5000], pattern[2000];
+        struct selection selection = { .has_key = true };
+        struct journal_request request = { .verb = VERB_GET, .key = { key, sizeof(key) }, .payload = S("") };
+        struct journal journal = { 0 };
+        struct buf lines = { 0 };
+        uint64_t n = 5;
+
+        memset(key, 'a', sizeof(key));
+        memset(pattern, 'a', sizeof(pattern));
+        pattern[0] = '*';
+        pattern[sizeof(pattern) - 1] = 'b';
+        buf_append(&selection.key, pattern, sizeof(pattern));
+        for (int i = 0; i < 10; i++)
+                journal_add(&journal, &request);
+
+        cr_expect_eq(journal_count(&journal, &selection, 0, &n), -ERANGE);
+        cr_expect_eq(n, 5);
+        cr_expect_eq(journal_write(&journal, &selection, 0, &lines), -ERANGE);
+        cr_expect_eq(journal_count(&journal, &selection, 9, &n), 0);
+        cr_expect_eq(n, 0);
+        cr_expect_eq(journal_write(&journal, &selection, 9, &lines), 0);
+        cr_expect_eq(lines.length, 0);
+
+        buf_deinit(&lines);
+        selection_deinit(&selection);
         journal_deinit(&journal);
 }

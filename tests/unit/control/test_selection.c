@@ -8,7 +8,10 @@
 #define S SLICE_LITERAL
 
 static bool matches(const struct selection *selection, const char *client, enum verb verb, const char *key) {
-        return selection_matches(selection, slice_from_string(client), verb, slice_from_string(key));
+        uint64_t budget = SELECTION_STEPS_MAX;
+
+        return selection_matches(selection, slice_from_string(client), verb, slice_from_string(key),
+                                 &budget);
 }
 
 Test(selection, matches_everything_by_default) {

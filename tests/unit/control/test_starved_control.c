@@ -20,6 +20,7 @@
 #include "unit/support/table.h"
 
 struct world {
+        struct stub_worker worker; /* must be the first member */
         struct pipeline *pipeline;
         struct control *control;
         struct now real;
@@ -39,20 +40,28 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         return 0;
 }
 
+static void finish_work(struct world *world) {
+        stub_finish_work(&world->worker, world->pipeline, control_now(world->control, world->real));
+}
+
 static void world_init(struct world *world) {
-        struct transport transport = { .publish = publish,
-                                       .has_room = stub_has_room,
-                                       .run_worker = stub_run_worker,
-                                       .userdata = world };
-        struct pipeline_callbacks callbacks = { .serving = stub_serving };
         struct pipeline_config config = broker_config();
 
         *world = (struct world){ .real = { .wall_ms = BROKER_WALL_MS, .mono_ns = 1000000 } };
-        cr_assert_eq(pipeline_new(&world->pipeline, &config, &transport, &callbacks, broker_storage(),
-                                  world->real),
-                     0);
+        config.transport = (struct transport){ .publish = publish,
+                                               .has_room = stub_has_room,
+                                               .run_worker = stub_run_worker,
+                                               .userdata = world };
+        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
+        cr_assert_eq(pipeline_new(&world->pipeline, &config, broker_storage(), world->real), 0);
         cr_assert_eq(control_new(&world->control, world->pipeline), 0);
         pipeline_connected(world->pipeline, false, control_now(world->control, world->real));
+        finish_work(world);
+}
+
+static void tick(struct world *world) {
+        pipeline_tick(world->pipeline, control_now(world->control, world->real));
+        finish_work(world);
 }
 
 static void world_deinit(struct world *world) {
@@ -90,6 +99,7 @@ static void ask(struct world *world, const char *text, bool is_starved) {
         memory_resume(is_starved);
         pipeline_receive(world->pipeline, &message, now);
         pipeline_wakeup_ended(world->pipeline, control_now(world->control, world->real));
+        finish_work(world);
         memory_pause();
         buf_deinit(&payload);
 }
@@ -224,7 +234,7 @@ Test(starved_control, drops_of_delayed_answers_are_counted) {
 
                 if (world.n_sent == 0) {
                         world.real.mono_ns += INT64_C(1000000000);
-                        pipeline_tick(world.pipeline, control_now(world.control, world.real));
+                        tick(&world);
                 }
                 cr_expect_eq(world.n_sent + n_dropped(&world), 1, "allocation %lu", n - 1);
                 world_deinit(&world);
@@ -247,7 +257,7 @@ Test(starved_control, keeps_all_deadlines) {
                 n_failed = memory_stop_failing();
 
                 world.real.mono_ns += INT64_C(2000000000);
-                pipeline_tick(world.pipeline, control_now(world.control, world.real));
+                tick(&world);
                 ask(&world, "GET|a", false);
                 cr_expect(is_answered(&world, "$-1"), "allocation %lu", n - 1);
                 world_deinit(&world);

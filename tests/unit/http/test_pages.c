@@ -32,7 +32,7 @@ Test(pages, readiness_names_what_the_store_waits_for) {
         cr_expect(is_readiness(503, "not connected to a broker\n"));
 
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         cr_expect(is_readiness(503, "connected to the broker, but not serving yet\n"));
 
         broker_welcome(&broker, 'k', "0\nguarded\n0\n");

@@ -61,28 +61,22 @@ static void desynchronized(void *userdata) {
 static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
         struct broker *broker = userdata;
 
+        cr_assert_null(broker->work, "a commit begins while another is under way");
         broker->n_commits++;
-        if (broker->commit_result == 1) {
-                cr_assert_null(broker->work, "a commit begins while another is under way");
-                broker->work = work;
-                broker->work_argument = argument;
-                return 0;
-        }
-        work(argument);
-        return 1;
+        broker->work = work;
+        broker->work_argument = argument;
+        return 0;
 }
 
 static int commit(struct storage *storage, const struct storage_batch *batch) {
         struct broker *broker = (struct broker *)storage;
 
-        if (broker->work)
-                return broker->late_result;
-        if (broker->commit_result == 0) {
+        if (broker->work_result == 0) {
                 broker->n_rows_committed += batch->n_rows;
                 broker->n_notifications_committed += batch->n_notifications;
                 broker->delivered = batch->delivered;
         }
-        return broker->commit_result;
+        return broker->work_result;
 }
 
 static int commit_nothing(struct storage *storage, const struct storage_batch *batch) {
@@ -155,14 +149,6 @@ static int64_t clock_ns(void *userdata) {
 
 void broker_init_stored(struct broker *broker, struct pipeline_config config,
                         const struct pending_notification *stored, size_t n_stored) {
-        struct transport transport = { .publish = publish,
-                                       .has_room = has_room,
-                                       .run_worker = run_worker,
-                                       .userdata = broker,
-                                       .clock_ns = clock_ns };
-        struct pipeline_callbacks callbacks = { .serving = serving,
-                                                .desynchronized = desynchronized,
-                                                .userdata = broker };
 
         static const struct storage_operations operations = {
                 .load = load_stored, .commit = commit, .needs_commit = needs_commit, .close = close_storage
@@ -173,9 +159,15 @@ void broker_init_stored(struct broker *broker, struct pipeline_config config,
                                    .room = SIZE_MAX,
                                    .stored = stored,
                                    .n_stored = n_stored };
-        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &transport, &callbacks, &broker->storage,
-                                  broker->now),
-                     0);
+        config.transport = (struct transport){ .publish = publish,
+                                               .has_room = has_room,
+                                               .run_worker = run_worker,
+                                               .userdata = broker,
+                                               .clock_ns = clock_ns };
+        config.callbacks = (struct pipeline_callbacks){ .serving = serving,
+                                                        .desynchronized = desynchronized,
+                                                        .userdata = broker };
+        cr_assert_eq(pipeline_new(&broker->pipeline, &config, &broker->storage, broker->now), 0);
 }
 
 void broker_init_down(struct broker *broker, struct pipeline_config config) {
@@ -184,8 +176,13 @@ void broker_init_down(struct broker *broker, struct pipeline_config config) {
 
 void broker_init(struct broker *broker, struct pipeline_config config) {
         broker_init_down(broker, config);
-        pipeline_connected(broker->pipeline, false, broker->now);
+        broker_connect(broker, false);
         cr_assert_eq(broker->broker_kind, BROKER_PLAIN);
+}
+
+void broker_connect(struct broker *broker, bool session_present) {
+        pipeline_connected(broker->pipeline, session_present, broker->now);
+        broker_finish_work(broker);
 }
 
 void broker_deinit(struct broker *broker) {
@@ -203,10 +200,12 @@ void broker_pass_ms(struct broker *broker, int64_t ms) {
 
 void broker_flush(struct broker *broker) {
         pipeline_wakeup_ended(broker->pipeline, broker->now);
+        broker_finish_work(broker);
 }
 
 void broker_tick(struct broker *broker) {
         pipeline_tick(broker->pipeline, broker->now);
+        broker_finish_work(broker);
 }
 
 void broker_pass_deadline(struct broker *broker) {
@@ -214,12 +213,22 @@ void broker_pass_deadline(struct broker *broker) {
         broker_tick(broker);
 }
 
-void broker_committed(struct broker *broker, int result) {
-        cr_assert_not_null(broker->work);
-        broker->late_result = result;
+static void end_work(struct broker *broker, int result) {
+        broker->work_result = result;
         broker->work(broker->work_argument);
         broker->work = NULL;
         pipeline_work_done(broker->pipeline, 0, broker->now);
+}
+
+void broker_finish_work(struct broker *broker) {
+        while (broker->work && broker->commit_result != 1)
+                end_work(broker, broker->commit_result);
+}
+
+void broker_committed(struct broker *broker, int result) {
+        cr_assert_not_null(broker->work);
+        end_work(broker, result);
+        broker_finish_work(broker);
 }
 
 void broker_forget(struct broker *broker) {
@@ -271,6 +280,7 @@ void broker_send(struct broker *broker, struct sending sending) {
                 add_identity(&message, &sending.sender, &proof);
         }
         pipeline_receive(broker->pipeline, &message, broker->now);
+        broker_finish_work(broker);
         buf_deinit(&payload);
 }
 
@@ -280,6 +290,7 @@ void broker_say(struct broker *broker, const char *topic, const char *payload) {
                                    .qos = 1 };
 
         pipeline_receive(broker->pipeline, &message, broker->now);
+        broker_finish_work(broker);
 }
 
 void broker_welcome_as(struct broker *broker, char key, const char *rest, struct slice correlation) {
@@ -292,6 +303,7 @@ void broker_welcome_as(struct broker *broker, char key, const char *rest, struct
         cr_assert_not_null(message.payload.data);
         broker->key = key;
         pipeline_receive(broker->pipeline, &message, broker->now);
+        broker_finish_work(broker);
         free((void *)message.payload.data);
         buf_deinit(&text);
 }

@@ -22,7 +22,7 @@ struct broker {
         struct storage storage;       /* must be the first member: it is the pipeline's storage */
         void (*work)(void *argument); /* the commit in progress; NULL: none */
         void *work_argument;
-        int late_result; /* result of the commit in progress */
+        int work_result; /* the result of that commit */
         struct pipeline *pipeline;
         struct now now;
 
@@ -68,13 +68,24 @@ void broker_init_stored(struct broker *broker, struct pipeline_config config,
                         const struct pending_notification *stored, size_t n_stored);
 void broker_deinit(struct broker *broker);
 
+/* Report a new connection to the pipeline. */
+void broker_connect(struct broker *broker, bool session_present);
+
 void broker_pass_ms(struct broker *broker, int64_t ms);
 void broker_flush(struct broker *broker);
 void broker_tick(struct broker *broker);
 
 /* Advance the clock to the pipeline's next deadline, and tick. */
 void broker_pass_deadline(struct broker *broker);
+
+/* End the commit in progress, which was begun with commit_result 1. */
 void broker_committed(struct broker *broker, int result);
+
+/*
+ * End the commit in progress, and those that follow it, unless commit_result is 1. Call after a function of the pipeline; the
+ * functions of this file do that.
+ */
+void broker_finish_work(struct broker *broker);
 void broker_forget(struct broker *broker);
 
 /* A request. Fields left out get a client's usual values, and a unique timestamp. */
@@ -128,6 +139,15 @@ const char *broker_sent(struct broker *broker);
 
 /* Return the message with this index among those sent. */
 const struct message *broker_sent_message(struct broker *broker, size_t i);
+
+/* Number of dropped messages. */
+static inline uint64_t counters_n_dropped(const struct counters *counters) {
+        uint64_t total = 0;
+
+        for (int i = 0; i < N_DROPS; i++)
+                total += counters->n_drops[i];
+        return total;
+}
 
 /* Number of executed requests. */
 static inline uint64_t counters_n_requests(const struct counters *counters) {

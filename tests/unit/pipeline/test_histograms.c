@@ -5,7 +5,7 @@
 #include "pipeline/histograms.h"
 #include "unit/support/table.h"
 
-static uint64_t count(const struct histogram *histogram) {
+static uint64_t n_durations(const struct histogram *histogram) {
         uint64_t n = 0;
 
         for (unsigned int i = 0; i <= HISTOGRAM_N_BOUNDS; i++)
@@ -38,7 +38,7 @@ Test(histogram, duration_counts_in_the_first_bucket_whose_bound_is_not_below_it)
 
                 histogram_add(&histogram, durations[i].duration_ns);
                 cr_expect_eq(histogram.n_within[durations[i].bucket], 1, ROW(durations, i));
-                cr_expect_eq(count(&histogram), 1, ROW(durations, i));
+                cr_expect_eq(n_durations(&histogram), 1, ROW(durations, i));
         }
 }
 
@@ -61,5 +61,5 @@ Test(histogram, sum_and_count_add_up) {
         histogram_add(&histogram, -7);
         histogram_add(&histogram, 500);
         cr_expect_eq(histogram.sum_ns, 2000);
-        cr_expect_eq(count(&histogram), 3);
+        cr_expect_eq(n_durations(&histogram), 3);
 }

@@ -52,7 +52,7 @@ static void acknowledge_all(void) {
 
 static void meet_plugin(const char *welcome) {
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         broker_forget(&broker);
         broker_welcome(&broker, 'a', welcome);
         broker_flush(&broker);
@@ -94,9 +94,11 @@ Test(notifications, are_removed_from_the_storage_without_further_requests) {
         acknowledge_all();
         n_commits = broker.n_commits;
         pipeline_check_storage(broker.pipeline, broker.now);
+        broker_finish_work(&broker);
         cr_expect_eq(broker.n_commits, n_commits + 1);
         cr_expect_eq(broker.delivered, 1);
         pipeline_check_storage(broker.pipeline, broker.now);
+        broker_finish_work(&broker);
         cr_expect_eq(broker.n_commits, n_commits + 1, "there is nothing more to remove");
 }
 
@@ -130,7 +132,7 @@ Test(notifications, on_a_plain_broker_are_not_published_again_after_a_break) {
         broker_notified_after_set(&broker);
         broker_forget(&broker);
         pipeline_disconnected(broker.pipeline);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "");
         cr_expect_eq(n_pending(), 1);
@@ -141,11 +143,12 @@ Test(stored_notifications, wait_until_the_kind_of_the_broker_is_known) {
         broker_flush(&broker);
         broker.needs_commit = true;
         pipeline_check_storage(broker.pipeline, broker.now);
+        broker_finish_work(&broker);
         cr_expect_str_eq(broker_sent(&broker), "");
 }
 
 Test(stored_notifications, are_published_to_a_plain_broker) {
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c/k:" DELETED "c/l:" DELETED);
         acknowledge_all();
@@ -183,7 +186,7 @@ Test(stored_notifications, are_published_to_a_plain_broker_that_follows_one_with
         meet_plugin("0\nguarded\n0\n");
         broker_forget(&broker);
         pipeline_disconnected(broker.pipeline);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c/k:" DELETED "c/l:" DELETED);
 }

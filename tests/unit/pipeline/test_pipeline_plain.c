@@ -31,10 +31,10 @@ static uint16_t notified_id(void) {
 Test(plain, registrations_end_if_the_session_was_lost_and_stay_if_not) {
         broker_do(&broker, "KEYNOTIFY k");
         pipeline_disconnected(broker.pipeline);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         cr_expect_str_eq(broker_notified_after_set(&broker), NOTIFIED ANSWER);
         pipeline_disconnected(broker.pipeline);
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }
 

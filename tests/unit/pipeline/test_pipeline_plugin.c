@@ -36,7 +36,7 @@ static void teardown(void) {
 /* Connect, up to the PUBACK of hello. */
 static void meet_plugin(bool session_present) {
         broker_say(&broker, SYS "plugin", COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, session_present, broker.now);
+        broker_connect(&broker, session_present);
         pipeline_acknowledged(broker.pipeline, broker.last_id, false, broker.now);
 }
 
@@ -75,7 +75,7 @@ Test(hello, hello_that_cannot_be_published_is_repeated) {
         broker_init_down(&broker, broker_config());
         broker_say(&broker, SYS "plugin", COMPANION_VERSION);
         broker.publish_result = -EAGAIN;
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         cr_expect_str_eq(broker_sent(&broker), "");
 
         broker.publish_result = 0;
@@ -92,7 +92,7 @@ Test(hello, required_plugin_is_awaited_until_its_banner_arrives) {
 
         config.requires_plugin = true;
         broker_init_down(&broker, config);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         broker_send(&broker, (struct sending){ WORDS(S("GET"), S("k")) });
         broker_flush(&broker);
         cr_expect_eq(broker.n_serving, 0);
@@ -139,7 +139,7 @@ Test(hello, requests_wait_for_the_welcome) {
 Test(hello, plugin_of_another_version_gets_no_hello) {
         broker_init_down(&broker, broker_config());
         broker_say(&broker, SYS "plugin", "1");
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_eq(broker.n_sent, 0);
         broker_deinit(&broker);
@@ -166,7 +166,7 @@ Test(hello, welcome_timeouts_do_not_make_the_broker_plain) {
 Test(hello, welcome_timeout_begins_with_the_puback_of_hello) {
         broker_init_down(&broker, broker_config());
         broker_say(&broker, SYS "plugin", COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         for (int i = 0; i < 20; i++) {
                 broker.now.mono_ns += INT64_C(60000000000);
                 broker_tick(&broker);
@@ -652,7 +652,7 @@ Test(proven, only_the_welcome_of_the_latest_hello_counts) {
 Test(proven, next_broker_without_the_plugin_ends_all_registrations) {
         send_vouched("KEYNOTIFY", "k", NULL, KEY, 7);
         pipeline_disconnected(broker.pipeline);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         cr_expect_eq(broker.broker_kind, BROKER_PLAIN);
         cr_expect_str_eq(broker_notified_after_set(&broker), ANSWER);
 }

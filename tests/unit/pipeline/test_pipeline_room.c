@@ -139,7 +139,7 @@ Test(waiting, requests_wait_until_the_first_connection) {
         cr_expect_eq(counters_n_requests(pipeline_counters(broker.pipeline)), 0);
         cr_expect_not(pipeline_is_idle(broker.pipeline));
 
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         broker_flush(&broker);
         cr_expect_eq(broker.n_serving, 1);
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK answers:$1|v ");
@@ -151,7 +151,7 @@ Test(waiting, requests_wait_while_disconnected, .init = setup, .fini = teardown)
         send_words("SET", "k", "v");
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 0);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         broker_flush(&broker);
         cr_expect_str_eq(broker_sent(&broker), "answers:+OK ");
         cr_expect_eq(broker.n_serving, 2);
@@ -166,7 +166,7 @@ Test(waiting, expiry_waits_while_disconnected, .init = setup, .fini = teardown) 
         cr_expect_eq(broker.n_sent, 0);
         cr_expect_eq(pipeline_next_deadline(broker.pipeline), INT64_MAX);
 
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         cr_expect_leq(pipeline_next_deadline(broker.pipeline), broker.now.mono_ns);
         broker_tick(&broker);
         cr_expect_str_eq(broker_sent(&broker), "c/k:*2|$6|NOTIFY|$6|DELETE ");
@@ -182,7 +182,7 @@ Test(waiting, requests_beyond_the_inbox_limit_are_dropped_and_counted) {
         cr_expect_eq(counters_n_dropped(pipeline_counters(broker.pipeline)), 1);
         send_words("GET", "k", NULL);
         cr_expect_eq(counters_n_dropped(pipeline_counters(broker.pipeline)), 1);
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         broker_flush(&broker);
         cr_expect_eq(broker.n_sent, 2);
         broker_deinit(&broker);

@@ -206,6 +206,7 @@ Test(storage, expiry_is_notified_once_after_failed_commits) {
 
 static void check_storage(void) {
         pipeline_check_storage(broker.pipeline, broker.now);
+        broker_finish_work(&broker);
 }
 
 Test(storage, storage_that_needs_a_commit_gets_one_without_rows) {
@@ -232,7 +233,7 @@ Test(storage, storage_that_needs_a_commit_gets_one_without_rows) {
 static void meet_plugin(void) {
         pipeline_disconnected(broker.pipeline);
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         broker_welcome(&broker, KEY, ALL);
         cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
 }
@@ -285,7 +286,7 @@ Test(deferral, hello_waits_until_registrations_are_committed_and_tracked) {
 
         pipeline_disconnected(broker.pipeline);
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
         cr_expect_str_eq(broker_sent(&broker), "$CONTROL/statestore/v1/track:7 answers:+OK "
@@ -300,7 +301,7 @@ Test(deferral, serving_a_plain_broker_waits_for_the_commit) {
         broker_do(&broker, "KEYNOTIFY k");
         begin_to_store();
         pipeline_disconnected(broker.pipeline);
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         cr_expect_eq(broker.n_serving, 1);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
@@ -317,7 +318,7 @@ Test(deferral, deferred_hello_is_dropped_with_its_connection) {
         begin_to_store();
         pipeline_disconnected(broker.pipeline);
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         pipeline_disconnected(broker.pipeline);
         broker.commit_result = 0;
         broker_committed(&broker, 0);
@@ -331,7 +332,7 @@ Test(deferral, deferred_hello_does_not_time_out) {
         begin_to_store();
         pipeline_disconnected(broker.pipeline);
         broker_say(&broker, "$SYS/statestore/v1/plugin", COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, true, broker.now);
+        broker_connect(&broker, true);
         broker_pass_ms(&broker, 10000);
         broker_tick(&broker);
         broker.commit_result = 0;

@@ -124,7 +124,7 @@ Test(turns, claimed_client_id_does_not_use_the_verified_clients_turns) {
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
         pipeline_disconnected(broker.pipeline);
         broker_say(&broker, COMPANION_BANNER, COMPANION_VERSION);
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         broker_welcome(&broker, KEY, "0\nguarded\n0\n");
         cr_assert_eq(broker.broker_kind, BROKER_WITH_PLUGIN);
         broker_forget(&broker);

@@ -94,7 +94,7 @@ Test(progress, waiting_for_a_connection_is_not_a_hang) {
         cr_expect(has_progress());
         cr_expect(has_progress());
 
-        pipeline_connected(broker.pipeline, false, broker.now);
+        broker_connect(&broker, false);
         cr_expect(pipeline_is_idle(broker.pipeline));
         cr_expect(has_progress());
 }

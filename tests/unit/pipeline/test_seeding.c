@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "base/cleanup.h"
-#include "pipeline/seed.h"
+#include "pipeline/seeding.h"
 #include "unit/support/entries.h"
 #include "unit/support/table.h"
 

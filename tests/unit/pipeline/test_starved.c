@@ -25,6 +25,7 @@
 
 /* A pipeline, and the messages that it sent since the batch began. */
 struct broker_variant {
+        struct stub_worker worker; /* must be the first member */
         struct pipeline *pipeline;
         struct buf answers[BATCH_MAX];
         bool is_answered[BATCH_MAX];
@@ -80,6 +81,10 @@ static int publish(void *userdata, const struct message *message, uint16_t *ret_
         return 0;
 }
 
+static void finish_work(struct broker_variant *side, struct now now) {
+        stub_finish_work(&side->worker, side->pipeline, now);
+}
+
 static void forget(struct broker_variant *side) {
         for (size_t i = 0; i < BATCH_MAX; i++) {
                 side->is_answered[i] = false;
@@ -97,6 +102,7 @@ static void say(struct broker_variant *side, const char *topic, const char *payl
                                    .qos = 1 };
 
         pipeline_receive(side->pipeline, &message, now);
+        finish_work(side, now);
 }
 
 static void say_welcome(struct broker_variant *side, struct now now) {
@@ -111,6 +117,7 @@ static void say_welcome(struct broker_variant *side, struct now now) {
         };
 
         pipeline_receive(side->pipeline, &welcome, now);
+        finish_work(side, now);
         free((void *)welcome.payload.data);
         buf_deinit(&text);
 }
@@ -123,22 +130,22 @@ static void desynchronized(void *userdata) {
 
 static void side_init(struct broker_variant *side, const struct script *script, bool is_proven,
                       struct now now) {
-        struct transport transport = { .publish = publish,
-                                       .has_room = stub_has_room,
-                                       .run_worker = stub_run_worker,
-                                       .userdata = side };
-        struct pipeline_callbacks callbacks = { .serving = stub_serving,
-                                                .desynchronized = desynchronized,
-                                                .userdata = side };
         struct pipeline_config config = broker_config();
 
         *side = (struct broker_variant){ 0 };
         config.engine.max_keys = script->max_keys;
-        cr_assert_eq(pipeline_new(&side->pipeline, &config, &transport, &callbacks, broker_storage(), now),
-                     0);
+        config.transport = (struct transport){ .publish = publish,
+                                               .has_room = stub_has_room,
+                                               .run_worker = stub_run_worker,
+                                               .userdata = side };
+        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving,
+                                                        .desynchronized = desynchronized,
+                                                        .userdata = side };
+        cr_assert_eq(pipeline_new(&side->pipeline, &config, broker_storage(), now), 0);
         if (is_proven)
                 say(side, "$SYS/statestore/v1/plugin", COMPANION_VERSION, now);
         pipeline_connected(side->pipeline, false, now);
+        finish_work(side, now);
         if (is_proven)
                 say_welcome(side, now);
         forget(side);
@@ -192,6 +199,7 @@ static void receive(struct broker_variant *side, const struct line *line, size_t
 
         memory_resume(is_starved);
         pipeline_receive(side->pipeline, &message, now);
+        finish_work(side, now);
         memory_pause();
         buf_deinit(&payload);
 }
@@ -276,6 +284,7 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
                 pipeline_tick(starved->pipeline, *now);
         else
                 pipeline_wakeup_ended(starved->pipeline, *now);
+        finish_work(starved, *now);
         memory_pause();
 
         for (size_t i = 0; i < n; i++) {
@@ -284,13 +293,16 @@ static size_t run_batch(struct broker_variant *starved, struct broker_variant *f
                         receive(fed, &script->lines[first + i], first + i, i, *now, false);
         }
         pipeline_wakeup_ended(fed->pipeline, *now);
+        finish_work(fed, *now);
         dropped_before = n_dropped(starved) - before_flush;
         if (pipeline_counters(starved->pipeline)->n_failed_commits > failed_before) {
                 now->mono_ns += TICK_RETRY_NS; /* what expired is rolled back, and expires again */
                 now->wall_ms += TICK_RETRY_NS / 1000000;
         }
         pipeline_tick(starved->pipeline, *now);
+        finish_work(starved, *now);
         pipeline_tick(fed->pipeline, *now);
+        finish_work(fed, *now);
         if (!starved->is_desynchronized)
                 compare(starved, fed, is_executed, n, dropped_before, is_tick, where);
         return n;
@@ -378,18 +390,15 @@ Test(starved, pipeline_recovers_after_all_allocations_failed) {
 
 Test(starved, pipeline_creation_fails_without_leaks) {
         struct pipeline_config config = broker_config();
-        struct transport transport = { .publish = publish,
-                                       .has_room = stub_has_room,
-                                       .run_worker = stub_run_worker };
-        struct pipeline_callbacks callbacks = { .serving = stub_serving };
         struct pipeline *pipeline = NULL;
 
+        config.transport = (struct transport){ .publish = publish, .has_room = stub_has_room };
+        config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving };
         for (uint64_t n = 1;; n++) {
                 int r;
 
                 memory_starve(n, 1);
-                r = pipeline_new(&pipeline, &config, &transport, &callbacks, broker_storage(),
-                                 (struct now){ 0 });
+                r = pipeline_new(&pipeline, &config, broker_storage(), (struct now){ 0 });
                 if (memory_stop_failing() == 0)
                         break;
                 cr_assert_eq(r, -ENOMEM, "allocation %lu", n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pipeline/seed.h"
+#include "pipeline/seeding.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pipeline/refusal_log.h"
+#include "pipeline/client_log.h"
 
 #include "protocol/topics.h"
 
@@ -74,15 +74,14 @@ static void add_ahead(struct fields *fields, struct hlc remote, int64_t wall_ms)
         add_number(fields, "max_ahead_ms", CLOCK_SKEW_MAX_MS);
 }
 
-static struct log_limit *limit_of(struct refusal_log *log, const struct engine *engine,
-                                  struct slice client) {
+static struct log_limit *limit_of(struct client_log *log, const struct engine *engine, struct slice client) {
         uint64_t hash = hash_bytes(&engine_config(engine)->table_key, client);
 
-        return &log->limits[hash % REFUSAL_LOG_N_LIMITS];
+        return &log->limits[hash % CLIENT_LOG_N_LIMITS];
 }
 
-void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, const struct request *request,
-                         enum outcome outcome, struct now now) {
+void client_log_refusal(struct client_log *log, const struct engine *engine, const struct request *request,
+                        enum outcome outcome, struct now now) {
         struct fields fields = { 0 };
 
         if (!outcomes[outcome].is_refusal)
@@ -127,8 +126,8 @@ void refusal_log_outcome(struct refusal_log *log, const struct engine *engine, c
                            "request refused", fields.list);
 }
 
-void refusal_log_fault(struct refusal_log *log, const struct engine *engine,
-                       const struct invocation *invocation) {
+void client_log_fault(struct client_log *log, const struct engine *engine,
+                      const struct invocation *invocation) {
         struct fields fields = { 0 };
 
         add_request(&fields, &invocation->request, request_fault_label(invocation->fault));
@@ -137,8 +136,8 @@ void refusal_log_fault(struct refusal_log *log, const struct engine *engine,
                            fields.list);
 }
 
-void refusal_log_unanswerable(struct refusal_log *log, const struct engine *engine,
-                              const struct request *request) {
+void client_log_unanswerable(struct client_log *log, const struct engine *engine,
+                             const struct request *request) {
         bool has_topic = request->response_topic.data;
         struct fields fields = { 0 };
 
@@ -150,7 +149,7 @@ void refusal_log_unanswerable(struct refusal_log *log, const struct engine *engi
                            fields.list);
 }
 
-void refusal_log_slow_watcher(struct refusal_log *log, const struct engine *engine, struct slice client) {
+void client_log_slow_watcher(struct client_log *log, const struct engine *engine, struct slice client) {
         struct fields fields = { 0 };
 
         add_text(&fields, "client", client);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "pipeline/test_double.h"
+#include "pipeline/control_operations.h"
 
 #include <errno.h>
 
 #include "pipeline/internal.h"
-#include "pipeline/seed.h"
+#include "pipeline/seeding.h"
 
 void pipeline_send(struct pipeline *pipeline, const struct message *message) {
         uint16_t id;

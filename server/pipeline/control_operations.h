@@ -6,9 +6,8 @@
 struct seed;
 
 /*
- * Operations for test control (server/control), called from its hooks: pipeline/hooks.h. With test control the store is a
- * test double: it stands in for a state store in the tests of its clients. No other caller may use the operations: they
- * bypass the batch and the storage.
+ * What test control (server/control) does with the pipeline. Call these functions only from the hooks of pipeline/hooks.h:
+ * they bypass the batch and the storage.
  */
 
 /* Publish a message at once. A message that cannot be published is counted and logged. */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/system_clock.h"
-#include "pipeline/refusal_log.h"
+#include "pipeline/client_log.h"
 #include "unit/engine/world.h"
 #include "unit/support/capture.h"
 
@@ -16,7 +16,7 @@
 #define NS_PER_S  INT64_C(1000000000)
 
 static struct world world;
-static struct refusal_log refusal_log;
+static struct client_log client_log;
 
 static void refuse(const char *client, unsigned n) {
         static const enum outcome outcomes[] = { OUTCOME_NOT_AUTHORIZED, OUTCOME_SYNTAX_ERROR,
@@ -26,14 +26,14 @@ static void refuse(const char *client, unsigned n) {
         invocation.request.client = slice_from_string(client);
         switch (n % 5) {
         case 3:
-                refusal_log_fault(&refusal_log, world.engine, &invocation);
+                client_log_fault(&client_log, world.engine, &invocation);
                 break;
         case 4:
-                refusal_log_unanswerable(&refusal_log, world.engine, &invocation.request);
+                client_log_unanswerable(&client_log, world.engine, &invocation.request);
                 break;
         default:
-                refusal_log_outcome(&refusal_log, world.engine, &invocation.request, outcomes[n % 5],
-                                    world.now);
+                client_log_refusal(&client_log, world.engine, &invocation.request, outcomes[n % 5],
+                                   world.now);
         }
 }
 
@@ -44,7 +44,7 @@ static char *print_flood(void) {
                 struct capture capture;
                 char *printed;
 
-                refusal_log = (struct refusal_log){ 0 };
+                client_log = (struct client_log){ 0 };
                 capture_start(&capture, STDERR_FILENO);
                 for (unsigned i = 0; i < N_REFUSED; i++)
                         refuse("hostile", i);
@@ -61,7 +61,7 @@ static char *print_flood(void) {
         }
 }
 
-Test(refusal_log, lines_of_one_client_are_limited_across_reasons) {
+Test(client_log, lines_of_one_client_are_limited_across_reasons) {
         char *printed;
 
         world_init(&world, world_config());
@@ -72,7 +72,7 @@ Test(refusal_log, lines_of_one_client_are_limited_across_reasons) {
 }
 
 /* Of 64 clients with fixed ids and a fixed key, fewer than 8 share the limit of the hostile one. */
-Test(refusal_log, flooding_client_does_not_suppress_lines_of_others) {
+Test(client_log, flooding_client_does_not_suppress_lines_of_others) {
         char *printed;
 
         world_init(&world, world_config());
