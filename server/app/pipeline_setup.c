@@ -8,10 +8,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/time_units.h"
 #include "config/config.h"
 #include "pipeline/seed.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 static struct engine_config make_engine_config(const struct config *config) {
         return (struct engine_config){

@@ -2,7 +2,8 @@
 
 #include "storage/timescale.h"
 
-#define NS_PER_MS         1000000
+#include "base/time_units.h"
+
 #define STEP_TOLERANCE_MS 500
 
 /* Add with saturation: stored values with a valid checksum may still be out of range. */

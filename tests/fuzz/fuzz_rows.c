@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "fuzz/fuzz.h"
@@ -261,7 +262,7 @@ static const char *const changes[] = {
         "UPDATE meta SET value = ?1 WHERE name = 'rows_checksum'",
         "DELETE FROM meta WHERE name >= ?1",
 };
-#define N_CHANGES (sizeof(changes) / sizeof(changes[0]))
+#define N_CHANGES ARRAY_LENGTH(changes)
 
 /* A value of any type. */
 static void bind_any(sqlite3_stmt *statement, struct slice *input) {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
@@ -68,7 +69,7 @@ static void choose(struct world *world, struct asked *asked) {
                                            VERB_DEL, VERB_VDEL, VERB_KEYNOTIFY, VERB_KEYNOTIFY, VERB_SCAN };
 
         asked->key = random_below(&world->random, N_KEYS);
-        asked->verb = verbs[random_below(&world->random, sizeof(verbs) / sizeof(verbs[0]))];
+        asked->verb = verbs[random_below(&world->random, ARRAY_LENGTH(verbs))];
         if (asked->verb == VERB_KEYNOTIFY && is_other_pending(world, asked))
                 asked->verb = VERB_GET;
         if (asked->verb == VERB_SCAN)

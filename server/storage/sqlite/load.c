@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "protocol/hlc.h"
@@ -194,7 +195,7 @@ static int take_tables(struct load *load) {
         if (code != SQLITE_OK)
                 return fail(load, code);
 
-        for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && r == 0; i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(tables) && r == 0; i++)
                 if (tables[i].since <= version)
                         r = take_table(load, i);
         return r;

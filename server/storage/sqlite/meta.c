@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/random.h"
 #include "storage/sqlite/binder.h"
@@ -54,7 +55,7 @@ static const struct field {
         META_FIELDS(ROW)
 #undef ROW
 };
-#define N_FIELDS (sizeof(fields) / sizeof(fields[0]))
+#define N_FIELDS ARRAY_LENGTH(fields)
 
 #define VALUES(name, ...) ", ('" name "', ?)"
 const char stored_meta_write_sql[] =
@@ -84,7 +85,7 @@ static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *ol
                 meta->header.key_states.present.sequence,
                 meta->header.key_states.former.sequence,
         };
-        size_t n_numbers = sizeof(numbers) / sizeof(numbers[0]) - (old_seed ? 1 : 0);
+        size_t n_numbers = ARRAY_LENGTH(numbers) - (old_seed ? 1 : 0);
         uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
 
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
@@ -93,8 +94,7 @@ static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *ol
                                                                         sizeof(meta->header.digest_key) });
                 checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.present));
                 checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.former));
-                checksum =
-                        checksum_add_numbers(checksum, sequences, sizeof(sequences) / sizeof(sequences[0]));
+                checksum = checksum_add_numbers(checksum, sequences, ARRAY_LENGTH(sequences));
         }
         /* Older versions stored neither a client suffix nor a notification sequence. */
         if (meta->header.client_suffix[0] != '\0')

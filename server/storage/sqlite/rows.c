@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "engine/outcome.h"
 #include "storage/sqlite/binder.h"
 #include "storage/sqlite/checksum.h"
@@ -53,7 +54,7 @@ uint64_t stored_entry_checksum(const struct stored_entry *entry) {
         checksum = checksum_add_bytes(checksum, entry->value);
         if (entry->fence.data)
                 checksum = checksum_add_bytes(checksum, entry->fence);
-        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
 }
 
 int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry) {
@@ -145,7 +146,7 @@ uint64_t stored_answer_checksum(const struct stored_answer *answer) {
         checksum =
                 checksum_add_bytes(checksum, (struct slice){ answer->digest.bytes, sizeof(answer->digest) });
         checksum = checksum_add_bytes(checksum, slice_from_string(outcome_name(answer->answer.outcome)));
-        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
 }
 
 int stored_answer_bind(sqlite3_stmt *statement, const struct stored_answer *answer) {
@@ -204,7 +205,7 @@ uint64_t stored_notification_checksum(const struct stored_notification *notifica
         if (notification->value.data)
                 checksum = checksum_add_bytes(checksum, notification->value);
         checksum = checksum_add_bytes(checksum, notification->recipients);
-        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
 }
 
 int stored_notification_bind(sqlite3_stmt *statement, const struct stored_notification *notification) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "storage/sqlite/database.h"
 
@@ -33,7 +34,7 @@ static const struct {
           " version_counter INTEGER NOT NULL, key NOT NULL, value, recipients BLOB NOT NULL,"
           " checksum INTEGER NOT NULL)" },
 };
-#define N_TABLES (sizeof(tables) / sizeof(tables[0]))
+#define N_TABLES ARRAY_LENGTH(tables)
 
 /* Create the tables that came after this version. */
 static int create_since(sqlite3 *db, int64_t version) {

@@ -2,6 +2,7 @@
 
 #include "storage/sqlite/write.h"
 
+#include "base/array.h"
 #include "protocol/hlc.h"
 #include "storage/sqlite/binder.h"
 #include "storage/sqlite/database.h"
@@ -28,8 +29,7 @@ static const char *const statements_sql[] = {
                                    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1 RETURNING checksum",
 };
-_Static_assert(sizeof(statements_sql) / sizeof(statements_sql[0]) == N_WRITE_STATEMENTS,
-               "each statement has SQL");
+_Static_assert(ARRAY_LENGTH(statements_sql) == N_WRITE_STATEMENTS, "each statement has SQL");
 
 int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timescale timescale) {
         int code = SQLITE_OK;
