@@ -219,7 +219,7 @@ static int load(sqlite3 *db, struct buf *text) {
                                      .userdata = text };
         struct load_result result;
 
-        return sqlite_load(db, &directory, &sink, NOW, LOAD_QUICK, &result);
+        return sqlite_load(db, &directory, &sink, NOW, &result);
 }
 
 /* 3. Changing */

@@ -144,7 +144,7 @@ static int sqlite_storage_load(struct storage *base, const struct storage_sink *
         int r;
 
         ASSERT(!storage->is_loaded);
-        r = sqlite_load(storage->db, &storage->directory, sink, now, LOAD_QUICK, &result);
+        r = sqlite_load(storage->db, &storage->directory, sink, now, &result);
         if (r < 0)
                 return r;
         storage->meta = result.meta;
