@@ -218,7 +218,7 @@ Test(storage, does_not_load_expired_answers) {
         disk_close(&disk);
 
         disk.now.mono_ns += 500 * MS;
-        disk.now.wall_ms += 500;
+        disk.now.wall_ms += 500 + 1; /* rounded up */
         cr_assert_eq(disk_open(&disk), 0);
         cr_expect_eq(disk.loaded.n_lines, 1);
         cr_expect_str_eq(disk.loaded.lines[0].name, "answer 00000002");
