@@ -8,7 +8,7 @@
 
 /*
  * Interface of a storage: load all rows once, then commit batches, each atomically. There are two
- * implementations: memory (this file), and a local disk (storage/sqlite).
+ * implementations: storage_memory_new() and storage_sqlite_open().
  *
  * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call
  * it. storage_commit() accesses only the storage and the batch, and changes neither the batch nor the
