@@ -144,8 +144,14 @@ static const struct {
 } schemas[] = {
         { "newer", "PRAGMA user_version = 3", "a newer statestored created it" },
         { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
-        { "zero", "PRAGMA user_version = 0", "tables are not those" },
-        { "negative", "PRAGMA user_version = -1", "tables are not those" },
+        { "older", "PRAGMA user_version = 1",
+          "its user_version is 1, but it has the table \\\"notifications\\\" of schema 2" },
+        { "zero", "PRAGMA user_version = 0", "its user_version is 0, but it has the table" },
+        { "negative", "PRAGMA user_version = -1", "its user_version is -1, but it has the table" },
+        { "zero without tables",
+          "PRAGMA user_version = 0; DROP TABLE meta; DROP TABLE entries; DROP TABLE registrations;"
+          "DROP TABLE answers; DROP TABLE notifications",
+          "tables are not those" },
         { "a column more", "ALTER TABLE entries ADD COLUMN more", "tables are not those" },
         { "a column less", "ALTER TABLE entries DROP COLUMN fence", "tables are not those" },
         { "a table less", "DROP TABLE registrations", "tables are not those" },
