@@ -30,6 +30,13 @@ static bool has_expected_type(sqlite3_stmt *statement, int column, struct slice 
         return sqlite3_column_type(statement, column) == (bytes_are_text(bytes) ? SQLITE_TEXT : SQLITE_BLOB);
 }
 
+/* Return true if this column and the next one hold a version: an entry stores 31 bits of the counter. */
+static bool is_version(sqlite3_stmt *statement, int column) {
+        int64_t counter = sqlite3_column_int64(statement, column + 1);
+
+        return sqlite3_column_int64(statement, column) >= 0 && counter >= 0 && counter <= INT32_MAX;
+}
+
 static struct version column_version(sqlite3_stmt *statement, int column) {
         return (struct version){ sqlite3_column_int64(statement, column),
                                  (uint32_t)sqlite3_column_int64(statement, column + 1) };
@@ -83,7 +90,7 @@ int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry, u
                 entry.fence = column_bytes(statement, 5);
         checksum = stored_entry_checksum(&entry);
         if (!has_expected_type(statement, 0, entry.key) || !has_expected_type(statement, 1, entry.value) ||
-            !is_uint32(statement, 3) || checksum != (uint64_t)sqlite3_column_int64(statement, 6))
+            !is_version(statement, 2) || checksum != (uint64_t)sqlite3_column_int64(statement, 6))
                 return -EBADMSG;
 
         *ret_entry = entry;
@@ -177,8 +184,12 @@ int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer
         enum outcome outcome;
         uint64_t checksum;
 
-        if (!is_uint32(statement, 0) || !is_uint32(statement, 5) || digest.length != sizeof(answer.digest) ||
+        if (!is_uint32(statement, 0) || !is_version(statement, 4) ||
+            digest.length != sizeof(answer.digest) ||
             outcome_from_name(column_bytes(statement, 2), &outcome) < 0)
+                return -EBADMSG;
+        /* The payload of these replies is not stored, so they are never remembered. */
+        if (outcome == OUTCOME_VALUE || outcome == OUTCOME_PAGE)
                 return -EBADMSG;
 
         memcpy(&answer.digest, digest.data, sizeof(answer.digest));
@@ -233,8 +244,8 @@ int stored_notification_read(sqlite3_stmt *statement, struct stored_notification
         if (sqlite3_column_type(statement, 4) != SQLITE_NULL)
                 notification.value = column_bytes(statement, 4);
         checksum = stored_notification_checksum(&notification);
-        if (!is_uint32(statement, 2) || notification.key.length == 0 ||
-            !has_expected_type(statement, 3, notification.key) ||
+        if (sqlite3_column_int64(statement, 0) < 1 || !is_version(statement, 1) ||
+            notification.key.length == 0 || !has_expected_type(statement, 3, notification.key) ||
             (notification.value.data && !has_expected_type(statement, 4, notification.value)) ||
             sqlite3_column_type(statement, 5) != SQLITE_BLOB ||
             checksum != (uint64_t)sqlite3_column_int64(statement, 6))

@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "storage/sqlite/meta.h"
 #include "unit/storage/disk.h"
 #include "unit/support/capture.h"
 #include "unit/support/table.h"
 
-#define DATABASE "statestored.db"
+#define DATABASE           "statestored.db"
+#define NEVER_FORGOTTEN_NS (INT64_MAX / 2)
 
 static struct disk disk;
 
@@ -116,6 +118,137 @@ Test(storage_refusals, client_id_that_no_client_can_have) {
         COMMIT(&disk);
         disk_close(&disk);
         expect_refused(&disk, "a row of the table registrations is damaged");
+}
+
+static void add_entry_ahead(struct disk *to) {
+        disk_put(to, "key", "value");
+        to->clock.counter--;
+}
+
+static void add_answer_ahead(struct disk *to) {
+        disk_answer(to, 1, OUTCOME_DONE, (struct version){ DISK_WALL_MS + 1, 0 }, NEVER_FORGOTTEN_NS);
+}
+
+static void add_notification_ahead(struct disk *to) {
+        to->clock.counter++;
+        disk_remove(to, S("key"));
+        disk_notify(to, S("key"), S("recipients"));
+        to->clock.counter--;
+}
+
+static void add_value_answer(struct disk *to) {
+        disk_answer(to, 1, OUTCOME_VALUE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
+}
+
+static void add_page_answer(struct disk *to) {
+        disk_answer(to, 1, OUTCOME_PAGE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
+}
+
+static void add_negative_version(struct disk *to) {
+        disk_answer(to, 1, OUTCOME_DONE, (struct version){ -1, 0 }, NEVER_FORGOTTEN_NS);
+}
+
+static const struct {
+        const char *name;
+        void (*add)(struct disk *to);
+        const char *reason;
+} inconsistent_rows[] = {
+        { "an entry above the clock", add_entry_ahead, "a row of the table entries is damaged" },
+        { "a reply above the clock", add_answer_ahead, "a row of the table answers is damaged" },
+        { "a notification above the clock", add_notification_ahead,
+          "a row of the table notifications is damaged" },
+        { "a reply with a value", add_value_answer, "a row of the table answers is damaged" },
+        { "a reply with a page", add_page_answer, "a row of the table answers is damaged" },
+        { "a negative version", add_negative_version, "a row of the table answers is damaged" },
+};
+
+/* The checksums are right: a writer of the directory can compute them. */
+Test(storage_refusals, inconsistent_row) {
+        for (size_t i = 0; i < N_ROWS(inconsistent_rows); i++) {
+                struct disk other;
+
+                disk_init(&other);
+                cr_assert_eq(disk_open(&other), 0);
+                inconsistent_rows[i].add(&other);
+                COMMIT(&other);
+                disk_close(&other);
+                expect_refused(&other, inconsistent_rows[i].reason);
+                disk_deinit(&other);
+        }
+}
+
+static void lower_notification_sequence(struct storage_header *header) {
+        header->notification_sequence--;
+}
+
+static void negate_notification_sequence(struct storage_header *header) {
+        header->notification_sequence = UINT64_MAX;
+}
+
+static void negate_clock(struct storage_header *header) {
+        header->clock.wall_ms = -1;
+}
+
+static void end_clock(struct storage_header *header) {
+        header->clock.wall_ms = INT64_MAX;
+}
+
+static void spoil_node_id(struct storage_header *header) {
+        snprintf(header->node_id, sizeof(header->node_id), "no:de");
+}
+
+static void clear_instance_id(struct storage_header *header) {
+        header->instance_id[0] = '\0';
+}
+
+static void spoil_client_suffix(struct storage_header *header) {
+        snprintf(header->client_suffix, sizeof(header->client_suffix), "\xff");
+}
+
+static const struct {
+        const char *name;
+        void (*change)(struct storage_header *header);
+        const char *reason;
+} inconsistent_headers[] = {
+        { "a notification above the last sequence", lower_notification_sequence,
+          "a row of the table notifications is damaged: \\\"2\\\"" },
+        { "a negative sequence", negate_notification_sequence, "the table meta is damaged" },
+        { "a negative clock", negate_clock, "the table meta is damaged" },
+        { "a clock that cannot advance", end_clock, "the table meta is damaged" },
+        { "an invalid node id", spoil_node_id, "the table meta is damaged" },
+        { "no instance id", clear_instance_id, "the table meta is damaged" },
+        { "a client suffix that is not hexadecimal", spoil_client_suffix, "the table meta is damaged" },
+};
+
+static void change_header(const struct disk *of, void (*change)(struct storage_header *header)) {
+        struct stored_meta meta;
+        char path[128];
+        sqlite3 *db;
+
+        snprintf(path, sizeof(path), "%s/" DATABASE, of->directory);
+        cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+        cr_assert_eq(stored_meta_read(db, &meta), SQLITE_OK);
+        change(&meta.header);
+        cr_assert_eq(stored_meta_write(db, &meta), SQLITE_OK);
+        sqlite3_close(db);
+}
+
+Test(storage_refusals, inconsistent_header) {
+        for (size_t i = 0; i < 2; i++) {
+                disk_put(&disk, "key", "value");
+                disk_notify(&disk, S("key"), S("recipients"));
+        }
+        COMMIT(&disk);
+        disk_close(&disk);
+
+        for (size_t i = 0; i < N_ROWS(inconsistent_headers); i++) {
+                struct disk copy;
+
+                disk_copy(&disk, &copy);
+                change_header(&copy, inconsistent_headers[i].change);
+                expect_refused(&copy, inconsistent_headers[i].reason);
+                disk_deinit(&copy);
+        }
 }
 
 /* SQLite would update only one of the two. */
