@@ -8,7 +8,7 @@
 struct restored {
         struct storage_header header;
         struct pending_notification
-                *notifications; /* owned, with the entries and keys; ascending sequences */
+                *notifications; /* owned, and so is each; in ascending order of sequence */
         size_t n_notifications, notifications_capacity;
 };
 

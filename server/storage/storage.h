@@ -28,9 +28,9 @@ struct storage_header {
         uint64_t disconnect_epoch;   /* grows when registrations may have ended, except by KEYNOTIFY */
         uint64_t persistence_digest; /* persistence_digest() at the last commit */
         struct companion_key_states key_states; /* MAC keys of the plugin, see common/protocol/companion.h */
-        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH +
-                           1];          /* of the store's client id; empty: the client id has no suffix */
-        uint64_t notification_sequence; /* of the last notification that was stored; 0: none was */
+        /* Suffix of the store's client id; empty: the client id has none. */
+        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
+        uint64_t notification_sequence; /* of the last notification that was committed; 0: none was */
 };
 
 /* Initialize the header of an empty storage: random digest key and instance id, clock 0. */
@@ -91,12 +91,12 @@ struct storage_batch {
         uint64_t disconnect_epoch;
         uint64_t persistence_digest;            /* always replaces the stored one */
         struct companion_key_states key_states; /* always replace the stored ones */
-        const char *client_suffix;              /* NULL or empty: the stored one stays */
+        const char *client_suffix;              /* NULL or empty: does not replace the stored one */
 
-        /* In ascending order of sequence, and above every sequence that was stored before. */
+        /* In ascending order of sequence, and above every sequence of an earlier commit. */
         const struct pending_notification *notifications;
         size_t n_notifications;
-        uint64_t delivered; /* stored notifications up to this sequence are removed */
+        uint64_t delivered; /* remove the stored notifications up to this sequence */
 
         struct now now; /* time of the batch, to convert its deadlines to stored times */
 };

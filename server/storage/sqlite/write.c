@@ -82,7 +82,7 @@ static int bind_key(sqlite3_stmt *statement, struct slice key) {
         return binder.code;
 }
 
-static bool is_stored(const struct entry *entry) {
+static bool is_persistent(const struct entry *entry) {
         return entry && entry->is_persistent;
 }
 
@@ -137,9 +137,9 @@ static int remove_entry(struct sqlite_writer *writer, const struct entry *entry,
 }
 
 static int write_entry(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
-        if (is_stored(row->entry.after))
+        if (is_persistent(row->entry.after))
                 return put_entry(writer, row, meta);
-        if (is_stored(row->entry.before))
+        if (is_persistent(row->entry.before))
                 return remove_entry(writer, row->entry.before, meta);
         return SQLITE_OK;
 }
