@@ -3,6 +3,9 @@
 
 #include <stddef.h>
 
+/* The number of items of an array, not of a pointer. */
+#define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
 /*
  * Ensure capacity for n items in a heap-allocated array; grows by doubling.
  *

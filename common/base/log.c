@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log_line.h"
 #include "base/system_clock.h"
-
-#define NS_PER_S INT64_C(1000000000)
+#include "base/time_units.h"
 
 static const struct {
         const char *name;
@@ -26,10 +26,10 @@ static const struct {
         [LOG_INFO] = { "info", '6' },
         [LOG_DEBUG] = { "debug", '7' },
 };
-#define N_LEVELS (sizeof(levels) / sizeof(levels[0]))
+#define N_LEVELS ARRAY_LENGTH(levels)
 
 static const char *const format_names[] = { [LOG_FORMAT_TEXT] = "text", [LOG_FORMAT_JSON] = "json" };
-#define N_FORMATS (sizeof(format_names) / sizeof(format_names[0]))
+#define N_FORMATS ARRAY_LENGTH(format_names)
 
 static enum log_level log_level = LOG_INFO;
 static enum log_format log_format = LOG_FORMAT_TEXT;

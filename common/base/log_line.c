@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/array.h"
+
 /* Room for a quote, a brace and the newline. */
 #define END_LENGTH 3
 
@@ -56,7 +58,7 @@ static const struct {
         { 0x2060, 0x206F }, /* zero width, direction */
         { 0xFEFF, 0xFEFF }, /* byte order mark */
 };
-#define N_UNPRINTABLE (sizeof(unprintable) / sizeof(unprintable[0]))
+#define N_UNPRINTABLE ARRAY_LENGTH(unprintable)
 
 static bool is_printable(uint32_t code) {
         for (size_t i = 0; i < N_UNPRINTABLE; i++)

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "base/array.h"
+
 static bool is_digit(uint8_t byte) {
         return byte >= '0' && byte <= '9';
 }
@@ -47,7 +49,7 @@ int parse_duration(struct slice text, int64_t *ret_value_ms) {
         uint64_t value;
         int r;
 
-        r = parse_with_unit(text, units, sizeof(units) / sizeof(units[0]), &value);
+        r = parse_with_unit(text, units, ARRAY_LENGTH(units), &value);
         if (r < 0)
                 return r;
         if (value > INT64_MAX)
@@ -62,5 +64,5 @@ int parse_size(struct slice text, uint64_t *ret_value) {
                 { "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 }
         };
 
-        return parse_with_unit(text, units, sizeof(units) / sizeof(units[0]), ret_value);
+        return parse_with_unit(text, units, ARRAY_LENGTH(units), ret_value);
 }

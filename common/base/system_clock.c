@@ -4,8 +4,7 @@
 
 #include <time.h>
 
-#define NS_PER_MS INT64_C(1000000)
-#define NS_PER_S  INT64_C(1000000000)
+#include "base/time_units.h"
 
 static int64_t wall_ms(int64_t more_ns) {
         struct timespec now;

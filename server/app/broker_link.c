@@ -7,6 +7,7 @@
 
 #include "app/internal.h"
 #include "app/service_manager.h"
+#include "base/array.h"
 #include "base/log.h"
 #include "protocol/broker_log.h"
 #include "protocol/companion.h"
@@ -136,7 +137,7 @@ int server_open_link(struct server *server) {
                 { .filter = config->control ? TOPIC_CONTROL : NULL, .qos = 2, .required = true },
                 { .filter = BROKER_LOG_NOTICE }, /* for the plugin: COMPANION_SLOW_WATCHER */
         };
-        _Static_assert(sizeof(subscriptions) / sizeof(subscriptions[0]) <= LINK_SUBSCRIPTIONS_MAX,
+        _Static_assert(ARRAY_LENGTH(subscriptions) <= LINK_SUBSCRIPTIONS_MAX,
                        "raise LINK_SUBSCRIPTIONS_MAX");
         struct decoder decoder = { .persistence_name = config->persist_property };
         struct link_config link_config = {
@@ -160,7 +161,7 @@ int server_open_link(struct server *server) {
         const char *unreadable;
         int r;
 
-        for (size_t i = 0; i < sizeof(subscriptions) / sizeof(subscriptions[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(subscriptions); i++)
                 if (subscriptions[i].filter)
                         link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
         invocation_properties(&decoder, server->user_properties);

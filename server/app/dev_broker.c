@@ -17,6 +17,7 @@
 #include "app/child.h"
 #include "app/dev_broker_conf.h"
 #include "app/internal.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -77,7 +78,7 @@ static int find_plugin(char ret_path[PATH_MAX]) {
         folder[length] = '\0';
         *strrchr(folder, '/') = '\0';
 
-        for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
                 if (snprintf(ret_path, PATH_MAX, "%s/%s/mosquitto_statestore.so", folder, places[i]) <
                             PATH_MAX &&
                     access(ret_path, R_OK) == 0)

@@ -2,6 +2,7 @@
 
 #include "app/dev_broker_conf.h"
 
+#include "base/array.h"
 #include "mosquitto_conf.h"
 
 static bool begins_with(const char *line, const char *name) {
@@ -11,7 +12,7 @@ static bool begins_with(const char *line, const char *name) {
 void dev_broker_conf_append(struct buf *buf, const struct dev_broker_conf *conf) {
         static const char *const lines[] = { MOSQUITTO_CONF_LINES };
 
-        for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
                 if (begins_with(lines[i], "listener "))
                         buf_append_format(buf, "listener %u %s\n", conf->port, conf->address);
                 else if (begins_with(lines[i], "plugin "))

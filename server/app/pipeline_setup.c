@@ -8,10 +8,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/time_units.h"
 #include "config/config.h"
 #include "pipeline/seeding.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 static struct engine_config make_engine_config(const struct config *config) {
         return (struct engine_config){
@@ -92,7 +91,7 @@ int server_create_pipeline(struct server *server, const struct transport *transp
 
         /* storage_sqlite_open() logs the cause of an error; server_run() logs -ENOMEM. */
         r = config->data_dir ? storage_sqlite_open(&storage, config->data_dir)
-                             : storage_volatile_new(&storage);
+                             : storage_memory_new(&storage);
         if (r < 0)
                 return r;
         r = open_recorder(server);

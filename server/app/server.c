@@ -15,11 +15,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "config/config.h"
 #include "http/pages.h"
 #include "pipeline/seeding.h"
-
-#define NS_PER_MS 1000000
 
 /* Limit for finishing pending requests after SIGTERM. */
 #define STOP_TIMEOUT_MS 2000

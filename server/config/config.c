@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "config/ini_file.h"
 #include "config/policy_file.h"
@@ -258,7 +259,7 @@ static bool describes_broker(const struct option *option) {
                                              "--tls",     "--tls-ca-file", "--tls-certificate",
                                              "--tls-key", "--tls-alpn",    "--presence-topic" };
 
-        for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(flags); i++)
                 if (strcmp(option->flag, flags[i]) == 0)
                         return true;
         return false;

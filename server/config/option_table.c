@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "base/array.h"
 #include "config/config.h"
 
 #include <arpa/inet.h>
@@ -68,7 +69,7 @@ static int set_node_id(void *target, const struct option *option, const char *va
 static int set_dialect(void *config, const struct option *option, const char *value) {
         static const char *const names[] = { [DIALECT_SDK] = "sdk", [DIALECT_DOCUMENT] = "document" };
 
-        return option_set_enum(config, option, value, names, sizeof(names) / sizeof(names[0]));
+        return option_set_enum(config, option, value, names, ARRAY_LENGTH(names));
 }
 
 static int set_persist(void *config, const struct option *option, const char *value) {
@@ -76,7 +77,7 @@ static int set_persist(void *config, const struct option *option, const char *va
                 [PERSIST_ALL] = "all", [PERSIST_NONE] = "none", [PERSIST_CUSTOM] = "custom"
         };
 
-        return option_set_enum(config, option, value, names, sizeof(names) / sizeof(names[0]));
+        return option_set_enum(config, option, value, names, ARRAY_LENGTH(names));
 }
 
 static int set_persist_property(void *target, const struct option *option, const char *value) {
@@ -293,7 +294,7 @@ const struct option config_options[] = {
 };
 #define N_COMMAND_LINE_ONLY 5
 
-const size_t n_config_options = sizeof(config_options) / sizeof(config_options[0]);
-const size_t n_settings = sizeof(config_options) / sizeof(config_options[0]) - N_COMMAND_LINE_ONLY;
-_Static_assert(sizeof(config_options) / sizeof(config_options[0]) <= CONFIG_OPTIONS_MAX,
+const size_t n_config_options = ARRAY_LENGTH(config_options);
+const size_t n_settings = ARRAY_LENGTH(config_options) - N_COMMAND_LINE_ONLY;
+_Static_assert(ARRAY_LENGTH(config_options) <= CONFIG_OPTIONS_MAX,
                "struct config has a value for each option");

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -134,7 +135,7 @@ static void take_access(struct reading *reading, const char *value, unsigned int
                 return;
         }
         reading->access_line = line;
-        for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(accesses); i++)
                 if (strcmp(value, accesses[i].name) == 0) {
                         policy_set_access(reading->policy, accesses[i].access);
                         return;

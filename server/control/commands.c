@@ -6,16 +6,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "base/time_units.h"
 #include "control/internal.h"
 #include "protocol/resp3.h"
 #include "records/seed.h"
 
 /* Must be enough for a fault rule with all its options. */
 #define WORDS_MAX 20
-
-#define NS_PER_MS INT64_C(1000000)
 
 #define WAIT_TIMEOUT_MS     5000
 #define WAIT_TIMEOUT_MAX_MS 600000
@@ -353,7 +353,7 @@ static const struct {
 };
 
 static int execute(struct control_call *call, struct slice name) {
-        for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
                 if (is_word(name, commands[i].name))
                         return commands[i].execute(call);
         return refuse(call, "reset, seed, clock, fault, requests or wait-for was expected");

@@ -6,12 +6,10 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/time_units.h"
 #include "codec/companion_messages.h"
 #include "control/internal.h"
 #include "protocol/properties.h"
-
-#define NS_PER_MS INT64_C(1000000)
-#define MS_PER_S  INT64_C(1000)
 
 /* 1. Received requests */
 

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-
-#define NS_PER_MS INT64_C(1000000)
+#include "base/time_units.h"
 
 struct skew {
         struct buf client;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "mqtt/mqtt_client.h"
 
 #define KEEPALIVE_S 20
@@ -39,7 +40,7 @@ struct connection {
 #define LOCATION_ADVICE "; is it running there? See --host and --port"
 
 int64_t monotonic_ms(void) {
-        return system_clock_mono_ns() / 1000000;
+        return system_clock_mono_ns() / NS_PER_MS;
 }
 
 struct duration_text duration_text(int64_t duration_ms) {
@@ -207,7 +208,7 @@ static bool is_interrupted(const struct connection *connection) {
  */
 static int poll_unless_interrupted(const struct connection *connection, struct pollfd *fds, nfds_t n_fds,
                                    int64_t duration_ms) {
-        struct timespec timeout = { duration_ms / 1000, duration_ms % 1000 * 1000000 };
+        struct timespec timeout = { duration_ms / 1000, duration_ms % 1000 * NS_PER_MS };
         sigset_t signals, before;
         int r;
 

@@ -13,14 +13,13 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "ctl/commands.h"
 #include "ctl/input.h"
 #include "engine/engine.h"
 #include "storage/load_engine.h"
 #include "storage/sqlite/maintenance.h"
 #include "storage/storage.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 /* Import commits this number of rows at a time. */
 #define IMPORT_BATCH 1000

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -213,7 +214,7 @@ static enum exit_code examine(struct doctor *doctor) {
 
         doctor_say(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
                    endpoint_text(connection_endpoint(doctor->connection)).text);
-        for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(checks); i++)
                 checks[i](doctor);
         return conclude(doctor, EXIT_DONE);
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "ctl/doctor_checks.h"
 #include "ctl/store_metrics.h"
 #include "mqtt/properties.h"
@@ -34,8 +35,6 @@
 #define READ_WITHIN_MS     2000
 
 #define NOT_AUTHORIZED "-ERR not authorized\r\n"
-
-#define NS_PER_MS INT64_C(1000000)
 
 static int make_properties(struct doctor *doctor, bool has_timestamp, struct buf *timestamp,
                            mosquitto_property **ret_properties) {

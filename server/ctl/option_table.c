@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "ctl/options.h"
@@ -256,4 +257,4 @@ const struct option ctl_options[] = {
         SWITCH("--help", 'h', "print this help, and exit", OPTION_FOR_ALL, help),
         SWITCH("--version", 0, "print the version, and exit", OPTION_FOR_ALL, version),
 };
-const size_t n_ctl_options = sizeof(ctl_options) / sizeof(ctl_options[0]);
+const size_t n_ctl_options = ARRAY_LENGTH(ctl_options);

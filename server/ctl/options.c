@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -179,7 +180,7 @@ static enum options_result check_stdin(const struct options *options) {
 
         for (size_t i = 0; i < n_words; i++)
                 n += input_is_stdin(options->words[i]);
-        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
                 n += others[i] && input_is_stdin(others[i]);
         return n <= 1 ? OPTIONS_RUN : usage_error(options, "-", "stdin can be read only once");
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/json.h"
 #include "ctl/output.h"
 #include "engine/outcome.h"
@@ -28,7 +29,7 @@ static const char *const answers[] = { OUTCOMES(ANSWER_NAME, NO_ERROR) };
 static double read_errors(const struct samples *samples) {
         double n = samples_sum(samples, REQUESTS, NULL);
 
-        for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(answers); i++) {
                 char label[64];
                 double n_replies;
 
@@ -85,7 +86,7 @@ static const struct row rows[] = {
         ROW("  execution", "engine_seconds", UNIT_SECONDS, "statestore_engine_seconds_bucket"),
         ROW("  commit", "commit_seconds", UNIT_SECONDS, "statestore_commit_seconds_bucket"),
 };
-#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+#define N_ROWS ARRAY_LENGTH(rows)
 
 struct cell {
         char text[64];
@@ -114,7 +115,7 @@ static struct cell bytes_text(double n_bytes) {
         struct cell cell;
         size_t i = 0;
 
-        for (; fabs(n_bytes) >= 1024 && i + 1 < sizeof(units) / sizeof(units[0]); i++)
+        for (; fabs(n_bytes) >= 1024 && i + 1 < ARRAY_LENGTH(units); i++)
                 n_bytes /= 1024;
         snprintf(cell.text, sizeof(cell.text), "%.*f %s", i == 0 || n_bytes >= 100 ? 0 : 1, n_bytes,
                  units[i]);
@@ -168,7 +169,7 @@ static void append_quantiles(struct buf *text, const struct row *row, const stru
                              const struct samples *before) {
         static const double shares[] = { 0.5, 0.99 };
 
-        for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(shares); i++) {
                 double seconds = samples_quantile(samples, before, row->metric, shares[i]);
 
                 buf_append_format(text, "%s%.0f %% within %s", i > 0 ? ", " : "", shares[i] * 100,

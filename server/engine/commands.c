@@ -4,13 +4,12 @@
 
 #include <errno.h>
 
+#include "base/time_units.h"
 #include "engine/disconnect.h"
 #include "engine/persistence.h"
 #include "engine/revocation.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 static void reply_outcome(struct request_step *step, enum outcome outcome) {
         step->reply->outcome = outcome;

@@ -14,8 +14,7 @@
 
 #include "base/array.h"
 #include "base/assert.h"
-
-#define NS_PER_S INT64_C(1000000000)
+#include "base/time_units.h"
 
 /* Maximum number of records that one dedup_add() drops, after the limit was lowered. */
 #define DROPPED_PER_ADD_MAX 16

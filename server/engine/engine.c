@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "base/array.h"
 #include "engine/internal.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/cleanup.h"
+#include "base/time_units.h"
 #include "engine/commands.h"
 #include "engine/disconnect.h"
 #include "engine/revocation.h"
@@ -23,8 +25,6 @@
 
 /* Maximum number of expired remembered replies that one tick drops. */
 #define FORGOTTEN_MAX 1000
-
-#define NS_PER_S INT64_C(1000000000)
 
 static void engine_cleanup(struct engine **engine) {
         engine_free(*engine);
@@ -149,7 +149,7 @@ static struct digest identify(const struct engine *engine, const struct request 
                 { (const uint8_t *)scope, adds_registration ? sizeof(scope) : 0 },
         };
 
-        return hash_parts(&engine->config.digest_key, parts, sizeof(parts) / sizeof(parts[0]));
+        return hash_parts(&engine->config.digest_key, parts, ARRAY_LENGTH(parts));
 }
 
 /*

@@ -21,13 +21,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/time_units.h"
 
 #define CONNECTIONS_MAX      64
 #define EVICTED_AT_ONCE      16 /* connections closed when all are in use */
 #define CONNECTION_MEMORY    8192
 #define CONNECTION_TIMEOUT_S 5
 #define PAUSE_FACTOR         10 /* pause after a run, in durations of that run */
-#define NS_PER_MS            1000000
 
 struct http_server {
         struct MHD_Daemon *daemon;

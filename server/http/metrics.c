@@ -12,6 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
+#include "base/time_units.h"
+
 static const char *const drops[N_DROPS] = {
 #define DROP_LABEL(symbol, label) [DROP_##symbol] = label,
         DROP_REASONS(DROP_LABEL)
@@ -62,8 +65,8 @@ static void append_histogram(struct buf *text, const char *name, const char *hel
         buf_append_format(text,
                           "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %" PRIu64 ".%09" PRIu64
                           "\n%s_count %" PRIu64 "\n",
-                          name, n_so_far, name, histogram->sum_ns / 1000000000,
-                          histogram->sum_ns % 1000000000, name, n_so_far);
+                          name, n_so_far, name, histogram->sum_ns / NS_PER_S, histogram->sum_ns % NS_PER_S,
+                          name, n_so_far);
 }
 
 /* 2. The metrics */
@@ -198,7 +201,7 @@ static void append_broker(struct buf *text, const struct counters *c, const stru
         append_number(text, "statestore_broker_connections_total", "counter",
                       "Connections to the broker that were established.", c->n_connections);
         append_family(text, ability, "gauge", "1 if the broker provides this ability, else 0.");
-        for (size_t i = 0; i < sizeof(abilities) / sizeof(abilities[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(abilities); i++)
                 append_labelled(text, ability, "ability", abilities[i],
                                 g->broker_kind == BROKER_WITH_PLUGIN);
         append_number(

@@ -2,6 +2,7 @@
 
 #include "http/pages.h"
 
+#include "base/array.h"
 #include "base/system_clock.h"
 #include "http/metrics.h"
 
@@ -55,4 +56,4 @@ const struct http_page store_pages[] = {
         { "/readyz", "text/plain", render_readiness },
         { "/version", "text/plain", render_version },
 };
-const size_t n_store_pages = sizeof(store_pages) / sizeof(store_pages[0]);
+const size_t n_store_pages = ARRAY_LENGTH(store_pages);

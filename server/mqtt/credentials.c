@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "mqtt/properties.h"
 
@@ -15,7 +16,7 @@ const char *credentials_unreadable_file(const struct credentials *credentials) {
         const char *const files[] = { credentials->tls_ca_file, credentials->tls_certificate,
                                       credentials->tls_key };
 
-        for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
                 if (credentials->tls && files[i] && access(files[i], R_OK) < 0)
                         return files[i];
         return NULL;

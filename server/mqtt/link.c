@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/random.h"
@@ -187,7 +188,7 @@ static const struct refusal refusal_subscription = {
 
 /* Return the refusal for the reason code of a CONNACK, or NULL if the cause is temporary, such as a busy broker. */
 static const struct refusal *refusal_of_connection(int reason) {
-        for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(refusals); i++)
                 if (reason == refusals[i].reason)
                         return &refusals[i].refusal;
         return NULL;

@@ -6,12 +6,13 @@
 #include <mqtt_protocol.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "protocol/companion_mac.h"
 
 static struct slice own(struct mqtt_incoming *incoming, void *data, size_t length) {
-        ASSERT(incoming->n_owned < sizeof(incoming->owned) / sizeof(incoming->owned[0]));
+        ASSERT(incoming->n_owned < ARRAY_LENGTH(incoming->owned));
         incoming->owned[incoming->n_owned++] = data;
         return (struct slice){ data, length };
 }

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-
-#define NS_PER_S INT64_C(1000000000)
+#include "base/time_units.h"
 
 /* An empty batch keeps at most this much memory for texts. */
 #define TEXTS_RETAINED_MAX ((size_t)1 << 20)

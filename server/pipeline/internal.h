@@ -3,6 +3,7 @@
 
 /* Shared by the files of this directory. */
 
+#include "base/time_units.h"
 #include "codec/invocation.h"
 #include "pipeline/batch.h"
 #include "pipeline/client_log.h"
@@ -14,7 +15,7 @@
 #include "protocol/companion_mac.h"
 
 /* Delay of the next engine tick after a failed commit or a tick without memory: the shortage may be brief. */
-#define TICK_RETRY_NS INT64_C(1000000000)
+#define TICK_RETRY_NS NS_PER_S
 
 /* The exchange of HELLO and WELCOME with the plugin. */
 enum hello_state {

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "base/time_units.h"
 #include "pipeline/internal.h"
 #include "protocol/companion_frame.h"
 #include "protocol/topics.h"
@@ -27,7 +28,7 @@
  * Timeout for DELIVERED, measured from the last frame. The broker drops DELIVERED if the queue of the store's session is full,
  * which clients can cause. Without the timeout the outbox would stay full, and the store would execute no request any more.
  */
-#define DELIVERED_TIMEOUT_NS INT64_C(1000000000)
+#define DELIVERED_TIMEOUT_NS NS_PER_S
 
 static void count_notifications(struct pipeline *pipeline, const struct pending_notification *notification,
                                 size_t n) {

@@ -26,6 +26,7 @@
 #include <errno.h>
 #include <link.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "plugin/internal.h"
 #include "protocol/broker_log.h"
@@ -101,7 +102,7 @@ static const char *const entry_points[] = {
         "mosquitto_auth_plugin_version", /* interfaces 2 to 4 */
 };
 
-#define N_ENTRY_POINTS (sizeof(entry_points) / sizeof(entry_points[0]))
+#define N_ENTRY_POINTS ARRAY_LENGTH(entry_points)
 
 /* For dl_iterate_phdr(). Collect the name only: the dynamic linker's lists are locked during the call. */
 static int collect_name(struct dl_phdr_info *object, size_t size, void *userdata) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "plugin/internal.h"
@@ -171,7 +172,7 @@ static const struct message_handler {
         { COMPANION_KICK, handle_connection, false },
 };
 
-#define N_HANDLERS (sizeof(handlers) / sizeof(handlers[0]))
+#define N_HANDLERS ARRAY_LENGTH(handlers)
 
 /* The broker calls the access checks for a client's message, but not for a bridge's: check each sender here. */
 static bool is_accepted(const struct message_handler *handler, const struct plugin_load *load,

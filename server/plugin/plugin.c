@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/random.h"
 #include "plugin/internal.h"
@@ -90,7 +91,7 @@ static const struct {
         { MOSQ_EVT_RELOAD, on_reload },
 };
 
-#define N_EVENTS (sizeof(events) / sizeof(events[0]))
+#define N_EVENTS ARRAY_LENGTH(events)
 
 /*
  * 2.1 reports the end of a connection as DISCONNECT if the session also ends, else as CLIENT_OFFLINE. The data of both events

@@ -2,6 +2,7 @@
 
 /* Parse the text of a line of keys into parts: patterns, literals and placeholders. */
 
+#include "base/array.h"
 #include "policy/internal.h"
 
 static const struct placeholder {
@@ -13,7 +14,7 @@ static const struct placeholder {
 };
 
 static const struct placeholder *placeholder_at(struct slice text) {
-        for (size_t i = 0; i < sizeof(placeholders) / sizeof(placeholders[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(placeholders); i++)
                 if (slice_starts_with(text, placeholders[i].text))
                         return &placeholders[i];
         return NULL;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/json.h"
@@ -35,7 +36,7 @@ static void add_words(struct buf *line, struct slice payload) {
 
         if (resp3_read(&payload, &item) < 0 || item.type != RESP3_ARRAY)
                 return;
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
                 if (resp3_read(&payload, &item) < 0 || item.type != RESP3_BLOB)
                         return;
                 add_bytes(line, names[i], item.text);

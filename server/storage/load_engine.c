@@ -9,9 +9,10 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/time_units.h"
 
 /* A loaded reply is remembered for at most this time, even if the stored deadline is later. */
-#define REMEMBERED_MAX_NS ((ENGINE_REMEMBERED_MAX_S + 1) * INT64_C(1000000000))
+#define REMEMBERED_MAX_NS ((ENGINE_REMEMBERED_MAX_S + 1) * NS_PER_S)
 
 struct load {
         const struct engine_config *config;

@@ -7,8 +7,8 @@
 /* The stored data that is not part of the engine. */
 struct restored {
         struct storage_header header;
-        struct pending_notification
-                *notifications; /* owned, with the entries and keys; ascending sequences */
+        /* The array and its items are owned. In ascending order of sequence. */
+        struct pending_notification *notifications;
         size_t n_notifications, notifications_capacity;
 };
 

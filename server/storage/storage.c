@@ -2,10 +2,8 @@
 
 #include "storage/storage.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 
@@ -55,50 +53,4 @@ void storage_header_init(struct storage_header *ret_header) {
         *ret_header = (struct storage_header){ 0 };
         random_fill(&ret_header->digest_key, sizeof(ret_header->digest_key));
         storage_header_renew_instance(ret_header);
-}
-
-/* The volatile storage. */
-
-static int volatile_load(struct storage *storage, const struct storage_sink *sink, struct now now) {
-        struct storage_header header;
-
-        (void)storage;
-        (void)now;
-        storage_header_init(&header);
-        return sink->header(sink->userdata, &header);
-}
-
-static int volatile_commit(struct storage *storage, const struct storage_batch *batch) {
-        (void)storage;
-        (void)batch;
-        return 0;
-}
-
-static bool volatile_needs_commit(const struct storage *storage, struct now now) {
-        (void)storage;
-        (void)now;
-        return false;
-}
-
-static struct storage *volatile_close(struct storage *storage) {
-        free(storage);
-        return NULL;
-}
-
-int storage_volatile_new(struct storage **ret_storage) {
-        static const struct storage_operations operations = {
-                .load = volatile_load,
-                .commit = volatile_commit,
-                .needs_commit = volatile_needs_commit,
-                .close = volatile_close,
-                .is_volatile = true,
-        };
-        struct storage *storage = malloc(sizeof(*storage));
-
-        if (!storage)
-                return -ENOMEM;
-
-        storage->operations = &operations;
-        *ret_storage = storage;
-        return 0;
 }

@@ -8,7 +8,7 @@
 
 /*
  * Interface of a storage: load all rows once, then commit batches, each atomically. There are two
- * implementations: volatile, which stores nothing (this file), and a local disk (storage/sqlite).
+ * implementations: storage_memory_new() and storage_sqlite_open().
  *
  * Calls must not overlap. storage_commit() blocks until the batch is durable, so a separate thread may call
  * it. storage_commit() accesses only the storage and the batch, and changes neither the batch nor the
@@ -28,9 +28,9 @@ struct storage_header {
         uint64_t disconnect_epoch;   /* grows when registrations may have ended, except by KEYNOTIFY */
         uint64_t persistence_digest; /* persistence_digest() at the last commit */
         struct companion_key_states key_states; /* MAC keys of the plugin, see common/protocol/companion.h */
-        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH +
-                           1];          /* of the store's client id; empty: the client id has no suffix */
-        uint64_t notification_sequence; /* of the last notification that was stored; 0: none was */
+        /* Suffix of the store's client id; empty: the client id has none. */
+        char client_suffix[STORAGE_CLIENT_SUFFIX_LENGTH + 1];
+        uint64_t notification_sequence; /* of the last notification that was committed; 0: none was */
 };
 
 /* Initialize the header of an empty storage: random digest key and instance id, clock 0. */
@@ -88,12 +88,12 @@ struct storage_batch {
         uint64_t disconnect_epoch;
         uint64_t persistence_digest;            /* always replaces the stored one */
         struct companion_key_states key_states; /* always replace the stored ones */
-        const char *client_suffix;              /* NULL or empty: the stored one stays */
+        const char *client_suffix;              /* NULL or empty: does not replace the stored one */
 
-        /* In ascending order of sequence, and above every sequence that was stored before. */
+        /* In ascending order of sequence, and above every sequence of an earlier commit. */
         const struct pending_notification *notifications;
         size_t n_notifications;
-        uint64_t delivered; /* stored notifications up to this sequence are removed */
+        uint64_t delivered; /* remove the stored notifications up to this sequence */
 
         struct now now; /* time of the batch, to convert its deadlines to stored times */
 };
@@ -164,7 +164,7 @@ struct storage *storage_close(struct storage *storage);
  * Create a volatile storage, which stores nothing: load passes a new header, commit returns 0 at once. Returns 0 or
  * -ENOMEM.
  */
-int storage_volatile_new(struct storage **ret_storage);
+int storage_memory_new(struct storage **ret_storage);
 
 /*
  * Open the SQLite database DIRECTORY/statestored.db. Creates the directory and the database if they do not

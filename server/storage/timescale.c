@@ -2,7 +2,8 @@
 
 #include "storage/timescale.h"
 
-#define NS_PER_MS         1000000
+#include "base/time_units.h"
+
 #define STEP_TOLERANCE_MS 500
 
 /* Add with saturation: stored values with a valid checksum may still be out of range. */
@@ -23,14 +24,17 @@ static int64_t subtract(int64_t a, int64_t b) {
 }
 
 struct timescale timescale_resume(int64_t reading_ms, int64_t shift_ms, struct now now) {
-        int64_t by_wall_ms = subtract(now.wall_ms, shift_ms);
-        int64_t resumed_ms = by_wall_ms > reading_ms ? by_wall_ms : reading_ms;
+        /* now.wall_ms is rounded up by less than 1 ms. The shift was computed with a wall clock that is rounded up, too. */
+        int64_t by_wall_ms = subtract(subtract(now.wall_ms, 1), shift_ms);
 
-        return (struct timescale){ .base_ms = subtract(resumed_ms, now.mono_ns / NS_PER_MS) };
+        return (struct timescale){
+                .start_ms = by_wall_ms > reading_ms ? by_wall_ms : reading_ms,
+                .start_ns = now.mono_ns,
+        };
 }
 
 int64_t timescale_read(struct timescale timescale, struct now now) {
-        return add(timescale.base_ms, now.mono_ns / NS_PER_MS);
+        return add(timescale.start_ms, (now.mono_ns - timescale.start_ns) / NS_PER_MS);
 }
 
 int64_t timescale_shift(struct timescale timescale, struct now now) {
@@ -44,16 +48,16 @@ bool timescale_was_stepped(int64_t shift_ms, int64_t other_shift_ms) {
 }
 
 int64_t timescale_from_deadline(struct timescale timescale, int64_t deadline_ns) {
-        int64_t deadline_ms = deadline_ns / NS_PER_MS + (deadline_ns % NS_PER_MS > 0);
+        int64_t remaining_ns = deadline_ns - timescale.start_ns;
 
-        return add(timescale.base_ms, deadline_ms);
+        return add(timescale.start_ms, remaining_ns / NS_PER_MS + (remaining_ns % NS_PER_MS > 0));
 }
 
 int64_t timescale_to_deadline(struct timescale timescale, int64_t reading_ms) {
-        int64_t deadline_ms = subtract(reading_ms, timescale.base_ms);
-        int64_t deadline_ns;
+        int64_t remaining_ms = subtract(reading_ms, timescale.start_ms);
+        int64_t remaining_ns;
 
-        if (__builtin_mul_overflow(deadline_ms, NS_PER_MS, &deadline_ns))
-                return deadline_ms < 0 ? INT64_MIN : DEADLINE_NEVER;
-        return deadline_ns;
+        if (__builtin_mul_overflow(remaining_ms, NS_PER_MS, &remaining_ns))
+                return remaining_ms < 0 ? INT64_MIN : DEADLINE_NEVER;
+        return add(timescale.start_ns, remaining_ns);
 }

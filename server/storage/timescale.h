@@ -13,13 +13,16 @@
  * steps of the wall clock so far. Both are stored with the deadlines, for timescale_resume().
  */
 struct timescale {
-        int64_t base_ms; /* the reading minus the monotonic clock */
+        int64_t start_ms; /* the reading when the store was started */
+        int64_t start_ns; /* the monotonic clock at that time */
 };
 
 /*
  * Continue from the reading and the shift of the last commit; both are 0 at the first start. If the wall clock
- * went back between the runs, continue from that reading. Deadlines move by less than 1 ms, because both clocks
- * are read in whole milliseconds.
+ * went back between the runs, continue from that reading.
+ *
+ * The wall clock is known only within 1 ms, so a restart may move deadlines. It never moves them to an earlier time,
+ * because a lock must not expire early. It moves them by less than 4 ms to a later time.
  */
 struct timescale timescale_resume(int64_t reading_ms, int64_t shift_ms, struct now now);
 
@@ -32,14 +35,13 @@ int64_t timescale_shift(struct timescale timescale, struct now now);
 bool timescale_was_stepped(int64_t shift_ms, int64_t other_shift_ms);
 
 /*
- * Convert a monotonic deadline; rounds up, so that no key expires early. deadline_ns must not be
- * DEADLINE_NEVER.
+ * Convert a monotonic deadline, which must not be negative or DEADLINE_NEVER. Rounds up, so that no key expires early.
  */
 int64_t timescale_from_deadline(struct timescale timescale, int64_t deadline_ns);
 
 /*
  * Convert a reading to a monotonic deadline in nanoseconds. The result is negative if the deadline passed
  * before the machine was started. It is DEADLINE_NEVER if the deadline does not fit in int64_t (292 years). A deadline
- * that did fit when it was stored may not fit after a restart, because base_ms has changed.
+ * that did fit when it was stored may not fit after a restart, because the monotonic clock has another value.
  */
 int64_t timescale_to_deadline(struct timescale timescale, int64_t reading_ms);

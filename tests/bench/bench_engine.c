@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/allocator.h"
+#include "base/array.h"
 #include "bench/arguments.h"
 #include "bench/fail.h"
 
@@ -30,7 +31,7 @@ int main(int n_arguments, char **arguments) {
                        });
 
         allocator_init();
-        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
                 if (strcmp(part, parts[i].name) == 0) {
                         parts[i].run(n_keys, n_rounds);
                         return 0;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "bench/arguments.h"
 #include "bench/asker.h"
 #include "bench/fail.h"
@@ -104,7 +105,7 @@ static void fill(struct asker *asker, const struct flood_kind *kind) {
 }
 
 static const struct flood_kind *find_kind(const char *name) {
-        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
                 if (strcmp(kinds[i].name, name) == 0)
                         return &kinds[i];
         fail("--kind: no such flood: \"%s\"", name);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "base/array.h"
 #include "bench/bare_store.h"
 #include "bench/bench_engine.h"
 #include "bench/fail.h"
@@ -26,7 +27,7 @@ static const struct kind {
         { "policy_1000_wildcards", 1000, "*/bench-%u" },
 };
 
-#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define N_KINDS ARRAY_LENGTH(kinds)
 #define N_TURNS 5 /* in a round: each key once, on average */
 
 static void add_rule(struct policy *policy, const char *pattern) {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "bench/allocations.h"
 #include "bench/bare_store.h"
 #include "bench/bench_engine.h"
@@ -23,7 +24,7 @@ static const struct kind {
         { "set_zipf", true, KEYS_ZIPF },
 };
 
-#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define N_KINDS ARRAY_LENGTH(kinds)
 
 struct allocated {
         uint64_t n_all, n_most; /* by all requests, and the maximum for one request */

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "bench/fail.h"
 
 #define KEY_PREFIX "bench-00"
@@ -37,7 +38,7 @@ enum key_order key_order_from_string(const char *name) {
                 [KEYS_UNIFORM] = "uniform", [KEYS_ZIPF] = "zipf", [KEYS_ONCE] = "once"
         };
 
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
                 if (strcmp(name, names[i]) == 0)
                         return (enum key_order)i;
         fail("uniform, zipf or once was expected, not \"%s\"", name);

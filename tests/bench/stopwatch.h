@@ -4,8 +4,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_S  INT64_C(1000000000)
-#define NS_PER_MS INT64_C(1000000)
+#include "base/time_units.h"
 
 static inline int64_t stopwatch_of(clockid_t clock) {
         struct timespec time;

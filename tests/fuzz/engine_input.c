@@ -82,7 +82,7 @@ static void take_set(struct slice *input, struct request *request) {
 static void write_payload(const struct request *request, struct buf *payload) {
         uint64_t numbers[] = { request->verb, request->condition, (uint64_t)request->px_ms, request->stop };
 
-        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++)
                 resp3_append_array(payload, numbers[i]);
         resp3_append_blob(payload, request->key);
         resp3_append_blob(payload, request->value);

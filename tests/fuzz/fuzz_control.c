@@ -6,6 +6,7 @@
  * fault rules do to other answers.
  */
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "control/control.h"
@@ -61,7 +62,7 @@ static const char *const dictionary[] = {
         "{\"key\":\"a\",\"value\":\"b\"}",
         "36500d",
 };
-#define N_DICTIONARY (sizeof(dictionary) / sizeof(dictionary[0]))
+#define N_DICTIONARY ARRAY_LENGTH(dictionary)
 
 /* The payloads of requests. Every fault rule can match each of them. */
 static const char *const requests[] = {
@@ -71,7 +72,7 @@ static const char *const requests[] = {
         "*2\r\n$9\r\nKEYNOTIFY\r\n$1\r\na\r\n",
         "nonsense",
 };
-#define N_REQUESTS (sizeof(requests) / sizeof(requests[0]))
+#define N_REQUESTS ARRAY_LENGTH(requests)
 
 struct world {
         struct pipeline *pipeline;
@@ -219,7 +220,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         };
 
         log_set_level(LOG_ERROR); /* refused requests are logged as warnings */
-        ASSERT(storage_volatile_new(&storage) == 0);
+        ASSERT(storage_memory_new(&storage) == 0);
         config.transport =
                 (struct transport){ .publish = publish, .has_room = stub_has_room, .userdata = &world };
         config.callbacks = (struct pipeline_callbacks){ .serving = stub_serving,

@@ -6,6 +6,7 @@
  */
 
 #include "base/cleanup.h"
+#include "base/time_units.h"
 #include "engine/engine.h"
 #include "fuzz/engine_check.h"
 #include "fuzz/engine_input.h"
@@ -16,7 +17,6 @@
 #define N_STEPS_MAX    600
 #define N_SEEN         4
 #define WALL_MS        INT64_C(1696374425000)
-#define NS_PER_MS      INT64_C(1000000)
 
 struct world {
         struct engine_config config;

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "codec/identity.h"
 #include "codec/invocation.h"
@@ -39,7 +40,7 @@ static const char *const dictionary[] = { "SET",
                                           "get",
                                           "9223372036854775807",
                                           "9223372036854775808" };
-#define N_DICTIONARY (sizeof(dictionary) / sizeof(dictionary[0]))
+#define N_DICTIONARY ARRAY_LENGTH(dictionary)
 
 static const char *const names[] = { PROPERTY_TIMESTAMP,          PROPERTY_FENCE,
                                      PROPERTY_SOURCE_ID,          PROPERTY_VERSION,
@@ -93,7 +94,7 @@ static void take_message(struct slice *input, struct buf *payload, struct messag
         message->correlation_data = take_text(input, "1234");
         message->has_expiry = input_chance(input, 50);
         message->expiry_s = (uint32_t)input_number(input, 2);
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
                 struct slice value = take_text(input, usual[i]);
 
                 if (value.data)
@@ -139,7 +140,7 @@ static void check_set(const struct slice *words, size_t n_words, const struct in
         struct request expected = { .value = words[2] };
         int n_forms = 0;
 
-        for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(forms); i++) {
                 struct request attempt = { .value = words[2] };
 
                 if (fits(forms[i], words + 3, n_words - 3, &attempt)) {

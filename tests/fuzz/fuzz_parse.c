@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "base/parse.h"
 #include "fuzz/fuzz.h"
 
@@ -75,11 +76,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (r == 0)
                 format(number);
 
-        is_number = reference(text, sizes, sizeof(sizes) / sizeof(sizes[0]), &value);
+        is_number = reference(text, sizes, ARRAY_LENGTH(sizes), &value);
         r = parse_size(text, &number);
         check(r, number, is_number, value, UINT64_MAX);
 
-        is_number = reference(text, durations, sizeof(durations) / sizeof(durations[0]), &value);
+        is_number = reference(text, durations, ARRAY_LENGTH(durations), &value);
         r = parse_duration(text, &duration);
         check(r, (uint64_t)duration, is_number, value, INT64_MAX);
         return 0;

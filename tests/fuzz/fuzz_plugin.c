@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/system_clock.h"
 #include "fuzz/fuzz.h"
 #include "plugin/internal.h"
@@ -225,7 +226,7 @@ static const char *take_topic(struct slice *input) {
                                               "$share/x/" TOPIC_INVOKE,
                                               "other" };
 
-        return topics[input_below(input, sizeof(topics) / sizeof(topics[0]))];
+        return topics[input_below(input, ARRAY_LENGTH(topics))];
 }
 
 /* Text without NUL, which the broker refuses, and in UTF-8, because libmosquitto refuses other text. */
@@ -239,7 +240,7 @@ static char *take_string(struct slice *input) {
         struct slice text;
 
         if (input_chance(input, 70))
-                return strdup(usual[input_below(input, sizeof(usual) / sizeof(usual[0]))]);
+                return strdup(usual[input_below(input, ARRAY_LENGTH(usual))]);
         text = input_text(input);
         return strndup((const char *)(text.data ? text.data : (const uint8_t *)""), text.length);
 }

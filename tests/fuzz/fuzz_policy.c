@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "config/policy_file.h"
 #include "fuzz/fuzz.h"
@@ -88,10 +89,10 @@ static struct slice take_short(struct slice *input, size_t length_max) {
 static struct slice take_name(struct slice *input) {
         static const char *const names[] = { "a",        "b",    "",   "*",      "?", "[a-b]",
                                              "\xC3\xA4", "\xFF", "ab", "{user}", "/" };
-        size_t choice = input_below(input, 2 * sizeof(names) / sizeof(names[0]));
+        size_t choice = input_below(input, 2 * ARRAY_LENGTH(names));
 
-        return choice < sizeof(names) / sizeof(names[0]) ? slice_from_string(names[choice])
-                                                         : take_short(input, NAME_LENGTH_MAX);
+        return choice < ARRAY_LENGTH(names) ? slice_from_string(names[choice])
+                                            : take_short(input, NAME_LENGTH_MAX);
 }
 
 /* A key of arbitrary bytes; a few bytes stand for common parts of keys. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "fuzz/fuzz.h"
@@ -67,7 +68,7 @@ static uint64_t add_entry(sqlite3 *db, struct slice *input) {
         size_t fence = input_below(input, 3);
 
         entry.version.wall_ms = (int64_t)input_number(input, 6);
-        entry.version.counter = (uint32_t)input_number(input, 4);
+        entry.version.counter = (uint32_t)input_number(input, 4) & INT32_MAX;
         entry.expires = input_chance(input, 50);
         entry.expires_at_ms = (int64_t)input_number(input, 3);
         if (fence > 0)
@@ -98,9 +99,11 @@ static uint64_t add_answer(sqlite3 *db, struct slice *input) {
 
         answer.digest.bytes[0] = input_byte(input);
         answer.answer.outcome = (uint16_t)input_below(input, N_OUTCOMES);
+        if (answer.answer.outcome == OUTCOME_VALUE || answer.answer.outcome == OUTCOME_PAGE)
+                answer.answer.outcome = OUTCOME_DONE; /* the others are never remembered */
         answer.answer.has_version = input_chance(input, 50);
         answer.answer.version_wall_ms = (int64_t)input_number(input, 6);
-        answer.answer.version_counter = (uint32_t)input_number(input, 4);
+        answer.answer.version_counter = (uint32_t)input_number(input, 4) & INT32_MAX;
         answer.forget_at_ms = 2000000 + (int64_t)input_number(input, 3);
         return insert(db,
                       "INSERT INTO answers (" STORED_ANSWER_COLUMNS
@@ -111,10 +114,10 @@ static uint64_t add_answer(sqlite3 *db, struct slice *input) {
 }
 
 static uint64_t add_notification(sqlite3 *db, struct slice *input) {
-        struct stored_notification notification = { .sequence = input_number(input, 1) };
+        struct stored_notification notification = { .sequence = 1 + input_number(input, 1) };
 
         notification.version.wall_ms = (int64_t)input_number(input, 6);
-        notification.version.counter = (uint32_t)input_number(input, 4);
+        notification.version.counter = (uint32_t)input_number(input, 4) & INT32_MAX;
         notification.key = input_text(input);
         if (notification.key.length == 0)
                 notification.key = SLICE_LITERAL("key");
@@ -133,7 +136,9 @@ static void fill(sqlite3 *db, struct slice *input) {
         static uint64_t (*const add[])(sqlite3 *, struct slice *) = { add_entry, add_registration,
                                                                       add_answer, add_notification };
         struct stored_meta meta = { .header = { .digest_key = { { 7 } },
-                                                .instance_id = "0123456789abcdef0123456789abcdef" },
+                                                .instance_id = "0123456789abcdef0123456789abcdef",
+                                                .clock = { INT64_C(1) << 48, 0 },
+                                                .notification_sequence = 256 },
                                     .reading_ms = 1000000 };
         size_t n_rows = input_below(input, N_ROWS_MAX + 1);
 
@@ -217,7 +222,7 @@ static int load(sqlite3 *db, struct buf *text) {
                                      .userdata = text };
         struct load_result result;
 
-        return sqlite_load(db, &directory, &sink, NOW, LOAD_QUICK, &result);
+        return sqlite_load(db, &directory, &sink, NOW, &result);
 }
 
 /* 3. Changing */
@@ -260,7 +265,7 @@ static const char *const changes[] = {
         "UPDATE meta SET value = ?1 WHERE name = 'rows_checksum'",
         "DELETE FROM meta WHERE name >= ?1",
 };
-#define N_CHANGES (sizeof(changes) / sizeof(changes[0]))
+#define N_CHANGES ARRAY_LENGTH(changes)
 
 /* A value of any type. */
 static void bind_any(sqlite3_stmt *statement, struct slice *input) {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "protocol/resp3.h"
 #include "protocol/topics.h"
@@ -70,7 +71,7 @@ static void choose(struct world *world, struct asked *asked) {
         };
 
         asked->key = random_below(&world->random, N_KEYS);
-        asked->verb = choices[random_below(&world->random, sizeof(choices) / sizeof(choices[0]))];
+        asked->verb = choices[random_below(&world->random, ARRAY_LENGTH(choices))];
         if (asked->verb == VERB_KEYNOTIFY && is_other_pending(world, asked))
                 asked->verb = VERB_GET;
         if (asked->verb == VERB_SCAN)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/time_units.h"
 #include "pipeline/hooks.h"
 #include "pipeline/pipeline.h"
 #include "protocol/companion_frame.h"
@@ -15,8 +16,7 @@
  * determines all times, choices and faults.
  */
 
-#define NS_PER_MS INT64_C(1000000)
-#define WALL_MS   INT64_C(1696374425000)
+#define WALL_MS INT64_C(1696374425000)
 
 /* The faults of this run. */
 struct faults {

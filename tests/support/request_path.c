@@ -92,7 +92,7 @@ NOT_TRACED int main(void) {
         config.transport =
                 (struct transport){ .publish = publish, .has_room = has_room, .clock_ns = clock_ns };
         config.callbacks = (struct pipeline_callbacks){ .serving = serving };
-        if (storage_volatile_new(&storage) < 0 || pipeline_new(&pipeline, &config, storage, now) < 0)
+        if (storage_memory_new(&storage) < 0 || pipeline_new(&pipeline, &config, storage, now) < 0)
                 return EXIT_FAILURE;
 
         pipeline_connected(pipeline, false, now);

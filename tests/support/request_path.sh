@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Counts the function calls, source files and hashes of the key of one SET of an existing key, compiled without
-# optimization, with the volatile storage and without the connection to the broker. Exits with 1 above the limits.
+# optimization, with the memory storage and without the connection to the broker. Exits with 1 above the limits.
 #
 # usage: request_path.sh SOURCE_ROOT [--list]        --list prints each call with its file
 

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/cleanup.h"
 
@@ -62,7 +63,7 @@ void directory_remove_database(int directory_fd, const char *name) {
         static const char *const suffixes[] = { "", "-journal", "-wal", "-shm" };
         char path[PATH_MAX];
 
-        for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++)
                 if (snprintf(path, sizeof(path), "%s%s", name, suffixes[i]) < (int)sizeof(path))
                         unlinkat(directory_fd, path, 0);
 }

@@ -16,15 +16,14 @@
 #include "storage/sqlite/load.h"
 #include "storage/sqlite/schema.h"
 
-static int take_census(sqlite3 *db, const struct directory *directory, enum load_depth depth,
-                       struct storage_census *ret_census) {
+static int take_census(sqlite3 *db, const struct directory *directory, struct storage_census *ret_census) {
         struct now now = { system_clock_wall_ms(), system_clock_mono_ns() };
         struct load_result result;
         int r;
 
         r = schema_check(db, directory);
         if (r == 0)
-                r = sqlite_load(db, directory, NULL, now, depth, &result);
+                r = sqlite_load(db, directory, NULL, now, &result);
         if (r < 0)
                 return r;
 
@@ -82,7 +81,7 @@ int storage_sqlite_check(const char *path, struct storage_census *ret_census) {
 
         r = open_stopped(&db, &directory, path);
         if (r == 0)
-                r = take_census(db, &directory, LOAD_FULL, ret_census);
+                r = take_census(db, &directory, ret_census);
         return report(path, r);
 }
 
@@ -130,7 +129,7 @@ static int copy(sqlite3 *db, const struct directory *directory, const char *file
                 return database_refuse(directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(copied));
         if (code != SQLITE_OK)
                 return database_errno(code);
-        return take_census(copied, directory, LOAD_QUICK, &census);
+        return take_census(copied, directory, &census);
 }
 
 /* Sync the copy, then its directory. */

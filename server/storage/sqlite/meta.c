@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/random.h"
+#include "protocol/hlc.h"
 #include "storage/sqlite/binder.h"
 #include "storage/sqlite/checksum.h"
 #include "storage/sqlite/database.h"
@@ -54,7 +56,7 @@ static const struct field {
         META_FIELDS(ROW)
 #undef ROW
 };
-#define N_FIELDS (sizeof(fields) / sizeof(fields[0]))
+#define N_FIELDS ARRAY_LENGTH(fields)
 
 #define VALUES(name, ...) ", ('" name "', ?)"
 const char stored_meta_write_sql[] =
@@ -84,7 +86,7 @@ static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *ol
                 meta->header.key_states.present.sequence,
                 meta->header.key_states.former.sequence,
         };
-        size_t n_numbers = sizeof(numbers) / sizeof(numbers[0]) - (old_seed ? 1 : 0);
+        size_t n_numbers = ARRAY_LENGTH(numbers) - (old_seed ? 1 : 0);
         uint64_t checksum = checksum_add_bytes(0, slice_from_string(meta->header.instance_id));
 
         checksum = checksum_add_bytes(checksum, slice_from_string(meta->header.node_id));
@@ -93,8 +95,7 @@ static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *ol
                                                                         sizeof(meta->header.digest_key) });
                 checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.present));
                 checksum = checksum_add_bytes(checksum, mac_key(&meta->header.key_states.former));
-                checksum =
-                        checksum_add_numbers(checksum, sequences, sizeof(sequences) / sizeof(sequences[0]));
+                checksum = checksum_add_numbers(checksum, sequences, ARRAY_LENGTH(sequences));
         }
         /* Older versions stored neither a client suffix nor a notification sequence. */
         if (meta->header.client_suffix[0] != '\0')
@@ -153,9 +154,9 @@ static int read_field(const struct field *field, sqlite3_stmt *row, struct readi
                 return SQLITE_OK;
         case FIELD_UINT32:
                 *(uint32_t *)member = (uint32_t)sqlite3_column_int64(row, 1);
-                return SQLITE_OK;
+                return *(uint32_t *)member == sqlite3_column_int64(row, 1) ? SQLITE_OK : SQLITE_CORRUPT;
         case FIELD_TEXT:
-                if (length >= field->size)
+                if (length >= field->size || (length > 0 && memchr(bytes, '\0', length)))
                         return SQLITE_CORRUPT;
                 break;
         case FIELD_DIGEST_KEY:
@@ -190,6 +191,15 @@ static int read_row(sqlite3_stmt *row, struct reading *reading) {
         return SQLITE_OK;
 }
 
+/* A checksum does not exclude these values: a writer of the database can compute it. */
+static bool is_valid(const struct storage_header *header) {
+        return header->instance_id[0] != '\0' &&
+               (header->node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header->node_id))) &&
+               header->clock.wall_ms >= 0 && header->clock.wall_ms < INT64_MAX &&
+               header->notification_sequence <= INT64_MAX &&
+               strspn(header->client_suffix, "0123456789abcdef") == strlen(header->client_suffix);
+}
+
 int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         /* The default is for databases of older versions, which have no row "persistence". */
@@ -217,7 +227,8 @@ int stored_meta_read(sqlite3 *db, struct stored_meta *ret_meta) {
                         return SQLITE_CORRUPT;
                 random_fill(&meta->header.digest_key, sizeof(meta->header.digest_key));
         }
-        if (reading.checksum != meta_checksum(meta, reading.has_digest_key ? NULL : &reading.old_seed))
+        if (reading.checksum != meta_checksum(meta, reading.has_digest_key ? NULL : &reading.old_seed) ||
+            !is_valid(&meta->header))
                 return SQLITE_CORRUPT;
 
         *ret_meta = *meta;

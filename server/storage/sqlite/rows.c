@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "engine/outcome.h"
 #include "storage/sqlite/binder.h"
 #include "storage/sqlite/checksum.h"
@@ -27,6 +28,13 @@ static struct slice column_bytes(sqlite3_stmt *statement, int column) {
 /* Return true if binder_add_bytes() stores these bytes with the type of the column. */
 static bool has_expected_type(sqlite3_stmt *statement, int column, struct slice bytes) {
         return sqlite3_column_type(statement, column) == (bytes_are_text(bytes) ? SQLITE_TEXT : SQLITE_BLOB);
+}
+
+/* Return true if this column and the next one hold a version: an entry stores 31 bits of the counter. */
+static bool is_version(sqlite3_stmt *statement, int column) {
+        int64_t counter = sqlite3_column_int64(statement, column + 1);
+
+        return sqlite3_column_int64(statement, column) >= 0 && counter >= 0 && counter <= INT32_MAX;
 }
 
 static struct version column_version(sqlite3_stmt *statement, int column) {
@@ -53,7 +61,7 @@ uint64_t stored_entry_checksum(const struct stored_entry *entry) {
         checksum = checksum_add_bytes(checksum, entry->value);
         if (entry->fence.data)
                 checksum = checksum_add_bytes(checksum, entry->fence);
-        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
 }
 
 int stored_entry_bind(sqlite3_stmt *statement, const struct stored_entry *entry) {
@@ -82,7 +90,7 @@ int stored_entry_read(sqlite3_stmt *statement, struct stored_entry *ret_entry, u
                 entry.fence = column_bytes(statement, 5);
         checksum = stored_entry_checksum(&entry);
         if (!has_expected_type(statement, 0, entry.key) || !has_expected_type(statement, 1, entry.value) ||
-            !is_uint32(statement, 3) || checksum != (uint64_t)sqlite3_column_int64(statement, 6))
+            !is_version(statement, 2) || checksum != (uint64_t)sqlite3_column_int64(statement, 6))
                 return -EBADMSG;
 
         *ret_entry = entry;
@@ -145,7 +153,7 @@ uint64_t stored_answer_checksum(const struct stored_answer *answer) {
         checksum =
                 checksum_add_bytes(checksum, (struct slice){ answer->digest.bytes, sizeof(answer->digest) });
         checksum = checksum_add_bytes(checksum, slice_from_string(outcome_name(answer->answer.outcome)));
-        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
 }
 
 int stored_answer_bind(sqlite3_stmt *statement, const struct stored_answer *answer) {
@@ -176,8 +184,12 @@ int stored_answer_read(sqlite3_stmt *statement, struct stored_answer *ret_answer
         enum outcome outcome;
         uint64_t checksum;
 
-        if (!is_uint32(statement, 0) || !is_uint32(statement, 5) || digest.length != sizeof(answer.digest) ||
+        if (!is_uint32(statement, 0) || !is_version(statement, 4) ||
+            digest.length != sizeof(answer.digest) ||
             outcome_from_name(column_bytes(statement, 2), &outcome) < 0)
+                return -EBADMSG;
+        /* The payload of these replies is not stored, so they are never remembered. */
+        if (outcome == OUTCOME_VALUE || outcome == OUTCOME_PAGE)
                 return -EBADMSG;
 
         memcpy(&answer.digest, digest.data, sizeof(answer.digest));
@@ -204,7 +216,7 @@ uint64_t stored_notification_checksum(const struct stored_notification *notifica
         if (notification->value.data)
                 checksum = checksum_add_bytes(checksum, notification->value);
         checksum = checksum_add_bytes(checksum, notification->recipients);
-        return checksum_add_numbers(checksum, numbers, sizeof(numbers) / sizeof(numbers[0]));
+        return checksum_add_numbers(checksum, numbers, ARRAY_LENGTH(numbers));
 }
 
 int stored_notification_bind(sqlite3_stmt *statement, const struct stored_notification *notification) {
@@ -232,8 +244,8 @@ int stored_notification_read(sqlite3_stmt *statement, struct stored_notification
         if (sqlite3_column_type(statement, 4) != SQLITE_NULL)
                 notification.value = column_bytes(statement, 4);
         checksum = stored_notification_checksum(&notification);
-        if (!is_uint32(statement, 2) || notification.key.length == 0 ||
-            !has_expected_type(statement, 3, notification.key) ||
+        if (sqlite3_column_int64(statement, 0) < 1 || !is_version(statement, 1) ||
+            notification.key.length == 0 || !has_expected_type(statement, 3, notification.key) ||
             (notification.value.data && !has_expected_type(statement, 4, notification.value)) ||
             sqlite3_column_type(statement, 5) != SQLITE_BLOB ||
             checksum != (uint64_t)sqlite3_column_int64(statement, 6))

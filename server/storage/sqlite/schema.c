@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "storage/sqlite/database.h"
 
@@ -33,7 +34,7 @@ static const struct {
           " version_counter INTEGER NOT NULL, key NOT NULL, value, recipients BLOB NOT NULL,"
           " checksum INTEGER NOT NULL)" },
 };
-#define N_TABLES (sizeof(tables) / sizeof(tables[0]))
+#define N_TABLES ARRAY_LENGTH(tables)
 
 /* Create the tables that came after this version. */
 static int create_since(sqlite3 *db, int64_t version) {
@@ -74,11 +75,49 @@ int schema_upgrade(sqlite3 *db) {
                                  : code; /* the caller closes a failed database */
 }
 
-static bool is_ours(const char *name, const char *sql, int64_t version) {
-        for (size_t i = 0; i < N_TABLES; i++)
-                if (tables[i].since <= version && strcmp(name, tables[i].name) == 0)
-                        return strcmp(sql, tables[i].sql) == 0;
-        return false;
+/* The objects of a database, compared with the tables of its version. */
+struct findings {
+        size_t n_tables;    /* tables of the version that exist unchanged */
+        size_t later_table; /* index of an existing table that only later versions have; N_TABLES: none */
+        bool has_trigger;
+};
+
+static void examine(const char *type, const char *name, const char *sql, int64_t version,
+                    struct findings *findings) {
+        if (strcmp(type, "trigger") == 0)
+                findings->has_trigger = true;
+        for (size_t i = 0; i < N_TABLES; i++) {
+                if (strcmp(name, tables[i].name) != 0)
+                        continue;
+                if (tables[i].since > version)
+                        findings->later_table = i;
+                else if (strcmp(sql, tables[i].sql) == 0)
+                        findings->n_tables++;
+        }
+}
+
+static int examine_all(sqlite3 *db, int64_t version, struct findings *ret_findings) {
+        CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
+        struct findings findings = { .later_table = N_TABLES };
+        int code;
+
+        code = database_prepare(db, "SELECT type, name, coalesce(sql, '') FROM sqlite_schema", &statement);
+        if (code != SQLITE_OK)
+                return code;
+        while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+                const char *type = (const char *)sqlite3_column_text(statement, 0);
+                const char *name = (const char *)sqlite3_column_text(statement, 1);
+                const char *sql = (const char *)sqlite3_column_text(statement, 2);
+
+                if (!type || !name || !sql)
+                        return SQLITE_NOMEM;
+                examine(type, name, sql, version, &findings);
+        }
+        if (code != SQLITE_DONE)
+                return code;
+
+        *ret_findings = findings;
+        return SQLITE_OK;
 }
 
 static size_t n_tables_of(int64_t version) {
@@ -89,42 +128,14 @@ static size_t n_tables_of(int64_t version) {
         return n;
 }
 
-/* Users may add tables, views and indices, but no triggers: a trigger could change rows within a commit. */
-static int check_tables(sqlite3 *db, int64_t version, bool *ret_are_ours) {
-        CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
-        size_t n_ours = 0, n_triggers = 0;
-        int code;
-
-        code = database_prepare(db, "SELECT type, name, coalesce(sql, '') FROM sqlite_schema", &statement);
-        while (code == SQLITE_OK || code == SQLITE_ROW) {
-                code = sqlite3_step(statement);
-                if (code != SQLITE_ROW)
-                        break;
-
-                const char *type = (const char *)sqlite3_column_text(statement, 0);
-                const char *name = (const char *)sqlite3_column_text(statement, 1);
-                const char *sql = (const char *)sqlite3_column_text(statement, 2);
-
-                if (!type || !name || !sql)
-                        return SQLITE_NOMEM;
-                n_triggers += strcmp(type, "trigger") == 0;
-                n_ours += is_ours(name, sql, version);
-        }
-        if (code != SQLITE_DONE)
-                return code;
-
-        *ret_are_ours = n_ours == n_tables_of(version) && n_triggers == 0;
-        return SQLITE_OK;
-}
-
 int schema_check(sqlite3 *db, const struct directory *directory) {
         int64_t version = 0;
-        bool are_ours = false;
+        struct findings findings = { 0 };
         int code;
 
         code = schema_read_version(db, &version);
         if (code == SQLITE_OK)
-                code = check_tables(db, version, &are_ours);
+                code = examine_all(db, version, &findings);
         if (code != SQLITE_OK)
                 return database_errno(code) == -EBADMSG
                                ? database_refuse(directory, DIRECTORY_DATABASE, "%s", sqlite3_errmsg(db))
@@ -135,7 +146,14 @@ int schema_check(sqlite3 *db, const struct directory *directory) {
                                        "a newer statestored created it (schema %lld; this version supports "
                                        "%d): run that version",
                                        (long long)version, SCHEMA_VERSION);
-        if (version < 1 || !are_ours)
+        if (findings.later_table < N_TABLES)
+                return database_refuse(
+                        directory, DIRECTORY_DATABASE,
+                        "its user_version is %lld, but it has the table \"%s\" of schema %lld",
+                        (long long)version, tables[findings.later_table].name,
+                        (long long)tables[findings.later_table].since);
+        /* Users may add tables, views and indices, but no triggers: a trigger could change rows within a commit. */
+        if (version < 1 || findings.n_tables != n_tables_of(version) || findings.has_trigger)
                 return database_refuse(directory, DIRECTORY_DATABASE,
                                        "its tables are not those of statestored");
         return 0;

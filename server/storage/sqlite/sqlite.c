@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -143,7 +144,7 @@ static int sqlite_storage_load(struct storage *base, const struct storage_sink *
         int r;
 
         ASSERT(!storage->is_loaded);
-        r = sqlite_load(storage->db, &storage->directory, sink, now, LOAD_QUICK, &result);
+        r = sqlite_load(storage->db, &storage->directory, sink, now, &result);
         if (r < 0)
                 return r;
         storage->meta = result.meta;
@@ -287,7 +288,7 @@ static int create_if_missing(const struct directory *directory) {
 
         if (faccessat(directory->fd, DIRECTORY_DATABASE, F_OK, 0) == 0)
                 return 0;
-        for (size_t i = 0; i < sizeof(traces) / sizeof(traces[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(traces); i++)
                 if (directory_has(directory, traces[i]))
                         return database_refuse(directory, DIRECTORY_DATABASE,
                                                "it is missing, but \"%s\" exists", traces[i]);

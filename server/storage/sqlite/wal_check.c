@@ -23,9 +23,9 @@ struct checksum {
 };
 
 struct frame {
-        bool is_current; /* the salts are those in the header of the log */
-        bool is_commit;  /* last frame of its transaction */
-        struct checksum stored;
+        bool is_current;          /* the salts are those in the header of the log */
+        bool is_commit;           /* last frame of its transaction */
+        struct checksum checksum; /* in its header */
 };
 
 struct wal {
@@ -94,7 +94,7 @@ static int read_frame(struct wal *wal, uint64_t index, struct frame *ret_frame) 
         *ret_frame = (struct frame){
                 .is_current = memcmp(wal->bytes + 8, wal->header + SALTS_OFFSET, 8) == 0,
                 .is_commit = read_be32(wal->bytes + 4) != 0,
-                .stored = read_checksum(wal->bytes + 16),
+                .checksum = read_checksum(wal->bytes + 16),
         };
         return 0;
 }
@@ -125,7 +125,7 @@ static int walk_valid_frames(struct wal *wal, struct wal_summary *summary, uint6
                         return r;
                 expected = frame_checksum(wal, sum);
                 if (!frame.is_current || read_be32(wal->bytes) == 0 ||
-                    !checksum_equal(frame.stored, expected))
+                    !checksum_equal(frame.checksum, expected))
                         break;
                 sum = expected;
                 if (frame.is_commit)
@@ -158,13 +158,14 @@ static int find_damage(struct wal *wal, uint64_t first_invalid, struct checksum 
                         was_commit = false; /* a frame from before SQLite restarted the log */
 
                 for (size_t i = 0; i < 2 && was_commit; i++)
-                        if (checksum_equal(frame.stored, frame_checksum(wal, candidates[i]))) {
+                        if (checksum_equal(frame.checksum, frame_checksum(wal, candidates[i]))) {
                                 *ret_is_damaged = true;
                                 return 0;
                         }
 
-                candidates[0] = frame.stored;
-                candidates[1] = index == first_invalid ? frame_checksum(wal, checksum_before) : frame.stored;
+                candidates[0] = frame.checksum;
+                candidates[1] =
+                        index == first_invalid ? frame_checksum(wal, checksum_before) : frame.checksum;
                 was_commit = frame.is_commit && (frame.is_current || index == first_invalid);
         }
 

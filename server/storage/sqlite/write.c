@@ -2,6 +2,7 @@
 
 #include "storage/sqlite/write.h"
 
+#include "base/array.h"
 #include "protocol/hlc.h"
 #include "storage/sqlite/binder.h"
 #include "storage/sqlite/database.h"
@@ -28,8 +29,7 @@ static const char *const statements_sql[] = {
                                    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         [WRITE_REMOVE_NOTIFICATIONS] = "DELETE FROM notifications WHERE sequence <= ?1 RETURNING checksum",
 };
-_Static_assert(sizeof(statements_sql) / sizeof(statements_sql[0]) == N_WRITE_STATEMENTS,
-               "each statement has SQL");
+_Static_assert(ARRAY_LENGTH(statements_sql) == N_WRITE_STATEMENTS, "each statement has SQL");
 
 int sqlite_writer_init(struct sqlite_writer *writer, sqlite3 *db, struct timescale timescale) {
         int code = SQLITE_OK;
@@ -82,7 +82,7 @@ static int bind_key(sqlite3_stmt *statement, struct slice key) {
         return binder.code;
 }
 
-static bool is_stored(const struct entry *entry) {
+static bool is_persistent(const struct entry *entry) {
         return entry && entry->is_persistent;
 }
 
@@ -137,9 +137,9 @@ static int remove_entry(struct sqlite_writer *writer, const struct entry *entry,
 }
 
 static int write_entry(struct sqlite_writer *writer, const struct row *row, struct stored_meta *meta) {
-        if (is_stored(row->entry.after))
+        if (is_persistent(row->entry.after))
                 return put_entry(writer, row, meta);
-        if (is_stored(row->entry.before))
+        if (is_persistent(row->entry.before))
                 return remove_entry(writer, row->entry.before, meta);
         return SQLITE_OK;
 }

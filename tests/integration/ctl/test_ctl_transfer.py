@@ -74,7 +74,12 @@ def test_an_imported_directory_exports_the_same_lines(directory, tmp_path):
     result = ctl("import", file, "--data-dir", tmp_path / "other")
 
     assert result.stdout == b"5 keys imported\n", result.stderr
-    assert lines(ctl("export", "--data-dir", tmp_path / "other")) == lines(exported)
+    before, after = lines(exported), lines(ctl("export", "--data-dir", tmp_path / "other"))
+    for old, new in zip(before, after):
+        # Opening a directory moves a deadline by less than 4 ms, and only to a later time.
+        assert ("deadline" in old) == ("deadline" in new)
+        assert 0 <= new.pop("deadline", 0) - old.pop("deadline", 0) < 8
+    assert after == before
     assert ctl("check", tmp_path / "other").returncode == 0
 
 

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "app/dev_broker_conf.h"
+#include "base/array.h"
 
 static const struct dev_broker_conf usual = {
         .address = "127.0.0.1", .port = 4711, .plugin = "/a folder/x.so", .client_id = "store-1"
@@ -48,7 +49,7 @@ Test(dev_broker_conf, keeps_the_settings_for_latency_and_bursts) {
                                              "\nmax_queued_messages 1000000\n", "\npersistence false\n" };
         char *text = text_of(&usual);
 
-        for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        for (size_t i = 0; i < ARRAY_LENGTH(lines); i++)
                 cr_expect_not_null(strstr(text, lines[i]), "%s", lines[i]);
         free(text);
 }

@@ -73,7 +73,7 @@ Test(array, keeps_the_array_if_the_size_overflows) {
         cr_assert_eq(array_reserve((void **)&items, &capacity, 1, sizeof(*items)), 0);
         items[0] = 42;
         before = capacity;
-        for (size_t i = 0; i < sizeof(too_many) / sizeof(too_many[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(too_many); i++) {
                 cr_expect_eq(array_reserve((void **)&items, &capacity, too_many[i], sizeof(*items)), -ENOMEM,
                              "row %zu", i);
                 cr_expect_eq(capacity, before, "row %zu", i);

@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/time_units.h"
 #include "engine/dedup.h"
 #include "unit/support/secrets.h"
 #include "unit/support/table.h"
 
 #define S      SLICE_LITERAL
 #define ENOUGH (64 << 20)
-
-#define NS_PER_S INT64_C(1000000000)
 
 static struct digest digest_of(uint64_t number) {
         struct slice part = { (const uint8_t *)&number, sizeof(number) };

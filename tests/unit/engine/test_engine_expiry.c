@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/array.h"
 #include "unit/engine/world.h"
 #include "unit/support/table.h"
 
@@ -22,7 +23,7 @@ TestSuite(expiry, .init = setup, .fini = teardown);
 static const int64_t lifetimes_ms[] = { 1, 2, 999, 1000, 10000, 86400000, INT64_C(3155760000000) };
 
 Test(expiry, happens_at_the_exact_nanosecond) {
-        for (size_t i = 0; i < sizeof(lifetimes_ms) / sizeof(lifetimes_ms[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(lifetimes_ms); i++) {
                 int64_t px_ms = lifetimes_ms[i];
 
                 ask(&world, SET("k", "v", PX(px_ms)));

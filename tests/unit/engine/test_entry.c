@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 
+#include "base/array.h"
 #include "engine/keyspace.h"
 #include "unit/support/table.h"
 
@@ -81,7 +82,7 @@ Test(entry, costs_what_was_computed_before_it_was_made) {
         struct hlc fence = { 1, 2, S("node") };
         uint64_t before = 0;
 
-        for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
                 struct slice text = { bytes, lengths[i] };
                 struct entry *entry;
 

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "pipeline/client_log.h"
 #include "unit/engine/world.h"
 #include "unit/support/capture.h"
 
 #define N_REFUSED 1000
 #define N_CLIENTS 64
-#define NS_PER_S  INT64_C(1000000000)
 
 static struct world world;
 static struct client_log client_log;

@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "engine/outcome.h"
 #include "storage/sqlite/sqlite.h"
 #include "unit/support/secrets.h"
@@ -222,7 +223,7 @@ void disk_copy(struct disk *disk, struct disk *copy) {
         static const char *const names[] = { "statestored.db", "statestored.db-wal", "acknowledged" };
 
         disk_init_like(copy, disk);
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
                 uint8_t *bytes;
                 size_t length = disk_read(disk, names[i], &bytes);
 

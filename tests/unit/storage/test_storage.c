@@ -204,9 +204,10 @@ Test(storage, stores_answers_by_slot) {
         check();
 }
 
-Test(storage, stores_every_outcome) {
+Test(storage, stores_every_outcome_that_is_remembered) {
         for (enum outcome outcome = 0; outcome < N_OUTCOMES; outcome++)
-                disk_answer(&disk, outcome, outcome, disk.clock, 5000 * MS);
+                if (outcome != OUTCOME_VALUE && outcome != OUTCOME_PAGE)
+                        disk_answer(&disk, outcome, outcome, disk.clock, 5000 * MS);
         COMMIT(&disk);
         check();
 }
@@ -218,7 +219,7 @@ Test(storage, does_not_load_expired_answers) {
         disk_close(&disk);
 
         disk.now.mono_ns += 500 * MS;
-        disk.now.wall_ms += 500;
+        disk.now.wall_ms += 500 + 1; /* rounded up */
         cr_assert_eq(disk_open(&disk), 0);
         cr_expect_eq(disk.loaded.n_lines, 1);
         cr_expect_str_eq(disk.loaded.lines[0].name, "answer 00000002");
@@ -376,7 +377,7 @@ Test(volatile_storage, stores_nothing_and_never_blocks) {
         struct storage_batch batch = { 0 };
         struct storage *storage;
 
-        cr_assert_eq(storage_volatile_new(&storage), 0);
+        cr_assert_eq(storage_memory_new(&storage), 0);
         cr_expect(storage->operations->is_volatile);
         cr_expect_eq(storage_commit(storage, &batch), 0);
         cr_expect_not(storage_needs_commit(storage, (struct now){ INT64_MAX, 0 }));

@@ -15,17 +15,17 @@
 #define MS   INT64_C(1000000)
 #define HOUR INT64_C(3600000)
 
-Test(timescale, starts_at_the_wall_clock) {
+Test(timescale, starts_at_the_earliest_time_that_the_wall_clock_may_have) {
         struct now now = { .wall_ms = 1000000, .mono_ns = 5000 * MS };
         struct timescale timescale = timescale_resume(0, 0, now);
 
-        cr_expect_eq(timescale_read(timescale, now), 1000000);
-        cr_expect_eq(timescale_shift(timescale, now), 0);
+        cr_expect_eq(timescale_read(timescale, now), 1000000 - 1);
+        cr_expect_eq(timescale_shift(timescale, now), 1);
 }
 
 Test(timescale, follows_the_monotonic_clock_and_not_the_wall_clock) {
         struct timescale timescale =
-                timescale_resume(0, 0, (struct now){ .wall_ms = 1000000, .mono_ns = 0 });
+                timescale_resume(0, 0, (struct now){ .wall_ms = 1000001, .mono_ns = 0 });
         struct now later = { .wall_ms = 1000000 + 3 * HOUR, .mono_ns = 7 * MS };
 
         cr_expect_eq(timescale_read(timescale, later), 1000007);
@@ -36,7 +36,7 @@ Test(timescale, follows_the_monotonic_clock_and_not_the_wall_clock) {
 }
 
 Test(timescale, advances_with_the_wall_clock_between_runs) {
-        struct now now = { .wall_ms = 1000000 + HOUR, .mono_ns = 3 * MS };
+        struct now now = { .wall_ms = 1000000 + HOUR + 1, .mono_ns = 3 * MS };
 
         cr_expect_eq(timescale_read(timescale_resume(1000000, 0, now), now), 1000000 + HOUR);
         cr_expect_eq(timescale_read(timescale_resume(1000000, 500, now), now), 1000000 + HOUR - 500);
@@ -44,14 +44,14 @@ Test(timescale, advances_with_the_wall_clock_between_runs) {
 }
 
 Test(timescale, does_not_go_back_with_the_wall_clock) {
-        struct now now = { .wall_ms = 0, .mono_ns = 3 * MS };
+        struct now now = { .wall_ms = 1, .mono_ns = 3 * MS };
 
         cr_expect_eq(timescale_read(timescale_resume(1000000, 0, now), now), 1000000);
         cr_expect_eq(timescale_read(timescale_resume(1000000, -HOUR, now), now), HOUR);
 }
 
 Test(timescale, rounds_deadlines_up) {
-        struct timescale timescale = timescale_resume(0, 0, (struct now){ .wall_ms = 1000, .mono_ns = 0 });
+        struct timescale timescale = timescale_resume(0, 0, (struct now){ .wall_ms = 1001, .mono_ns = 0 });
 
         cr_expect_eq(timescale_from_deadline(timescale, 0), 1000);
         cr_expect_eq(timescale_from_deadline(timescale, 1), 1001);
@@ -59,6 +59,36 @@ Test(timescale, rounds_deadlines_up) {
         cr_expect_eq(timescale_from_deadline(timescale, MS + 1), 1002);
         cr_expect_eq(timescale_to_deadline(timescale, 1001), MS);
         cr_expect_eq(timescale_to_deadline(timescale, 999), -MS);
+}
+
+/* The wall clock as engine.h defines it: rounded up. The exact time is in nanoseconds, from the same origin as the monotonic clock. */
+static struct now now_at(int64_t time_ns, int64_t boot_ns) {
+        return (struct now){ .wall_ms = (time_ns + MS - 1) / MS, .mono_ns = time_ns - boot_ns };
+}
+
+/* Fractions of a millisecond, at which the clocks are read. */
+static const int64_t fractions_ns[] = { 0, 1, MS / 2, MS - 1 };
+
+Test(timescale, restart_never_moves_a_deadline_to_an_earlier_time) {
+        const size_t n = N_ROWS(fractions_ns);
+
+        for (size_t i = 0; i < n * n * n * n; i++) {
+                int64_t boot_ns = fractions_ns[i % n];
+                int64_t commit_ns = 5000 * MS + fractions_ns[i / n % n];
+                int64_t restart_ns = 7000 * MS + fractions_ns[i / n / n % n];
+                int64_t second_boot_ns = 6000 * MS + fractions_ns[i / n / n / n];
+                int64_t deadline_ns = 9000 * MS + fractions_ns[i % n], moved_ns;
+                struct timescale timescale = timescale_resume(0, 0, now_at(1000 * MS, boot_ns));
+                struct now commit = now_at(commit_ns, boot_ns);
+                int64_t stored_ms = timescale_from_deadline(timescale, deadline_ns - boot_ns);
+
+                timescale = timescale_resume(timescale_read(timescale, commit),
+                                             timescale_shift(timescale, commit),
+                                             now_at(restart_ns, second_boot_ns));
+                moved_ns = timescale_to_deadline(timescale, stored_ms) + second_boot_ns - deadline_ns;
+                cr_expect_geq(moved_ns, 0, "%zu: %lld ns early", i, (long long)-moved_ns);
+                cr_expect_lt(moved_ns, 4 * MS, "%zu: %lld ns late", i, (long long)moved_ns);
+        }
 }
 
 static const int64_t extremes[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
@@ -164,7 +194,7 @@ Test(storage_clock, preserves_remaining_time_of_a_deadline) {
 
                 /* after a boot the monotonic clock starts from a low value */
                 disk.now.mono_ns = 77 * MS;
-                disk.now.wall_ms += cases[i].down_ms - cases[i].lag_ms;
+                disk.now.wall_ms += cases[i].down_ms - cases[i].lag_ms + 1; /* rounded up */
                 if (disk.now.wall_ms < 0)
                         disk.now.wall_ms = 0;
                 cr_assert_eq(disk_open(&disk), 0, ROW(cases, i));

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "storage/sqlite/maintenance.h"
 #include "unit/storage/disk.h"
@@ -81,7 +82,7 @@ Test(storage_owner, symbolic_links_are_not_followed) {
                 int expected;
         } cases[] = { { "lock", -ELOOP }, { "acknowledged", 0 } };
 
-        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 char target[128], link[128];
                 struct disk linked;
                 uint8_t *bytes;

@@ -37,7 +37,7 @@ struct disk_file {
 };
 
 static struct disk_file files[] = { { .name = "statestored.db" }, { .name = "statestored.db-wal" } };
-#define N_FILES (sizeof(files) / sizeof(files[0]))
+#define N_FILES ARRAY_LENGTH(files)
 
 static unsigned n_events_remaining;
 static uint64_t dice;

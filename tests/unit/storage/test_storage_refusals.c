@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "storage/sqlite/meta.h"
 #include "unit/storage/disk.h"
 #include "unit/support/capture.h"
 #include "unit/support/table.h"
 
-#define DATABASE "statestored.db"
+#define DATABASE           "statestored.db"
+#define NEVER_FORGOTTEN_NS (INT64_MAX / 2)
 
 static struct disk disk;
 
@@ -118,6 +120,156 @@ Test(storage_refusals, client_id_that_no_client_can_have) {
         expect_refused(&disk, "a row of the table registrations is damaged");
 }
 
+static void add_entry_ahead(struct disk *to) {
+        disk_put(to, "key", "value");
+        to->clock.counter--;
+}
+
+static void add_answer_ahead(struct disk *to) {
+        disk_answer(to, 1, OUTCOME_DONE, (struct version){ DISK_WALL_MS + 1, 0 }, NEVER_FORGOTTEN_NS);
+}
+
+static void add_notification_ahead(struct disk *to) {
+        to->clock.counter++;
+        disk_remove(to, S("key"));
+        disk_notify(to, S("key"), S("recipients"));
+        to->clock.counter--;
+}
+
+static void add_value_answer(struct disk *to) {
+        disk_answer(to, 1, OUTCOME_VALUE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
+}
+
+static void add_page_answer(struct disk *to) {
+        disk_answer(to, 1, OUTCOME_PAGE, (struct version){ 0 }, NEVER_FORGOTTEN_NS);
+}
+
+static void add_negative_version(struct disk *to) {
+        disk_answer(to, 1, OUTCOME_DONE, (struct version){ -1, 0 }, NEVER_FORGOTTEN_NS);
+}
+
+static const struct {
+        const char *name;
+        void (*add)(struct disk *to);
+        const char *reason;
+} inconsistent_rows[] = {
+        { "an entry above the clock", add_entry_ahead, "a row of the table entries is damaged" },
+        { "a reply above the clock", add_answer_ahead, "a row of the table answers is damaged" },
+        { "a notification above the clock", add_notification_ahead,
+          "a row of the table notifications is damaged" },
+        { "a reply with a value", add_value_answer, "a row of the table answers is damaged" },
+        { "a reply with a page", add_page_answer, "a row of the table answers is damaged" },
+        { "a negative version", add_negative_version, "a row of the table answers is damaged" },
+};
+
+/* The checksums are right: a writer of the directory can compute them. */
+Test(storage_refusals, inconsistent_row) {
+        for (size_t i = 0; i < N_ROWS(inconsistent_rows); i++) {
+                struct disk other;
+
+                disk_init(&other);
+                cr_assert_eq(disk_open(&other), 0);
+                inconsistent_rows[i].add(&other);
+                COMMIT(&other);
+                disk_close(&other);
+                expect_refused(&other, inconsistent_rows[i].reason);
+                disk_deinit(&other);
+        }
+}
+
+static void lower_notification_sequence(struct storage_header *header) {
+        header->notification_sequence--;
+}
+
+static void negate_notification_sequence(struct storage_header *header) {
+        header->notification_sequence = UINT64_MAX;
+}
+
+static void negate_clock(struct storage_header *header) {
+        header->clock.wall_ms = -1;
+}
+
+static void end_clock(struct storage_header *header) {
+        header->clock.wall_ms = INT64_MAX;
+}
+
+static void spoil_node_id(struct storage_header *header) {
+        snprintf(header->node_id, sizeof(header->node_id), "no:de");
+}
+
+static void clear_instance_id(struct storage_header *header) {
+        header->instance_id[0] = '\0';
+}
+
+static void spoil_client_suffix(struct storage_header *header) {
+        snprintf(header->client_suffix, sizeof(header->client_suffix), "\xff");
+}
+
+static const struct {
+        const char *name;
+        void (*change)(struct storage_header *header);
+        const char *reason;
+} inconsistent_headers[] = {
+        { "a notification above the last sequence", lower_notification_sequence,
+          "a row of the table notifications is damaged: \\\"2\\\"" },
+        { "a negative sequence", negate_notification_sequence, "the table meta is damaged" },
+        { "a negative clock", negate_clock, "the table meta is damaged" },
+        { "a clock that cannot advance", end_clock, "the table meta is damaged" },
+        { "an invalid node id", spoil_node_id, "the table meta is damaged" },
+        { "no instance id", clear_instance_id, "the table meta is damaged" },
+        { "a client suffix that is not hexadecimal", spoil_client_suffix, "the table meta is damaged" },
+};
+
+static void change_header(const struct disk *of, void (*change)(struct storage_header *header)) {
+        struct stored_meta meta;
+        char path[128];
+        sqlite3 *db;
+
+        snprintf(path, sizeof(path), "%s/" DATABASE, of->directory);
+        cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+        cr_assert_eq(stored_meta_read(db, &meta), SQLITE_OK);
+        change(&meta.header);
+        cr_assert_eq(stored_meta_write(db, &meta), SQLITE_OK);
+        sqlite3_close(db);
+}
+
+Test(storage_refusals, inconsistent_header) {
+        for (size_t i = 0; i < 2; i++) {
+                disk_put(&disk, "key", "value");
+                disk_notify(&disk, S("key"), S("recipients"));
+        }
+        COMMIT(&disk);
+        disk_close(&disk);
+
+        for (size_t i = 0; i < N_ROWS(inconsistent_headers); i++) {
+                struct disk copy;
+
+                disk_copy(&disk, &copy);
+                change_header(&copy, inconsistent_headers[i].change);
+                expect_refused(&copy, inconsistent_headers[i].reason);
+                disk_deinit(&copy);
+        }
+}
+
+/* SQLite would update only one of the two. */
+Test(storage_refusals, two_rows_with_the_same_primary_key) {
+        uint8_t *bytes, *key;
+        size_t length;
+
+        disk_watch(&disk, S("client"), S("key-1"), 1);
+        disk_watch(&disk, S("client"), S("key-2"), 1);
+        COMMIT(&disk);
+        disk_close(&disk);
+
+        length = disk_read(&disk, DATABASE, &bytes);
+        key = memmem(bytes, length, "key-2", strlen("key-2"));
+        cr_assert_not_null(key);
+        memcpy(key, "key-1", strlen("key-1"));
+        disk_write(&disk, DATABASE, bytes, length);
+        free(bytes);
+        expect_refused(&disk, "row not in PRIMARY KEY order for registrations");
+}
+
 static const struct {
         const char *name;
         const char *sql;
@@ -125,8 +277,14 @@ static const struct {
 } schemas[] = {
         { "newer", "PRAGMA user_version = 3", "a newer statestored created it" },
         { "much newer", "PRAGMA user_version = 2147483647", "a newer statestored created it" },
-        { "zero", "PRAGMA user_version = 0", "tables are not those" },
-        { "negative", "PRAGMA user_version = -1", "tables are not those" },
+        { "older", "PRAGMA user_version = 1",
+          "its user_version is 1, but it has the table \\\"notifications\\\" of schema 2" },
+        { "zero", "PRAGMA user_version = 0", "its user_version is 0, but it has the table" },
+        { "negative", "PRAGMA user_version = -1", "its user_version is -1, but it has the table" },
+        { "zero without tables",
+          "PRAGMA user_version = 0; DROP TABLE meta; DROP TABLE entries; DROP TABLE registrations;"
+          "DROP TABLE answers; DROP TABLE notifications",
+          "tables are not those" },
         { "a column more", "ALTER TABLE entries ADD COLUMN more", "tables are not those" },
         { "a column less", "ALTER TABLE entries DROP COLUMN fence", "tables are not those" },
         { "a table less", "DROP TABLE registrations", "tables are not those" },
