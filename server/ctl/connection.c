@@ -38,10 +38,6 @@ struct connection {
 
 #define LOCATION_ADVICE "; is it running there? See --host and --port"
 
-int64_t monotonic_ms(void) {
-        return system_clock_mono_ns() / 1000000;
-}
-
 struct duration_text duration_text(int64_t duration_ms) {
         bool is_whole = duration_ms % 1000 == 0;
         struct duration_text shown;
@@ -260,7 +256,7 @@ static enum connection_result run_loop(struct connection *connection, int64_t du
  * arrived while this process was suspended is read before a timeout is reported.
  */
 static enum connection_result run_until(struct connection *connection, int64_t until_ms, bool *ret_is_over) {
-        int64_t remaining_ms = until_ms - monotonic_ms();
+        int64_t remaining_ms = until_ms - system_clock_mono_ms();
 
         *ret_is_over = remaining_ms <= 0;
         return run_loop(connection, *ret_is_over ? 0 : remaining_ms);
@@ -268,7 +264,7 @@ static enum connection_result run_until(struct connection *connection, int64_t u
 
 enum connection_result connection_wait(struct connection *connection, const bool *done,
                                        int64_t duration_ms) {
-        int64_t until_ms = monotonic_ms() + duration_ms;
+        int64_t until_ms = system_clock_mono_ms() + duration_ms;
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;
 
@@ -288,12 +284,12 @@ static bool has_more(const struct connection *connection) {
 }
 
 enum connection_result connection_poll(struct connection *connection) {
-        int64_t until_ms = monotonic_ms() + POLL_MAX_MS;
+        int64_t until_ms = system_clock_mono_ms() + POLL_MAX_MS;
         enum connection_result result;
 
         do
                 result = run_loop(connection, 0);
-        while (result == CONNECTION_OK && has_more(connection) && monotonic_ms() < until_ms);
+        while (result == CONNECTION_OK && has_more(connection) && system_clock_mono_ms() < until_ms);
         return result;
 }
 
@@ -352,7 +348,7 @@ static enum connection_result connect_until(struct connection *connection, int64
 
 static enum connection_result try_endpoint(struct connection *connection) {
         struct duration_text timeout = duration_text(endpoint_timeout_ms(connection));
-        int64_t until_ms = monotonic_ms() + endpoint_timeout_ms(connection);
+        int64_t until_ms = system_clock_mono_ms() + endpoint_timeout_ms(connection);
         enum connection_result result;
         int r;
 

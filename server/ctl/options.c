@@ -122,7 +122,7 @@ static bool uses_http(const struct options *options) {
         return is_command(options, COMMAND_STAT) || is_command(options, COMMAND_TOP);
 }
 
-bool options_use_directory(const struct options *options) {
+bool options_use_data_dir(const struct options *options) {
         return options->data_dir || is_command(options, COMMAND_CHECK) ||
                is_command(options, COMMAND_BACKUP);
 }
@@ -317,7 +317,7 @@ static enum options_result complete(struct parser *parser) {
                                : usage_error(options, options->words[0], "no such command");
 
         result = check_options(parser) ?: check_words(parser) ?: check_stdin(options);
-        if (result != OPTIONS_RUN || options_use_directory(options))
+        if (result != OPTIONS_RUN || options_use_data_dir(options))
                 return result; /* do not read credentials that are not used: the user may lack permission */
         if (!uses_http(options))
                 result = complete_broker(options);

@@ -121,7 +121,7 @@ enum options_result options_init(struct options *options, int n_arguments, char 
 void options_deinit(struct options *options);
 
 /* Whether the command uses a data directory instead of a broker. */
-bool options_use_directory(const struct options *options);
+bool options_use_data_dir(const struct options *options);
 
 /* Append the text of --help for a command; NULL: for all commands. */
 void help_append(struct buf *text, const struct command *command);
