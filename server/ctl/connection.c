@@ -146,6 +146,18 @@ static const char *tls_advice(const struct connection *connection) {
                        : "";
 }
 
+/* Explain the reason code of a DISCONNECT. */
+static const char *disconnect_advice(int reason) {
+        switch (reason) {
+        case MQTT_RC_SESSION_TAKEN_OVER:
+                return "; another client has connected with this client id, see --client-id";
+        case MQTT_RC_ADMINISTRATIVE_ACTION:
+                return "; the plugin does this to a client that reads its notifications too slowly";
+        default:
+                return "";
+        }
+}
+
 static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
         struct connection *connection = userdata;
 
@@ -159,8 +171,8 @@ static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reas
                 BROKER_FAIL(connection, "cannot connect to ", ": %s%s", text,
                             reason == MOSQ_ERR_TLS ? tls_advice(connection) : LOCATION_ADVICE);
         else if (reason >= 0x80)
-                BROKER_FAIL(connection, "", " has ended the connection: %s",
-                            mosquitto_reason_string(reason));
+                BROKER_FAIL(connection, "", " has ended the connection: %s%s",
+                            mosquitto_reason_string(reason), disconnect_advice(reason));
         else if (reason == MOSQ_ERR_CONN_LOST)
                 BROKER_FAIL(connection, "lost the connection to ", "%s", tls_advice(connection));
         else
@@ -460,7 +472,7 @@ enum connection_result connection_publish(struct connection *connection, const c
                 return BROKER_FAIL(connection, "the request is longer than ",
                                    " accepts; raise the limit there (mosquitto: max_packet_size)");
         default:
-                return BROKER_FAIL(connection, "", " cannot get the request: %s",
+                return BROKER_FAIL(connection, "cannot send the request to ", ": %s",
                                    r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
         }
 }

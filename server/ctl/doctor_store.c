@@ -307,10 +307,11 @@ void doctor_check_client_id(struct doctor *doctor) {
         CLEANUP(samples_deinit) struct samples samples = { 0 };
         struct store_metrics_problem problem;
 
-        if (!doctor->has_store || !doctor->has_plugin || !doctor->options->http_url)
+        if (!doctor->has_store || !doctor->has_plugin || !doctor->options->metrics_url)
                 return;
         if (store_metrics_read(doctor->options, &samples, &problem) < 0)
-                doctor_warn(doctor, "client id", "run the doctor on the store's machine", "%s",
+                doctor_warn(doctor, "client id",
+                            "run the doctor on the store's machine, or set --metrics-url", "%s",
                             problem.text);
         else if (samples_sum(&samples, "statestore_client_id_guarded", NULL) == 1)
                 doctor_ok(doctor, "client id", "no other user can take over the session of the store");

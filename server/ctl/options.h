@@ -79,9 +79,9 @@ struct options {
         char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
-        const char *http_url;   /* of the HTTP server of the store, for stat and top */
-        bool is_http_url_given; /* the last --url is an HTTP URL */
-        char http_url_buffer[sizeof("http://") + sizeof(struct endpoint_text)];
+        const char *
+                metrics_url; /* for stat, top and doctor; NULL: the store has no HTTP server (doctor only) */
+        char metrics_url_buffer[sizeof("http://") + sizeof(struct endpoint_text)];
         int64_t interval_ms;
 
         const char *key_file; /* NULL: the key is the first word */

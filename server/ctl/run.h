@@ -26,7 +26,7 @@ enum exit_code top_run(const struct options *options);
 
 /*
  * Print the changes of the keys until SIGINT, SIGTERM, or until the reader of stdout closes it. Connects and registers again
- * after a disconnect, unless another client has taken over the client id: EXIT_NO_ANSWER.
+ * after a disconnect.
  */
 enum exit_code watch_run(const struct options *options);
 
