@@ -27,3 +27,7 @@ int64_t system_clock_mono_ns(void) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
+
+int64_t system_clock_mono_ms(void) {
+        return system_clock_mono_ns() / NS_PER_MS;
+}

@@ -12,5 +12,6 @@ int64_t system_clock_wall_ms(void);
 /* As system_clock_wall_ms(), but rounded up. Versions need this: PROTOCOL.md "Hybrid logical clocks" gives the reason. */
 int64_t system_clock_wall_ms_rounded_up(void);
 
-/* Monotonic nanoseconds from an unspecified start (CLOCK_MONOTONIC). */
+/* Monotonic nanoseconds and milliseconds from an unspecified start (CLOCK_MONOTONIC). */
 int64_t system_clock_mono_ns(void);
+int64_t system_clock_mono_ms(void);

@@ -61,8 +61,10 @@ static const char watch_help[] =
         "  statestorectl watch lock | head -n 1     wait for the next change\n"
         "  statestorectl watch a b --json | jq .\n"
         "\n"
-        "Registers again after a disconnect, and at intervals of twice --timeout, because a restarted\n"
-        "store may have no registrations. Changes before that are missed; stderr reports a disconnect.\n";
+        "Connects and registers again after a disconnect, and registers at intervals of twice --timeout,\n"
+        "because a restarted store may have no registrations. Changes before that are missed; stderr\n"
+        "says why. The plugin disconnects watch if it reads too slowly, for example because its output\n"
+        "is not read. Exit status 0 when interrupted.\n";
 
 static const char ping_help[] =
         "Prints the node id of the store and the round-trip time through the broker.\n"
@@ -150,13 +152,13 @@ static const char test_help[] =
         "  statestorectl test wait-for key lock verb SET timeout 10s\n";
 
 static const char stat_help[] =
-        "Reads /metrics of statestored --http-listen at --url http://HOST:PORT. Without --url, the\n"
-        "address is taken from the file of --config, from the variable STATESTORE_HTTP_LISTEN, or is\n"
+        "Reads /metrics of statestored --http-listen. Without --metrics-url, the address is taken from\n"
+        "the file of --config or the variable STATESTORE_HTTP_LISTEN; otherwise it is\n"
         "http://127.0.0.1:9464. Times are of all requests since the start of the store.\n"
         "\n"
         "  statestorectl stat\n"
         "  statestorectl stat --json | jq .keys\n"
-        "  statestorectl stat --url http://gateway:9464\n"
+        "  statestorectl stat --metrics-url http://gateway:9464\n"
         "  statestorectl stat --config /etc/statestored/statestored.conf\n";
 
 static const char top_help[] =

@@ -39,10 +39,6 @@ struct connection {
 
 #define LOCATION_ADVICE "; is it running there? See --host and --port"
 
-int64_t monotonic_ms(void) {
-        return system_clock_mono_ns() / NS_PER_MS;
-}
-
 struct duration_text duration_text(int64_t duration_ms) {
         bool is_whole = duration_ms % 1000 == 0;
         struct duration_text shown;
@@ -151,6 +147,18 @@ static const char *tls_advice(const struct connection *connection) {
                        : "";
 }
 
+/* Explain the reason code of a DISCONNECT. */
+static const char *disconnect_advice(int reason) {
+        switch (reason) {
+        case MQTT_RC_SESSION_TAKEN_OVER:
+                return "; another client has connected with this client id, see --client-id";
+        case MQTT_RC_ADMINISTRATIVE_ACTION:
+                return "; the plugin does this to a client that reads its notifications too slowly";
+        default:
+                return "";
+        }
+}
+
 static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reason, const char *text) {
         struct connection *connection = userdata;
 
@@ -164,8 +172,8 @@ static void on_disconnected(void *userdata, enum mqtt_disconnect cause, int reas
                 BROKER_FAIL(connection, "cannot connect to ", ": %s%s", text,
                             reason == MOSQ_ERR_TLS ? tls_advice(connection) : LOCATION_ADVICE);
         else if (reason >= 0x80)
-                BROKER_FAIL(connection, "", " has ended the connection: %s",
-                            mosquitto_reason_string(reason));
+                BROKER_FAIL(connection, "", " has ended the connection: %s%s",
+                            mosquitto_reason_string(reason), disconnect_advice(reason));
         else if (reason == MOSQ_ERR_CONN_LOST)
                 BROKER_FAIL(connection, "lost the connection to ", "%s", tls_advice(connection));
         else
@@ -261,7 +269,7 @@ static enum connection_result run_loop(struct connection *connection, int64_t du
  * arrived while this process was suspended is read before a timeout is reported.
  */
 static enum connection_result run_until(struct connection *connection, int64_t until_ms, bool *ret_is_over) {
-        int64_t remaining_ms = until_ms - monotonic_ms();
+        int64_t remaining_ms = until_ms - system_clock_mono_ms();
 
         *ret_is_over = remaining_ms <= 0;
         return run_loop(connection, *ret_is_over ? 0 : remaining_ms);
@@ -269,7 +277,7 @@ static enum connection_result run_until(struct connection *connection, int64_t u
 
 enum connection_result connection_wait(struct connection *connection, const bool *done,
                                        int64_t duration_ms) {
-        int64_t until_ms = monotonic_ms() + duration_ms;
+        int64_t until_ms = system_clock_mono_ms() + duration_ms;
         enum connection_result result = CONNECTION_OK;
         bool is_over = false;
 
@@ -289,12 +297,12 @@ static bool has_more(const struct connection *connection) {
 }
 
 enum connection_result connection_poll(struct connection *connection) {
-        int64_t until_ms = monotonic_ms() + POLL_MAX_MS;
+        int64_t until_ms = system_clock_mono_ms() + POLL_MAX_MS;
         enum connection_result result;
 
         do
                 result = run_loop(connection, 0);
-        while (result == CONNECTION_OK && has_more(connection) && monotonic_ms() < until_ms);
+        while (result == CONNECTION_OK && has_more(connection) && system_clock_mono_ms() < until_ms);
         return result;
 }
 
@@ -353,7 +361,7 @@ static enum connection_result connect_until(struct connection *connection, int64
 
 static enum connection_result try_endpoint(struct connection *connection) {
         struct duration_text timeout = duration_text(endpoint_timeout_ms(connection));
-        int64_t until_ms = monotonic_ms() + endpoint_timeout_ms(connection);
+        int64_t until_ms = system_clock_mono_ms() + endpoint_timeout_ms(connection);
         enum connection_result result;
         int r;
 
@@ -465,7 +473,7 @@ enum connection_result connection_publish(struct connection *connection, const c
                 return BROKER_FAIL(connection, "the request is longer than ",
                                    " accepts; raise the limit there (mosquitto: max_packet_size)");
         default:
-                return BROKER_FAIL(connection, "", " cannot get the request: %s",
+                return BROKER_FAIL(connection, "cannot send the request to ", ": %s",
                                    r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
         }
 }

@@ -107,9 +107,6 @@ __attribute__((format(printf, 2, 3))) void connection_set_problem(struct connect
 /* After CONNECTION_FAILED: the cause and the remedy, on one line. */
 const char *connection_problem(const struct connection *connection);
 
-/* A monotonic clock in milliseconds. */
-int64_t monotonic_ms(void);
-
 /* Format a duration as users write it: 5s, 1500ms. */
 struct duration_text {
         char text[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ctl/doctor.h"
+/* The command doctor: its connections, the messages that it receives, and its findings. */
 
 #include <errno.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 #include "base/system_clock.h"
 #include "ctl/doctor_checks.h"
 #include "ctl/output.h"
+#include "ctl/run.h"
 #include "ctl/session.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
@@ -30,15 +31,12 @@ static void (*const checks[])(struct doctor *doctor) = {
         doctor_check_client_id,
 };
 
-void doctor_say(struct doctor *doctor, enum severity severity, const char *check, const char *change,
-                const char *format, ...) {
-        CLEANUP(buf_deinit) struct buf line = { 0 };
-        char measured[512];
-        va_list arguments;
+/* 1. Findings */
 
-        va_start(arguments, format);
-        vsnprintf(measured, sizeof(measured), format, arguments);
-        va_end(arguments);
+static void print_finding(struct doctor *doctor, enum severity severity, const char *check,
+                          const char *change, const char *measured) {
+        CLEANUP(buf_deinit) struct buf line = { 0 };
+
         doctor->n_findings[severity]++;
 
         if (doctor->options->json) {
@@ -60,7 +58,48 @@ void doctor_say(struct doctor *doctor, enum severity severity, const char *check
         output_write(&line);
 }
 
-/* 1. Received messages */
+struct measured {
+        char text[512];
+};
+
+static struct measured format_measured(const char *format, va_list arguments) {
+        struct measured measured;
+
+        vsnprintf(measured.text, sizeof(measured.text), format, arguments);
+        return measured;
+}
+
+void doctor_ok(struct doctor *doctor, const char *check, const char *format, ...) {
+        struct measured measured;
+        va_list arguments;
+
+        va_start(arguments, format);
+        measured = format_measured(format, arguments);
+        va_end(arguments);
+        print_finding(doctor, SEVERITY_OK, check, NULL, measured.text);
+}
+
+void doctor_warn(struct doctor *doctor, const char *check, const char *change, const char *format, ...) {
+        struct measured measured;
+        va_list arguments;
+
+        va_start(arguments, format);
+        measured = format_measured(format, arguments);
+        va_end(arguments);
+        print_finding(doctor, SEVERITY_WARN, check, change, measured.text);
+}
+
+void doctor_fail(struct doctor *doctor, const char *check, const char *change, const char *format, ...) {
+        struct measured measured;
+        va_list arguments;
+
+        va_start(arguments, format);
+        measured = format_measured(format, arguments);
+        va_end(arguments);
+        print_finding(doctor, SEVERITY_FAIL, check, change, measured.text);
+}
+
+/* 2. Received messages */
 
 static void keep(struct buf *buf, struct slice bytes) {
         buf_reset(buf);
@@ -128,7 +167,7 @@ static void on_peer_acknowledged(void *userdata, int packet_id, int reason) {
         (void)reason;
 }
 
-/* 2. Connections */
+/* 3. Connections */
 
 static const struct slice answer_properties[] = { SLICE_LITERAL(PROPERTY_TIMESTAMP),
                                                   SLICE_LITERAL(PROPERTY_SOURCE_ID),
@@ -185,7 +224,7 @@ static int connect(struct doctor *doctor) {
         return connection_new(&doctor->connection, &config);
 }
 
-/* 3. The run */
+/* 4. The run */
 
 static enum exit_code conclude(struct doctor *doctor, enum exit_code code) {
         CLEANUP(buf_deinit) struct buf line = { 0 };
@@ -207,13 +246,12 @@ static enum exit_code examine(struct doctor *doctor) {
                 return EXIT_NO_ANSWER;
         }
         if (connection_open(doctor->connection) != CONNECTION_OK) {
-                doctor_say(doctor, SEVERITY_FAIL, "broker", NULL, "%s",
-                           connection_problem(doctor->connection));
+                doctor_fail(doctor, "broker", NULL, "%s", connection_problem(doctor->connection));
                 return conclude(doctor, EXIT_NO_ANSWER);
         }
 
-        doctor_say(doctor, SEVERITY_OK, "broker", NULL, "%s speaks MQTT 5",
-                   endpoint_text(connection_endpoint(doctor->connection)).text);
+        doctor_ok(doctor, "broker", "%s speaks MQTT 5",
+                  endpoint_text(connection_endpoint(doctor->connection)).text);
         for (size_t i = 0; i < ARRAY_LENGTH(checks); i++)
                 checks[i](doctor);
         return conclude(doctor, EXIT_DONE);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/system_clock.h"
 #include "ctl/doctor_checks.h"
 #include "protocol/companion.h"
 
@@ -29,20 +30,19 @@ void doctor_check_limits(struct doctor *doctor) {
         struct connection_connack limits = connection_connack(doctor->connection);
 
         if (limits.receive_maximum < OUTSTANDING_FEW)
-                doctor_say(doctor, SEVERITY_WARN, "receive maximum",
-                           "max_inflight_messages 0 in mosquitto.conf",
-                           "the broker takes %u messages at once from a client, and lets the others wait",
-                           limits.receive_maximum);
+                doctor_warn(doctor, "receive maximum", "max_inflight_messages 0 in mosquitto.conf",
+                            "the broker takes %u messages at once from a client, and lets the others wait",
+                            limits.receive_maximum);
         else
-                doctor_say(doctor, SEVERITY_OK, "receive maximum", NULL,
-                           "the broker takes %u messages at once", limits.receive_maximum);
+                doctor_ok(doctor, "receive maximum", "the broker takes %u messages at once",
+                          limits.receive_maximum);
         if (limits.packet_size_max < PACKET_SMALL)
-                doctor_say(doctor, SEVERITY_WARN, "packet size",
-                           "max_packet_size in mosquitto.conf, above your largest value",
-                           "the broker takes packets of %" PRIu32 " bytes at most", limits.packet_size_max);
+                doctor_warn(doctor, "packet size",
+                            "max_packet_size in mosquitto.conf, above your largest value",
+                            "the broker takes packets of %" PRIu32 " bytes at most", limits.packet_size_max);
         else if (limits.packet_size_max < UINT32_MAX)
-                doctor_say(doctor, SEVERITY_OK, "packet size", NULL,
-                           "the broker takes packets of %" PRIu32 " bytes at most", limits.packet_size_max);
+                doctor_ok(doctor, "packet size", "the broker takes packets of %" PRIu32 " bytes at most",
+                          limits.packet_size_max);
 }
 
 void doctor_check_plugin(struct doctor *doctor) {
@@ -58,24 +58,24 @@ void doctor_check_plugin(struct doctor *doctor) {
         if (connection_open(peer.connection) == CONNECTION_OK)
                 connection_wait(peer.connection, &peer.is_done, SILENCE_MS);
         if (!peer.is_done)
-                doctor_say(doctor, SEVERITY_WARN, "plugin",
-                           "load mosquitto_statestore.so if the broker is mosquitto; if it is loaded, "
-                           "in the acl_file: topic read " COMPANION_BANNER,
-                           "this client cannot read the retained message with which the plugin announces "
-                           "itself; without the plugin client ids are not verified, and only clients that "
-                           "subscribe are notified");
+                doctor_warn(doctor, "plugin",
+                            "load mosquitto_statestore.so if the broker is mosquitto; if it is loaded, "
+                            "in the acl_file: topic read " COMPANION_BANNER,
+                            "this client cannot read the retained message with which the plugin announces "
+                            "itself; without the plugin client ids are not verified, and only clients that "
+                            "subscribe are notified");
         else if (!slice_equal(buf_slice(&peer.payload), SLICE_LITERAL(COMPANION_VERSION)))
-                doctor_say(doctor, SEVERITY_WARN, "plugin",
-                           "install the plugin and the store of the same version",
-                           "the plugin has another version");
+                doctor_warn(doctor, "plugin", "install the plugin and the store of the same version",
+                            "the plugin has another version");
         else
-                doctor_say(doctor, SEVERITY_OK, "plugin", NULL, "loaded, version %s", COMPANION_VERSION);
+                doctor_ok(doctor, "plugin", "loaded, version %s", COMPANION_VERSION);
         doctor->has_plugin = peer.is_done;
 }
 
-bool doctor_publish(struct doctor *doctor, unsigned n, size_t length) {
+/* Publish n messages of this length to echo_topic. Returns false if not all were acknowledged within the timeout. */
+static bool publish_echoes(struct doctor *doctor, unsigned n, size_t length) {
         CLEANUP(cleanup_free) uint8_t *payload = calloc(1, length);
-        int64_t until_ms = monotonic_ms() + doctor->options->timeout_ms;
+        int64_t until_ms = system_clock_mono_ms() + doctor->options->timeout_ms;
         static const bool never = false;
         int packet_id;
 
@@ -87,7 +87,7 @@ bool doctor_publish(struct doctor *doctor, unsigned n, size_t length) {
                 if (connection_publish(doctor->connection, buf_text(&doctor->echo_topic),
                                        (struct slice){ payload, length }, NULL, &packet_id) != CONNECTION_OK)
                         return false;
-        while (doctor->n_acknowledged < n && monotonic_ms() < until_ms)
+        while (doctor->n_acknowledged < n && system_clock_mono_ms() < until_ms)
                 if (connection_wait(doctor->connection, &never, 1) != CONNECTION_TIMED_OUT)
                         return false;
         return doctor->n_acknowledged == n;
@@ -118,7 +118,7 @@ static bool reaches_peer(struct doctor *doctor) {
         if (doctor_peer_init(&peer, doctor, "-other", buf_text(&doctor->echo_topic), &config) < 0 ||
             !open_peer(&peer, &config))
                 return false;
-        if (doctor_publish(doctor, 1, 1))
+        if (publish_echoes(doctor, 1, 1))
                 drain(&peer);
         return peer.is_done;
 }
@@ -129,24 +129,23 @@ void doctor_check_own_topics(struct doctor *doctor) {
         const char *client_id = doctor->options->client_id;
 
         doctor->is_echoed = false;
-        if (doctor_publish(doctor, 1, 1) && doctor->n_refused == 0)
+        if (publish_echoes(doctor, 1, 1) && doctor->n_refused == 0)
                 connection_wait(doctor->connection, &doctor->is_echoed, SILENCE_MS);
         doctor->can_echo = doctor->is_echoed && reaches_peer(doctor);
         if (doctor->can_echo)
-                doctor_say(doctor, SEVERITY_OK, "own topics", NULL, "messages to clients/%s/# arrive",
-                           client_id);
+                doctor_ok(doctor, "own topics", "messages to clients/%s/# arrive", client_id);
         else if (doctor->is_echoed)
-                doctor_say(doctor, SEVERITY_WARN, "own topics", for_all,
-                           "messages to clients/%s/# arrive, but not over a second connection with "
-                           "another client id: queue, size and session are not checked",
-                           client_id);
+                doctor_warn(doctor, "own topics", for_all,
+                            "messages to clients/%s/# arrive, but not over a second connection with "
+                            "another client id: queue, size and session are not checked",
+                            client_id);
         else if (doctor->n_refused > 0)
-                doctor_say(doctor, SEVERITY_WARN, "own topics", for_all,
-                           "this client may not write there: queue, size and session are not checked");
+                doctor_warn(doctor, "own topics", for_all,
+                            "this client may not write there: queue, size and session are not checked");
         else
-                doctor_say(doctor, SEVERITY_FAIL, "own topics", "let clients read their clients/ID/#",
-                           "a message to clients/%s/# does not arrive, so replies will not arrive either",
-                           client_id);
+                doctor_fail(doctor, "own topics", "let clients read their clients/ID/#",
+                            "a message to clients/%s/# does not arrive, so replies will not arrive either",
+                            client_id);
 }
 
 void doctor_check_queue(struct doctor *doctor) {
@@ -162,22 +161,20 @@ void doctor_check_queue(struct doctor *doctor) {
                 return;
 
         /* the peer does not read meanwhile, like a busy client */
-        if (!doctor_publish(doctor, BURST, 16)) {
-                doctor_say(doctor, SEVERITY_WARN, "queue", "see the broker's log and limits",
-                           "of %d messages sent at once the broker acknowledged %u in time", BURST,
-                           doctor->n_acknowledged);
+        if (!publish_echoes(doctor, BURST, 16)) {
+                doctor_warn(doctor, "queue", "see the broker's log and limits",
+                            "of %d messages sent at once the broker acknowledged %u in time", BURST,
+                            doctor->n_acknowledged);
                 return;
         }
         drain(&peer);
         if (peer.n_messages < BURST)
-                doctor_say(doctor, SEVERITY_FAIL, "queue",
-                           "max_queued_messages 1000000 in mosquitto.conf, not 0",
-                           "of %d messages sent at once to one client the broker lost %u, and it had "
-                           "acknowledged %u of these",
-                           BURST, BURST - peer.n_messages, BURST - peer.n_messages - doctor->n_refused);
+                doctor_fail(doctor, "queue", "max_queued_messages 1000000 in mosquitto.conf, not 0",
+                            "of %d messages sent at once to one client the broker lost %u, and it had "
+                            "acknowledged %u of these",
+                            BURST, BURST - peer.n_messages, BURST - peer.n_messages - doctor->n_refused);
         else
-                doctor_say(doctor, SEVERITY_OK, "queue", NULL,
-                           "%d messages sent at once to one client all arrive", BURST);
+                doctor_ok(doctor, "queue", "%d messages sent at once to one client all arrive", BURST);
 }
 
 void doctor_check_size(struct doctor *doctor) {
@@ -198,10 +195,10 @@ void doctor_check_size(struct doctor *doctor) {
                         connection_wait(peer.connection, &peer.is_done, doctor->options->timeout_ms);
         }
         if (peer.is_done)
-                doctor_say(doctor, SEVERITY_OK, "size", NULL, "a message of %zu bytes arrives", LARGE);
+                doctor_ok(doctor, "size", "a message of %zu bytes arrives", LARGE);
         else
-                doctor_say(
-                        doctor, SEVERITY_WARN, "size",
+                doctor_warn(
+                        doctor, "size",
                         "message_size_limit and max_packet_size in mosquitto.conf, above your largest value",
                         "a message of %zu bytes does not arrive", LARGE);
 }
@@ -220,17 +217,16 @@ void doctor_check_session(struct doctor *doctor) {
                 return;
 
         connection_close(peer.connection);
-        doctor_publish(doctor, AWAY_MESSAGES, 16);
+        publish_echoes(doctor, AWAY_MESSAGES, 16);
         is_retained = connection_open(peer.connection) == CONNECTION_OK &&
                       connection_connack(peer.connection).is_session_present;
         if (is_retained)
                 drain(&peer);
         if (is_retained && peer.is_done)
-                doctor_say(doctor, SEVERITY_OK, "session", NULL,
-                           "messages to a disconnected client wait for it");
+                doctor_ok(doctor, "session", "messages to a disconnected client wait for it");
         else
-                doctor_say(
-                        doctor, SEVERITY_FAIL, "session",
+                doctor_fail(
+                        doctor, "session",
                         "allow sessions to stay after a disconnect; see persistent_client_expiration",
                         "%u of %d messages for a disconnected client have waited: requests are lost while "
                         "the store restarts",

@@ -5,7 +5,7 @@
 #include "ctl/options.h"
 #include "protocol/hlc.h"
 
-/* Internal header of the doctor's files. */
+/* The state of the command doctor, and its checks. doctor.c runs them, and prints their findings. */
 
 enum severity {
         SEVERITY_OK,
@@ -39,7 +39,7 @@ struct doctor {
         struct buf source, other_source;
 
         unsigned n_requests, n_more_answers; /* n_more_answers: replies beyond the first of each request */
-        unsigned n_acknowledged, n_refused;  /* results of the last doctor_publish() */
+        unsigned n_acknowledged, n_refused;  /* results of publish_echoes() */
         bool is_echoed;
         bool is_notified;
 
@@ -48,12 +48,13 @@ struct doctor {
         bool has_store; /* the store replies */
 };
 
-/*
- * Print a finding. check: the name of the check. change: the remedy; NULL if there is nothing to change.
- */
-__attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor, enum severity severity,
-                                                      const char *check, const char *change,
-                                                      const char *format, ...);
+/* Print a finding. check: the name of the check. change: the remedy; NULL: none. format: what was measured. */
+__attribute__((format(printf, 3, 4))) void doctor_ok(struct doctor *doctor, const char *check,
+                                                     const char *format, ...);
+__attribute__((format(printf, 4, 5))) void doctor_warn(struct doctor *doctor, const char *check,
+                                                       const char *change, const char *format, ...);
+__attribute__((format(printf, 4, 5))) void doctor_fail(struct doctor *doctor, const char *check,
+                                                       const char *change, const char *format, ...);
 
 /* A second connection with the doctor's credentials, which subscribes to one topic. */
 struct doctor_peer {
@@ -73,9 +74,6 @@ struct doctor_peer {
 int doctor_peer_init(struct doctor_peer *peer, const struct doctor *doctor, const char *suffix,
                      const char *topic, struct connection_config *ret_config);
 void doctor_peer_deinit(struct doctor_peer *peer);
-
-/* Publish n messages of this length to echo_topic. Returns false if not all were acknowledged within the timeout. */
-bool doctor_publish(struct doctor *doctor, unsigned n, size_t length);
 
 /* doctor_broker.c: checks of the broker, without a store. */
 void doctor_check_limits(struct doctor *doctor);

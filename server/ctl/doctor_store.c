@@ -114,26 +114,26 @@ static bool answers(const struct doctor *doctor, const char *payload) {
 void doctor_check_store(struct doctor *doctor) {
         doctor->has_store = ask(doctor, "GET", NULL);
         if (doctor->has_store)
-                doctor_say(doctor, SEVERITY_OK, "store", NULL, "\"%s\" answers",
-                           LOG_TEXT(buf_slice(&doctor->source)));
+                doctor_ok(doctor, "store", "\"%s\" answers", LOG_TEXT(buf_slice(&doctor->source)));
         else if (doctor->reason >= 0x80)
-                doctor_say(doctor, SEVERITY_FAIL, "store", "in the acl_file: topic write " TOPIC_INVOKE,
-                           "this client may not send requests: %s", mosquitto_reason_string(doctor->reason));
+                doctor_fail(doctor, "store", "in the acl_file: topic write " TOPIC_INVOKE,
+                            "this client may not send requests: %s",
+                            mosquitto_reason_string(doctor->reason));
         else if (doctor->reason == MQTT_RC_NO_MATCHING_SUBSCRIBERS)
-                doctor_say(doctor, SEVERITY_FAIL, "store",
-                           "start statestored at this broker; see its log if it runs",
-                           "no client receives requests: no store is connected");
+                doctor_fail(doctor, "store", "start statestored at this broker; see its log if it runs",
+                            "no client receives requests: no store is connected");
         else if (doctor->reason == NO_REASON)
-                doctor_say(doctor, SEVERITY_FAIL, "store", "see the broker's log",
-                           "the broker has not acknowledged a request: %s",
-                           connection_problem(doctor->connection));
+                doctor_fail(doctor, "store", "see the broker's log",
+                            "the broker has not acknowledged a request: %s",
+                            connection_problem(doctor->connection));
         else
-                doctor_say(doctor, SEVERITY_FAIL, "store",
-                           "start statestored at this broker; if it runs, in the acl_file, for statestored: "
-                           "topic read statestore/# and topic write clients/#; for clients: topic read "
-                           "clients/ID/#",
-                           "the broker accepts requests, but no reply arrives within %s",
-                           duration_text(doctor->options->timeout_ms).text);
+                doctor_fail(
+                        doctor, "store",
+                        "start statestored at this broker; if it runs, in the acl_file, for statestored: "
+                        "topic read statestore/# and topic write clients/#; for clients: topic read "
+                        "clients/ID/#",
+                        "the broker accepts requests, but no reply arrives within %s",
+                        duration_text(doctor->options->timeout_ms).text);
 }
 
 /*
@@ -158,31 +158,35 @@ static bool read_clock(struct doctor *doctor, int64_t *ret_ahead_ms, int64_t *re
  */
 void doctor_check_clock(struct doctor *doctor) {
         int64_t first_ms, ahead_ms, before_ms, distance_ms;
+        static const char remedy[] = "synchronize the clocks of both machines by NTP";
+        const char *at_least, *side;
         static const bool never = false;
-        bool stands_still;
 
         if (!doctor->has_store)
                 return;
         if (!read_clock(doctor, &ahead_ms, &first_ms) ||
             connection_wait(doctor->connection, &never, CLOCK_PAUSE_MS) != CONNECTION_TIMED_OUT ||
             !read_clock(doctor, &ahead_ms, &before_ms)) {
-                doctor_say(doctor, SEVERITY_WARN, "clock", "see the store's log and its policy",
-                           "the store's clock cannot be read: \"%s\"", LOG_TEXT(answered_line(doctor)));
+                doctor_warn(doctor, "clock", "see the store's log and its policy",
+                            "the store's clock cannot be read: \"%s\"", LOG_TEXT(answered_line(doctor)));
                 return;
         }
 
-        stands_still = before_ms == first_ms;
+        at_least = before_ms == first_ms ? "at least " : "";
+        side = ahead_ms > 0 ? "ahead of" : "behind";
         distance_ms = ahead_ms < 0 ? -ahead_ms : ahead_ms;
         if (distance_ms <= SKEW_SMALL_MS)
-                doctor_say(doctor, SEVERITY_OK, "clock", NULL,
-                           "the store's clock differs from this machine's by %" PRId64 " ms", distance_ms);
+                doctor_ok(doctor, "clock", "the store's clock differs from this machine's by %" PRId64 " ms",
+                          distance_ms);
+        else if (distance_ms <= SKEW_LARGE_MS)
+                doctor_warn(doctor, "clock", remedy,
+                            "the store's clock is %s%" PRId64 " s %s this machine's", at_least,
+                            distance_ms / 1000, side);
         else
-                doctor_say(doctor, distance_ms > SKEW_LARGE_MS ? SEVERITY_FAIL : SEVERITY_WARN, "clock",
-                           "synchronize the clocks of both machines by NTP",
-                           "the store's clock is %s%" PRId64 " s %s this machine's%s",
-                           stands_still ? "at least " : "", distance_ms / 1000,
-                           ahead_ms > 0 ? "ahead of" : "behind",
-                           distance_ms > SKEW_LARGE_MS ? "; the store refuses more than a minute" : "");
+                doctor_fail(doctor, "clock", remedy,
+                            "the store's clock is %s%" PRId64
+                            " s %s this machine's; the store refuses more than a minute",
+                            at_least, distance_ms / 1000, side);
 }
 
 void doctor_check_latency(struct doctor *doctor) {
@@ -194,9 +198,8 @@ void doctor_check_latency(struct doctor *doctor) {
                 return;
         for (size_t i = 0; i < LATENCY_ROUNDS; i++) {
                 if (!ask(doctor, "GET", NULL)) {
-                        doctor_say(doctor, SEVERITY_FAIL, "latency",
-                                   "see the logs of the broker and the store",
-                                   "request %zu was not answered", i + 1);
+                        doctor_fail(doctor, "latency", "see the logs of the broker and the store",
+                                    "request %zu was not answered", i + 1);
                         return;
                 }
                 answered_ns[i] = (uint64_t)(doctor->answered_ns - doctor->sent_ns);
@@ -209,17 +212,16 @@ void doctor_check_latency(struct doctor *doctor) {
         qsort(last, LATENCY_COUNTED, sizeof(*last), compare_uint64);
         qsort(last_waited, LATENCY_COUNTED, sizeof(*last_waited), compare_uint64);
         if (last_waited[LATENCY_COUNTED / 4] >= NAGLE_NS)
-                doctor_say(
-                        doctor, SEVERITY_FAIL, "latency", "set_tcp_nodelay true in mosquitto.conf",
+                doctor_fail(
+                        doctor, "latency", "set_tcp_nodelay true in mosquitto.conf",
                         "a request takes %.1f ms; for %.1f ms of this time the broker holds back the reply "
                         "after its PUBACK (Nagle's algorithm)",
                         (double)last[LATENCY_COUNTED / 2] / 1e6,
                         (double)last_waited[LATENCY_COUNTED / 2] / 1e6);
         else
-                doctor_say(doctor, SEVERITY_OK, "latency", NULL,
-                           "a request takes %.2f ms; the slowest of %d took %.2f ms",
-                           (double)last[LATENCY_COUNTED / 2] / 1e6, LATENCY_COUNTED,
-                           (double)last[LATENCY_COUNTED - 1] / 1e6);
+                doctor_ok(doctor, "latency", "a request takes %.2f ms; the slowest of %d took %.2f ms",
+                          (double)last[LATENCY_COUNTED / 2] / 1e6, LATENCY_COUNTED,
+                          (double)last[LATENCY_COUNTED - 1] / 1e6);
 }
 
 void doctor_check_single(struct doctor *doctor) {
@@ -229,20 +231,19 @@ void doctor_check_single(struct doctor *doctor) {
                 return;
         connection_wait(doctor->connection, &never, LATE_ANSWER_MS);
         if (doctor->n_more_answers > 0)
-                doctor_say(doctor, SEVERITY_FAIL, "one store", "stop all but one store at this broker",
-                           "%u requests got %u additional replies: \"%s\" and \"%s\" reply",
-                           doctor->n_requests, doctor->n_more_answers, LOG_TEXT(buf_slice(&doctor->source)),
-                           LOG_TEXT(buf_slice(&doctor->other_source)));
+                doctor_fail(doctor, "one store", "stop all but one store at this broker",
+                            "%u requests got %u additional replies: \"%s\" and \"%s\" reply",
+                            doctor->n_requests, doctor->n_more_answers, LOG_TEXT(buf_slice(&doctor->source)),
+                            LOG_TEXT(buf_slice(&doctor->other_source)));
         else
-                doctor_say(doctor, SEVERITY_OK, "one store", NULL, "%u requests got one reply each",
-                           doctor->n_requests);
+                doctor_ok(doctor, "one store", "%u requests got one reply each", doctor->n_requests);
 }
 
 static void say_not_notified(struct doctor *doctor) {
-        doctor_say(doctor, SEVERITY_FAIL, "notifications",
-                   "in the acl_file, for statestored: topic write clients/#; for clients: topic read "
-                   "clients/" TOPIC_SERVICE "/#",
-                   "a watched key was set, but no notification arrived within %d ms", NOTIFIED_WITHIN_MS);
+        doctor_fail(doctor, "notifications",
+                    "in the acl_file, for statestored: topic write clients/#; for clients: topic read "
+                    "clients/" TOPIC_SERVICE "/#",
+                    "a watched key was set, but no notification arrived within %d ms", NOTIFIED_WITHIN_MS);
 }
 
 void doctor_check_notifications(struct doctor *doctor) {
@@ -254,16 +255,15 @@ void doctor_check_notifications(struct doctor *doctor) {
         is_set = ask(doctor, "KEYNOTIFY", NULL) && answers(doctor, "+OK\r\n") && ask(doctor, "SET", "x") &&
                  answers(doctor, "+OK\r\n");
         if (answers(doctor, NOT_AUTHORIZED)) {
-                doctor_say(doctor, SEVERITY_WARN, "notifications",
-                           "for this check, let this client's user read and write statestorectl/doctor/*",
-                           "the store's policy does not let this client watch and set a key");
+                doctor_warn(doctor, "notifications",
+                            "for this check, let this client's user read and write statestorectl/doctor/*",
+                            "the store's policy does not let this client watch and set a key");
         } else if (!is_set) {
-                doctor_say(doctor, SEVERITY_FAIL, "notifications", "see the store's reply and its log",
-                           "a key could not be watched and set: \"%s\"", LOG_TEXT(answered_line(doctor)));
+                doctor_fail(doctor, "notifications", "see the store's reply and its log",
+                            "a key could not be watched and set: \"%s\"", LOG_TEXT(answered_line(doctor)));
         } else if (connection_wait(doctor->connection, &doctor->is_notified, NOTIFIED_WITHIN_MS) ==
                    CONNECTION_OK) {
-                doctor_say(doctor, SEVERITY_OK, "notifications", NULL,
-                           "a watched key was set, and its notification arrived");
+                doctor_ok(doctor, "notifications", "a watched key was set, and its notification arrived");
         } else {
                 say_not_notified(doctor);
         }
@@ -290,13 +290,12 @@ void doctor_check_replies(struct doctor *doctor) {
 
         connection_wait(peer.connection, &peer.is_done, READ_WITHIN_MS);
         if (peer.is_done)
-                doctor_say(doctor, SEVERITY_WARN, "replies",
-                           "unless this user is an operator: in the acl_file, name each response topic of "
-                           "the clients in full, without #: pattern read clients/%c/statestorectl/response",
-                           "this user may read the replies to another client id, with the values in them");
+                doctor_warn(doctor, "replies",
+                            "unless this user is an operator: in the acl_file, name each response topic of "
+                            "the clients in full, without #: pattern read clients/%c/statestorectl/response",
+                            "this user may read the replies to another client id, with the values in them");
         else
-                doctor_say(doctor, SEVERITY_OK, "replies", NULL,
-                           "this user may not read the replies to another client id");
+                doctor_ok(doctor, "replies", "this user may not read the replies to another client id");
 }
 
 /*
@@ -307,17 +306,17 @@ void doctor_check_client_id(struct doctor *doctor) {
         CLEANUP(samples_deinit) struct samples samples = { 0 };
         struct store_metrics_problem problem;
 
-        if (!doctor->has_store || !doctor->has_plugin || !doctor->options->http_url)
+        if (!doctor->has_store || !doctor->has_plugin || !doctor->options->metrics_url)
                 return;
         if (store_metrics_read(doctor->options, &samples, &problem) < 0)
-                doctor_say(doctor, SEVERITY_WARN, "client id", "run the doctor on the store's machine", "%s",
-                           problem.text);
+                doctor_warn(doctor, "client id",
+                            "run the doctor on the store's machine, or set --metrics-url", "%s",
+                            problem.text);
         else if (samples_sum(&samples, "statestore_client_id_guarded", NULL) == 1)
-                doctor_say(doctor, SEVERITY_OK, "client id", NULL,
-                           "no other user can take over the session of the store");
+                doctor_ok(doctor, "client id", "no other user can take over the session of the store");
         else
-                doctor_say(
-                        doctor, SEVERITY_WARN, "client id",
+                doctor_warn(
+                        doctor, "client id",
                         "configure authentication at the broker, set plugin_opt_statestored_username, and "
                         "leave client-id at its default, or choose a client id that cannot be guessed",
                         "another user who connects with the store's client id interrupts the service");

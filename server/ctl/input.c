@@ -60,7 +60,7 @@ int input_read_word(const char *word, bool hex, struct buf *bytes) {
         buf_append_string(bytes, word);
         if (!buf_failed(bytes))
                 return 0;
-        complain("%s", strerror(ENOMEM));
+        complain_of_memory();
         return -ENOMEM;
 }
 

@@ -4,8 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "ctl/commands.h"
-#include "ctl/doctor.h"
+#include "ctl/run.h"
 
 /*
  * Open the standard descriptors that are closed. Otherwise the socket to the broker could become descriptor 1, and output
@@ -21,8 +20,8 @@ static void open_standard_descriptors(void) {
 }
 
 static enum exit_code run(const struct options *options) {
-        if (options_use_directory(options))
-                return directory_run(options);
+        if (options_use_data_dir(options))
+                return data_dir_run(options);
 
         switch ((enum command_id)(options->command - commands)) {
         case COMMAND_WATCH:

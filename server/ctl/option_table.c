@@ -79,19 +79,12 @@ void broker_url_deinit(struct broker_url *url) {
         *url = (struct broker_url){ 0 };
 }
 
-/* Accept the URL of a broker or of an HTTP server. check_options() checks which of them the command needs. */
 static int set_url(void *target, const struct option *option, const char *value) {
         struct options *options = target;
         struct broker_url url;
         int r;
 
         (void)option;
-        options->is_http_url_given = strncmp(value, "http://", strlen("http://")) == 0 ||
-                                     strncmp(value, "https://", strlen("https://")) == 0;
-        if (options->is_http_url_given) {
-                options->http_url = value;
-                return 0;
-        }
         r = parse_broker_url(&url, value);
         if (r < 0)
                 return r;
@@ -138,6 +131,15 @@ static int set_timeout(void *target, const struct option *option, const char *va
         return option_set_duration(target, option, value, 1, DURATION_MAX_MS);
 }
 
+static int set_metrics_url(void *target, const struct option *option, const char *value) {
+        struct slice url = slice_from_string(value);
+
+        return slice_starts_with(url, SLICE_LITERAL("http://")) ||
+                               slice_starts_with(url, SLICE_LITERAL("https://"))
+                       ? option_set_text(target, option, value)
+                       : -EINVAL;
+}
+
 static int set_interval(void *target, const struct option *option, const char *value) {
         return option_set_duration(target, option, value, 100, DURATION_MAX_MS);
 }
@@ -170,6 +172,7 @@ static int set_fence(void *target, const struct option *option, const char *valu
 #define FOR_KEY     (FOR_CHANGES | OPTION_FOR(COMMAND_GET) | OPTION_FOR(COMMAND_WATCH))
 #define FOR_BYTES   (FOR_KEY | OPTION_FOR(COMMAND_SCAN))
 #define FOR_FILES   (OPTION_FOR(COMMAND_EXPORT) | OPTION_FOR(COMMAND_IMPORT))
+#define FOR_METRICS (OPTION_FOR(COMMAND_STAT) | OPTION_FOR(COMMAND_TOP) | OPTION_FOR(COMMAND_DOCTOR))
 
 #define DURATION "a duration of at least 1ms, such as 500ms, 10s or 5m,"
 
@@ -214,6 +217,14 @@ const struct option ctl_options[] = {
             "use the data directory of a stopped store, not the broker", FOR_FILES, option_set_text,
             data_dir),
         SWITCH("--pace", 0, "keep the recorded times between requests", OPTION_FOR(COMMAND_REPLAY), pace),
+        { .flag = "--metrics-url",
+          .argument = "URL",
+          .has_variable = true,
+          .expected = "http://HOST[:PORT]",
+          .help = "HTTP server of the store, instead of that of its configuration",
+          .commands = FOR_METRICS,
+          .set = set_metrics_url,
+          .field = FIELD(metrics_url) },
         OWN("--interval", "DURATION", "2s", "a duration of at least 100ms, such as 2s,",
             "time between two tables", OPTION_FOR(COMMAND_TOP), set_interval, interval_ms),
         SWITCH("--verbose", 'v', "print the version on stderr", OPTION_FOR(COMMAND_GET), verbose),
@@ -227,7 +238,7 @@ const struct option ctl_options[] = {
           .is_secret = true,
           .default_value = "mqtt://127.0.0.1:1883",
           .expected = "mqtt://[USER[:PASSWORD]@]HOST[:PORT]",
-          .help = "mqtt://[USER[:PASSWORD]@]HOST[:PORT]; stat, top: http://HOST[:PORT]",
+          .help = "the broker: mqtt://[USER[:PASSWORD]@]HOST[:PORT]",
           .commands = OPTION_FOR_ALL,
           .set = set_url },
         COMMON("--host", "HOST[,HOST]", NULL, "names, addresses or socket paths, each with or without :PORT",

@@ -123,9 +123,13 @@ static bool uses_http(const struct options *options) {
         return is_command(options, COMMAND_STAT) || is_command(options, COMMAND_TOP);
 }
 
-bool options_use_directory(const struct options *options) {
+bool options_use_data_dir(const struct options *options) {
         return options->data_dir || is_command(options, COMMAND_CHECK) ||
                is_command(options, COMMAND_BACKUP);
+}
+
+static bool names_broker(const struct option *option) {
+        return strcmp(option->flag, "--url") == 0 || strcmp(option->flag, "--host") == 0;
 }
 
 /* Check the options of the command line. Those of the environment may be for other commands. */
@@ -138,11 +142,9 @@ static enum options_result check_options(const struct parser *parser) {
                         continue;
                 if (!(ctl_options[i].commands & command))
                         return usage_error(options, ctl_options[i].flag, "not an option of this command");
-                if (strcmp(ctl_options[i].flag, "--url") == 0 &&
-                    uses_http(options) != options->is_http_url_given)
-                        return usage_error(options, "--url",
-                                           uses_http(options) ? "http://HOST:PORT was expected"
-                                                              : "mqtt://HOST:PORT was expected");
+                if (uses_http(options) && names_broker(&ctl_options[i]))
+                        return usage_error(options, ctl_options[i].flag,
+                                           "this command uses no broker; --metrics-url was expected");
         }
         if (options->nx && options->nex)
                 return usage_error(options, "--nx", "not together with --nex");
@@ -274,9 +276,9 @@ static enum options_result take_broker_of_store(struct options *options) {
         return OPTIONS_RUN;
 }
 
-/* Without an http:// URL, use the HTTP server of the configuration of the store; http_url stays NULL if it has none. */
-static enum options_result take_http_of_store(struct options *options) {
-        if (options->http_url)
+/* Without --metrics-url, use the HTTP server of the configuration of the store, if it has one. */
+static enum options_result take_metrics_of_store(struct options *options) {
+        if (options->metrics_url)
                 return OPTIONS_RUN;
         if (read_store_config(options) != OPTIONS_RUN)
                 return OPTIONS_INVALID;
@@ -284,9 +286,9 @@ static enum options_result take_http_of_store(struct options *options) {
                 return OPTIONS_RUN;
 
         /* Connecting to 0.0.0.0 or [::] reaches this machine. */
-        snprintf(options->http_url_buffer, sizeof(options->http_url_buffer), "http://%s",
+        snprintf(options->metrics_url_buffer, sizeof(options->metrics_url_buffer), "http://%s",
                  endpoint_text(options->store->http_listen).text);
-        options->http_url = options->http_url_buffer;
+        options->metrics_url = options->metrics_url_buffer;
         return OPTIONS_RUN;
 }
 
@@ -318,14 +320,14 @@ static enum options_result complete(struct parser *parser) {
                                : usage_error(options, options->words[0], "no such command");
 
         result = check_options(parser) ?: check_words(parser) ?: check_stdin(options);
-        if (result != OPTIONS_RUN || options_use_directory(options))
+        if (result != OPTIONS_RUN || options_use_data_dir(options))
                 return result; /* do not read credentials that are not used: the user may lack permission */
         if (!uses_http(options))
                 result = complete_broker(options);
         if (result == OPTIONS_RUN && (uses_http(options) || is_command(options, COMMAND_DOCTOR)))
-                result = take_http_of_store(options);
-        if (uses_http(options) && !options->http_url)
-                options->http_url = "http://127.0.0.1:9464";
+                result = take_metrics_of_store(options);
+        if (uses_http(options) && !options->metrics_url)
+                options->metrics_url = "http://127.0.0.1:9464";
         return result;
 }
 

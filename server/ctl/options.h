@@ -79,9 +79,9 @@ struct options {
         char client_id_buffer[sizeof("statestorectl-0123456789abcdef")];
         int64_t timeout_ms;
 
-        const char *http_url;   /* of the HTTP server of the store, for stat and top */
-        bool is_http_url_given; /* the last --url is an HTTP URL */
-        char http_url_buffer[sizeof("http://") + sizeof(struct endpoint_text)];
+        const char *
+                metrics_url; /* for stat, top and doctor; NULL: the store has no HTTP server (doctor only) */
+        char metrics_url_buffer[sizeof("http://") + sizeof(struct endpoint_text)];
         int64_t interval_ms;
 
         const char *key_file; /* NULL: the key is the first word */
@@ -121,7 +121,7 @@ enum options_result options_init(struct options *options, int n_arguments, char 
 void options_deinit(struct options *options);
 
 /* Whether the command uses a data directory instead of a broker. */
-bool options_use_directory(const struct options *options);
+bool options_use_data_dir(const struct options *options);
 
 /* Append the text of --help for a command; NULL: for all commands. */
 void help_append(struct buf *text, const struct command *command);

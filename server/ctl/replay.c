@@ -17,8 +17,10 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/commands.h"
+#include "base/system_clock.h"
 #include "ctl/replay_recording.h"
+#include "ctl/run.h"
+#include "ctl/session.h"
 #include "mqtt/properties.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
@@ -165,7 +167,7 @@ static struct replay_client *find_client(struct replay *replay, size_t number) {
 
 /* Keep the connections of the other clients up. A connection that has ended is opened again for its next request. */
 static void poll_others(struct replay *replay, const struct replay_client *client) {
-        if (monotonic_ms() - replay->polled_ms < POLL_INTERVAL_MS)
+        if (system_clock_mono_ms() - replay->polled_ms < POLL_INTERVAL_MS)
                 return;
         for (size_t i = 0; i < CLIENTS_MAX; i++) {
                 struct replay_client *other = replay->clients[i];
@@ -173,19 +175,19 @@ static void poll_others(struct replay *replay, const struct replay_client *clien
                 if (other && other != client && !other->is_disconnected)
                         other->is_disconnected = connection_poll(other->connection) == CONNECTION_FAILED;
         }
-        replay->polled_ms = monotonic_ms();
+        replay->polled_ms = system_clock_mono_ms();
 }
 
 static int64_t next_wait_ms(int64_t until_ms) {
-        int64_t remaining_ms = until_ms - monotonic_ms();
+        int64_t remaining_ms = until_ms - system_clock_mono_ms();
 
         return remaining_ms < 0 ? 0 : remaining_ms < POLL_INTERVAL_MS ? remaining_ms : POLL_INTERVAL_MS;
 }
 
 static void pause_all(struct replay *replay, int64_t duration_ms) {
-        int64_t until_ms = monotonic_ms() + duration_ms;
+        int64_t until_ms = system_clock_mono_ms() + duration_ms;
 
-        while (monotonic_ms() < until_ms) {
+        while (system_clock_mono_ms() < until_ms) {
                 poll(NULL, 0, (int)next_wait_ms(until_ms));
                 poll_others(replay, NULL);
         }
@@ -193,14 +195,14 @@ static void pause_all(struct replay *replay, int64_t duration_ms) {
 
 /* Wait for the reply, or for the reply to the probe. */
 static enum connection_result wait(struct replay *replay) {
-        int64_t until_ms = monotonic_ms() + replay->options->timeout_ms;
+        int64_t until_ms = system_clock_mono_ms() + replay->options->timeout_ms;
         enum connection_result result;
 
         do {
                 poll_others(replay, replay->client);
                 result = connection_wait(replay->client->connection, &replay->is_done,
                                          next_wait_ms(until_ms));
-        } while (result == CONNECTION_TIMED_OUT && monotonic_ms() < until_ms);
+        } while (result == CONNECTION_TIMED_OUT && system_clock_mono_ms() < until_ms);
 
         replay->client->is_disconnected = result == CONNECTION_FAILED;
         return result;
@@ -441,7 +443,7 @@ static enum exit_code print_summary(const struct replay *replay) {
 }
 
 enum exit_code replay_run(const struct options *options) {
-        struct replay replay = { .options = options, .polled_ms = monotonic_ms() };
+        struct replay replay = { .options = options, .polled_ms = system_clock_mono_ms() };
         enum exit_code code = EXIT_USAGE;
 
         if (request_recording_read(&replay.recording, options->words[0]) == 0) {

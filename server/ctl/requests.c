@@ -2,7 +2,7 @@
 
 /* The commands get, set, del, vdel, ping and test; and the run of these and of the commands in scan.c. */
 
-#include "ctl/commands.h"
+#include "ctl/requests.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "base/system_clock.h"
 #include "ctl/input.h"
+#include "ctl/run.h"
 #include "protocol/properties.h"
 #include "protocol/topics.h"
 

@@ -6,8 +6,8 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "ctl/commands.h"
 #include "ctl/input.h"
+#include "ctl/requests.h"
 
 /* The output is written when it exceeds this number of bytes. */
 #define OUTPUT_BUFFERED_MAX 65536

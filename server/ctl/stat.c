@@ -8,19 +8,16 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "ctl/commands.h"
+#include "base/system_clock.h"
 #include "ctl/report.h"
+#include "ctl/run.h"
 #include "ctl/store_metrics.h"
 
 static double now_s(void) {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+        return (double)system_clock_wall_ms() / 1e3;
 }
 
 /* Read the metrics. Prints errors. */
@@ -91,11 +88,11 @@ static void keyboard_deinit(struct keyboard *keyboard) {
 
 /* Wait for the next table. Returns false to end top. */
 static bool wait(const struct keyboard *keyboard, int64_t duration_ms) {
-        int64_t until_ms = monotonic_ms() + duration_ms;
+        int64_t until_ms = system_clock_mono_ms() + duration_ms;
         struct pollfd input = { .fd = keyboard->is_polled ? STDIN_FILENO : -1, .events = POLLIN };
 
         for (int64_t remaining_ms = duration_ms; remaining_ms > 0 && !interrupted;
-             remaining_ms = until_ms - monotonic_ms()) {
+             remaining_ms = until_ms - system_clock_mono_ms()) {
                 char key;
                 int n = poll(&input, 1, remaining_ms < 1000 ? (int)remaining_ms : 1000);
 
@@ -146,7 +143,7 @@ static enum exit_code show_tables(const struct options *options, const struct ke
                                 return EXIT_NO_ANSWER;
                         continue; /* the store may come back */
                 }
-                read_ms = monotonic_ms();
+                read_ms = system_clock_mono_ms();
                 has_shown = true;
 
                 buf_reset(&report);

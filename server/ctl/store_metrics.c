@@ -82,7 +82,7 @@ static int http_get(const char *url, int64_t timeout_ms, struct buf *body,
 
 int store_metrics_read(const struct options *options, struct samples *samples,
                        struct store_metrics_problem *ret_problem) {
-        struct slice base = slice_from_string(options->http_url);
+        struct slice base = slice_from_string(options->metrics_url);
         CLEANUP(buf_deinit) struct buf buf = { 0 };
         const char *url;
 

@@ -10,7 +10,7 @@ struct store_metrics_problem {
 };
 
 /*
- * Read the store's metrics from options->http_url. Replaces *samples. Returns 0, -ENOMEM, -EIO if the page cannot
+ * Read the store's metrics from options->metrics_url. Replaces *samples. Returns 0, -ENOMEM, -EIO if the page cannot
  * be read, or -EBADMSG if it is not statestored's; *ret_problem is written on error only.
  */
 int store_metrics_read(const struct options *options, struct samples *samples,

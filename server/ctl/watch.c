@@ -10,8 +10,9 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "ctl/commands.h"
 #include "ctl/input.h"
+#include "ctl/run.h"
+#include "ctl/session.h"
 #include "protocol/properties.h"
 
 /* Pauses between attempts to connect. */

@@ -13,12 +13,13 @@ import struct
 import subprocess
 import termios
 import threading
+import urllib.request
 
 import pytest
 
 from support.broker import free_port
 from support.ctl import USAGE, environment
-from support.process import CTL, PATIENCE, wait_until
+from support.process import CTL, PATIENCE, REPOSITORY, wait_until
 
 CLEAR = b"\x1b[H\x1b[2J"
 
@@ -45,7 +46,7 @@ def row(report, label):
 
 
 def test_stat_prints_gauges_and_counters(site, url):
-    ended = ctl("stat", "--url", url)
+    ended = ctl("stat", "--metrics-url", url)
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "serving; identity claimed" in ended.stdout
@@ -55,12 +56,24 @@ def test_stat_prints_gauges_and_counters(site, url):
     assert row(ended.stdout, "keys")[1:] == ["2", "of", "1,000,000"]
 
     site.broker.kill()
-    wait_until(lambda: "NOT CONNECTED" in ctl("stat", "--url", url).stdout, "stat reports the lost connection")
+    wait_until(lambda: "NOT CONNECTED" in ctl("stat", "--metrics-url", url).stdout, "stat reports the lost connection")
     site.broker.start_again()
 
 
+def test_the_store_has_every_metric_that_statestorectl_reads(url):
+    """stat prints 0 for a metric that the store does not have."""
+    source = "".join(file.read_text() for file in (REPOSITORY / "server" / "ctl").glob("*.c"))
+    names = set(re.findall(r'"((?:statestore|process)_[a-z_]+)"', source))
+    names |= {f"{name}_limit" for name in re.findall(r'LIMITED\(.*"(\w+)"\),', source)}
+    with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE) as page:
+        present = set(re.findall(r"^(\w+)[{ ]", page.read().decode(), re.MULTILINE))
+
+    assert len(names) > 20
+    assert names - present - {"process_bytes"} == set()
+
+
 def test_stat_prints_json(url):
-    figures = json.loads(ctl("stat", "--json", "--url", url + "/").stdout)
+    figures = json.loads(ctl("stat", "--json", "--metrics-url", url + "/").stdout)
 
     assert (figures["keys"], figures["requests"], figures["errors"], figures["serving"]) == (2, 4, 1, True)
     assert 0 < figures["request_seconds_p50"] <= figures["request_seconds_p99"] < 30
@@ -72,8 +85,8 @@ def test_stat_prints_json(url):
     ([], {"CONFIG": "{file}", "URL": "mqtt://unknown.invalid"}, "[http]\nlisten = 0.0.0.0:{port}\n"),
     ([], {"HTTP_LISTEN": "127.0.0.1:{port}"}, ""),
     ([], {"HTTP_LISTEN": "{port}", "CONFIG": "{file}"}, "[http]\nlisten = 1\n"),
-    (["--url", "http://127.0.0.1:{port}"], {"HTTP_LISTEN": "1", "CONFIG": "/nowhere"}, ""),
-    ([], {"URL": "http://127.0.0.1:{port}", "HTTP_LISTEN": "1"}, ""),
+    (["--metrics-url", "http://127.0.0.1:{port}"], {"HTTP_LISTEN": "1", "CONFIG": "/nowhere"}, ""),
+    ([], {"METRICS_URL": "http://127.0.0.1:{port}", "HTTP_LISTEN": "1"}, ""),
     ([], {"HTTP_LISTEN": "{port}", "PASSWORD_FILE": "/nowhere", "TLS_CA_FILE": "/nowhere"}, ""),
 ])
 def test_the_configuration_of_the_store_gives_the_url(url, tmp_path, arguments, variables, text):
@@ -97,7 +110,7 @@ def test_an_unreadable_configuration_of_the_store_is_named():
 
 
 def test_stat_names_the_remedy_when_no_server_listens():
-    ended = ctl("stat", "--url", "http://127.0.0.1:1")
+    ended = ctl("stat", "--metrics-url", "http://127.0.0.1:1")
 
     assert ended.returncode == 3 and ended.stdout == ""
     assert "http://127.0.0.1:1/metrics" in ended.stderr and "--http-listen" in ended.stderr
@@ -105,12 +118,14 @@ def test_stat_names_the_remedy_when_no_server_listens():
 
 
 def test_proxy_variables_are_ignored(url):
-    ended = ctl("stat", "--url", url, env={"http_proxy": "http://127.0.0.1:1", "STATESTORE_URL": "mqtt://elsewhere"})
+    ended = ctl("stat", "--metrics-url", url, env={"http_proxy": "http://127.0.0.1:1", "STATESTORE_URL": "mqtt://elsewhere"})
 
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("arguments", [("stat", "--url", "mqtt://127.0.0.1"), ("get", "a", "--url", "http://127.0.0.1"),
+@pytest.mark.parametrize("arguments", [("stat", "--url", "mqtt://127.0.0.1"), ("stat", "--host", "127.0.0.1"),
+                                       ("stat", "--metrics-url", "mqtt://127.0.0.1"), ("get", "a", "--url", "http://127.0.0.1"),
+                                       ("get", "a", "--metrics-url", "http://127.0.0.1"),
                                        ("stat", "more"), ("top", "--interval", "1ms"), ("stat", "--interval", "1s")])
 def test_incompatible_options_are_named(arguments):
     ended = ctl(*arguments)
@@ -148,14 +163,14 @@ OTHER_SERVERS = {
 
 @pytest.mark.parametrize("server", OTHER_SERVERS)
 def test_a_server_other_than_a_store_is_an_error(server):
-    ended = ctl("stat", "--url", f"http://127.0.0.1:{serve_once(OTHER_SERVERS[server])}")
+    ended = ctl("stat", "--metrics-url", f"http://127.0.0.1:{serve_once(OTHER_SERVERS[server])}")
 
     assert ended.returncode == 3 and ended.stdout == ""
     assert ended.stderr.startswith("statestorectl: http://127.0.0.1:") and ended.stderr.count("\n") == 1
 
 
 def test_top_prints_tables_without_a_terminal(site, url):
-    child = subprocess.Popen([CTL, "top", "--interval", "200ms", "--url", url], stdin=subprocess.PIPE,
+    child = subprocess.Popen([CTL, "top", "--interval", "200ms", "--metrics-url", url], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     lines = iter(child.stdout.readline, "")
     try:
@@ -169,7 +184,7 @@ def test_top_prints_tables_without_a_terminal(site, url):
 
 
 def test_top_continues_with_empty_stdin(url):
-    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.DEVNULL,
+    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, text=True)
     for _ in range(3):
         assert next(line for line in child.stdout if line.startswith("statestored "))
@@ -179,7 +194,7 @@ def test_top_continues_with_empty_stdin(url):
 
 
 def test_top_continues_after_a_restart_of_the_store(site, url):
-    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.PIPE,
+    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         next(line for line in child.stdout if re.match(r"requests +4\b", line))
@@ -202,7 +217,7 @@ ROWS, COLUMNS = 24, 80
 def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    child = subprocess.Popen(["setsid", "--ctty", CTL, "top", "--interval", "100ms", "--url", url], stdin=theirs,
+    child = subprocess.Popen(["setsid", "--ctty", CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=theirs,
                              stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
@@ -224,7 +239,7 @@ def test_top_fills_a_terminal_until_a_key_ends_it(url, key):
 
 
 def test_top_ends_when_its_output_is_closed(url):
-    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--url", url], stdin=subprocess.DEVNULL,
+    child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE)
     child.stdout.readline()
     child.stdout.close()

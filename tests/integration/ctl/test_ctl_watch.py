@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from support.ctl import BINARY, DONE, STORE_ERROR, environment
+from support.ctl import BINARY, Ctl, DONE, NO_ANSWER, STORE_ERROR, environment
 from support.process import PATIENCE
 
 
@@ -150,6 +150,18 @@ def test_watch_registers_again_after_a_restart_of_the_store(site, own, watch):
 
     site.connect().request("SET", "key", "value")
     assert watching.event()[::3] == [b"SET", b"value"]
+
+
+def test_watch_says_why_the_broker_ended_the_connection(make_site):
+    site = make_site()
+    site.start_store("--control")
+    ctl = Ctl(site.broker.port)
+    ctl.ok("test", "fault", "disconnect", "verb", "KEYNOTIFY", "count", "1")
+
+    ended = ctl.run("watch", "key")
+
+    assert ended.returncode == NO_ANSWER
+    assert b"Administrative action" in ended.stderr and b"too slowly" in ended.stderr
 
 
 def test_watch_ends_when_its_output_is_closed(ctl, key, watch):

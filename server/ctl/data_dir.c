@@ -14,8 +14,8 @@
 #include "base/random.h"
 #include "base/system_clock.h"
 #include "base/time_units.h"
-#include "ctl/commands.h"
 #include "ctl/input.h"
+#include "ctl/run.h"
 #include "engine/engine.h"
 #include "storage/load_engine.h"
 #include "storage/sqlite/maintenance.h"
@@ -25,7 +25,7 @@
 #define IMPORT_BATCH 1000
 
 /* An open data directory. */
-struct directory {
+struct data_dir {
         struct storage *storage;
         struct engine *engine;
         struct restored restored;
@@ -36,7 +36,7 @@ struct directory {
         struct effects effects; /* import: rows that are not committed yet */
 };
 
-static void directory_deinit(struct directory *directory) {
+static void data_dir_deinit(struct data_dir *directory) {
         effects_deinit(&directory->effects);
         engine_free(directory->engine);
         restored_deinit(&directory->restored);
@@ -44,7 +44,7 @@ static void directory_deinit(struct directory *directory) {
 }
 
 /* Logs errors. */
-static enum exit_code directory_open(struct directory *directory, const char *name) {
+static enum exit_code data_dir_open(struct data_dir *directory, const char *name) {
         struct engine_config config = {
                 .max_keys = UINT64_MAX,
                 .max_bytes = UINT64_MAX,
@@ -70,7 +70,7 @@ static void copy(struct buf *buf, struct slice bytes) {
         buf_append_slice(buf, bytes);
 }
 
-static int fill_record(const struct directory *directory, struct entry *entry, struct key_record *record) {
+static int fill_record(const struct data_dir *directory, struct entry *entry, struct key_record *record) {
         int64_t deadline_ns = engine_deadline(directory->engine, entry);
         struct hlc version = {
                 .wall_ms = entry->version_wall_ms,
@@ -97,7 +97,7 @@ static int fill_record(const struct directory *directory, struct entry *entry, s
                        : 0;
 }
 
-static enum exit_code export_all(struct directory *directory, struct slice pattern) {
+static enum exit_code export_all(struct data_dir *directory, struct slice pattern) {
         CLEANUP(key_record_deinit) struct key_record record = { 0 };
         CLEANUP(buf_deinit) struct buf output = { 0 };
         struct keyspace_cursor cursor = { 0 };
@@ -120,7 +120,7 @@ static enum exit_code export_all(struct directory *directory, struct slice patte
 
 /* import */
 
-static enum exit_code store_batch(struct directory *directory) {
+static enum exit_code store_batch(struct data_dir *directory) {
         struct storage_batch batch;
         int r;
 
@@ -143,7 +143,7 @@ static enum exit_code store_batch(struct directory *directory) {
 }
 
 /* All versions of a store have the same node id. In an empty directory this is the first node id that is checked. */
-static bool is_our_node(struct directory *directory, struct slice node) {
+static bool is_our_node(struct data_dir *directory, struct slice node) {
         if (directory->node_id.length == 0 && node.length <= NODE_ID_MAX) {
                 memcpy(directory->first_node_id, node.data, node.length);
                 directory->node_id = slice_from_string(directory->first_node_id);
@@ -155,7 +155,7 @@ static bool is_our_node(struct directory *directory, struct slice node) {
  * Use the version of the record or, without one, a new version, and advance the clock beyond it. Returns NULL, or a
  * description of the fault.
  */
-static const char *choose_version(struct directory *directory, const struct key_record *record,
+static const char *choose_version(struct data_dir *directory, const struct key_record *record,
                                   int64_t now_ms, struct version *ret_version) {
         struct clock *clock = engine_clock(directory->engine);
         struct hlc version;
@@ -178,7 +178,7 @@ static const char *choose_version(struct directory *directory, const struct key_
 }
 
 /* Call after choose_version(), which advances the clock. Returns NULL, or a description of the fault. */
-static const char *check_token(const struct directory *directory, const struct key_record *record,
+static const char *check_token(const struct data_dir *directory, const struct key_record *record,
                                int64_t now_ms) {
         struct hlc token;
 
@@ -190,7 +190,7 @@ static const char *check_token(const struct directory *directory, const struct k
 }
 
 /* A deadline beyond the range of the monotonic clock counts as none. */
-static int64_t deadline_of(const struct directory *directory, const struct key_record *record) {
+static int64_t deadline_of(const struct data_dir *directory, const struct key_record *record) {
         int64_t remaining_ns, deadline_ns;
 
         if (record->deadline_ms == KEY_RECORD_NO_DEADLINE ||
@@ -201,7 +201,7 @@ static int64_t deadline_of(const struct directory *directory, const struct key_r
 }
 
 static enum exit_code import_record(void *userdata, const struct key_record *record, int64_t now_ms) {
-        struct directory *directory = userdata;
+        struct data_dir *directory = userdata;
         struct entry_fields fields = { .key = buf_slice(&record->key),
                                        .value = buf_slice(&record->value),
                                        .deadline_ns = deadline_of(directory, record) };
@@ -221,7 +221,7 @@ static enum exit_code import_record(void *userdata, const struct key_record *rec
         return directory->effects.n_rows < IMPORT_BATCH ? EXIT_DONE : store_batch(directory);
 }
 
-static enum exit_code import_all(struct directory *directory, const char *file) {
+static enum exit_code import_all(struct data_dir *directory, const char *file) {
         enum exit_code code = input_import(file, import_record, directory);
         enum exit_code stored = store_batch(directory);
 
@@ -240,8 +240,8 @@ static enum exit_code check(const char *name) {
         return EXIT_DONE;
 }
 
-enum exit_code directory_run(const struct options *options) {
-        CLEANUP(directory_deinit) struct directory directory = { 0 };
+enum exit_code data_dir_run(const struct options *options) {
+        CLEANUP(data_dir_deinit) struct data_dir directory = { 0 };
         const char *word = options->n_words > 0 ? options->words[0] : "*";
         enum exit_code code;
 
@@ -253,7 +253,7 @@ enum exit_code directory_run(const struct options *options) {
         /* Opening creates a missing directory: a mistyped name would be exported as an empty store. */
         if (options->command == &commands[COMMAND_EXPORT] && storage_sqlite_find(options->data_dir) < 0)
                 return EXIT_STORE_ERROR;
-        code = directory_open(&directory, options->data_dir);
+        code = data_dir_open(&directory, options->data_dir);
         if (code != EXIT_DONE)
                 return code;
         return options->command == &commands[COMMAND_EXPORT]
