@@ -157,16 +157,15 @@ int server_open_link(struct server *server) {
                 .callbacks = { on_up, on_down, on_refused, on_acknowledged, on_packets_written, server },
                 .messages = { on_message, on_dropped, on_packets_read, server },
         };
-        const char *unreadable;
+        struct credentials_fault fault;
         int r;
 
         for (size_t i = 0; i < sizeof(subscriptions) / sizeof(subscriptions[0]); i++)
                 if (subscriptions[i].filter)
                         link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
         invocation_properties(&decoder, server->user_properties);
-        unreadable = credentials_unreadable_file(&link_config.credentials);
-        if (unreadable) {
-                log_error("cannot start: cannot read %s: %s", LOG_STRING(unreadable), strerror(errno));
+        if (credentials_check_tls_files(&link_config.credentials, &fault) < 0) {
+                log_error("cannot start: %s", fault.text);
                 return -EINVAL;
         }
         r = link_open(&server->link, &server->loop, &link_config);

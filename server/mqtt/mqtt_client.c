@@ -47,7 +47,7 @@ struct mqtt_client {
         uv_getaddrinfo_t lookup;
         bool is_looking_up;
         bool is_in_wakeup; /* socket_ready() is running; it calls update_poll() at its end */
-        char error[256];   /* latest log line of libmosquitto while connecting: TLS errors are only there */
+        char error[512];   /* latest log line of libmosquitto while connecting: TLS errors are only there */
         void (*closed)(void *userdata);
         int n_open_handles; /* while closing: the timer and a lookup that have not ended */
 };
@@ -341,13 +341,12 @@ static int watch_socket(struct mqtt_client *client) {
 
 /* from: the local address to bind to, NULL: any. */
 static void connect_to(struct mqtt_client *client, const char *host, const char *from) {
+        struct credentials_fault fault;
         int r;
 
-        r = credentials_set_password(&client->config.credentials, client->library);
-        if (r < 0) {
-                snprintf(client->error, sizeof(client->error), "cannot read the password file %s: %s",
-                         client->config.credentials.password_file, strerror(-r));
-                report_disconnect(client, MQTT_CONNECT_FAILED, MOSQ_ERR_ERRNO, NULL);
+        if (credentials_check_tls_files(&client->config.credentials, &fault) < 0 ||
+            credentials_set_password(&client->config.credentials, client->library, &fault) < 0) {
+                report_disconnect(client, MQTT_CONNECT_FAILED, MOSQ_ERR_ERRNO, fault.text);
                 return;
         }
 
