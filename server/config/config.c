@@ -326,7 +326,7 @@ static void complete(struct config_reading *reading) {
 
         complete_broker(reading);
         check_dev(reading);
-        if (config->control && config->data_dir)
+        if (config->control && config_stores_data(config))
                 report(reading, "--control",
                        "not with --data-dir: any client of the broker could delete the stored data");
         if (!config->tls_certificate != !config->tls_key)

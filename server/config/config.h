@@ -78,6 +78,11 @@ extern const struct option config_options[];
 extern const size_t n_settings;       /* settings */
 extern const size_t n_config_options; /* all; at most CONFIG_OPTIONS_MAX */
 
+/* Whether the store keeps its keys on a disk, not only in memory. */
+static inline bool config_stores_data(const struct config *config) {
+        return config->data_dir != NULL;
+}
+
 enum config_result {
         CONFIG_RUN,     /* *ret_config is valid */
         CONFIG_DONE,    /* the result of --help, --version or --check-config was printed: exit 0 */
