@@ -41,9 +41,10 @@ struct config {
         uint64_t max_keys;
         uint64_t max_bytes;
         uint64_t max_registrations;
-        uint64_t max_remembered_bytes;   /* of answers to repeated requests */
-        int64_t registration_timeout_ms; /* without the plugin: of an unreachable client without requests */
-        const char *data_dir;            /* NULL: store in memory */
+        uint64_t max_remembered_bytes; /* of replies that are kept for repeated requests */
+        /* Without the plugin: an unreachable client that sends no request for this long loses its registrations. */
+        int64_t registration_timeout_ms;
+        const char *data_dir; /* NULL: store in memory */
         enum persist persist;
         const char *persist_pattern;
         char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
