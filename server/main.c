@@ -31,11 +31,7 @@ int main(int n_arguments, char **arguments) {
         occupy_standard_files();
         switch (config_read(n_arguments, arguments, false, &config)) {
         case CONFIG_RUN:
-                if (config.explain) {
-                        exit_code = explain(&config);
-                        break;
-                }
-                exit_code = server_run(&config, n_arguments, arguments);
+                exit_code = config.explain ? explain(&config) : server_run(&config, n_arguments, arguments);
                 break;
         case CONFIG_DONE:
                 break;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "app/internal.h"
-#include "app/service_manager.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "protocol/broker_log.h"
@@ -25,31 +24,35 @@ static void on_up(void *userdata, bool session_present) {
             !link_has_refused(server->link, COMPANION_BANNER))
                 pipeline_plugin_detected(server->pipeline);
         pipeline_connected(server->pipeline, session_present, server_now(server));
+        server_update_status(server);
         server_set_deadline_timer(server);
 }
 
 static void on_down(void *userdata, const char *cause) {
         struct server *server = userdata;
 
-        if (!server->is_down_logged)
-                log_warning("no connection to the broker at %s: %s; retrying",
-                            endpoint_text(link_endpoint(server->link)).text, cause);
-        service_notify_status("no connection to the broker at %s: %s",
-                              endpoint_text(link_endpoint(server->link)).text, cause);
-        server->is_down_logged = true;
+        if (!server->is_attempt_refused) /* a refusal says more than the end of the connection after it */
+                server_set_disconnected(server, "no connection to the broker at %s: %s",
+                                        endpoint_text(link_endpoint(server->link)).text, cause);
+        if (!server->logged.is_down)
+                log_warning("%s; retrying", server->disconnected);
+        server->logged.is_down = true;
+        server->is_attempt_refused = false;
         pipeline_disconnected(server->pipeline);
+        server_update_status(server);
 }
 
 static void on_refused(void *userdata, const struct refusal *refusal) {
         struct server *server = userdata;
 
-        if (!server->is_refusal_logged)
-                log_error("the broker at %s refused the connection: %s; %s",
-                          endpoint_text(link_endpoint(server->link)).text, refusal->cause, refusal->advice);
-        service_notify_status("the broker at %s refused the connection: %s",
-                              endpoint_text(link_endpoint(server->link)).text, refusal->cause);
-        server->is_down_logged = true;
-        server->is_refusal_logged = true;
+        server_set_disconnected(server, "the broker at %s refused the connection: %s",
+                                endpoint_text(link_endpoint(server->link)).text, refusal->cause);
+        server_update_status(server);
+        if (!server->logged.is_refused)
+                log_error("%s; %s", server->disconnected, refusal->advice);
+        server->is_attempt_refused = true;
+        server->logged.is_down = true;
+        server->logged.is_refused = true;
         if (!server->was_ready)
                 server_stop(server, EXIT_FAILURE);
 }
@@ -120,7 +123,7 @@ bool server_change_client_id(void *userdata, const char *suffix) {
         log_info("the plugin in the broker does not guard the client id \"" COMPANION_CLIENT_ID_DEFAULT
                  "\": reconnecting as \"%s\"",
                  server->suffixed_client_id);
-        server->is_down_logged = true;
+        server->logged.is_down = true;
         link_change_client_id(server->link, server->suffixed_client_id);
         return true;
 }
@@ -158,16 +161,15 @@ int server_open_link(struct server *server) {
                 .callbacks = { on_up, on_down, on_refused, on_acknowledged, on_packets_written, server },
                 .messages = { on_message, on_dropped, on_packets_read, server },
         };
-        const char *unreadable;
+        struct credentials_fault fault;
         int r;
 
         for (size_t i = 0; i < ARRAY_LENGTH(subscriptions); i++)
                 if (subscriptions[i].filter)
                         link_config.subscriptions[link_config.n_subscriptions++] = subscriptions[i];
         invocation_properties(&decoder, server->user_properties);
-        unreadable = credentials_unreadable_file(&link_config.credentials);
-        if (unreadable) {
-                log_error("cannot start: cannot read %s: %s", LOG_STRING(unreadable), strerror(errno));
+        if (credentials_check_tls_files(&link_config.credentials, &fault) < 0) {
+                log_error("cannot start: %s", fault.text);
                 return -EINVAL;
         }
         r = link_open(&server->link, &server->loop, &link_config);

@@ -6,7 +6,7 @@
 /*
  * A child process that ends with this process: the kernel kills it when this process is gone. It runs in a
  * session of its own, so that Ctrl-C in a terminal does not reach it. It inherits no file descriptors except
- * its stdin.
+ * its stdin. The set-user-id bit, the set-group-id bit and the capabilities of its program have no effect.
  */
 struct child;
 

@@ -135,7 +135,7 @@ static int bind_any(int fd, uint16_t *ret_port) {
  * socket is closed, the kernel does not assign the port to processes that request any port. Returns the
  * socket or -errno.
  */
-static int port_reserve(uint16_t *ret_port) {
+static int reserve_port(uint16_t *ret_port) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         int r;
 
@@ -207,7 +207,7 @@ static int start_child(struct server *server) {
         dev->is_port_taken = false;
         dev->endpoint.port = server->config.port;
         if (server->config.port == 0) {
-                dev->reserved_fd = port_reserve(&dev->endpoint.port);
+                dev->reserved_fd = reserve_port(&dev->endpoint.port);
                 if (dev->reserved_fd < 0)
                         return dev->reserved_fd;
         }

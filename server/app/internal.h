@@ -4,9 +4,10 @@
 #include <uv.h>
 
 #include "app/server.h"
+#include "app/service_manager.h"
 #include "codec/invocation.h"
 #include "control/control.h"
-#include "http/http_server.h"
+#include "http/pages.h"
 #include "mqtt/link.h"
 #include "pipeline/pipeline.h"
 #include "protocol/companion.h"
@@ -14,41 +15,73 @@
 
 /* Shared by the files of server/app. */
 
-/* The daemon: the event loop, its handles, and the modules that they drive. */
-struct server {
-        struct config config; /* its strings are borrowed */
-        int n_arguments;
-        char *const *arguments;
-        struct config reloaded; /* owns the strings of `config` since the last reload */
-        uv_loop_t loop;
-        uv_signal_t sigterm, sigint, sighup, parent_signal;
-        int64_t deadline_ns; /* the deadline that deadline_timer is set to */
+#define STATUS_MAX 512
+
+/* The timer for the next deadline of the pipeline. */
+struct deadline_timer {
+        int64_t deadline_ns; /* that `timer` is set to */
+        uv_timer_t timer;
         /*
          * Runs overdue work once per loop iteration, so that the loop also reads from its sockets. A timer does not
          * ensure that: if its callback restarts it with 0 ms, it can run again before the loop reads.
          */
-        uv_idle_t overdue_idle;
-        uv_timer_t deadline_timer, stop_timer, storage_timer, watchdog_timer, log_timer;
+        uv_idle_t overdue;
+};
+
+/* The work of the pipeline in a thread of libuv; at most one is in flight. */
+struct worker {
+        uv_work_t request;
+        void (*function)(void *argument);
+        void *argument;
+};
+
+/* For --exit-with-parent. */
+struct parent_watch {
+        pid_t pid;
+        uv_signal_t signal;
         uv_pipe_t stdin_pipe; /* open if the end of stdin stops the server */
-        pid_t parent_pid;
-        uv_work_t work_request;
-        void (*work_function)(void *argument);
-        void *work_argument;
-        struct pipeline *pipeline;
-        struct control *control;       /* NULL: none */
-        struct dev_broker *dev_broker; /* NULL: none */
-        /* NULL with --dev until the private broker is ready, and after the link was closed */
-        struct link *link;
-        struct http_server *http;  /* NULL: none */
-        struct recorder *recorder; /* NULL: none */
-        /* Names of the user properties that the decoder reads. The MQTT client drops all others. */
-        struct slice user_properties[INVOCATION_PROPERTIES_MAX];
+};
+
+/* The states that have been logged. Each is logged once, and again after it has ended. */
+struct logged_states {
+        bool is_down, is_refused; /* end when the store is ready */
+        bool is_unguarded;
+        bool is_hanging; /* ends with the next watchdog notification */
+};
+
+/* The daemon: the event loop, its handles, and the modules that they drive. */
+struct server {
+        int n_arguments;
+        char *const *arguments;
+        struct config config;   /* its strings are borrowed */
+        struct config reloaded; /* owns the strings of `config` since the last reload */
         /* The client id in use, if it is the default one with a suffix; else empty. */
         char suffixed_client_id[sizeof(COMPANION_CLIENT_ID_DEFAULT "-") + STORAGE_CLIENT_SUFFIX_LENGTH];
-        bool was_ready;                         /* the store was ready for requests since its start */
-        bool is_down_logged, is_refusal_logged; /* since the store was last ready */
+        /* Names of the user properties that the decoder reads. The MQTT client drops all others. */
+        struct slice user_properties[INVOCATION_PROPERTIES_MAX];
+
+        uv_loop_t loop;
+        uv_signal_t sigterm, sigint, sighup;
+        struct deadline_timer deadline;
+        uv_timer_t stop_timer, storage_timer, watchdog_timer, log_timer;
+        struct worker worker;
+        struct parent_watch parent;
+
+        struct pipeline *pipeline;
+        /* NULL with --dev until the private broker is ready, and after the link was closed */
+        struct link *link;
+        struct dev_broker *dev_broker; /* NULL: none */
+        struct http_server *http;      /* NULL: none */
+        struct recorder *recorder;     /* NULL: none */
+        struct control *control;       /* NULL: none */
+
+        struct store_view view; /* what the HTTP pages show; view.disconnected is the text below */
+        char disconnected[STATUS_MAX];
+        char status[STATUS_MAX]; /* the text that the service manager has */
+        struct logged_states logged;
+        bool is_attempt_refused; /* the broker has refused the connection, which has not ended yet */
+        bool was_ready;          /* the store was ready for requests since its start */
         bool is_stopping;
-        bool is_hang_logged; /* since the last watchdog notification */
         int exit_code;
 };
 
@@ -87,8 +120,11 @@ void server_reload(struct server *server);
 /* Warn if the policy denies all requests, because the broker does not verify the identity of clients. */
 void server_warn_of_unverified(const struct server *server, enum broker_kind broker_kind);
 
-/* Warn if the store's client id is unguarded: the plugin does not reserve it, so another user could take over the session. */
-void server_warn_of_unguarded(const struct server *server);
+/*
+ * Warn if the plugin does not refuse the store's client id to other users, so that one of them could take over the session.
+ * Warns again only if the plugin has refused it in between.
+ */
+void server_warn_of_unguarded(struct server *server);
 
 /* broker_link.c: the callbacks of the link, and sending. */
 
@@ -110,6 +146,18 @@ int server_open_link(struct server *server);
 /* Functions of struct transport. userdata is the server. */
 int server_publish(void *userdata, const struct message *message, uint16_t *ret_id);
 bool server_has_room(void *userdata);
+
+/* status.c: the text for the service manager. */
+
+/* Describe what a broker of this kind provides, in the words of `statestorectl stat`. As a metric: statestore_broker_ability. */
+const char *broker_abilities(enum broker_kind broker_kind);
+
+/* Send what the store serves, or why it does not serve, if that has changed. Call only while the link is open. */
+void server_update_status(struct server *server);
+
+/* Store why there is no connection to the broker, for the service manager and the HTTP page /readyz. */
+__attribute__((format(printf, 2, 3))) void server_set_disconnected(struct server *server, const char *format,
+                                                                   ...);
 
 /* service_manager.c: notify the watchdog of the service manager while requests make progress. */
 void server_start_watchdog(struct server *server);

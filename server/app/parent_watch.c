@@ -26,7 +26,7 @@ static void check_parent(uv_signal_t *handle, int number) {
         struct server *server = handle->data;
 
         (void)number;
-        if (getppid() != server->parent_pid)
+        if (getppid() != server->parent.pid)
                 stop_because(server, "the parent process has ended");
 }
 
@@ -55,16 +55,16 @@ static bool is_pipe_or_socket(int fd) {
 }
 
 void server_watch_parent(struct server *server) {
-        uv_signal_init(&server->loop, &server->parent_signal);
-        uv_pipe_init(&server->loop, &server->stdin_pipe, 0);
-        server->parent_signal.data = server;
-        server->stdin_pipe.data = server;
+        uv_signal_init(&server->loop, &server->parent.signal);
+        uv_pipe_init(&server->loop, &server->parent.stdin_pipe, 0);
+        server->parent.signal.data = server;
+        server->parent.stdin_pipe.data = server;
         if (!server->config.exit_with_parent)
                 return;
 
-        uv_signal_start(&server->parent_signal, check_parent, PARENT_SIGNAL);
+        uv_signal_start(&server->parent.signal, check_parent, PARENT_SIGNAL);
         prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL);
-        check_parent(&server->parent_signal, PARENT_SIGNAL); /* the parent may have ended already */
-        if (is_pipe_or_socket(STDIN_FILENO) && uv_pipe_open(&server->stdin_pipe, STDIN_FILENO) == 0)
-                uv_read_start((uv_stream_t *)&server->stdin_pipe, provide_buffer, on_input_end);
+        check_parent(&server->parent.signal, PARENT_SIGNAL); /* the parent may have ended already */
+        if (is_pipe_or_socket(STDIN_FILENO) && uv_pipe_open(&server->parent.stdin_pipe, STDIN_FILENO) == 0)
+                uv_read_start((uv_stream_t *)&server->parent.stdin_pipe, provide_buffer, on_input_end);
 }

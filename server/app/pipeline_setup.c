@@ -35,8 +35,7 @@ static void set_policy(struct server *server, struct policy **policy) {
 
 static int open_control(struct server *server) {
         log_warning("--control: all clients of the broker can empty this store, move its clock and inject "
-                    "faults; "
-                    "use it for tests only");
+                    "faults; use it for tests only");
         return control_new(&server->control, server->pipeline);
 }
 
@@ -90,8 +89,8 @@ int server_create_pipeline(struct server *server, const struct transport *transp
         generate_secrets(&pipeline_config);
 
         /* storage_sqlite_open() logs the cause of an error; server_run() logs -ENOMEM. */
-        r = config->data_dir ? storage_sqlite_open(&storage, config->data_dir)
-                             : storage_memory_new(&storage);
+        r = config_stores_data(config) ? storage_sqlite_open(&storage, config->data_dir)
+                                       : storage_memory_new(&storage);
         if (r < 0)
                 return r;
         r = open_recorder(server);
@@ -123,16 +122,19 @@ void server_warn_of_unverified(const struct server *server, enum broker_kind bro
                         "plugin mosquitto_statestore.so, or see --allow-unverified");
 }
 
-void server_warn_of_unguarded(const struct server *server) {
+void server_warn_of_unguarded(struct server *server) {
         struct gauges gauges;
+        bool is_unguarded;
 
         pipeline_read_gauges(server->pipeline, 0, &gauges);
-        if (gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev_broker)
+        is_unguarded = gauges.broker_kind == BROKER_WITH_PLUGIN && !gauges.is_guarded && !server->dev_broker;
+        if (is_unguarded && !server->logged.is_unguarded)
                 log_warning(
                         "the client id \"%s\" is not guarded at this broker: another user who connects with "
                         "it interrupts the service; have the broker authenticate its clients, set "
                         "plugin_opt_statestored_username, and leave --client-id at its default",
                         LOG_STRING(server->config.client_id));
+        server->logged.is_unguarded = is_unguarded;
 }
 
 void server_reload(struct server *server) {

@@ -61,8 +61,8 @@ void server_set_deadline_timer(struct server *server) {
          * Most requests do not change the earliest deadline. With --control the clock may have moved, so the
          * timer must be set again.
          */
-        if (deadline_ns == server->deadline_ns && uv_is_active((uv_handle_t *)&server->deadline_timer) &&
-            !server->control && !server->is_stopping)
+        if (deadline_ns == server->deadline.deadline_ns &&
+            uv_is_active((uv_handle_t *)&server->deadline.timer) && !server->control && !server->is_stopping)
                 return;
 
         if (server->control)
@@ -70,17 +70,17 @@ void server_set_deadline_timer(struct server *server) {
         else if (deadline_ns != INT64_MAX)
                 remaining_ns = deadline_ns - system_clock_mono_ns();
 
-        uv_timer_stop(&server->deadline_timer);
-        uv_idle_stop(&server->overdue_idle);
+        uv_timer_stop(&server->deadline.timer);
+        uv_idle_stop(&server->deadline.overdue);
         if (remaining_ns == INT64_MAX || server->is_stopping)
                 return;
         if (remaining_ns <= 0) {
-                uv_idle_start(&server->overdue_idle, on_overdue);
+                uv_idle_start(&server->deadline.overdue, on_overdue);
                 return;
         }
-        server->deadline_ns = deadline_ns;
+        server->deadline.deadline_ns = deadline_ns;
         uv_update_time(&server->loop);
-        uv_timer_start(&server->deadline_timer, on_deadline,
+        uv_timer_start(&server->deadline.timer, on_deadline,
                        (uint64_t)(remaining_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
 }
 
@@ -103,8 +103,8 @@ static void on_link_closed(void *userdata) {
 static void on_stop_timer(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        uv_timer_stop(&server->deadline_timer);
-        uv_idle_stop(&server->overdue_idle);
+        uv_timer_stop(&server->deadline.timer);
+        uv_idle_stop(&server->deadline.overdue);
         uv_timer_stop(&server->stop_timer);
         if (server->link)
                 link_close(server->link, on_link_closed);
@@ -144,23 +144,17 @@ static void announce_ready(const struct server *server) {
 }
 
 static void on_serving(void *userdata, enum broker_kind broker_kind) {
-        /* The words of `statestorectl stat`; as a metric: statestore_broker_ability. */
-        static const char *const abilities[] = {
-                [BROKER_PLAIN] = "identity claimed, delivery by subscription, presence guessed",
-                [BROKER_WITH_PLUGIN] = "identity verified, delivery direct, presence exact",
-        };
         struct server *server = userdata;
 
         log_info("ready: serving %s as \"%s\", node id \"%s\", dialect %s; %s",
                  endpoint_text(link_endpoint(server->link)).text, LOG_STRING(server->config.client_id),
                  LOG_STRING(server->config.node_id),
-                 server->config.dialect == DIALECT_SDK ? "sdk" : "document", abilities[broker_kind]);
-        service_notify_status("serving %s; %s", endpoint_text(link_endpoint(server->link)).text,
-                              abilities[broker_kind]);
+                 server->config.dialect == DIALECT_SDK ? "sdk" : "document", broker_abilities(broker_kind));
+        server_update_status(server);
         server_warn_of_unverified(server, broker_kind);
         server_warn_of_unguarded(server);
-        server->is_down_logged = false;
-        server->is_refusal_logged = false;
+        server->logged.is_down = false;
+        server->logged.is_refused = false;
         if (!server->was_ready)
                 announce_ready(server);
         server->was_ready = true;
@@ -228,7 +222,7 @@ static int64_t clock_ns(void *userdata) {
 static void run_work(uv_work_t *work) {
         struct server *server = work->data;
 
-        server->work_function(server->work_argument);
+        server->worker.function(server->worker.argument);
 }
 
 static void work_ended(uv_work_t *work, int status) {
@@ -244,10 +238,10 @@ static void work_ended(uv_work_t *work, int status) {
 static int run_worker(void *userdata, void (*work)(void *argument), void *argument) {
         struct server *server = userdata;
 
-        server->work_function = work;
-        server->work_argument = argument;
-        server->work_request.data = server;
-        return uv_queue_work(&server->loop, &server->work_request, run_work, work_ended);
+        server->worker.function = work;
+        server->worker.argument = argument;
+        server->worker.request.data = server;
+        return uv_queue_work(&server->loop, &server->worker.request, run_work, work_ended);
 }
 
 static void on_executing(void *userdata, struct slice client, const struct message *message) {
@@ -272,13 +266,16 @@ static int create_pipeline(struct server *server) {
                                                 .desynchronized = on_desynchronized,
                                                 .change_client_id = server_change_client_id,
                                                 .userdata = server };
+        int r;
 
         /* Without these callbacks the pipeline does not make a topic for each recipient of a notification. */
         if (server->config.record_file) {
                 callbacks.executing = on_executing;
                 callbacks.notifying = on_notifying;
         }
-        return server_create_pipeline(server, &transport, &callbacks);
+        r = server_create_pipeline(server, &transport, &callbacks);
+        server->view = (struct store_view){ server->pipeline, server->disconnected };
+        return r;
 }
 
 static void open_http(struct server *server) {
@@ -288,7 +285,7 @@ static void open_http(struct server *server) {
         if (!endpoint)
                 return;
 
-        r = http_open(&server->http, &server->loop, endpoint, store_pages, n_store_pages, server->pipeline);
+        r = http_open(&server->http, &server->loop, endpoint, store_pages(&server->view));
         if (r < 0) {
                 log_error("cannot start: cannot listen at %s: %s; choose a free port and an address of this "
                           "machine with --http-listen",
@@ -300,8 +297,10 @@ static void open_http(struct server *server) {
 static void check_storage(uv_timer_t *timer) {
         struct server *server = timer->data;
 
-        if (server->link) /* work_ended() ignores work that ends while there is no link */
-                pipeline_check_storage(server->pipeline, server_now(server));
+        if (!server->link) /* work_ended() ignores work that ends while there is no link */
+                return;
+        pipeline_check_storage(server->pipeline, server_now(server));
+        server_update_status(server);
 }
 
 static void init_timer(struct server *server, uv_timer_t *timer) {
@@ -316,13 +315,13 @@ static void start_signal(struct server *server, uv_signal_t *handle, uv_signal_c
 }
 
 static void start_handles(struct server *server) {
-        init_timer(server, &server->deadline_timer);
+        init_timer(server, &server->deadline.timer);
         init_timer(server, &server->stop_timer);
         init_timer(server, &server->storage_timer);
         init_timer(server, &server->log_timer);
-        uv_idle_init(&server->loop, &server->overdue_idle);
-        server->overdue_idle.data = server;
-        if (server->config.data_dir)
+        uv_idle_init(&server->loop, &server->deadline.overdue);
+        server->deadline.overdue.data = server;
+        if (config_stores_data(&server->config))
                 uv_timer_start(&server->storage_timer, check_storage, STORAGE_CHECK_INTERVAL_MS,
                                STORAGE_CHECK_INTERVAL_MS);
         start_signal(server, &server->sigterm, on_signal, SIGTERM);
@@ -374,7 +373,7 @@ int server_run(struct config *config, int n_arguments, char *const *arguments) {
         struct server server = { .config = *config,
                                  .n_arguments = n_arguments,
                                  .arguments = arguments,
-                                 .parent_pid = getppid(),
+                                 .parent.pid = getppid(),
                                  .exit_code = EXIT_SUCCESS };
         int r;
 

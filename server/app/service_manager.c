@@ -2,8 +2,6 @@
 
 #include "app/service_manager.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
@@ -11,21 +9,12 @@
 #include "base/log.h"
 #include "base/system_clock.h"
 
-#define STATUS_MAX 512
-
 /* Checks per watchdog timeout. The second check after the start of a hang detects it. */
 #define CHECKS_PER_TIMEOUT 4
 
-void service_notify_status(const char *format, ...) {
-        char status[STATUS_MAX];
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(status, sizeof(status), format, arguments);
-        va_end(arguments);
-
-        status[strcspn(status, "\n")] = '\0'; /* a second line would be another assignment */
-        sd_notifyf(0, "STATUS=%s", status);
+void service_notify_status(const char *status) {
+        /* a second line would be another assignment */
+        sd_notifyf(0, "STATUS=%.*s", (int)strcspn(status, "\n"), status);
 }
 
 void service_notify_ready(void) {
@@ -44,17 +33,17 @@ static void check_progress(uv_timer_t *timer) {
         struct server *server = timer->data;
 
         if (pipeline_check_progress(server->pipeline)) {
-                server->is_hang_logged = false;
+                server->logged.is_hanging = false;
                 sd_notify(0, "WATCHDOG=1");
                 return;
         }
 
-        if (!server->is_hang_logged)
+        if (!server->logged.is_hanging)
                 log_error("%s; watchdog notifications are suspended",
                           pipeline_is_commit_stalled(server->pipeline, server_now(server))
                                   ? "commit is stalled"
                                   : "requests wait and none is executed");
-        server->is_hang_logged = true;
+        server->logged.is_hanging = true;
 }
 
 void server_start_watchdog(struct server *server) {

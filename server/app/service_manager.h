@@ -7,7 +7,7 @@
  */
 
 /* Set the status text that the service manager shows. Only the first line is used. */
-__attribute__((format(printf, 1, 2))) void service_notify_status(const char *format, ...);
+void service_notify_status(const char *status);
 
 /* Requests are served. Also ends a reload. */
 void service_notify_ready(void);

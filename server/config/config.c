@@ -14,11 +14,13 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/regular_file.h"
 #include "config/ini_file.h"
 #include "config/policy_file.h"
 #include "protocol/topics.h"
 
 #define HELP_COLUMN 32
+#define FAULTS_MAX  100 /* a file with more is probably no configuration file */
 
 struct config_text {
         struct config_text *next;
@@ -30,19 +32,25 @@ struct config_reading {
         const char *hint; /* suffix of fault messages */
         bool is_reload;   /* faults are logged, not printed */
         bool is_invalid;
+        unsigned int n_faults;
         const char *file;                       /* name of the configuration file */
         unsigned int lines[CONFIG_OPTIONS_MAX]; /* line of each option in the file; 0: not in the file */
 };
 
 /* 1. Sources */
 
-/* Report a fault on a line of its own. */
+/* Report a fault on a line of its own, unless there were many before it. */
 static void report(struct config_reading *reading, const char *where, const char *what) {
+        reading->is_invalid = true;
+        if (reading->n_faults++ == FAULTS_MAX)
+                what = "further faults are not reported";
+        else if (reading->n_faults > FAULTS_MAX)
+                return;
+
         if (reading->is_reload)
                 log_error("SIGHUP: %s: %s", where, what);
         else
                 fprintf(stderr, "statestored: %s: %s%s\n", where, what, reading->hint);
-        reading->is_invalid = true;
 }
 
 static void take_fault(void *userdata, const char *where, const char *what) {
@@ -115,11 +123,23 @@ static void take_line(void *userdata, const char *section, const char *name, con
                 report(reading, where.text, "out of memory");
 }
 
+/*
+ * Return whether the file may be read. At the start it may be a pipe, as in --policy <(generate-policy). A reload must not
+ * wait for the writer of a pipe, and the pipe has been read to its end already.
+ */
+static bool is_readable(struct config_reading *reading, const char *name) {
+        int r = reading->is_reload ? regular_file_check(name, INI_FILE_LENGTH_MAX) : 0;
+
+        if (r != 0)
+                report(reading, name, regular_file_fault(r, INI_FILE_LENGTH_MAX).text);
+        return r == 0;
+}
+
 static void read_file(struct config_reading *reading, const char *name) {
         struct ini_sink sink = { .value = take_line, .fault = take_fault, .userdata = reading };
 
         reading->file = name ? name : getenv("STATESTORE_CONFIG");
-        if (reading->file && *reading->file)
+        if (reading->file && *reading->file && is_readable(reading, reading->file))
                 ini_file_read(reading->file, &sink);
 }
 
@@ -307,7 +327,7 @@ static void complete(struct config_reading *reading) {
 
         complete_broker(reading);
         check_dev(reading);
-        if (config->control && config->data_dir)
+        if (config->control && config_stores_data(config))
                 report(reading, "--control",
                        "not with --data-dir: any client of the broker could delete the stored data");
         if (!config->tls_certificate != !config->tls_key)
@@ -329,9 +349,9 @@ static void read_policy(struct config_reading *reading) {
         struct config *config = reading->config;
         struct policy_file_sink sink = { .fault = take_fault, .userdata = reading };
 
-        if (!config->policy_file)
-                return;
         reading->hint = "";
+        if (!config->policy_file || !is_readable(reading, config->policy_file))
+                return;
         config->policy = policy_file_read(config->policy_file, config->allow_unverified, &sink);
         if (!config->policy)
                 reading->is_invalid = true;

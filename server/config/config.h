@@ -41,9 +41,10 @@ struct config {
         uint64_t max_keys;
         uint64_t max_bytes;
         uint64_t max_registrations;
-        uint64_t max_remembered_bytes;   /* of answers to repeated requests */
-        int64_t registration_timeout_ms; /* without the plugin: of an unreachable client without requests */
-        const char *data_dir;            /* NULL: store in memory */
+        uint64_t max_remembered_bytes; /* of replies that are kept for repeated requests */
+        /* Without the plugin: an unreachable client that sends no request for this long loses its registrations. */
+        int64_t registration_timeout_ms;
+        const char *data_dir; /* NULL: store in memory */
         enum persist persist;
         const char *persist_pattern;
         char *persist_property; /* owned: NAME, NUL, VALUE; NULL: none */
@@ -77,6 +78,11 @@ struct config {
 extern const struct option config_options[];
 extern const size_t n_settings;       /* settings */
 extern const size_t n_config_options; /* all; at most CONFIG_OPTIONS_MAX */
+
+/* Whether the store keeps its keys on a disk, not only in memory. */
+static inline bool config_stores_data(const struct config *config) {
+        return config->data_dir != NULL;
+}
 
 enum config_result {
         CONFIG_RUN,     /* *ret_config is valid */

@@ -17,6 +17,8 @@
 
 struct ini_file {
         const char *name;
+        FILE *stream;
+        size_t n_bytes; /* read so far */
         unsigned int line;
         char section[SECTION_LENGTH_MAX + 1];
         const struct ini_sink *sink;
@@ -99,12 +101,23 @@ static void take_line(struct ini_file *file, char *line) {
                 take_value(file, line);
 }
 
+static bool is_too_long(const struct ini_file *file) {
+        return file->n_bytes > INI_FILE_LENGTH_MAX;
+}
+
+static int read_byte(struct ini_file *file) {
+        int c = is_too_long(file) ? EOF : fgetc(file->stream);
+
+        file->n_bytes += c != EOF;
+        return c;
+}
+
 /* Read a line and store as much as fits. False: end of file. */
-static bool read_line(FILE *stream, char line[LINE_SIZE], size_t *ret_length) {
+static bool read_line(struct ini_file *file, char line[LINE_SIZE], size_t *ret_length) {
         size_t length = 0;
         int c;
 
-        while ((c = fgetc(stream)) != EOF && c != '\n')
+        while ((c = read_byte(file)) != EOF && c != '\n')
                 if (length++ < LINE_SIZE - 1)
                         line[length - 1] = (char)c;
         line[length < LINE_SIZE ? length : LINE_SIZE - 1] = '\0';
@@ -119,7 +132,7 @@ static void close_stream(FILE **stream) {
 
 void ini_file_read(const char *name, const struct ini_sink *sink) {
         CLEANUP(close_stream) FILE *stream = fopen(name, "re");
-        struct ini_file file = { .name = name, .sink = sink };
+        struct ini_file file = { .name = name, .stream = stream, .sink = sink };
         char line[LINE_SIZE];
         size_t length;
 
@@ -128,7 +141,7 @@ void ini_file_read(const char *name, const struct ini_sink *sink) {
                 return;
         }
 
-        while (read_line(stream, line, &length)) {
+        while (read_line(&file, line, &length) && !is_too_long(&file)) {
                 file.line++;
                 if (length >= LINE_SIZE)
                         fault(&file, "the line is too long: fewer than 200 bytes were expected");
@@ -137,6 +150,8 @@ void ini_file_read(const char *name, const struct ini_sink *sink) {
                 else
                         take_line(&file, line);
         }
-        if (ferror(stream))
+        if (is_too_long(&file))
+                sink->fault(sink->userdata, name, "the file is too long: at most 64 MiB were expected");
+        else if (ferror(stream))
                 sink->fault(sink->userdata, name, strerror(errno));
 }

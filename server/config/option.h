@@ -41,7 +41,7 @@ int option_set_hosts(void *config, const struct option *option,
                      const char *value); /* const char *: a list for endpoints_parse() */
 int option_set_switch(void *config, const struct option *option, const char *value); /* bool, on or off */
 
-/* As these, with the range of a duration, and with the names of an enum. */
+/* Called by a function for `set` that knows the range of the duration, or the names of the enum in its order. */
 int option_set_duration(void *config, const struct option *option, const char *value, int64_t min_ms,
                         int64_t max_ms); /* int64_t */
 int option_set_enum(void *config, const struct option *option, const char *value, const char *const *names,

@@ -7,7 +7,6 @@
 
 #include "ctl/options.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,7 +215,7 @@ static enum options_result read_password(struct options *options) {
 
 static enum options_result check_tls(struct options *options) {
         struct credentials *tls = &options->tls;
-        const char *unreadable;
+        struct credentials_fault fault;
 
         if (tls->tls_ca_file)
                 tls->tls = true;
@@ -226,10 +225,9 @@ static enum options_result check_tls(struct options *options) {
         if (tls->tls_certificate && !tls->tls)
                 return usage_error(options, "--tls-certificate",
                                    "not used without --tls on or --tls-ca-file");
-        unreadable = credentials_unreadable_file(tls);
-        if (!unreadable)
+        if (credentials_check_tls_files(tls, &fault) == 0)
                 return OPTIONS_RUN;
-        complain("cannot read %s: %s", LOG_STRING(unreadable), strerror(errno));
+        complain("%s", fault.text);
         return OPTIONS_INVALID;
 }
 

@@ -34,9 +34,7 @@ struct http_server {
         uv_poll_t poll;
         uv_timer_t timer;
         bool is_paused;
-        const struct http_page *pages;
-        size_t n_pages;
-        void *userdata;
+        struct http_pages pages;
         int n_open_handles;
         int sockets[CONNECTIONS_MAX]; /* oldest first */
         size_t n_sockets;
@@ -69,7 +67,7 @@ static bool render(struct http_server *http, const struct http_page *page) {
 
         http->rendered = NULL;
         buf_reset(&http->body);
-        http->rendered_status = page->render(http->userdata, &http->body);
+        http->rendered_status = page->render(http->pages.userdata, &http->body);
         if (buf_failed(&http->body)) {
                 buf_deinit(&http->body);
                 return false;
@@ -91,12 +89,14 @@ static enum MHD_Result handle_request(void *userdata, struct MHD_Connection *con
                 return respond(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain",
                                SLICE_LITERAL("GET was expected\n"));
 
-        for (size_t i = 0; i < http->n_pages; i++) {
-                if (strcmp(path, http->pages[i].path) != 0)
+        for (size_t i = 0; i < http->pages.n_pages; i++) {
+                const struct http_page *page = &http->pages.pages[i];
+
+                if (strcmp(path, page->path) != 0)
                         continue;
-                if (!render(http, &http->pages[i]))
+                if (!render(http, page))
                         return MHD_NO;
-                return respond(connection, http->rendered_status, http->pages[i].content_type,
+                return respond(connection, http->rendered_status, page->content_type,
                                buf_slice(&http->body));
         }
         return respond(connection, MHD_HTTP_NOT_FOUND, "text/plain", SLICE_LITERAL("no such page\n"));
@@ -211,7 +211,7 @@ static void http_cleanup(struct http_server **http) {
 }
 
 int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
-              const struct http_page *pages, size_t n_pages, void *userdata) {
+              struct http_pages pages) {
         CLEANUP(http_cleanup) struct http_server *http = calloc(1, sizeof(*http));
         const union MHD_DaemonInfo *info;
         int fd;
@@ -223,7 +223,7 @@ int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpo
         if (fd < 0)
                 return fd;
 
-        *http = (struct http_server){ .pages = pages, .n_pages = n_pages, .userdata = userdata };
+        *http = (struct http_server){ .pages = pages };
         http->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle_request, http,
                                         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
                                         (unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

@@ -20,12 +20,18 @@ struct http_page {
         unsigned int (*render)(void *userdata, struct buf *body);
 };
 
+struct http_pages {
+        const struct http_page *pages;
+        size_t n_pages;
+        void *userdata; /* of render() */
+};
+
 /*
- * Listen at the endpoint, whose host must be a numeric address. pages and userdata are borrowed until
+ * Listen at the endpoint, whose host must be a numeric address. The pages and their userdata are borrowed until
  * http_close(). Returns 0, -EINVAL if the host is not an address, -EADDRINUSE, -ENOMEM, or another -errno.
  */
 int http_open(struct http_server **ret_http, uv_loop_t *loop, const struct endpoint *endpoint,
-              const struct http_page *pages, size_t n_pages, void *userdata);
+              struct http_pages pages);
 
 /* Close the server. Accepts NULL. The loop frees the server in a later iteration. */
 void http_close(struct http_server *http);

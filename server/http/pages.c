@@ -10,10 +10,10 @@
 #define UNAVAILABLE 503
 
 static unsigned int render_metrics(void *userdata, struct buf *body) {
-        const struct pipeline *pipeline = userdata;
-        struct metrics_source source = { .counters = pipeline_counters(pipeline) };
+        const struct store_view *view = userdata;
+        struct metrics_source source = { .counters = pipeline_counters(view->pipeline) };
 
-        pipeline_read_gauges(pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
+        pipeline_read_gauges(view->pipeline, system_clock_wall_ms_rounded_up(), &source.gauges);
         process_usage_read(&source.process);
         metrics_append(body, &source);
         return OK;
@@ -26,22 +26,36 @@ static unsigned int render_health(void *userdata, struct buf *body) {
         return OK;
 }
 
-static unsigned int render_readiness(void *userdata, struct buf *body) {
+/* Return what a store that is connected, but does not serve requests, waits for. */
+static const char *awaited(const struct gauges *gauges) {
+        if (gauges->is_plugin_seen)
+                return "waiting for the answer of the plugin in the broker";
+        if (gauges->is_plugin_required)
+                return "waiting for the plugin: the broker does not show it, and require-plugin is on";
+        return "waiting for the end of a commit";
+}
+
+bool readiness_append(struct buf *cause, const struct store_view *view) {
         struct gauges gauges;
 
-        pipeline_read_gauges(userdata, system_clock_wall_ms_rounded_up(), &gauges);
-        if (gauges.broker_kind == BROKER_UNKNOWN) {
-                buf_append_string(body, gauges.is_connected
-                                                ? "connected to the broker, but not serving yet\n"
-                                                : "not connected to a broker\n");
-                return UNAVAILABLE;
-        }
-        if (gauges.is_storage_failing) {
-                buf_append_string(body, "the last commit failed\n");
-                return UNAVAILABLE;
-        }
-        buf_append_string(body, "ready\n");
-        return OK;
+        pipeline_read_gauges(view->pipeline, 0, &gauges);
+        if (!gauges.is_connected)
+                buf_append_string(cause, *view->disconnected ? view->disconnected
+                                                             : "not connected to a broker yet");
+        else if (gauges.broker_kind == BROKER_UNKNOWN)
+                buf_append_string(cause, awaited(&gauges));
+        else if (gauges.is_storage_failing)
+                buf_append_string(cause, "the last commit failed");
+        else
+                return true;
+        return false;
+}
+
+static unsigned int render_readiness(void *userdata, struct buf *body) {
+        bool is_ready = readiness_append(body, userdata);
+
+        buf_append_string(body, is_ready ? "ready\n" : "\n");
+        return is_ready ? OK : UNAVAILABLE;
 }
 
 static unsigned int render_version(void *userdata, struct buf *body) {
@@ -50,10 +64,13 @@ static unsigned int render_version(void *userdata, struct buf *body) {
         return OK;
 }
 
-const struct http_page store_pages[] = {
+static const struct http_page pages[] = {
         { "/metrics", "text/plain; version=0.0.4; charset=utf-8", render_metrics },
         { "/healthz", "text/plain", render_health },
         { "/readyz", "text/plain", render_readiness },
         { "/version", "text/plain", render_version },
 };
-const size_t n_store_pages = ARRAY_LENGTH(store_pages);
+
+struct http_pages store_pages(struct store_view *view) {
+        return (struct http_pages){ pages, ARRAY_LENGTH(pages), view };
+}

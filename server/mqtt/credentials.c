@@ -4,22 +4,31 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "base/regular_file.h"
 #include "mqtt/properties.h"
 
-const char *credentials_unreadable_file(const struct credentials *credentials) {
+static int fail(struct credentials_fault *ret_fault, const char *kind, const char *name, const char *cause) {
+        snprintf(ret_fault->text, sizeof(ret_fault->text), "cannot read %s%.300s: %s", kind,
+                 LOG_STRING(name), cause);
+        return -EINVAL;
+}
+
+int credentials_check_tls_files(const struct credentials *credentials, struct credentials_fault *ret_fault) {
         const char *const files[] = { credentials->tls_ca_file, credentials->tls_certificate,
                                       credentials->tls_key };
 
-        for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
-                if (credentials->tls && files[i] && access(files[i], R_OK) < 0)
-                        return files[i];
-        return NULL;
+        for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+                int r = credentials->tls && files[i] ? regular_file_check(files[i], TLS_FILE_LENGTH_MAX) : 0;
+
+                if (r != 0)
+                        return fail(ret_fault, "", files[i],
+                                    regular_file_fault(r, TLS_FILE_LENGTH_MAX).text);
+        }
+        return 0;
 }
 
 int credentials_set_tls(const struct credentials *credentials, struct mosquitto *client) {
@@ -38,28 +47,43 @@ int credentials_set_tls(const struct credentials *credentials, struct mosquitto 
         return mqtt_error(r);
 }
 
-static void close_file(FILE **file) {
-        if (*file)
-                fclose(*file);
+/* Cut the text after its first line. Returns a fault, or NULL. */
+static const char *cut_to_password(struct buf *text) {
+        struct slice rest, line = slice_split(buf_slice(text), '\n', &rest);
+
+        if (text->length == 0)
+                return "the file is empty";
+        if (line.length > 0 && memchr(line.data, '\0', line.length))
+                return "the password contains a NUL byte";
+        if (line.length > UINT16_MAX)
+                return "a password has at most 65535 bytes";
+
+        text->length = line.length;
+        text->length -= line.length > 0 && line.data[line.length - 1] == '\r';
+        return buf_text(text) ? NULL : "out of memory";
 }
 
-int credentials_set_password(const struct credentials *credentials, struct mosquitto *client) {
-        CLEANUP(cleanup_free) char *line = NULL;
-        CLEANUP(close_file) FILE *file = NULL;
-        const char *password = credentials->password;
-        size_t capacity = 0;
+int credentials_set_password(const struct credentials *credentials, struct mosquitto *client,
+                             struct credentials_fault *ret_fault) {
+        CLEANUP(buf_deinit) struct buf text = { 0 };
+        const char *password = credentials->password, *name = credentials->password_file, *cause;
+        int r;
 
-        if (credentials->password_file) {
-                file = fopen(credentials->password_file, "re");
-                if (!file)
-                        return -errno;
-
-                errno = 0;
-                if (getline(&line, &capacity, file) < 0)
-                        return errno ? -errno : -ENODATA;
-                line[strcspn(line, "\r\n")] = '\0';
-                password = line;
+        if (name) {
+                r = regular_file_read(name, PASSWORD_FILE_LENGTH_MAX, &text);
+                cause = r == 0 ? cut_to_password(&text) : NULL;
+                if (r != 0)
+                        return fail(ret_fault, "the password file ", name,
+                                    regular_file_fault(r, PASSWORD_FILE_LENGTH_MAX).text);
+                if (cause)
+                        return fail(ret_fault, "the password file ", name, cause);
+                password = (const char *)text.data;
         }
 
-        return mqtt_error(mosquitto_username_pw_set(client, credentials->user, password));
+        r = mosquitto_username_pw_set(client, credentials->user, password);
+        if (r == MOSQ_ERR_SUCCESS)
+                return 0;
+        snprintf(ret_fault->text, sizeof(ret_fault->text), "cannot set the user name and the password: %s",
+                 mosquitto_strerror(r));
+        return -EINVAL;
 }

@@ -7,7 +7,7 @@
 struct credentials {
         const char *user;
         const char *password;        /* used if password_file is NULL */
-        const char *password_file;   /* first line: the password or a token; read before each connection */
+        const char *password_file;   /* first line: the password or a token; read for each connection */
         const char *tls_ca_file;     /* trusted authorities; NULL: those of the system */
         const char *tls_certificate; /* of the client; tls_key is its key */
         const char *tls_key;
@@ -16,13 +16,23 @@ struct credentials {
 };
 
 /*
- * If a TLS file cannot be read, set errno and return the name of the first such file. Otherwise return NULL. The errors of
- * libmosquitto do not contain the name.
+ * Maximum length of each file in bytes. The files must be regular files, because they are read for each connection: a pipe can
+ * be read only once, and its writer could block the event loop.
  */
-const char *credentials_unreadable_file(const struct credentials *credentials);
+#define PASSWORD_FILE_LENGTH_MAX ((size_t)64 << 10)
+#define TLS_FILE_LENGTH_MAX      ((size_t)16 << 20)
+
+/* "cannot read FILE: CAUSE", for people */
+struct credentials_fault {
+        char text[400];
+};
+
+/* Check the files that libmosquitto will read; its errors do not contain their names. Returns 0 or -EINVAL. */
+int credentials_check_tls_files(const struct credentials *credentials, struct credentials_fault *ret_fault);
 
 /* Call once per client. Returns 0, -EINVAL if a certificate or key is unusable, or -ENOMEM. */
 int credentials_set_tls(const struct credentials *credentials, struct mosquitto *client);
 
-/* Call before each connection. Returns 0, -ENOMEM, or the -errno of reading the password file. */
-int credentials_set_password(const struct credentials *credentials, struct mosquitto *client);
+/* Call before each connection: set the user and the password. Returns 0 or -EINVAL. */
+int credentials_set_password(const struct credentials *credentials, struct mosquitto *client,
+                             struct credentials_fault *ret_fault);

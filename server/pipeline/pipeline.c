@@ -261,6 +261,8 @@ void pipeline_read_gauges(const struct pipeline *pipeline, int64_t wall_ms, stru
                 .clock_ahead_ms = ahead_ms > 0 ? (uint64_t)ahead_ms : 0,
                 .broker_kind = pipeline->broker_kind,
                 .is_connected = pipeline->is_connected,
+                .is_plugin_seen = pipeline->is_plugin_seen,
+                .is_plugin_required = pipeline->requires_plugin,
                 .is_guarded = pipeline->broker_kind == BROKER_WITH_PLUGIN &&
                               (pipeline->is_guarded || pipeline->is_client_id_random),
                 .is_storage_failing = pipeline->commit.has_failed,

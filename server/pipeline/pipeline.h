@@ -229,6 +229,8 @@ struct gauges {
         uint64_t clock_ahead_ms; /* of the version clock, relative to the wall clock */
         enum broker_kind broker_kind;
         bool is_connected;
+        bool is_plugin_seen;     /* the broker has the plugin, which may not have answered yet */
+        bool is_plugin_required; /* pipeline_config.requires_plugin */
         bool is_guarded; /* the plugin refuses the store's client id to other users, or the id is random */
         bool is_storage_failing; /* the last commit failed */
 };

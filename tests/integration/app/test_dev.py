@@ -2,6 +2,7 @@
 """statestored --dev: ports, the private broker, and cleanup."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -122,6 +123,20 @@ def test_the_broker_ends_with_the_store_and_no_file_is_left(double_of, tmp_path,
     assert is_free(double.port)
     assert list(temporary.iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["double.log", "temporary"]
+
+
+def test_a_broker_of_another_group_ends_with_the_killed_store(double_of, tmp_path):
+    """By default the kernel does not kill a program that changes its group together with its parent."""
+    program = tmp_path / "mosquitto"
+    shutil.copy(shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin"), program)
+    if os.geteuid() == 0:
+        os.chown(program, -1, 65534)
+    program.chmod(0o2755)
+    double = double_of(environment={"PATH": str(tmp_path)}).start()
+
+    double.child.kill()
+
+    assert double.wait() == -signal.SIGKILL
 
 
 def test_the_store_ends_with_its_broker(double):

@@ -64,6 +64,27 @@ def test_ready_is_not_notified_without_a_broker(site, make_manager):
     store.wait_until_ready()
 
 
+def test_the_status_names_the_plugin_that_the_store_waits_for(make_site, make_manager):
+    manager = make_manager()
+    site = make_site(plugin=False)
+
+    site.launch_store("--require-plugin", "on", environment=manager.environment())
+
+    status = manager.receive()
+    assert status.keys() == {"STATUS"} and "waiting for the plugin" in status["STATUS"]
+
+
+def test_the_status_names_the_cause_of_a_refusal(make_site, make_manager):
+    manager = make_manager()
+    site = make_site("allow_anonymous false", "plugin_opt_statestored_username statestored")
+    store = site.launch_store(environment=manager.environment())
+
+    assert store.wait() == 1
+
+    status = [datagram["STATUS"] for datagram in manager.drain() if "STATUS" in datagram]
+    assert status == [f"the broker at 127.0.0.1:{site.broker.port} refused the connection: not authorized"]
+
+
 @pytest.mark.parametrize("line, said", [("max-keys = 5", "configuration reloaded"), ("max-keys = many", "configuration is invalid")])
 def test_a_reload_notifies_its_start_and_its_end(site, make_manager, tmp_path, line, said):
     manager = make_manager()

@@ -92,7 +92,8 @@ def test_the_broker_identifies_the_client_by_its_certificate(site, good):
     (("--tls-certificate", "a.crt", "--tls-key", "a.key"), "--tls on or --tls-ca-file"),
     (("--tls-ca-file", "/nowhere/ca.crt"), "cannot read /nowhere/ca.crt: No such file or directory"),
     (("--tls", "on", "--tls-certificate", "/nowhere/a.crt", "--tls-key", "/dev/null"), "cannot read /nowhere/a.crt: "),
-    (("--tls", "on", "--tls-certificate", "/dev/null", "--tls-key", "/nowhere/a.key"), "cannot read /nowhere/a.key: "),
+    (("--tls", "on", "--tls-certificate", __file__, "--tls-key", "/nowhere/a.key"), "cannot read /nowhere/a.key: "),
+    (("--tls-ca-file", "/dev/zero"), "cannot read /dev/zero: not a regular file"),
 ])
 def test_unusable_tls_files_are_named(words, said):
     result = subprocess.run([CTL, *words, "ping"], capture_output=True, text=True, timeout=PATIENCE)

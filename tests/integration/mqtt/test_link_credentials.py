@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """User name, password and access rules: what the broker requires of the store, and what the store logs without them."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -117,6 +118,37 @@ def test_the_store_waits_for_a_missing_password_file(site, accounts):
     store = site.launch_store(*accounts.flags())
     store.wait_for_log(f"cannot read the password file {accounts.store_file}: No such file")
 
+    accounts.give("right")
+
+    store.wait_until_ready()
+
+
+def make_large(file):
+    file.write_bytes(b"right\n" + bytes(65_536))
+
+
+def make_pipe(file):
+    """Without a writer, so opening it for reading would block."""
+    os.mkfifo(file)
+
+
+def make_endless(file):
+    file.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make, cause", [
+    (make_large, "longer than 65536 bytes"), (make_pipe, "not a regular file"), (make_endless, "not a regular file"),
+    (lambda file: file.write_bytes(b""), "the file is empty"),
+    (lambda file: file.write_bytes(b"ri\0ght"), "the password contains a NUL byte"),
+    (lambda file: file.write_bytes(b"x" * 65_536), "a password has at most 65535 bytes"),
+], ids=["large", "pipe", "endless", "empty", "NUL", "long"])
+def test_an_unusable_password_file_is_named_and_read_again(site, accounts, make, cause):
+    accounts.store_file.unlink()
+    make(accounts.store_file)
+    store = site.launch_store(*accounts.flags())
+    store.wait_for_log(f"cannot read the password file {accounts.store_file}: {cause}")
+
+    accounts.store_file.unlink()
     accounts.give("right")
 
     store.wait_until_ready()

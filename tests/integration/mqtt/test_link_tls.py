@@ -233,6 +233,14 @@ def test_a_missing_file_ends_the_start(site, certificates, tmp_path, flags):
     assert len(store.log().splitlines()) == 1
 
 
+def test_a_file_without_end_ends_the_start(site):
+    store = site.launch_store("--tls-ca-file", "/dev/zero")
+
+    assert store.wait() == 1
+    assert "cannot start: cannot read /dev/zero: not a regular file" in store.log()
+    assert len(store.log().splitlines()) == 1
+
+
 # The TLS handshake of the store
 
 

@@ -266,6 +266,19 @@ def test_a_store_that_the_plugin_identifies_by_client_id_keeps_it(make_site, tmp
     assert client_ids(site.store) == ["statestored"]
 
 
+def test_an_unguarded_client_id_is_logged_once_and_not_at_each_connection(make_site):
+    site = make_site()
+    store = site.start_store()
+    for _ in range(2):
+        seen = len(store.log())
+        site.broker.stop()
+        site.broker.start_again()
+        store.wait_for_log("ready: ", after=seen)
+        assert site.connect().request("GET", "key").payload == b"$-1\r\n"  # answered after the store has logged
+
+    assert store.log().count("is not guarded") == 1
+
+
 def test_two_stores_with_client_ids_of_their_own_do_not_serve_at_once(unguarded):
     unguarded.start_store()
     first = unguarded.site.store

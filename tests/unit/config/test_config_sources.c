@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "config/ini_file.h"
 #include "unit/support/command_line.h"
 #include "unit/support/table.h"
 
@@ -250,6 +251,64 @@ Test(file, too_long_line_is_a_fault_and_parsing_continues) {
         cr_expect_not_null(strstr(printed, ":2: the line is too long"));
         cr_expect_not_null(strstr(printed, ":3: a port"), "%s", printed);
         free(printed);
+}
+
+Test(file, length_is_limited) {
+        int fd = memfd_create("configuration", 0);
+        char *printed, expected[256];
+
+        cr_assert(fd >= 0);
+        snprintf(file_name, sizeof(file_name), "/proc/self/fd/%d", fd);
+        for (size_t excess = 0; excess < 2; excess++) {
+                cr_assert_eq(ftruncate(fd, (off_t)(INI_FILE_LENGTH_MAX + excess)), 0);
+                snprintf(expected, sizeof(expected), "statestored: %s:%s", file_name,
+                         excess ? " the file is too long" : "1: the line is too long");
+                printed = errors_of(from_file);
+                cr_expect_eq(strncmp(printed, expected, strlen(expected)), 0, "%s", printed);
+                free(printed);
+        }
+        close(fd);
+}
+
+Test(file, a_flood_of_faults_is_cut) {
+        char text[2000] = "", *printed;
+
+        memset(text, '\n', sizeof(text) - 1);
+        for (size_t i = 0; i < sizeof(text) - 1; i += 2)
+                text[i] = 'x';
+        write_file(text);
+        printed = errors_of(from_file);
+        cr_expect_eq(capture_count(printed, "\n"), 101);
+        cr_expect_not_null(strstr(printed, ":100: "));
+        cr_expect_not_null(strstr(printed, ":101: further faults are not reported\n"));
+        free(printed);
+}
+
+/* The write end of the pipe stays open, so reading it again would never end. */
+Test(file, pipe_is_read_at_the_start_only) {
+        static const char text[] = "[store]\nmax-keys = 7\n";
+        char program[] = "statestored", flag[] = "--config", *printed;
+        char *arguments[] = { program, flag, file_name };
+        struct capture capture;
+        struct config config;
+        int ends[2], again[2];
+
+        cr_assert_eq(pipe(ends), 0);
+        cr_assert_eq(pipe(again), 0);
+        snprintf(file_name, sizeof(file_name), "/proc/self/fd/%d", ends[0]);
+        cr_assert_eq(write(ends[1], text, strlen(text)), (ssize_t)strlen(text));
+        close(ends[1]);
+        cr_assert_eq(config_read(3, arguments, false, &config), CONFIG_RUN);
+        cr_expect_eq(config.max_keys, 7);
+        config_deinit(&config);
+
+        snprintf(file_name, sizeof(file_name), "/proc/self/fd/%d", again[0]);
+        capture_start(&capture, STDERR_FILENO);
+        cr_expect_eq(config_read(3, arguments, true, &config), CONFIG_INVALID);
+        printed = capture_end(&capture);
+        cr_expect_not_null(strstr(printed, "not a regular file"), "%s", printed);
+        free(printed);
+        config_deinit(&config);
 }
 
 /* SOURCE_ROOT: the directory of the project. */

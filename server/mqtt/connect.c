@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Attempts to connect: endpoints, their addresses, and the lookup of names. */
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "mqtt/internal.h"
+
+static void next_endpoint(struct mqtt_client *client) {
+        client->endpoint = (client->endpoint + 1) % client->config.n_endpoints;
+        client->address = 0;
+}
+
+static void report_failed_lookup(struct mqtt_client *client, const char *text) {
+        client->n_addresses = 0;
+        client_report_disconnect(client, MQTT_LOOKUP_FAILED, MOSQ_ERR_EAI, text);
+        if (!client->closed)
+                next_endpoint(client);
+}
+
+/* Set only while connecting: with a log callback libmosquitto formats a line for each packet. */
+static void on_log(struct mosquitto *library, void *userdata, int level, const char *text) {
+        struct mqtt_client *client = userdata;
+
+        (void)library;
+        if (level == MOSQ_LOG_ERR)
+                snprintf(client->error, sizeof(client->error), "%s", text);
+}
+
+/* from: the local address to bind to, NULL: any. */
+static void connect_to(struct mqtt_client *client, const char *host, const char *from) {
+        struct credentials_fault fault;
+        int r;
+
+        if (credentials_check_tls_files(&client->config.credentials, &fault) < 0 ||
+            credentials_set_password(&client->config.credentials, client->library, &fault) < 0) {
+                client_report_disconnect(client, MQTT_CONNECT_FAILED, MOSQ_ERR_ERRNO, fault.text);
+                return;
+        }
+
+        r = mosquitto_connect_bind_async(client->library, host, mqtt_client_endpoint(client)->port,
+                                         client->config.keepalive_s, from);
+        if (r == MOSQ_ERR_SUCCESS && client_watch_socket(client) < 0)
+                r = MOSQ_ERR_NOMEM;
+        if (r == MOSQ_ERR_SUCCESS) {
+                client->is_socket_open = mqtt_client_is_socket_connected(client);
+                return;
+        }
+
+        /* on a fast network the TLS handshake may have begun already */
+        client->is_socket_open = r == MOSQ_ERR_TLS || (r == MOSQ_ERR_ERRNO && errno == EPROTO);
+        client_report_disconnect(client, MQTT_CONNECT_FAILED, client->is_socket_open ? MOSQ_ERR_TLS : r,
+                                 r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+}
+
+/* A lookup starts a thread, and with a second thread each allocation takes longer. */
+static bool needs_no_lookup(const struct endpoint *endpoint) {
+        unsigned char address[sizeof(struct in6_addr)];
+
+        return endpoint->port == 0 || uv_inet_pton(AF_INET, endpoint->host, address) == 0 ||
+               uv_inet_pton(AF_INET6, endpoint->host, address) == 0;
+}
+
+static void try_address(struct mqtt_client *client, const struct addrinfo *addresses) {
+        const struct addrinfo *address = addresses;
+        char text[NI_MAXHOST];
+
+        client->n_addresses = 0;
+        for (const struct addrinfo *at = addresses; at; at = at->ai_next)
+                if (client->n_addresses++ == client->address)
+                        address = at;
+        if (client->address >= client->n_addresses)
+                client->address = 0; /* the name has fewer addresses than before */
+        client->address++;
+
+        if (!address || getnameinfo(address->ai_addr, address->ai_addrlen, text, sizeof(text), NULL, 0,
+                                    NI_NUMERICHOST) != 0)
+                report_failed_lookup(client, "the name is not known");
+        else if (client->config.credentials.tls)
+                connect_to(client, mqtt_client_endpoint(client)->host, strchr(text, ':') ? "::" : "0.0.0.0");
+        else
+                connect_to(client, text, NULL);
+}
+
+static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses) {
+        struct mqtt_client *client = request->data;
+
+        client->is_looking_up = false;
+        if (client->closed)
+                client_release(client);
+        else if (status < 0)
+                report_failed_lookup(client, "the name is not known");
+        else
+                try_address(client, addresses);
+        uv_freeaddrinfo(addresses);
+}
+
+static void resolve(struct mqtt_client *client) {
+        const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+
+        client->lookup.data = client;
+        client->is_looking_up = uv_getaddrinfo(client->loop, &client->lookup, resolved,
+                                               mqtt_client_endpoint(client)->host, NULL, &hints) == 0;
+        if (!client->is_looking_up)
+                report_failed_lookup(client, "the name is not known");
+}
+
+/*
+ * The non-blocking connect of libmosquitto uses only the first address of a name. So the client resolves the name and passes
+ * one address per attempt. Under TLS the client must pass the name, because libmosquitto verifies the certificate with it.
+ * libmosquitto then resolves the name again. The client selects the address family by binding to a local address:
+ * libmosquitto skips addresses of the other family.
+ */
+void mqtt_client_connect(struct mqtt_client *client) {
+        client->state = CLIENT_CONNECTING;
+        client->is_socket_open = false;
+        client->has_had_event = false;
+        client->error[0] = '\0';
+        mosquitto_log_callback_set(client->library, on_log);
+
+        if (client->address > 0 && !mqtt_client_has_untried_address(client))
+                next_endpoint(client);
+        if (needs_no_lookup(mqtt_client_endpoint(client))) {
+                client->n_addresses = 1;
+                client->address = 1;
+                connect_to(client, mqtt_client_endpoint(client)->host, NULL);
+        } else {
+                resolve(client);
+        }
+}
+
+bool mqtt_client_has_untried_address(const struct mqtt_client *client) {
+        return client->address < client->n_addresses;
+}
+
+void mqtt_client_set_is_up(struct mqtt_client *client) {
+        client->state = CLIENT_UP;
+        client->address--;
+        client->error[0] = '\0';
+        mosquitto_log_callback_set(client->library, NULL);
+}
+
+const struct endpoint *mqtt_client_endpoint(const struct mqtt_client *client) {
+        return &client->config.endpoints[client->endpoint];
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The events of the socket: reading and writing packets. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "mqtt/internal.h"
+
+/* A wake-up receives no more bytes after this many calls of mosquitto_loop_read(). */
+#define READS_MAX         64  /* in MQTT_READ_NORMAL */
+#define READS_BACKLOG_MAX 512 /* in all other modes */
+
+bool mqtt_client_is_socket_connected(const struct mqtt_client *client) {
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof(peer);
+
+        return getpeername(mosquitto_socket(client->library), (struct sockaddr *)&peer, &size) == 0;
+}
+
+/*
+ * mosquitto_loop_read() performs the TLS handshake. Until its end CONNECT cannot be written: do not wait for the socket to
+ * become writable. is_in_handshake() does not detect this end: under TLS it returns true until the connection is up.
+ */
+static bool is_in_handshake(const struct mqtt_client *client) {
+        return client->config.credentials.tls && client->state == CLIENT_CONNECTING;
+}
+
+/* Under TLS the bytes are encrypted: they may be an incomplete record. */
+static bool has_unread_bytes(const struct mqtt_client *client) {
+        int n_bytes = 0;
+
+        return !read_ahead_is_drained(&client->read_ahead) &&
+               ioctl(mosquitto_socket(client->library), FIONREAD, &n_bytes) == 0 && n_bytes > 0;
+}
+
+/*
+ * A call of mosquitto_loop_read() reads one packet, or as many packets as there are messages in flight. Repeat the call until
+ * all bytes of the read-ahead are read. Under TLS, OpenSSL reads whole records: do not read ahead.
+ */
+static int read_received_packets(struct mqtt_client *client, int *n_reads) {
+        int r;
+
+        if (!client->config.credentials.tls)
+                read_ahead_begin(&client->read_ahead, mosquitto_socket(client->library));
+        do {
+                r = mosquitto_loop_read(client->library, 1);
+                (*n_reads)++;
+        } while (r == MOSQ_ERR_SUCCESS && read_ahead_has_bytes());
+        read_ahead_end();
+        return r;
+}
+
+/* Read repeatedly, so that the caller sees the requests of all clients together and can serve them in turn. */
+static int read_packets(struct mqtt_client *client) {
+        int n_reads_max = client->read_mode == MQTT_READ_NORMAL ? READS_MAX : READS_BACKLOG_MAX;
+        int n_reads = 0;
+        int r;
+
+        do
+                r = read_received_packets(client, &n_reads);
+        while (r == MOSQ_ERR_SUCCESS && client->state == CLIENT_UP && n_reads < n_reads_max &&
+               has_unread_bytes(client));
+        return r;
+}
+
+/*
+ * The socket has an event but no peer: the connection was refused or reset. libmosquitto 2.0 does not report that under TLS.
+ * Its handshake may already have cleared SO_ERROR; then the cause is not known.
+ */
+static void report_unconnected(struct mqtt_client *client) {
+        int error = 0;
+        socklen_t size = sizeof(error);
+
+        getsockopt(mosquitto_socket(client->library), SOL_SOCKET, SO_ERROR, &error, &size);
+        client_report_disconnect(client, MQTT_CONNECT_FAILED, MOSQ_ERR_ERRNO,
+                                 error ? strerror(error)
+                                       : "the connection was refused, or closed during the TLS handshake");
+}
+
+/* Returns a result of libmosquitto. */
+static int transfer(struct mqtt_client *client, bool reads) {
+        int r = MOSQ_ERR_SUCCESS;
+
+        if (reads) {
+                r = read_packets(client);
+                if (client->config.messages.packets_read)
+                        client->config.messages.packets_read(client->config.messages.userdata);
+        }
+        if (r == MOSQ_ERR_SUCCESS && mosquitto_want_write(client->library))
+                r = mosquitto_loop_write(client->library, 1);
+        return r;
+}
+
+static void socket_ready(uv_poll_t *poll, int status, int events) {
+        struct mqtt_client *client = poll->data;
+        const struct mqtt_client_callbacks *callbacks = &client->config.callbacks;
+        bool reads = status < 0 || events & UV_READABLE || is_in_handshake(client);
+        int r;
+
+        client->is_in_wakeup = true;
+        client->has_had_event = true;
+        client->is_socket_open = client->is_socket_open || mqtt_client_is_socket_connected(client);
+        if (status < 0)
+                client->poll_events = 0; /* libuv has stopped it */
+        r = transfer(client, reads);
+        if (r != MOSQ_ERR_SUCCESS) /* usually on_disconnect() has reported it already */
+                client_report_disconnect(client, MQTT_DISCONNECTED, r, mosquitto_strerror(r));
+        else if (!client->is_socket_open)
+                report_unconnected(client);
+        if (callbacks->packets_written)
+                callbacks->packets_written(callbacks->userdata, reads);
+        client->is_in_wakeup = false;
+        client_update_poll(client);
+}
+
+static bool wants_read(const struct mqtt_client *client, bool wants_write) {
+        switch (client->read_mode) {
+        case MQTT_READ_AFTER_WRITES:
+                return !wants_write;
+        case MQTT_READ_PAUSED:
+                return client->state != CLIENT_UP;
+        default:
+                return true;
+        }
+}
+
+/* Starting poll again with the same events would cost two system calls. */
+static void watch_for(struct mqtt_client *client, int events) {
+        if (events == client->poll_events)
+                return;
+
+        client->poll_events = events;
+        if (events == 0)
+                uv_poll_stop(client->poll);
+        else
+                uv_poll_start(client->poll, events, socket_ready);
+}
+
+void client_update_poll(struct mqtt_client *client) {
+        bool wants_write;
+        int events = 0;
+
+        if (!client->poll)
+                return;
+
+        wants_write =
+                mosquitto_want_write(client->library) && !(is_in_handshake(client) && client->has_had_event);
+        if (wants_write)
+                events |= UV_WRITABLE;
+        if (wants_read(client, wants_write))
+                events |= UV_READABLE;
+        watch_for(client, events);
+}
+
+/* Create a new handle for each socket: a new socket often gets the file descriptor of the previous one. */
+int client_watch_socket(struct mqtt_client *client) {
+        CLEANUP(cleanup_free) uv_poll_t *poll = malloc(sizeof(*poll));
+        int r;
+
+        if (!poll)
+                return -ENOMEM;
+
+        r = uv_poll_init(client->loop, poll, mosquitto_socket(client->library));
+        if (r < 0)
+                return r;
+
+        poll->data = client;
+        client->poll_events = 0;
+        client->poll = take_ptr(&poll);
+        client_update_poll(client);
+        return 0;
+}
+
+static void poll_closed(uv_handle_t *handle) {
+        free(handle);
+}
+
+void client_drop_poll(struct mqtt_client *client) {
+        read_ahead_end();
+        if (client->poll)
+                uv_close((uv_handle_t *)take_ptr(&client->poll), poll_closed);
+}
+
+void mqtt_client_set_read_mode(struct mqtt_client *client, enum mqtt_read_mode read_mode) {
+        if (client->read_mode == read_mode)
+                return;
+
+        client->read_mode = read_mode;
+        client_update_poll(client);
+}
