@@ -97,20 +97,6 @@ static int set_run(struct plugin *plugin, uint64_t run) {
         return send_takeover(plugin);
 }
 
-/*
- * Log a line and see whether it reaches the plugin: it does so within the call (acl.c). The store subscribes to the log
- * before it sends HELLO.
- */
-static void check_broker_log(struct plugin *plugin) {
-        plugin->is_log_seen = false;
-        mosquitto_log_printf(MOSQ_LOG_NOTICE, "statestore: store connected");
-        if (!plugin->is_log_seen)
-                mosquitto_log_printf(
-                        MOSQ_LOG_WARNING,
-                        "statestore: slow watchers are not disconnected: the plugin cannot read "
-                        "the log; set log_dest topic and log_type notice in mosquitto.conf");
-}
-
 static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct hello hello;
         int r;
@@ -124,7 +110,7 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
         r = set_instance(plugin, hello.instance, message->client);
         if (r < 0)
                 return r;
-        check_broker_log(plugin);
+        slow_watchers_check_log(plugin);
         ended_clear(&plugin->ended); /* WELCOME does not list these connections */
         r = set_run(plugin, hello.run);
         if (r == 0)

@@ -146,6 +146,19 @@ void acl_unregister(struct plugin_load *load);
 /* Call after a reload: the broker may have registered callbacks behind the plugin's. */
 void acl_order_changed(struct plugin_load *load);
 
+/* other_plugins.c */
+
+/* Whether the broker has loaded another plugin. If memory is short, return true: the caller then denies more accesses. */
+bool other_plugin_is_loaded(void);
+
+/* slow_watchers.c: find the slow watchers in the broker's log */
+
+/* Read a line of the log. Call when the broker asks whether it may deliver the line to the store. */
+void slow_watchers_read_line(struct plugin *plugin, struct slice line);
+
+/* Log that the store has connected, and warn if this line does not reach slow_watchers_read_line(). Call at HELLO. */
+void slow_watchers_check_log(struct plugin *plugin);
+
 /* connections.c */
 
 /* Draw a random number. The first connection gets the number after it. */
