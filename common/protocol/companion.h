@@ -235,9 +235,9 @@
  * to TOPIC_INVOKE it removes the retain flag and all user properties whose names begin with COMPANION_PROPERTY. A request at
  * QoS 0 or 2 gets no identity properties, so the store refuses it.
  *
- * The MAC (companion_proof()) covers the identity, the connection, a sequence number that grows with each request while the
- * broker runs, Response Topic, Correlation Data, payload, and all other user properties in their order. It does not cover the
- * Message Expiry Interval, which mosquitto does not pass to plugins, nor properties that the store does not read.
+ * The MAC (struct companion_request) covers the identity, the connection, a sequence number that grows with each request while
+ * the broker runs, Response Topic, Correlation Data, payload, and all other user properties in their order. It does not cover
+ * the Message Expiry Interval, which mosquitto does not pass to plugins, nor properties that the store does not read.
  *
  * While the store serves a broker with the plugin, it executes no request at QoS 1 with an invalid MAC, or with a sequence
  * number that it has accepted before. With each commit it stores the sequence number of the last request whose reply the
@@ -265,12 +265,15 @@ struct companion_key_states {
         struct companion_key_state present, former;
 };
 
-/* Two numbers with ":" between them, the format of Correlation Data and of COMPANION_PROPERTY_MAC; with a NUL. */
-struct companion_pair {
+/*
+ * Two numbers with ":" between them, and a NUL: the Correlation Data of HELLO and WELCOME, and the beginning of
+ * COMPANION_PROPERTY_MAC.
+ */
+struct companion_number_pair {
         char text[2 * UINT64_DIGITS_MAX + 2];
         size_t length;
 };
-struct companion_pair companion_pair(uint64_t first, uint64_t second);
+struct companion_number_pair companion_number_pair(uint64_t first, uint64_t second);
 
 /* Parse a pair. Returns 0 or -EINVAL. */
-int companion_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);
+int companion_number_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);

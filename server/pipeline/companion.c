@@ -243,7 +243,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
                                  .payload = { payload, sizeof(pipeline->hello_key) + instance_length },
                                  .qos = 1 };
 
-        pipeline->hello = companion_pair(pipeline->run, ++pipeline->n_hellos);
+        pipeline->hello = companion_number_pair(pipeline->run, ++pipeline->n_hellos);
         hello.correlation_data = hello_correlation(pipeline);
         companion_hello_key(pipeline->companion_secret, hello.correlation_data, pipeline->hello_key);
         memcpy(payload, pipeline->hello_key, sizeof(pipeline->hello_key));

@@ -97,7 +97,7 @@ struct pipeline {
         char instance_id[COMPANION_INSTANCE_MAX + 1];
 
         enum hello_state hello_state;
-        struct companion_pair hello;           /* the Correlation Data of the latest HELLO */
+        struct companion_number_pair hello;    /* the Correlation Data of the latest HELLO */
         uint8_t hello_key[COMPANION_KEY_SIZE]; /* sent in the latest HELLO; decrypts WELCOME */
         uint16_t hello_id;                     /* message id of the latest HELLO */
         int64_t welcome_deadline_ns;           /* for the plugin's WELCOME; INT64_MAX: there is no limit */

@@ -47,7 +47,7 @@ static int hello_read(struct hello *hello, const struct plugin *plugin,
         hello->instance =
                 (struct slice){ payload + sizeof(hello->key), message->payloadlen - sizeof(hello->key) };
         hello->is_connect_checked = authentication_has_checked(plugin, message->client);
-        return properties_read_pair(message->properties, &hello->run, &hello->number);
+        return properties_read_correlation(message->properties, &hello->run, &hello->number);
 }
 
 /*
@@ -111,7 +111,7 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
         if (r < 0)
                 return r;
         slow_watchers_check_log(plugin);
-        ended_clear(&plugin->ended); /* WELCOME does not list these connections */
+        disconnected_clear(&plugin->disconnected); /* WELCOME does not list these connections */
         r = set_run(plugin, hello.run);
         if (r == 0)
                 r = send_welcome(plugin, &hello);
@@ -134,9 +134,9 @@ static int handle_connection(struct plugin *plugin, const struct mosquitto_evt_c
 
         connection = connections_find(&plugin->connections, number);
         if (is_untrack)
-                ended_acknowledge(&plugin->ended, number);
+                disconnected_acknowledge(&plugin->disconnected, number);
         if (!connection)
-                return is_track ? ended_report(plugin, number) : 0;
+                return is_track ? disconnected_report(plugin, number) : 0;
 
         if (is_track)
                 connections_track(&plugin->connections, connection);

@@ -37,7 +37,7 @@ struct connection {
         bool is_tracked;  /* the store has registrations of this connection under the present instance id */
         bool is_dropping; /* the broker has dropped a message for this connection, since its first request */
         bool is_refused;  /* the client has sent a request that ends its connection */
-        struct connection *ending_prev, *ending_next; /* ending_prev is NULL outside the list */
+        struct connection *scheduled_prev, *scheduled_next; /* scheduled_prev is NULL outside the list */
         char client_id[];
 };
 
@@ -45,17 +45,17 @@ struct connection {
 struct connections {
         struct connection *by_client, *by_client_id, *by_number;
         /* the connections that the next tick disconnects: each is refused, or tracked and dropping; oldest entry first */
-        struct connection *ending;
+        struct connection *scheduled;
         uint64_t last_number;
 };
 
-struct ended_connection;
+struct disconnected_connection;
 
 /* Tracked connections that have ended, until the store acknowledges DISCONNECTED with UNTRACK. */
-struct ended_connections {
-        struct ended_connection *by_number; /* also a list, the earliest first */
-        int64_t repeat_at_ns;               /* earliest time of the next repetition; CLOCK_MONOTONIC */
-        bool is_acknowledging;              /* the store has acknowledged one since the last repetition */
+struct disconnected_connections {
+        struct disconnected_connection *by_number; /* also a list, the earliest first */
+        int64_t repeat_at_ns;  /* earliest time of the next repetition; CLOCK_MONOTONIC */
+        bool is_acknowledging; /* the store has acknowledged one since the last repetition */
 };
 
 struct delivery;
@@ -71,7 +71,7 @@ struct frame_position {
 struct plugin {
         size_t n_loads;
         struct connections connections;
-        struct ended_connections ended;
+        struct disconnected_connections disconnected;
 
         char *store_client_id; /* of the last HELLO; NULL: no HELLO was received */
         uint8_t instance[COMPANION_INSTANCE_MAX];
@@ -84,7 +84,7 @@ struct plugin {
         /* connected clients with the store's user name whose CONNECT the plugin has checked; only compared */
         const struct mosquitto **checked_store_clients;
         size_t n_checked_store_clients, checked_store_clients_capacity;
-        bool is_client_id_fixed; /* a load identifies the store by its client id */
+        bool requires_client_id; /* a load identifies the store by its client id */
 
         struct delivery *deliveries, **deliveries_tail; /* queued frames */
         struct frame_position position;
@@ -191,24 +191,24 @@ void connections_refuse(struct connections *connections, struct connection *conn
  * Disconnect the slow watchers, which are reported to the store, and the refused clients. Call at a tick: during a callback
  * for a client, or while the broker publishes, a connection must not end.
  */
-void connections_disconnect_ending(struct plugin *plugin);
+void connections_disconnect_scheduled(struct plugin *plugin);
 
-/* ended.c: DISCONNECTED, repeated until the store acknowledges it */
+/* disconnected.c: DISCONNECTED, repeated until the store acknowledges it */
 
 /*
- * Send DISCONNECTED for a connection that has ended, and keep its number until ended_acknowledge(). Returns 0 or -ENOMEM: then
- * the message is not sent, or will not be repeated.
+ * Send DISCONNECTED for a connection that has ended, and keep its number until disconnected_acknowledge(). Returns 0, or
+ * -ENOMEM: the message is not sent, or will not be repeated.
  */
-int ended_report(struct plugin *plugin, uint64_t number);
+int disconnected_report(struct plugin *plugin, uint64_t number);
 
 /* The store has no registrations of this connection any more. Ignores a number that is not kept. */
-void ended_acknowledge(struct ended_connections *ended, uint64_t number);
+void disconnected_acknowledge(struct disconnected_connections *disconnected, uint64_t number);
 
 /* Repeat DISCONNECTED for some of the kept numbers, at most once a second, while the store is connected. Call at each tick. */
-void ended_repeat(struct plugin *plugin);
+void disconnected_repeat(struct plugin *plugin);
 
 /* Drop all numbers. Call at HELLO, too: the store learns from WELCOME which connections have ended. */
-void ended_clear(struct ended_connections *ended);
+void disconnected_clear(struct disconnected_connections *disconnected);
 
 /* identity.c: the identity properties */
 
@@ -284,7 +284,8 @@ void property_value_free(void *value);
 void cleanup_property_value(void *pointer_to_value);
 
 /* Parse the two numbers in a message's Correlation Data. Returns 0, -EINVAL or -ENOMEM. */
-int properties_read_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second);
+int properties_read_correlation(const mosquitto_property *properties, uint64_t *ret_first,
+                                uint64_t *ret_second);
 
 /*
  * Append a copy of each property for which keep() returns a positive number, or of all properties if keep is NULL. keep()
