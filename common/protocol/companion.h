@@ -18,7 +18,8 @@
  * outlive it. Its number is above 0 and below 2^63. The plugin assigns the number at the first request over the connection,
  * and uses each number once: the numbers grow while the broker runs, and start at a random number when the broker starts.
  *
- * A *tracked* connection has registrations (KEYNOTIFY) at the store. The plugin notifies the store when it ends.
+ * A *tracked* connection has registrations (KEYNOTIFY) at the store. The plugin reports the end of such a connection to the
+ * store.
  *
  * The *run* of a store is a random number below 2^64, drawn when its process starts.
  *
@@ -179,8 +180,8 @@
  * reply, because the plugin does not track the connection yet.
  *
  * Changes up to the sequence in WELCOME are delivered. The store numbers the next change above this sequence and above all
- * sequences that it has used. The sequence in WELCOME is the higher one if the store was restored from an older copy of its
- * data.
+ * sequences that it has used. If the store was restored from an older copy of its data, the sequence in WELCOME is higher than
+ * those that the store knows.
  */
 #define COMPANION_WELCOME   COMPANION_SYS "welcome"
 #define COMPANION_GUARDED   "guarded"
@@ -209,18 +210,20 @@
  * BROKER_LOG_NOTICE, and gets none of the lines while the plugin is loaded. This requires log_dest topic in mosquitto.conf.
  *
  * The log does not tell which messages are dropped, and later drops of the connection are not logged. So the plugin also
- * disconnects a client that has lost messages but no notification, and a client that registers after a drop. The plugin knows a
- * connection from its first request on: it does not notice earlier drops. mosquitto 2.0 does not tell plugins that a client has
- * connected. mosquitto 2.1 does, but the plugin does not use it.
+ * disconnects a client that has lost messages but no notification, and a client that registers after a drop.
+ *
+ * The plugin knows a connection from its first request on, so it does not notice earlier drops: mosquitto 2.0 does not tell
+ * plugins that a client has connected. mosquitto 2.1 does, but the plugin does not use it.
  */
 #define COMPANION_SLOW_WATCHER COMPANION_SYS "slow-watcher"
 
 /*
- * DELIVERED. Payload: the sequence of the last change that was delivered completely; it also acknowledges all earlier changes.
- * The plugin has published the notifications of all frames that arrived before. Sent only if a frame requests it; one
- * DELIVERED can acknowledge several frames. The broker drops it if the queue of the store's session is full. So a store that
- * waits for DELIVERED too long sends one more frame of the last change, without recipients and marked as the last frame. The
- * plugin replies with DELIVERED.
+ * DELIVERED. Payload: the sequence of the last change that was delivered completely. This acknowledges all earlier changes,
+ * too. The plugin sends DELIVERED only if a frame requests it, and after it has published the notifications of all frames that
+ * have arrived. One DELIVERED can acknowledge several frames.
+ *
+ * The broker drops DELIVERED if the queue of the store's session is full. So a store that waits for DELIVERED too long sends
+ * one more frame of the last change, without recipients and marked as the last frame. The plugin replies with DELIVERED.
  */
 #define COMPANION_DELIVERED COMPANION_SYS "delivered"
 

@@ -189,9 +189,9 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
 }
 
 /*
- * Refuse a request with a forbidden response topic, and disconnect its sender after the PUBACK. If the sender were disconnected
- * without PUBACK, a bridge would repeat the request after each reconnect, and never forward another message. If the broker
- * sends no ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK.
+ * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick, after the PUBACK. Without the
+ * PUBACK, a bridge would repeat the request after each reconnect, and never forward another message. If the broker sends no
+ * ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK.
  */
 static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
                                  const char *client_id) {

@@ -21,8 +21,8 @@
  * The broker calls the plugin in one thread. Callbacks return a result of mosquitto (MOSQ_ERR_...). All other functions
  * return 0 or -errno. If memory is short, a callback refuses the message, and the broker disconnects its sender.
  *
- * mosquitto 2.0 with per_listener_settings loads the plugin once for each listener. All loads share one `struct plugin`.
- * Each load has its own `struct plugin_load`, which is the userdata of its callbacks.
+ * mosquitto 2.0 with per_listener_settings loads the plugin once for each listener whose configuration names it. All loads
+ * share one `struct plugin`. Each load has its own `struct plugin_load`, which is the userdata of its callbacks.
  */
 
 /*
@@ -31,7 +31,7 @@
  */
 struct connection {
         UT_hash_handle by_client, by_client_id, by_number;
-        /* only compared, but the callback for a message of this client may dereference it */
+        /* do not dereference, except in a callback for a message of this client */
         const struct mosquitto *client;
         uint64_t number;
         bool is_tracked;  /* the store has registrations of this connection under the present instance id */
@@ -81,18 +81,21 @@ struct plugin {
         uint8_t mac_key[COMPANION_KEY_SIZE];
         uint64_t request_sequence; /* of the last request with a MAC; see companion_mac.h */
 
-        /* connected clients with the store's user name whose CONNECT the plugin has checked; only compared */
+        /* connected clients with the store's user name whose CONNECT the plugin has checked; not dereferenced */
         const struct mosquitto **checked_store_clients;
         size_t n_checked_store_clients, checked_store_clients_capacity;
-        bool requires_client_id; /* a load identifies the store by its client id */
+        bool requires_client_id; /* a load has a client_id: WELCOME may contain COMPANION_FIXED */
 
         struct delivery *deliveries, **deliveries_tail; /* queued frames */
         struct frame_position position;
         uint64_t delivered_sequence;     /* of the last change that was published completely */
         bool is_acknowledgement_pending; /* DELIVERED must be sent when all queued frames are published */
-        /* sender of the last HELLO; NULL after its connection ends or memory is too short for a frame; only compared */
+        /*
+         * Sender of the last HELLO, not dereferenced. NULL after its connection has ended, or after a frame was dropped for
+         * lack of memory: deliver_queue() then drops frames that request an acknowledgement, until the next HELLO.
+         */
         const struct mosquitto *hello_client;
-        bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() does not wait for one */
+        bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() publishes at once */
         bool is_log_seen; /* a line of the broker's log has reached the plugin since the last HELLO */
 };
 
@@ -111,7 +114,7 @@ struct plugin_load {
         char *username;  /* the store's user name; NULL: any. username and client_id are not both NULL */
         char *client_id; /* the store's client id; NULL: any */
         enum {
-                /* 2.0: to be determined: ALLOW if no other plugin is loaded, else DENY. 2.1: the broker decides. */
+                /* 2.0: the first access check sets ALLOW if no other plugin is loaded, else DENY. 2.1: the broker decides. */
                 UNDECIDED_AUTO,
                 UNDECIDED_ALLOW,
                 UNDECIDED_DENY,
@@ -176,10 +179,9 @@ void connections_close(struct plugin *plugin, const struct mosquitto *client);
 struct connection *connections_find(const struct connections *connections, uint64_t number);
 
 /*
- * Slow watchers: tracked connections for which the broker has dropped a message. They have lost notifications, or will lose
- * some without a further line in the log (protocol/broker_log.h), so the plugin disconnects them. The order of the two
- * calls does not matter: if the broker drops a message for a client before the client registers, the client is disconnected
- * after it has registered.
+ * A slow watcher is a tracked connection for which the broker has dropped a message. It may have lost notifications, or may
+ * lose some later without a further line in the log (protocol/broker_log.h), so the next tick disconnects it. The two calls
+ * can come in either order: a client for which a message was dropped before is disconnected after it has registered.
  */
 void connections_track(struct connections *connections, struct connection *connection);
 void connections_note_drop(struct connections *connections, struct slice client_id);
@@ -188,8 +190,8 @@ void connections_note_drop(struct connections *connections, struct slice client_
 void connections_refuse(struct connections *connections, struct connection *connection);
 
 /*
- * Disconnect the slow watchers, which are reported to the store, and the refused clients. Call at a tick: during a callback
- * for a client, or while the broker publishes, a connection must not end.
+ * Disconnect the refused clients and the slow watchers, and report the slow watchers to the store. Call at a tick: a
+ * connection must not end during a callback for a client, or while the broker publishes.
  */
 void connections_disconnect_scheduled(struct plugin *plugin);
 
@@ -257,10 +259,7 @@ int deliver_queue(struct plugin *plugin, const struct mosquitto_evt_control *mes
  */
 void deliver_publish(struct plugin *plugin);
 
-/*
- * Call at the end of each connection. After the end of the store's connection, deliver_queue() drops frames that request an
- * acknowledgement, until the next HELLO.
- */
+/* Call at the end of each connection: it may be that of hello_client. */
 void deliver_forget(struct plugin *plugin, const struct mosquitto *client);
 
 /* Drop the queued frames and reset the position. Call when the instance id changes. */

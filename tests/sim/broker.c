@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker between the clients and the pipeline, with or without the plugin. On the next connection both sides send
- * unacknowledged messages again.
+ * The broker between the clients and the pipeline. In some runs it also plays the plugin (common/protocol/companion.h). After a
+ * reconnect both sides send unacknowledged messages again.
  */
 
 #include <inttypes.h>
