@@ -22,8 +22,8 @@
  * (is_dropping in db__message_insert()). The dropped message can be any message, not only a notification.
  *
  * Many lines contain client ids and user names, so a client can choose parts of a line, but not its first word. Therefore the
- * text about a drop is accepted only at the beginning of the line, or after a timestamp. A timestamp consists of digits, blanks
- * and the characters "+-./:TZ"; so the names of months or days in log_timestamp_format are not accepted.
+ * text about a drop is accepted only at the beginning of the line, or after a timestamp. A timestamp consists of digits,
+ * blanks and the characters "+-./:TZ". Names of months or days, which log_timestamp_format can add, are not accepted.
  *
  * Return false for a line of BROKER_LOG_LINE_MAX bytes: the client id may be cut.
  */

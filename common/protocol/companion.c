@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-struct companion_pair companion_pair(uint64_t first, uint64_t second) {
-        struct companion_pair pair = { 0 };
+struct companion_number_pair companion_number_pair(uint64_t first, uint64_t second) {
+        struct companion_number_pair pair = { 0 };
 
         pair.length = format_uint64(pair.text, first, 1);
         pair.text[pair.length++] = ':';
@@ -13,7 +13,7 @@ struct companion_pair companion_pair(uint64_t first, uint64_t second) {
         return pair;
 }
 
-int companion_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second) {
+int companion_number_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second) {
         struct slice rest, first = slice_split(text, ':', &rest);
         uint64_t first_number, second_number;
 

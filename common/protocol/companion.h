@@ -7,7 +7,7 @@
 /*
  * The companion protocol between statestored (the store) and mosquitto_statestore.so (the plugin in the broker). This header
  * specifies the messages, common/protocol/companion_mac.h the cryptography, common/protocol/companion_frame.h the payload of
- * DELIVER.
+ * DELIVER. common/protocol/THREATS.md states what the protocol protects against which client.
  *
  * All messages are MQTT 5 PUBLISH packets at QoS 1. Only the banner is retained. Numbers are decimal text without sign or
  * padding, unless the description of a message states another format.
@@ -18,7 +18,8 @@
  * outlive it. Its number is above 0 and below 2^63. The plugin assigns the number at the first request over the connection,
  * and uses each number once: the numbers grow while the broker runs, and start at a random number when the broker starts.
  *
- * A *tracked* connection has registrations (KEYNOTIFY) at the store. The plugin notifies the store when it ends.
+ * A *tracked* connection has registrations (KEYNOTIFY) at the store. The plugin reports the end of such a connection to the
+ * store.
  *
  * The *run* of a store is a random number below 2^64, drawn when its process starts.
  *
@@ -33,146 +34,6 @@
  * The *MAC key* is drawn by the plugin when the broker loads it. It proves to the store that the plugin has processed a
  * request. The plugin sends it only in WELCOME, encrypted. The store keeps the last two MAC keys with its data. With them it
  * verifies requests that wait in its session while the broker, the store, or both restart.
- *
- * Threats
- *
- * Assume that every client knows this protocol. A client can publish any bytes where the broker's rules let it publish, and
- * can have a will. It can also connect with the store's client id: mosquitto gives the store's session, with all messages that
- * wait in it, to the new connection, even if the user name differs. Some messages reach the store although the plugin has not
- * processed them: wills, and messages of clients of a listener without the plugin. Therefore:
- *
- * - Messages of the store to the plugin are published under $CONTROL. The broker passes them only to the plugin. The plugin
- *   ignores them unless they come from the store's own client (plugin_opt_statestored_username,
- *   plugin_opt_statestored_client_id).
- * - Messages of the plugin to the store are published under $SYS, where no client can publish. A client that takes over the
- *   store's session reads connection numbers in them, but no MAC key: WELCOME is encrypted under a key from HELLO.
- * - Each request that the store executes has a MAC over the identity of the sender and over the parts of the request that the
- *   store uses, and a sequence number that the store accepts once. So the store executes no will, no forgery and, with the two
- *   exceptions under "The identity properties", no copy.
- * - If the broker authenticates by user name and password, the plugin refuses a CONNECT with the store's client id by another
- *   user. COMPANION_WELCOME lists the cases in which the broker does not call the plugin at CONNECT. In these cases a store
- *   with the default client id appends 128 random bits to it.
- *
- * Who can do what
- *
- * Unless a line states another configuration: the broker authenticates by a password file, the plugin is loaded on every
- * listener, plugin_opt_statestored_username names the store's user, and only the store has that user's password. Each line
- * names the tests that show it, in tests/integration: (A) test_companion_attacks.py, (D) test_local_users.py,
- * (E) test_companion_disconnect.py, (G) test_plugin_guard.py, (I) test_plugin_identity.py, (L) test_broker_limits.py,
- * (N) test_pending_notifications.py, (O) test_doctor.py, (P) test_plugin_authentication.py, (Q) test_quota.py,
- * (R) test_record.py, (S) test_plugin_slow_watchers.py, (T) test_link_tls.py, (V) test_companion_identity.py.
- *
- * An anonymous client
- * - cannot connect if the broker refuses anonymous clients
- *   (A) an_anonymous_client_cannot_connect_where_the_broker_refuses_it
- * - has no user name if the broker accepts it
- *   (A) an_anonymous_client_has_no_user_name_and_cannot_forge_one
- *
- * An authenticated client
- * - sends requests only under its own client id and user name. It may choose any client id but the store's. So a policy rule
- *   with {client}, the sender's client id, protects keys only if the broker decides which user may use which client id
- *   (V) a_forged_identity_cannot_register_another_client, (I) client_ids_and_user_names_can_be_any_text
- * - cannot send identity properties of its own
- *   (I) only_forged_identity_properties_are_removed, requests_at_another_qos_get_no_identity
- * - cannot connect with the store's client id, not even by enhanced authentication
- *   (A) no_other_user_connects_with_the_stores_client_id, (P) enhanced_authentication_cannot_take_the_stores_client_id
- * - cannot make the plugin report the store's client id as unprotected (COMPANION_UNGUARDED) although the plugin protects it
- *   (P) a_connect_with_a_wrong_password_does_not_mark_the_store_as_unguarded
- * - learns no MAC key if it takes over the store's session
- *   (A) a_taken_over_session_of_the_store_reveals_no_key
- * - cannot guess the store's client id if the broker does not call the plugin at CONNECT, nor read it in the broker's log
- *   (A) a_store_with_an_unguarded_client_id_reconnects_with_a_random_one,
- *   the_published_log_does_not_contain_the_random_client_id,
- *   (T) another_user_cannot_take_over_the_store_where_certificates_name_the_users
- * - cannot make the store execute a will or a changed request, nor a copied request, with the two exceptions under "The
- *   identity properties"
- *   (A) a_will_is_not_executed, retained_and_delayed_wills_are_not_executed, a_changed_request_is_not_executed,
- *   a_copied_request_is_not_executed_again, a_copy_is_not_executed_after_a_restart_of_a_store_with_data
- * - cannot receive requests, or notifications to another client, by any subscription: to the topic, by wildcard, or shared
- *   (V) no_other_client_receives_requests_or_notifications, no_other_client_may_subscribe_to_requests
- * - can read replies to other clients, and the values in them, unless the broker's rules forbid it. The rules in
- *   conf/mosquitto-acl.conf forbid it
- *   (A) access_rules_keep_replies_to_other_clients_secret,
- *   (L) no_client_id_reads_the_replies_to_another, the_published_clients_work_with_the_rules
- * - cannot publish notifications, or messages of this protocol
- *   (G) other_clients_cannot_publish_to_internal_topics, wills_of_other_clients_to_internal_topics_are_not_published
- * - cannot make the store log or record a request under the client id of another client
- *   (A) a_refused_request_without_a_mac_is_logged_without_a_client_id,
- *   (R) what_the_plugin_did_not_verify_is_not_recorded_in_the_name_of_another
- * - cannot exhaust the store's memory with the properties of one PUBLISH: the plugin refuses more than 1024. The plugin does
- *   not see the properties of a will: the broker's option max_packet_size limits these
- *   (I) a_request_with_too_many_properties_is_refused,
- *   (L) a_will_with_millions_of_properties_is_refused
- * - cannot exhaust the broker's memory by not reading its replies, if the broker sets max_inflight_bytes and max_queued_bytes
- *   (L) a_client_that_reads_no_replies_takes_no_more_than_the_two_limits
- * - can make the broker's memory grow by not reading its notifications: mosquitto does not free the notifications that it
- *   drops. If the broker publishes its log, the plugin disconnects the client: this ends the growth. The client can reconnect
- *   and cause more growth, and can avoid being noticed (COMPANION_SLOW_WATCHER). So limit the memory of the broker's process
- *   (S) a_slow_watcher_is_disconnected_and_can_register_again
- * - cannot make the plugin disconnect another client by a forged line of the broker's log
- *   (S) no_client_forges_a_line_of_the_log, (G) a_bridge_forwards_no_notifications_and_no_messages_of_the_plugin
- * - cannot take all registrations under one client id. Under many client ids it can, and it also gets a larger share of the
- *   service: the store serves one request of each client id in turn. Only the broker can limit the number of its client ids
- *   (Q) one_client_cannot_take_all_registrations
- * - can name the response topic of another client in its requests, but not the invoke topic, a notify topic or a topic that
- *   begins with '$'. Of the other topics, the broker's rules decide where the store may publish replies. These replies fill
- *   the other client's queue at the broker, so the plugin may disconnect that client as a slow watcher. The other client
- *   accepts such a reply as the reply to its own request if the sender knows the Correlation Data of that request
- *   (A) replies_are_published_only_where_the_broker_lets_the_store_publish,
- *   a_reply_goes_to_another_client_if_a_request_asks_for_it
- * - cannot make a starting store believe that the plugin is not loaded, by filling the store's session with messages
- *   (L) a_backlog_does_not_hide_the_plugin_from_a_store_that_starts
- * - cannot stop the store by filling this session so that the broker drops the plugin's messages
- *   (N) an_acknowledgement_that_the_broker_drops_is_requested_again
- * - cannot leave registrations in the store when it disconnects, by filling this session so that the broker drops DISCONNECTED.
- *   mosquitto before 2.0.15 with per_listener_settings is an exception (COMPANION_DISCONNECTED)
- *   (E) a_disconnect_that_the_broker_drops_is_reported_again
- * - gets no reply over MQTT 3: its requests have no properties, and so no Response Topic
- *   (A) a_request_over_mqtt_3_is_dropped
- *
- * A client that the broker's rules do not let publish requests
- * - cannot make the store execute a request, neither by PUBLISH nor by a will
- *   (A) access_rules_that_deny_requests_apply_to_wills
- *
- * A bridge
- * - sends requests under its own client id and user name. The plugin drops the notifications and the messages of this
- *   protocol that a bridge forwards
- *   (G) requests_over_a_bridge_have_the_bridges_identity, a_bridge_forwards_no_notifications_and_no_messages_of_the_plugin
- * - is disconnected if a client behind it names a forbidden response topic, but does not repeat this request. With
- *   per_listener_settings in mosquitto before 2.0.15, the bridge repeats the request after each reconnect. Load the plugin in
- *   the bridge's broker, too: there the plugin disconnects that client instead
- *   (G) a_forbidden_response_topic_does_not_block_a_bridge
- *
- * A client of a listener without the plugin (per_listener_settings)
- * - cannot make the store execute a request, but can read requests: mosquitto checks the access of a subscriber with the
- *   plugins of the subscriber's own listener
- *   (A) a_request_through_a_listener_without_the_plugin_is_not_executed
- *
- * The operator of the broker, who is trusted
- * - decides which user is the store: that user reads all requests and can send any message of the store to the plugin
- *   (G) with_authentication_the_user_name_identifies_the_store
- * - learns from doctor whether another user can take the store's client id, and whether replies can be read
- *   (O) a_client_id_that_another_user_can_take_is_reported, replies_that_another_client_id_may_read_are_reported
- *
- * Another local user
- * - reads no file of the data directory, no recording and no backup
- *   (D) another_local_user_reads_no_file_of_the_data_directory, another_local_user_reads_no_recording_and_no_backup,
- *   (R) a_file_that_others_can_access_is_refused
- * - learns no password from the process, its ready file or its log
- *   (D) another_local_user_learns_no_password_from_the_process
- *
- * A reader of the disk
- * - has all keys and values, but not the store's password
- *   (D) the_disk_has_the_values_and_no_password
- * - has the MAC keys, and so can forge requests by wills until the broker is restarted
- *   (A) a_reader_of_the_disk_forges_requests_until_the_broker_is_restarted
- *
- * A reader of the HTTP port
- * - sees counters, and no key, value, client id or secret
- *   (A) the_http_port_shows_no_secret
- *
- * Where the broker does not authenticate, any client can impersonate any other client and the store, because it chooses
- * its user name and client id. A random client id does not protect the store there, so the store keeps its client id.
  */
 
 /* The version of this protocol, in the banner. A store that reads another version does not use the plugin. */
@@ -319,8 +180,8 @@
  * reply, because the plugin does not track the connection yet.
  *
  * Changes up to the sequence in WELCOME are delivered. The store numbers the next change above this sequence and above all
- * sequences that it has used. The sequence in WELCOME is the higher one if the store was restored from an older copy of its
- * data.
+ * sequences that it has used. If the store was restored from an older copy of its data, the sequence in WELCOME is higher than
+ * those that the store knows.
  */
 #define COMPANION_WELCOME   COMPANION_SYS "welcome"
 #define COMPANION_GUARDED   "guarded"
@@ -349,18 +210,20 @@
  * BROKER_LOG_NOTICE, and gets none of the lines while the plugin is loaded. This requires log_dest topic in mosquitto.conf.
  *
  * The log does not tell which messages are dropped, and later drops of the connection are not logged. So the plugin also
- * disconnects a client that has lost messages but no notification, and a client that registers after a drop. The plugin knows a
- * connection from its first request on: it does not notice earlier drops. mosquitto 2.0 does not tell plugins that a client has
- * connected. mosquitto 2.1 does, but the plugin does not use it.
+ * disconnects a client that has lost messages but no notification, and a client that registers after a drop.
+ *
+ * The plugin knows a connection from its first request on, so it does not notice earlier drops: mosquitto 2.0 does not tell
+ * plugins that a client has connected. mosquitto 2.1 does, but the plugin does not use it.
  */
 #define COMPANION_SLOW_WATCHER COMPANION_SYS "slow-watcher"
 
 /*
- * DELIVERED. Payload: the sequence of the last change that was delivered completely; it also acknowledges all earlier changes.
- * The plugin has published the notifications of all frames that arrived before. Sent only if a frame requests it; one
- * DELIVERED can acknowledge several frames. The broker drops it if the queue of the store's session is full. So a store that
- * waits for DELIVERED too long sends one more frame of the last change, without recipients and marked as the last frame. The
- * plugin replies with DELIVERED.
+ * DELIVERED. Payload: the sequence of the last change that was delivered completely. This acknowledges all earlier changes,
+ * too. The plugin sends DELIVERED only if a frame requests it, and after it has published the notifications of all frames that
+ * have arrived. One DELIVERED can acknowledge several frames.
+ *
+ * The broker drops DELIVERED if the queue of the store's session is full. So a store that waits for DELIVERED too long sends
+ * one more frame of the last change, without recipients and marked as the last frame. The plugin replies with DELIVERED.
  */
 #define COMPANION_DELIVERED COMPANION_SYS "delivered"
 
@@ -375,9 +238,9 @@
  * to TOPIC_INVOKE it removes the retain flag and all user properties whose names begin with COMPANION_PROPERTY. A request at
  * QoS 0 or 2 gets no identity properties, so the store refuses it.
  *
- * The MAC (companion_proof()) covers the identity, the connection, a sequence number that grows with each request while the
- * broker runs, Response Topic, Correlation Data, payload, and all other user properties in their order. It does not cover the
- * Message Expiry Interval, which mosquitto does not pass to plugins, nor properties that the store does not read.
+ * The MAC (struct companion_request) covers the identity, the connection, a sequence number that grows with each request while
+ * the broker runs, Response Topic, Correlation Data, payload, and all other user properties in their order. It does not cover
+ * the Message Expiry Interval, which mosquitto does not pass to plugins, nor properties that the store does not read.
  *
  * While the store serves a broker with the plugin, it executes no request at QoS 1 with an invalid MAC, or with a sequence
  * number that it has accepted before. With each commit it stores the sequence number of the last request whose reply the
@@ -405,12 +268,15 @@ struct companion_key_states {
         struct companion_key_state present, former;
 };
 
-/* Two numbers with ":" between them, the format of Correlation Data and of COMPANION_PROPERTY_MAC; with a NUL. */
-struct companion_pair {
+/*
+ * Two numbers with ":" between them, and a NUL: the Correlation Data of HELLO and WELCOME, and the beginning of
+ * COMPANION_PROPERTY_MAC.
+ */
+struct companion_number_pair {
         char text[2 * UINT64_DIGITS_MAX + 2];
         size_t length;
 };
-struct companion_pair companion_pair(uint64_t first, uint64_t second);
+struct companion_number_pair companion_number_pair(uint64_t first, uint64_t second);
 
 /* Parse a pair. Returns 0 or -EINVAL. */
-int companion_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);
+int companion_number_pair_read(struct slice text, uint64_t *ret_first, uint64_t *ret_second);

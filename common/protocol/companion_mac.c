@@ -64,8 +64,8 @@ static void add(crypto_onetimeauth_state *state, struct slice slice) {
 }
 
 /* All lengths precede all parts, so that bytes cannot move from one part to the next without changing the MAC. */
-static void compute_mac(const struct companion_request *request, const uint8_t key[COMPANION_KEY_SIZE],
-                        uint8_t ret_mac[COMPANION_MAC_SIZE]) {
+static void compute_tag(const struct companion_request *request, const uint8_t key[COMPANION_KEY_SIZE],
+                        uint8_t ret_tag[COMPANION_MAC_SIZE]) {
         uint8_t onetime_key[crypto_onetimeauth_KEYBYTES];
         uint8_t head[5 * sizeof(uint64_t) + COMPANION_DIGEST_SIZE], *at = head;
         crypto_onetimeauth_state state;
@@ -85,39 +85,38 @@ static void compute_mac(const struct companion_request *request, const uint8_t k
         add(&state, request->response_topic);
         add(&state, request->correlation_data);
         add(&state, request->payload);
-        crypto_onetimeauth_final(&state, ret_mac);
+        crypto_onetimeauth_final(&state, ret_tag);
 }
 
-struct companion_proof companion_proof(const struct companion_request *request,
-                                       const uint8_t key[COMPANION_KEY_SIZE]) {
-        struct companion_pair numbers = companion_pair(request->connection, request->sequence);
-        struct companion_proof proof = { .length = numbers.length };
-        uint8_t mac[COMPANION_MAC_SIZE];
+struct companion_mac companion_mac_compute(const struct companion_request *request,
+                                           const uint8_t key[COMPANION_KEY_SIZE]) {
+        struct companion_number_pair numbers = companion_number_pair(request->connection, request->sequence);
+        struct companion_mac mac = { .length = numbers.length };
+        uint8_t tag[COMPANION_MAC_SIZE];
 
-        compute_mac(request, key, mac);
-        memcpy(proof.text, numbers.text, numbers.length);
-        proof.text[proof.length++] = ':';
-        sodium_bin2hex(proof.text + proof.length, sizeof(proof.text) - proof.length, mac, sizeof(mac));
-        proof.length += 2 * sizeof(mac);
-        return proof;
+        compute_tag(request, key, tag);
+        memcpy(mac.text, numbers.text, numbers.length);
+        mac.text[mac.length++] = ':';
+        sodium_bin2hex(mac.text + mac.length, sizeof(mac.text) - mac.length, tag, sizeof(tag));
+        mac.length += 2 * sizeof(tag);
+        return mac;
 }
 
-static struct slice numbers_of(struct slice proof) {
-        return (struct slice){ proof.data, proof.length - 2 * COMPANION_MAC_SIZE - 1 };
+static struct slice numbers_of(struct slice mac) {
+        return (struct slice){ mac.data, mac.length - 2 * COMPANION_MAC_SIZE - 1 };
 }
 
-int companion_proof_read(struct slice proof, struct companion_request *request) {
-        if (proof.length <= 2 * COMPANION_MAC_SIZE || proof.data[numbers_of(proof).length] != ':')
+int companion_mac_read(struct slice mac, struct companion_request *request) {
+        if (mac.length <= 2 * COMPANION_MAC_SIZE || mac.data[numbers_of(mac).length] != ':')
                 return -EINVAL;
-        return companion_pair_read(numbers_of(proof), &request->connection, &request->sequence);
+        return companion_number_pair_read(numbers_of(mac), &request->connection, &request->sequence);
 }
 
-bool companion_proof_is_valid(struct slice proof, const struct companion_request *request,
-                              const uint8_t key[COMPANION_KEY_SIZE]) {
-        struct companion_proof expected = companion_proof(request, key);
+bool companion_mac_is_valid(struct slice mac, const struct companion_request *request,
+                            const uint8_t key[COMPANION_KEY_SIZE]) {
+        struct companion_mac expected = companion_mac_compute(request, key);
 
-        return proof.length == expected.length &&
-               sodium_memcmp(proof.data, expected.text, expected.length) == 0;
+        return mac.length == expected.length && sodium_memcmp(mac.data, expected.text, expected.length) == 0;
 }
 
 void companion_hello_key(const uint8_t secret[COMPANION_KEY_SIZE], struct slice correlation_data,

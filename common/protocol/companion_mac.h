@@ -58,23 +58,24 @@ struct companion_request {
 };
 
 /*
- * A proof is the value of COMPANION_PROPERTY_MAC: connection ":" sequence ":" MAC in hexadecimal digits, and a NUL.
- * Call companion_proof() with a new pair of connection and sequence for each request.
+ * The value of COMPANION_PROPERTY_MAC: connection ":" sequence ":" MAC in hexadecimal digits, with a NUL.
+ *
+ * Call companion_mac_compute() with a new pair of connection and sequence for each request.
  */
-struct companion_proof {
+struct companion_mac {
         char text[2 * (UINT64_DIGITS_MAX + 1) + 2 * COMPANION_MAC_SIZE + 1];
         size_t length;
 };
-struct companion_proof companion_proof(const struct companion_request *request,
-                                       const uint8_t key[COMPANION_KEY_SIZE]);
+struct companion_mac companion_mac_compute(const struct companion_request *request,
+                                           const uint8_t key[COMPANION_KEY_SIZE]);
 
 /*
- * Parse connection and sequence of a proof into *request. Returns 0 or -EINVAL. Do not trust the two numbers before
- * companion_proof_is_valid() has returned true. That function compares the MAC in constant time.
+ * Parse connection and sequence in the value of COMPANION_PROPERTY_MAC into *request. Returns 0 or -EINVAL. Do not trust the
+ * two numbers before companion_mac_is_valid() has returned true. That function compares the MAC in constant time.
  */
-int companion_proof_read(struct slice proof, struct companion_request *request);
-bool companion_proof_is_valid(struct slice proof, const struct companion_request *request,
-                              const uint8_t key[COMPANION_KEY_SIZE]);
+int companion_mac_read(struct slice mac, struct companion_request *request);
+bool companion_mac_is_valid(struct slice mac, const struct companion_request *request,
+                            const uint8_t key[COMPANION_KEY_SIZE]);
 
 /*
  * Derive the key in HELLO from HELLO's Correlation Data and a random secret that the store draws when its process starts. Each

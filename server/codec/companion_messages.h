@@ -12,7 +12,7 @@ struct welcome {
         bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
         bool may_change_client_id; /* false: the plugin's options require the store to keep its client id */
         uint64_t delivered;        /* the sequence of the last change whose notifications are delivered */
-        uint64_t *connections;     /* that the plugin tracks, in ascending order; owned */
+        uint64_t *connections;     /* numbers of the tracked connections, in ascending order; owned */
         size_t n_connections;
 };
 
@@ -21,7 +21,7 @@ struct welcome {
 int welcome_read(struct slice text, struct welcome *ret_welcome);
 void welcome_deinit(struct welcome *welcome);
 
-/* A connection's number in decimal, NUL-terminated: the payload of track and untrack. */
+/* A connection's number in decimal, NUL-terminated: the payload of TRACK and UNTRACK. */
 struct connection_text {
         char text[24];
         size_t length;

@@ -29,14 +29,14 @@ enum identity_result identity_check(struct companion_key_states *key_states, con
         struct slice mac = message_property(message, COMPANION_PROPERTY_MAC);
         struct companion_request request = request_of(message);
 
-        if (!mac.data || companion_proof_read(mac, &request) < 0 || request.connection == 0 ||
+        if (!mac.data || companion_mac_read(mac, &request) < 0 || request.connection == 0 ||
             request.client_id.length == 0)
                 return IDENTITY_UNVERIFIED;
 
-        if (key_states->present.is_known && companion_proof_is_valid(mac, &request, key_states->present.key))
+        if (key_states->present.is_known && companion_mac_is_valid(mac, &request, key_states->present.key))
                 return accept_sequence(&key_states->present, request.sequence);
         if (is_before_welcome && key_states->former.is_known &&
-            companion_proof_is_valid(mac, &request, key_states->former.key))
+            companion_mac_is_valid(mac, &request, key_states->former.key))
                 return accept_sequence(&key_states->former, request.sequence);
         return IDENTITY_UNVERIFIED;
 }
@@ -67,7 +67,7 @@ void identity_skip_to(struct companion_key_states *key_states, uint64_t sequence
 
 struct identity identity_read(const struct message *message) {
         struct companion_request request = request_of(message);
-        int r = companion_proof_read(message_property(message, COMPANION_PROPERTY_MAC), &request);
+        int r = companion_mac_read(message_property(message, COMPANION_PROPERTY_MAC), &request);
 
         ASSERT(message->is_verified && r == 0);
         return (struct identity){ request.client_id, request.username, request.connection };

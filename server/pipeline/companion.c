@@ -248,7 +248,7 @@ void companion_send_hello(struct pipeline *pipeline, struct now now) {
                                  .payload = { payload, sizeof(pipeline->hello.key) + instance_length },
                                  .qos = 1 };
 
-        pipeline->hello.correlation = companion_pair(pipeline->hello.run, ++pipeline->hello.n_hellos);
+        pipeline->hello.correlation = companion_number_pair(pipeline->hello.run, ++pipeline->hello.n_hellos);
         hello.correlation_data = hello_correlation(pipeline);
         companion_hello_key(pipeline->hello.secret, hello.correlation_data, pipeline->hello.key);
         memcpy(payload, pipeline->hello.key, sizeof(pipeline->hello.key));

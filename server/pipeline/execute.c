@@ -276,16 +276,16 @@ static void count_drop(struct pipeline *pipeline, const struct message *message,
 
 /*
  * Verify a request if the broker has the plugin. Returns false if the request must be dropped. A request at QoS 0 or 2 is not
- * dropped: it is answered with an error. has_waited: the request was an early message, see is_before_welcome of
+ * dropped: it is answered with an error. is_before_welcome: as for
  * identity_check().
  */
 static bool verify(struct pipeline *pipeline, const struct message *message, enum message_kind kind,
-                   bool has_waited, bool *ret_is_verified) {
+                   bool is_before_welcome, bool *ret_is_verified) {
         *ret_is_verified = false;
         if (pipeline->broker_kind != BROKER_WITH_PLUGIN || kind != MESSAGE_REQUEST || message->qos != 1)
                 return true;
 
-        switch (identity_check(&pipeline->key_states, message, has_waited)) {
+        switch (identity_check(&pipeline->key_states, message, is_before_welcome)) {
         case IDENTITY_VERIFIED:
                 *ret_is_verified = true;
                 return true;

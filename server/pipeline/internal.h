@@ -34,7 +34,7 @@ struct hello_exchange {
         char instance_id[COMPANION_INSTANCE_MAX + 1];
 
         /* The latest HELLO. */
-        struct companion_pair correlation; /* its Correlation Data */
+        struct companion_number_pair correlation; /* its Correlation Data */
         uint8_t key[COMPANION_KEY_SIZE];   /* sent in it; decrypts WELCOME */
         uint16_t message_id;
         int64_t deadline_ns;     /* repeat HELLO then; INT64_MAX: never */

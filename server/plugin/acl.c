@@ -22,12 +22,6 @@
  * mosquitto 2.1 has the result IGNORE for an access that a plugin does not decide, so it needs only on_acl_check().
  */
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <link.h>
-
-#include "base/array.h"
-#include "base/cleanup.h"
 #include "plugin/internal.h"
 #include "protocol/broker_log.h"
 
@@ -93,68 +87,6 @@ static enum rule find_rule(int access, const char *topic) {
         }
 }
 
-/*
- * Plugins are found through the dynamic linker, because the broker does not list them. A plugin is an object that defines
- * one of these functions.
- */
-static const char *const entry_points[] = {
-        "mosquitto_plugin_version",      /* interface 5 */
-        "mosquitto_auth_plugin_version", /* interfaces 2 to 4 */
-};
-
-#define N_ENTRY_POINTS ARRAY_LENGTH(entry_points)
-
-/* For dl_iterate_phdr(). Collect the name only: the dynamic linker's lists are locked during the call. */
-static int collect_name(struct dl_phdr_info *object, size_t size, void *userdata) {
-        struct buf *names = userdata;
-
-        (void)size;
-        if (object->dlpi_name && object->dlpi_name[0] != '\0') /* the program has an empty name */
-                buf_append(names, object->dlpi_name, strlen(object->dlpi_name) + 1);
-        return 0;
-}
-
-static bool is_in_this_plugin(const void *address) {
-        Dl_info other, own;
-
-        return dladdr(address, &other) && dladdr(&entry_points, &own) && other.dli_fbase == own.dli_fbase;
-}
-
-static bool is_other_plugin(const char *object_name) {
-        bool found = false;
-        void *object;
-
-        object = dlopen(object_name, RTLD_LAZY | RTLD_NOLOAD);
-        if (!object)
-                return false; /* the kernel's vDSO */
-
-        for (size_t i = 0; i < N_ENTRY_POINTS; i++) {
-                const void *entry_point = dlsym(object, entry_points[i]);
-
-                if (entry_point && !is_in_this_plugin(entry_point))
-                        found = true;
-        }
-        dlclose(object);
-        return found;
-}
-
-/* If memory is short, return true: denying the undecided accesses is the safe result. */
-static bool is_other_plugin_loaded(void) {
-        CLEANUP(buf_deinit) struct buf names = { 0 };
-        const char *name, *end;
-
-        dl_iterate_phdr(collect_name, &names);
-        if (buf_failed(&names))
-                return true;
-
-        name = (const char *)names.data;
-        end = name + names.length;
-        for (; name < end; name += strlen(name) + 1)
-                if (is_other_plugin(name))
-                        return true;
-        return false;
-}
-
 static int on_undecided(int event, void *event_data, void *userdata) {
         (void)event;
         (void)event_data;
@@ -165,7 +97,7 @@ static int on_undecided(int event, void *event_data, void *userdata) {
 static void determine_undecided(struct plugin_load *load) {
         if (load->undecided != UNDECIDED_AUTO)
                 return;
-        load->undecided = is_other_plugin_loaded() ? UNDECIDED_DENY : UNDECIDED_ALLOW;
+        load->undecided = other_plugin_is_loaded() ? UNDECIDED_DENY : UNDECIDED_ALLOW;
         if (load->undecided == UNDECIDED_DENY)
                 mosquitto_log_printf(
                         MOSQ_LOG_NOTICE,
@@ -186,16 +118,12 @@ static void register_last(struct plugin_load *load) {
 }
 
 /*
- * Check the delivery of a line of the log, and return true to deny it.
- *
- * The store subscribes to BROKER_LOG_NOTICE so that the broker asks the plugin for the store's access to each line: a plugin
- * cannot read the log in another way. The store does not need the lines, so they are not delivered to it.
- *
- * A log line about a client contains the client id. The random client id of a store is secret, so the lines that contain it
- * are denied to all other clients.
+ * Check the delivery of a line of the log, and return true to deny it. The store subscribes to BROKER_LOG_NOTICE only for
+ * slow_watchers.c. A line about a client contains its client id, and the random client id of a store is secret: deny the lines
+ * that contain it to all other clients.
  */
 static bool is_log_line_denied(const struct plugin_load *load, const struct mosquitto_evt_acl_check *check) {
-        struct slice client_id, line = { check->payload, check->payloadlen };
+        struct slice line = { check->payload, check->payloadlen };
 
         if (!acl_is_store(load, check->client))
                 return line.length > 0 &&
@@ -203,9 +131,7 @@ static bool is_log_line_denied(const struct plugin_load *load, const struct mosq
         if (strcmp(check->topic, BROKER_LOG_NOTICE) != 0)
                 return false;
 
-        load->plugin->is_log_seen = true;
-        if (broker_log_read_drop(line, &client_id))
-                connections_note_drop(&load->plugin->connections, client_id);
+        slow_watchers_read_line(load->plugin, line);
         return true;
 }
 

@@ -38,15 +38,15 @@ static bool is_added(const UT_hash_handle *handle) {
         return handle->tbl;
 }
 
-static void remove_ending(struct connections *connections, struct connection *connection) {
-        if (!connection->ending_prev)
+static void unschedule_disconnect(struct connections *connections, struct connection *connection) {
+        if (!connection->scheduled_prev)
                 return;
-        DL_DELETE2(connections->ending, connection, ending_prev, ending_next);
-        connection->ending_prev = NULL;
+        DL_DELETE2(connections->scheduled, connection, scheduled_prev, scheduled_next);
+        connection->scheduled_prev = NULL;
 }
 
 static void connection_remove(struct connections *connections, struct connection *connection) {
-        remove_ending(connections, connection);
+        unschedule_disconnect(connections, connection);
         if (is_added(&connection->by_client))
                 HASH_DELETE(by_client, connections->by_client, connection);
         if (is_added(&connection->by_client_id))
@@ -85,7 +85,7 @@ static int connection_add(struct connections *connections, const struct mosquitt
 static void connection_close(struct plugin *plugin, struct connection *connection) {
         /* Ignore an error: the store then still sends notifications for this connection, and the plugin drops them. */
         if (connection->is_tracked)
-                (void)ended_report(plugin, connection->number);
+                (void)disconnected_report(plugin, connection->number);
         connection_remove(&plugin->connections, connection);
 }
 
@@ -129,14 +129,14 @@ static bool is_slow(const struct connection *connection) {
         return connection->is_tracked && connection->is_dropping;
 }
 
-static void update_ending(struct connections *connections, struct connection *connection) {
-        if ((connection->is_refused || is_slow(connection)) && !connection->ending_prev)
-                DL_APPEND2(connections->ending, connection, ending_prev, ending_next);
+static void schedule_disconnect(struct connections *connections, struct connection *connection) {
+        if ((connection->is_refused || is_slow(connection)) && !connection->scheduled_prev)
+                DL_APPEND2(connections->scheduled, connection, scheduled_prev, scheduled_next);
 }
 
 void connections_track(struct connections *connections, struct connection *connection) {
         connection->is_tracked = true;
-        update_ending(connections, connection);
+        schedule_disconnect(connections, connection);
 }
 
 void connections_note_drop(struct connections *connections, struct slice client_id) {
@@ -146,20 +146,20 @@ void connections_note_drop(struct connections *connections, struct slice client_
         if (!connection)
                 return;
         connection->is_dropping = true;
-        update_ending(connections, connection);
+        schedule_disconnect(connections, connection);
 }
 
 void connections_refuse(struct connections *connections, struct connection *connection) {
         connection->is_refused = true;
-        update_ending(connections, connection);
+        schedule_disconnect(connections, connection);
 }
 
-void connections_disconnect_ending(struct plugin *plugin) {
+void connections_disconnect_scheduled(struct plugin *plugin) {
         struct connection *connection;
 
         /* Start again at the head each time: the kick publishes the client's will, which can end other connections. */
-        while ((connection = plugin->connections.ending)) {
-                remove_ending(&plugin->connections, connection);
+        while ((connection = plugin->connections.scheduled)) {
+                unschedule_disconnect(&plugin->connections, connection);
                 /* Ignore an error: its only effect is that the store does not count this disconnect. */
                 if (is_slow(connection))
                         (void)send_slow_watcher(plugin, slice_from_string(connection->client_id));

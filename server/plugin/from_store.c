@@ -48,7 +48,7 @@ static int hello_read(struct hello *hello, const struct plugin *plugin,
         hello->instance =
                 (struct slice){ payload + sizeof(hello->key), message->payloadlen - sizeof(hello->key) };
         hello->is_connect_checked = authentication_has_checked(plugin, message->client);
-        return properties_read_pair(message->properties, &hello->run, &hello->number);
+        return properties_read_correlation(message->properties, &hello->run, &hello->number);
 }
 
 /*
@@ -98,20 +98,6 @@ static int set_run(struct plugin *plugin, uint64_t run) {
         return send_takeover(plugin);
 }
 
-/*
- * Log a line and see whether it reaches the plugin: it does so within the call (acl.c). The store subscribes to the log
- * before it sends HELLO.
- */
-static void check_broker_log(struct plugin *plugin) {
-        plugin->is_log_seen = false;
-        mosquitto_log_printf(MOSQ_LOG_NOTICE, "statestore: store connected");
-        if (!plugin->is_log_seen)
-                mosquitto_log_printf(
-                        MOSQ_LOG_WARNING,
-                        "statestore: slow watchers are not disconnected: the plugin cannot read "
-                        "the log; set log_dest topic and log_type notice in mosquitto.conf");
-}
-
 static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_control *message) {
         struct hello hello;
         int r;
@@ -125,8 +111,8 @@ static int handle_hello(struct plugin *plugin, const struct mosquitto_evt_contro
         r = set_instance(plugin, hello.instance, message->client);
         if (r < 0)
                 return r;
-        check_broker_log(plugin);
-        ended_clear(&plugin->ended); /* WELCOME does not list these connections */
+        slow_watchers_check_log(plugin);
+        disconnected_clear(&plugin->disconnected); /* WELCOME does not list these connections */
         r = set_run(plugin, hello.run);
         if (r == 0)
                 r = send_welcome(plugin, &hello);
@@ -149,9 +135,9 @@ static int handle_connection(struct plugin *plugin, const struct mosquitto_evt_c
 
         connection = connections_find(&plugin->connections, number);
         if (is_untrack)
-                ended_acknowledge(&plugin->ended, number);
+                disconnected_acknowledge(&plugin->disconnected, number);
         if (!connection)
-                return is_track ? ended_report(plugin, number) : 0;
+                return is_track ? disconnected_report(plugin, number) : 0;
 
         if (is_track)
                 connections_track(&plugin->connections, connection);

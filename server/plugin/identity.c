@@ -113,12 +113,12 @@ static int append_user_property(mosquitto_property **list, const char *name, con
         return broker_errno(mosquitto_property_add_string_pair(list, MQTT_PROP_USER_PROPERTY, name, value));
 }
 
-static int append_identity(mosquitto_property **list, const struct companion_proof *proof,
+static int append_identity(mosquitto_property **list, const struct companion_mac *mac,
                            const struct connection *connection) {
         const char *username = mosquitto_client_username(connection->client);
         int r;
 
-        r = append_user_property(list, COMPANION_PROPERTY_MAC, proof->text);
+        r = append_user_property(list, COMPANION_PROPERTY_MAC, mac->text);
         if (r < 0)
                 return r;
         r = append_user_property(list, COMPANION_PROPERTY_CLIENT_ID, connection->client_id);
@@ -127,10 +127,9 @@ static int append_identity(mosquitto_property **list, const struct companion_pro
         return username ? append_user_property(list, COMPANION_PROPERTY_USERNAME, username) : 0;
 }
 
-static struct companion_proof compute_proof(struct plugin *plugin,
-                                            const struct mosquitto_evt_message *request,
-                                            const struct request_properties *properties,
-                                            const struct connection *connection) {
+static struct companion_mac compute_mac(struct plugin *plugin, const struct mosquitto_evt_message *request,
+                                        const struct request_properties *properties,
+                                        const struct connection *connection) {
         struct companion_request covered = {
                 .client_id = slice_from_string(connection->client_id),
                 .username = slice_from_string(mosquitto_client_username(connection->client)),
@@ -142,11 +141,11 @@ static struct companion_proof compute_proof(struct plugin *plugin,
                 .sequence = ++plugin->request_sequence,
         };
 
-        return companion_proof(&covered, plugin->mac_key);
+        return companion_mac_compute(&covered, plugin->mac_key);
 }
 
-/* Remove the user properties with reserved names. If proof is not NULL, append the identity properties. */
-static int replace_reserved(mosquitto_property *list, const struct companion_proof *proof,
+/* Remove the user properties with reserved names. If mac is not NULL, append the identity properties. */
+static int replace_reserved(mosquitto_property *list, const struct companion_mac *mac,
                             const struct connection *connection) {
         CLEANUP(cleanup_properties) mosquitto_property *copy = NULL;
         int r;
@@ -154,8 +153,8 @@ static int replace_reserved(mosquitto_property *list, const struct companion_pro
         r = properties_copy(&copy, list, is_not_reserved);
         if (r < 0)
                 return r;
-        if (proof)
-                r = append_identity(&copy, proof, connection);
+        if (mac)
+                r = append_identity(&copy, mac, connection);
         else if (!copy) /* properties_swap() needs lists that are not empty */
                 r = broker_errno(mosquitto_property_add_byte(&copy, MQTT_PROP_PAYLOAD_FORMAT_INDICATOR, 0));
         if (r < 0)
@@ -169,7 +168,7 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
                         const struct request_properties *properties, const char *client_id) {
         bool is_list_new = !request->properties;
         struct connection *connection;
-        struct companion_proof proof;
+        struct companion_mac mac;
         int r;
 
         if (request->qos != 1)
@@ -178,11 +177,11 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
         r = connections_open(plugin, request->client, client_id, &connection);
         if (r < 0)
                 return r;
-        proof = compute_proof(plugin, request, properties, connection);
+        mac = compute_mac(plugin, request, properties, connection);
         if (properties->has_reserved)
-                return replace_reserved(request->properties, &proof, connection);
+                return replace_reserved(request->properties, &mac, connection);
 
-        r = append_identity(&request->properties, &proof, connection);
+        r = append_identity(&request->properties, &mac, connection);
         /* the broker frees only the list that it passed to the plugin */
         if (r < 0 && is_list_new)
                 mosquitto_property_free_all(&request->properties);
@@ -190,9 +189,9 @@ static int set_identity(struct plugin *plugin, struct mosquitto_evt_message *req
 }
 
 /*
- * Refuse a request with a forbidden response topic, and disconnect its sender after the PUBACK. If the sender were disconnected
- * without PUBACK, a bridge would repeat the request after each reconnect, and never forward another message. If the broker
- * sends no ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK.
+ * Refuse a request with a forbidden response topic, and disconnect its sender at the next tick, after the PUBACK. Without the
+ * PUBACK, a bridge would repeat the request after each reconnect, and never forward another message. If the broker sends no
+ * ticks (mosquitto before 2.0.15 with per_listener_settings), the plugin can only disconnect without PUBACK.
  */
 static int refuse_response_topic(struct plugin *plugin, const struct mosquitto *client,
                                  const char *client_id) {

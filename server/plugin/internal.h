@@ -21,8 +21,8 @@
  * The broker calls the plugin in one thread. Callbacks return a result of mosquitto (MOSQ_ERR_...). All other functions
  * return 0 or -errno. If memory is short, a callback refuses the message, and the broker disconnects its sender.
  *
- * mosquitto 2.0 with per_listener_settings loads the plugin once for each listener. All loads share one `struct plugin`.
- * Each load has its own `struct plugin_load`, which is the userdata of its callbacks.
+ * mosquitto 2.0 with per_listener_settings loads the plugin once for each listener whose configuration names it. All loads
+ * share one `struct plugin`. Each load has its own `struct plugin_load`, which is the userdata of its callbacks.
  */
 
 /*
@@ -31,13 +31,13 @@
  */
 struct connection {
         UT_hash_handle by_client, by_client_id, by_number;
-        /* only compared, but the callback for a message of this client may dereference it */
+        /* do not dereference, except in a callback for a message of this client */
         const struct mosquitto *client;
         uint64_t number;
         bool is_tracked;  /* the store has registrations of this connection under the present instance id */
         bool is_dropping; /* the broker has dropped a message for this connection, since its first request */
         bool is_refused;  /* the client has sent a request that ends its connection */
-        struct connection *ending_prev, *ending_next; /* ending_prev is NULL outside the list */
+        struct connection *scheduled_prev, *scheduled_next; /* scheduled_prev is NULL outside the list */
         char client_id[];
 };
 
@@ -45,17 +45,17 @@ struct connection {
 struct connections {
         struct connection *by_client, *by_client_id, *by_number;
         /* the connections that the next tick disconnects: each is refused, or tracked and dropping; oldest entry first */
-        struct connection *ending;
+        struct connection *scheduled;
         uint64_t last_number;
 };
 
-struct ended_connection;
+struct disconnected_connection;
 
 /* Tracked connections that have ended, until the store acknowledges DISCONNECTED with UNTRACK. */
-struct ended_connections {
-        struct ended_connection *by_number; /* also a list, the earliest first */
-        int64_t repeat_at_ns;               /* earliest time of the next repetition; CLOCK_MONOTONIC */
-        bool is_acknowledging;              /* the store has acknowledged one since the last repetition */
+struct disconnected_connections {
+        struct disconnected_connection *by_number; /* also a list, the earliest first */
+        int64_t repeat_at_ns;  /* earliest time of the next repetition; CLOCK_MONOTONIC */
+        bool is_acknowledging; /* the store has acknowledged one since the last repetition */
 };
 
 struct delivery;
@@ -71,7 +71,7 @@ struct frame_position {
 struct plugin {
         size_t n_loads;
         struct connections connections;
-        struct ended_connections ended;
+        struct disconnected_connections disconnected;
 
         char *store_client_id; /* of the last HELLO; NULL: no HELLO was received */
         uint8_t instance[COMPANION_INSTANCE_MAX];
@@ -81,18 +81,21 @@ struct plugin {
         uint8_t mac_key[COMPANION_KEY_SIZE];
         uint64_t request_sequence; /* of the last request with a MAC; see companion_mac.h */
 
-        /* connected clients with the store's user name whose CONNECT the plugin has checked; only compared */
+        /* connected clients with the store's user name whose CONNECT the plugin has checked; not dereferenced */
         const struct mosquitto **checked_store_clients;
         size_t n_checked_store_clients, checked_store_clients_capacity;
-        bool is_client_id_fixed; /* a load identifies the store by its client id */
+        bool requires_client_id; /* a load has a client_id: WELCOME may contain COMPANION_FIXED */
 
         struct delivery *deliveries, **deliveries_tail; /* queued frames */
         struct frame_position position;
         uint64_t delivered_sequence;     /* of the last change that was published completely */
         bool is_acknowledgement_pending; /* DELIVERED must be sent when all queued frames are published */
-        /* sender of the last HELLO; NULL after its connection ends or memory is too short for a frame; only compared */
+        /*
+         * Sender of the last HELLO, not dereferenced. NULL after its connection has ended, or after a frame was dropped for
+         * lack of memory: deliver_queue() then drops frames that request an acknowledgement, until the next HELLO.
+         */
         const struct mosquitto *hello_client;
-        bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() does not wait for one */
+        bool has_ticked; /* the broker has sent a tick; before the first, deliver_queue() publishes at once */
         bool is_log_seen; /* a line of the broker's log has reached the plugin since the last HELLO */
 };
 
@@ -111,7 +114,7 @@ struct plugin_load {
         char *username;  /* the store's user name; NULL: any. username and client_id are not both NULL */
         char *client_id; /* the store's client id; NULL: any */
         enum {
-                /* 2.0: to be determined: ALLOW if no other plugin is loaded, else DENY. 2.1: the broker decides. */
+                /* 2.0: the first access check sets ALLOW if no other plugin is loaded, else DENY. 2.1: the broker decides. */
                 UNDECIDED_AUTO,
                 UNDECIDED_ALLOW,
                 UNDECIDED_DENY,
@@ -146,6 +149,19 @@ void acl_unregister(struct plugin_load *load);
 /* Call after a reload: the broker may have registered callbacks behind the plugin's. */
 void acl_order_changed(struct plugin_load *load);
 
+/* other_plugins.c */
+
+/* Whether the broker has loaded another plugin. If memory is short, return true: the caller then denies more accesses. */
+bool other_plugin_is_loaded(void);
+
+/* slow_watchers.c: find the slow watchers in the broker's log */
+
+/* Read a line of the log. Call when the broker asks whether it may deliver the line to the store. */
+void slow_watchers_read_line(struct plugin *plugin, struct slice line);
+
+/* Log that the store has connected, and warn if this line does not reach slow_watchers_read_line(). Call at HELLO. */
+void slow_watchers_check_log(struct plugin *plugin);
+
 /* connections.c */
 
 /* Draw a random number. The first connection gets the number after it. */
@@ -163,10 +179,9 @@ void connections_close(struct plugin *plugin, const struct mosquitto *client);
 struct connection *connections_find(const struct connections *connections, uint64_t number);
 
 /*
- * Slow watchers: tracked connections for which the broker has dropped a message. They have lost notifications, or will lose
- * some without a further line in the log (protocol/broker_log.h), so the plugin disconnects them. The order of the two
- * calls does not matter: if the broker drops a message for a client before the client registers, the client is disconnected
- * after it has registered.
+ * A slow watcher is a tracked connection for which the broker has dropped a message. It may have lost notifications, or may
+ * lose some later without a further line in the log (protocol/broker_log.h), so the next tick disconnects it. The two calls
+ * can come in either order: a client for which a message was dropped before is disconnected after it has registered.
  */
 void connections_track(struct connections *connections, struct connection *connection);
 void connections_note_drop(struct connections *connections, struct slice client_id);
@@ -175,27 +190,27 @@ void connections_note_drop(struct connections *connections, struct slice client_
 void connections_refuse(struct connections *connections, struct connection *connection);
 
 /*
- * Disconnect the slow watchers, which are reported to the store, and the refused clients. Call at a tick: during a callback
- * for a client, or while the broker publishes, a connection must not end.
+ * Disconnect the refused clients and the slow watchers, and report the slow watchers to the store. Call at a tick: a
+ * connection must not end during a callback for a client, or while the broker publishes.
  */
-void connections_disconnect_ending(struct plugin *plugin);
+void connections_disconnect_scheduled(struct plugin *plugin);
 
-/* ended.c: DISCONNECTED, repeated until the store acknowledges it */
+/* disconnected.c: DISCONNECTED, repeated until the store acknowledges it */
 
 /*
- * Send DISCONNECTED for a connection that has ended, and keep its number until ended_acknowledge(). Returns 0 or -ENOMEM: then
- * the message is not sent, or will not be repeated.
+ * Send DISCONNECTED for a connection that has ended, and keep its number until disconnected_acknowledge(). Returns 0, or
+ * -ENOMEM: the message is not sent, or will not be repeated.
  */
-int ended_report(struct plugin *plugin, uint64_t number);
+int disconnected_report(struct plugin *plugin, uint64_t number);
 
 /* The store has no registrations of this connection any more. Ignores a number that is not kept. */
-void ended_acknowledge(struct ended_connections *ended, uint64_t number);
+void disconnected_acknowledge(struct disconnected_connections *disconnected, uint64_t number);
 
 /* Repeat DISCONNECTED for some of the kept numbers, at most once a second, while the store is connected. Call at each tick. */
-void ended_repeat(struct plugin *plugin);
+void disconnected_repeat(struct plugin *plugin);
 
 /* Drop all numbers. Call at HELLO, too: the store learns from WELCOME which connections have ended. */
-void ended_clear(struct ended_connections *ended);
+void disconnected_clear(struct disconnected_connections *disconnected);
 
 /* identity.c: the identity properties */
 
@@ -244,10 +259,7 @@ int deliver_queue(struct plugin *plugin, const struct mosquitto_evt_control *mes
  */
 void deliver_publish(struct plugin *plugin);
 
-/*
- * Call at the end of each connection. After the end of the store's connection, deliver_queue() drops frames that request an
- * acknowledgement, until the next HELLO.
- */
+/* Call at the end of each connection: it may be that of hello_client. */
 void deliver_forget(struct plugin *plugin, const struct mosquitto *client);
 
 /* Drop the queued frames and reset the position. Call when the instance id changes. */
@@ -271,7 +283,8 @@ void property_value_free(void *value);
 void cleanup_property_value(void *pointer_to_value);
 
 /* Parse the two numbers in a message's Correlation Data. Returns 0, -EINVAL or -ENOMEM. */
-int properties_read_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second);
+int properties_read_correlation(const mosquitto_property *properties, uint64_t *ret_first,
+                                uint64_t *ret_second);
 
 /*
  * Append a copy of each property for which keep() returns a positive number, or of all properties if keep is NULL. keep()

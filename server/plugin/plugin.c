@@ -66,8 +66,8 @@ static int on_tick(int event, void *event_data, void *userdata) {
         (void)event;
         (void)event_data;
         load->plugin->has_ticked = true;
-        connections_disconnect_ending(load->plugin);
-        ended_repeat(load->plugin);
+        connections_disconnect_scheduled(load->plugin);
+        disconnected_repeat(load->plugin);
         deliver_publish(load->plugin);
         acl_order_changed(load); /* another plugin may have ended the reload event before on_reload() */
         return MOSQ_ERR_SUCCESS;
@@ -153,7 +153,7 @@ static int plugin_init(struct plugin *plugin) {
 static void plugin_deinit(struct plugin *plugin) {
         deliver_reset(plugin);
         connections_deinit(&plugin->connections);
-        ended_clear(&plugin->ended);
+        disconnected_clear(&plugin->disconnected);
         free(plugin->store_client_id);
         free(plugin->checked_store_clients);
         sodium_memzero(plugin, sizeof(*plugin));
@@ -254,7 +254,7 @@ static int set_options(struct plugin_load *load, const struct mosquitto_opt *opt
                         return r;
         }
         if (load->client_id)
-                load->plugin->is_client_id_fixed = true;
+                load->plugin->requires_client_id = true;
         return 0;
 }
 

@@ -34,7 +34,8 @@ int property_read_name(const mosquitto_property *property, char **ret_name) {
         return mosquitto_property_read_string_pair(property, kind, ret_name, NULL, false) ? 0 : -ENOMEM;
 }
 
-int properties_read_pair(const mosquitto_property *properties, uint64_t *ret_first, uint64_t *ret_second) {
+int properties_read_correlation(const mosquitto_property *properties, uint64_t *ret_first,
+                                uint64_t *ret_second) {
         CLEANUP(cleanup_property_value) void *data = NULL;
         uint16_t length;
 
@@ -45,7 +46,7 @@ int properties_read_pair(const mosquitto_property *properties, uint64_t *ret_fir
 
         if (!mosquitto_property_read_binary(properties, MQTT_PROP_CORRELATION_DATA, &data, &length, false))
                 return -ENOMEM;
-        return companion_pair_read((struct slice){ data, length }, ret_first, ret_second);
+        return companion_number_pair_read((struct slice){ data, length }, ret_first, ret_second);
 }
 
 static int copy_text(mosquitto_property **list, const mosquitto_property *property, int kind) {

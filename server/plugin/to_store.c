@@ -51,7 +51,7 @@ int send_delivered(const struct plugin *plugin) {
 static const char *client_id_protection(const struct plugin *plugin, const struct hello *hello) {
         if (hello->is_connect_checked)
                 return COMPANION_GUARDED;
-        return plugin->is_client_id_fixed ? COMPANION_FIXED : COMPANION_UNGUARDED;
+        return plugin->requires_client_id ? COMPANION_FIXED : COMPANION_UNGUARDED;
 }
 
 static void append_welcome(struct buf *text, const struct plugin *plugin, const struct hello *hello) {
@@ -92,7 +92,7 @@ int send_welcome(const struct plugin *plugin, const struct hello *hello) {
         CLEANUP(cleanup_properties) mosquitto_property *properties = NULL;
         CLEANUP(buf_deinit) struct buf text = { 0 };
         CLEANUP(cleanup_free) uint8_t *box = NULL;
-        struct companion_pair pair = companion_pair(hello->run, hello->number);
+        struct companion_number_pair pair = companion_number_pair(hello->run, hello->number);
         int r;
 
         r = broker_errno(mosquitto_property_add_binary(&properties, MQTT_PROP_CORRELATION_DATA, pair.text,

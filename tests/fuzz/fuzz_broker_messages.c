@@ -70,7 +70,7 @@ static void check_identity(struct slice input) {
         struct companion_key_states key_states = { .present = { .is_known = true } };
         struct message message = { .payload = input };
         struct companion_request request = { 0 };
-        struct companion_proof proof;
+        struct companion_mac mac;
         bool is_readable;
 
         while (input.data && message.n_user_properties < MESSAGE_USER_PROPERTIES_MAX) {
@@ -83,17 +83,16 @@ static void check_identity(struct slice input) {
         ASSERT(identity_check(&key_states, &message, true) ==
                IDENTITY_UNVERIFIED); /* no input has a valid MAC */
 
-        is_readable =
-                companion_proof_read(message_property(&message, COMPANION_PROPERTY_MAC), &request) == 0;
+        is_readable = companion_mac_read(message_property(&message, COMPANION_PROPERTY_MAC), &request) == 0;
         request.client_id = message_property(&message, COMPANION_PROPERTY_CLIENT_ID);
         request.username = message_property(&message, COMPANION_PROPERTY_USERNAME);
         request.payload = message.payload;
         request.properties = message.properties_digest;
-        proof = companion_proof(&request, key_states.present.key);
+        mac = companion_mac_compute(&request, key_states.present.key);
         for (size_t i = 0; i < message.n_user_properties; i++)
                 if (slice_equal(message.user_properties[i].name, SLICE_LITERAL(COMPANION_PROPERTY_MAC)))
                         message.user_properties[i].value =
-                                (struct slice){ (const uint8_t *)proof.text, proof.length };
+                                (struct slice){ (const uint8_t *)mac.text, mac.length };
         if (is_readable && request.connection > 0 && request.client_id.length > 0)
                 ASSERT(identity_check(&key_states, &message, true) ==
                        (request.sequence > 0 ? IDENTITY_VERIFIED : IDENTITY_REPEATED));

@@ -248,7 +248,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         take_message(&input, &payload, &message);
         /* verified fields can be parsed */
         message.is_verified =
-                companion_proof_read(message_property(&message, COMPANION_PROPERTY_MAC), &proven) == 0;
+                companion_mac_read(message_property(&message, COMPANION_PROPERTY_MAC), &proven) == 0;
         copy = message_copy(&message);
         ASSERT(copy && message_size(copy) == message_size(&message));
         decode(&decoder, copy);

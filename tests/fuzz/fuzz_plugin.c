@@ -387,7 +387,7 @@ static void check_identity(const struct mosquitto_evt_message *message, const st
                 .payload = { message->payload, message->payloadlen },
                 .properties = seen->digest,
         };
-        struct slice proof = slice_from_string(seen->mac);
+        struct slice mac = slice_from_string(seen->mac);
 
         if (message->qos != 1) {
                 ASSERT(seen->n_reserved == 0);
@@ -396,11 +396,11 @@ static void check_identity(const struct mosquitto_evt_message *message, const st
         ASSERT(seen->mac && seen->client_id && strcmp(seen->client_id, message->client->id) == 0);
         ASSERT(slice_equal(request.username, slice_from_string(message->client->username)));
         ASSERT(seen->n_reserved == (seen->username ? 3 : 2));
-        ASSERT(companion_proof_read(proof, &request) == 0 && request.connection > 0);
+        ASSERT(companion_mac_read(mac, &request) == 0 && request.connection > 0);
         first_connection = first_connection == 0 ? request.connection : first_connection;
         ASSERT(request.sequence > last_sequence);
         last_sequence = request.sequence;
-        ASSERT(!has_mac_key || companion_proof_is_valid(proof, &request, mac_key));
+        ASSERT(!has_mac_key || companion_mac_is_valid(mac, &request, mac_key));
 }
 
 static void check_request(const struct mosquitto_evt_message *message) {

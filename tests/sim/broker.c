@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The broker between the clients and the pipeline, with or without the plugin. On the next connection both sides send
- * unacknowledged messages again.
+ * The broker between the clients and the pipeline. In some runs it also plays the plugin (common/protocol/companion.h). After a
+ * reconnect both sides send unacknowledged messages again.
  */
 
 #include <inttypes.h>
@@ -408,14 +408,14 @@ static void add_identity_and_send(struct world *world, const struct message *mes
                 .properties = message->properties_digest,
                 .connection = world->clients[client].connection,
         };
-        struct companion_proof proof;
+        struct companion_mac mac;
 
         if (broker->has_plugin) {
                 request.sequence = ++broker->last_request;
-                proof = companion_proof(&request, broker->mac_key);
+                mac = companion_mac_compute(&request, broker->mac_key);
                 identified.user_properties[identified.n_user_properties++] =
                         (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_MAC),
-                                                { (const uint8_t *)proof.text, proof.length } };
+                                                { (const uint8_t *)mac.text, mac.length } };
                 identified.user_properties[identified.n_user_properties++] =
                         (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID),
                                                 request.client_id };

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second implementation of common/protocol/companion.h: frames, MACs and boxes."""
+"""A second implementation of common/protocol/companion.h: frames, MACs and boxes. With it the class Peer in plugin.py plays
+the store for the plugin."""
 
 import ctypes
 import ctypes.util

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker whose every packet the test chooses, with one connection at a time."""
+"""A broker whose every packet the test chooses, with one connection at a time. It does not play the plugin: packets of the
+plugin, too, come from the test."""
 
 import socket
 import struct

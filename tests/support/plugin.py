@@ -25,7 +25,7 @@ VERSION = b"5"
 
 
 # Events and results of mosquitto's plugin interface
-BASIC_AUTH, EXTENDED_AUTH_START = 3, 4
+ACL_CHECK, BASIC_AUTH, EXTENDED_AUTH_START = 2, 3, 4
 ACCEPT, DEFER = 0, 17
 
 ANSWERING = """

@@ -136,6 +136,19 @@ def test_the_limit_of_a_minute_applies_to_the_wall_clock(site):
     assert refused.payload.startswith(b"-ERR the request fencing token timestamp is too far in the future")
 
 
+def test_a_client_moves_the_versions_of_other_clients_by_a_minute_at_most(site):
+    site.start_store("--control")
+    hostile, other = site.connect(kind=Control), site.connect(kind=Control)
+    hostile.do("clock", "freeze")
+    now = other.request("SET", "key", "value", ts=ahead(-60_000)).ts
+    limit, beyond = (now._replace(wall_ms=now.wall_ms + ahead_ms) for ahead_ms in (60_000, 60_001))
+
+    for ts in (limit, beyond, limit, beyond):
+        hostile.request("GET", "key", ts=ts)
+
+    assert other.request("SET", "key", "value", ts=ahead(-60_000)).ts.wall_ms == limit.wall_ms
+
+
 def test_a_refused_timestamp_does_not_move_the_clock(alone):
     alone.request("SET", "key", "value", ts=ahead(3_600_000))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks of clients on the protocol between store and plugin: the lines of the table in common/protocol/companion.h."""
+"""Attacks of clients on the protocol between store and plugin: the lines of common/protocol/THREATS.md."""
 
 import contextlib
 import re
@@ -13,10 +13,10 @@ from paho.mqtt.properties import Properties
 
 from support import companion, hlc, resp
 from support.broker import free_port, passwords
-from support.client import INVOKE
+from support.client import INVOKE, notify_topic
 from support.connection import NOT_AUTHORIZED
 from support.message import Message
-from support.plugin import ACCEPT, BASIC_AUTH, CONTROL, PLUGIN, SYS, Peer, build_plugin
+from support.plugin import ACCEPT, ACL_CHECK, BASIC_AUTH, CONTROL, PLUGIN, SYS, Peer, build_plugin
 from support.process import wait_until
 from support.store import Store
 from support.wire_client import WireClient
@@ -506,6 +506,55 @@ def test_access_rules_keep_replies_to_other_clients_secret(ruled):
     assert operator.ask("GET", "settings/admin") == b"$8\r\na secret\r\n"
 
     assert alice.messages() == []
+
+
+# A plugin that precedes the companion plugin in mosquitto.conf
+
+
+@pytest.fixture
+def overruled(make_site, tmp_path):
+    """The other plugin grants every access, so the broker does not ask the companion plugin."""
+    other = build_plugin(tmp_path, ACL_CHECK, ACCEPT)
+    allow, *lines = rules_of_the_readme(tmp_path)
+    return Guarded(make_site(allow, "max_inflight_bytes 1000000", f"plugin {other}", f"plugin {PLUGIN}", *lines,
+                             plugin=False), tmp_path)
+
+
+def test_if_an_earlier_plugin_grants_every_access_clients_read_requests(overruled):
+    overruled.start_store()
+    alice, operator = overruled.connect("alice"), overruled.connect("operator", "operator-1")
+
+    assert alice.subscribe(INVOKE) == 1
+
+    operator.ask("SET", "settings/admin", 1)
+    assert alice.message(INVOKE).prop("statestore-client-id") == "operator-1"
+
+
+def test_if_an_earlier_plugin_grants_every_access_wills_forge_notifications(overruled):
+    overruled.start_store()
+    alice, operator = overruled.connect("alice"), overruled.connect("operator", "operator-1")
+    operator.subscribe_to_notifications()
+    topic = notify_topic("operator-1", "key")
+    assert alice.publish(topic, b"forged by PUBLISH") == NOT_AUTHORIZED
+
+    overruled.connect("alice", will=(topic, b"forged by a will")).cut()
+
+    assert operator.message(topic).payload == b"forged by a will"
+
+
+def test_a_store_that_requires_the_plugin_does_not_serve_without_it_after_a_backlog(overruled):
+    """The SUBACKs do not show the plugin, and the banner waits behind the backlog."""
+    overruled.start_store("--require-plugin", "on")
+    store, alice, operator = overruled.site.store, overruled.connect("alice"), overruled.connect("operator")
+    store.kill()
+    for _ in range(10):
+        alice.begin("SET", "settings/admin", "v" * 3_000_000)
+        alice.acknowledgement()
+
+    store.start()
+
+    assert operator.ask("GET", "settings/admin") == b"$-1\r\n"
+    assert "identity claimed" not in store.log()
 
 
 # A reader of the disk

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from support.broker import Broker, passwords
+from support.broker import Broker, free_port, passwords
 from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
 from support.connection import NOT_AUTHORIZED, SUCCESS, Connection
-from support.plugin import CONTROL, SYS, PluginBroker, peer, site, site_with  # noqa: F401 fixtures
+from support.plugin import CONTROL, PLUGIN, SYS, PluginBroker, peer, site, site_with  # noqa: F401 fixtures
 from support.process import wait_until
 
 # Other clients
@@ -223,9 +223,20 @@ def test_requests_over_a_bridge_have_the_bridges_identity(bridged):
     assert "remote" in peer.next_request().prop("statestore-client-id")
 
 
+def test_a_bridge_forwards_requests_to_the_other_broker(site_with):
+    remote = site_with(plugin=False)
+    local = site_with("connection remote", f"address 127.0.0.1:{remote.broker.port}", "topic # out 1")
+    far = remote.connect()
+    far.subscribe(INVOKE)
+
+    local.connect().request(payload=b"a request")
+
+    assert far.message(INVOKE).payload == b"a request"
+
+
 @pytest.fixture
 def edge(site, tmp_path):
-    """A broker that forwards requests to the site's broker over a bridge with a persistent session."""
+    """A broker that forwards requests and notifications to the site's broker over a bridge with a persistent session."""
     broker = Broker(tmp_path, limits=f"""\
 connection cloud
 address 127.0.0.1:{site.broker.port}
@@ -233,6 +244,7 @@ bridge_protocol_version mqttv50
 cleansession false
 restart_timeout 1
 topic statestore/# out 1
+topic clients/# out 1
 """)
     broker.start()
     yield broker
@@ -251,6 +263,64 @@ def test_a_forbidden_response_topic_does_not_block_a_bridge(site, edge):
 
     assert peer.next_request().payload == b"behind them"
     site.broker.wait_for_log("forbidden response topic")
+
+
+def test_a_bridge_of_another_broker_forwards_no_notifications(site, edge):
+    peer, listener, far = site.served(), site.connect(), Connection(edge.port)
+    site.connections.append(far)
+    listener.subscribe(NOTIFY_PREFIX + "#")
+
+    far.publish(notify_topic("a", "b"), b"forged")
+
+    far.request(payload=b"behind it")
+    assert peer.next_request().payload == b"behind it"
+    assert listener.messages() == []
+
+
+# Settings for each listener
+
+
+@pytest.fixture
+def site_per_listener(site_with):
+    """Starts a broker whose listener loads the plugin, with these lines behind it in the configuration."""
+
+    def start(*lines):
+        site = site_with(plugin=False)
+        site.broker.stop()
+        site.broker.first_lines = ["per_listener_settings true"]
+        site.broker.lines = ["listener {port} 127.0.0.1", "allow_anonymous true", f"plugin {PLUGIN}", *lines]
+        site.broker.start_again()
+        return site
+
+    return start
+
+
+@pytest.mark.parametrize("rules", [None, "topic readwrite open/#\n"], ids=["no rules", "rules"])
+def test_only_rules_deny_notifications_to_a_client_of_a_listener_without_the_plugin(site_per_listener, tmp_path, rules):
+    port, path = free_port(), tmp_path / "acl"
+    path.write_text(rules or "")
+    site = site_per_listener(f"listener {port} 127.0.0.1", "allow_anonymous true", *([f"acl_file {path}"] if rules else []))
+    client, stranger = site.connect(), Connection(port)
+    site.connections.append(stranger)
+    topic = notify_topic(client.id, "key")
+    client.subscribe(topic)
+
+    reason = stranger.publish(topic, b"forged")
+
+    assert reason == (NOT_AUTHORIZED if rules else SUCCESS)
+    assert [message.payload for message in client.messages()] == ([] if rules else [b"forged"])
+
+
+def test_the_plugin_does_not_see_what_a_bridge_receives_with_settings_for_each_listener(site_with, site_per_listener):
+    remote = site_with(plugin=False)
+    local = site_per_listener("connection remote", f"address 127.0.0.1:{remote.broker.port}", "topic # in 1")
+    far, client = bridge_is_up(local, remote), local.connect()
+    topic = notify_topic(client.id, "key")
+    client.subscribe(topic)
+
+    far.publish(topic, b"forged")
+
+    assert client.message(topic).payload == b"forged"
 
 
 # Starting

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another local user and a reader of the disk can see: rows of the table in common/protocol/companion.h."""
+"""What another local user and a reader of the disk can see: lines of common/protocol/THREATS.md."""
 
 import json
 import os

@@ -25,9 +25,9 @@ TestSuite(identity, .init = setup);
 static enum identity_result check(char key, uint64_t sequence, bool is_before_welcome) {
         struct message message = { .payload = S("payload"), .qos = 1 };
         struct sender sender = { key, S("c"), S("u"), 7, sequence };
-        struct companion_proof proof;
+        struct companion_mac mac;
 
-        add_identity(&message, &sender, &proof);
+        add_identity(&message, &sender, &mac);
         return identity_check(&key_states, &message, is_before_welcome);
 }
 
@@ -75,10 +75,10 @@ Test(identity, older_than_welcome_is_accepted_for_waiting_requests) {
 Test(identity, is_read_from_the_properties) {
         struct message message = { .qos = 1 };
         struct sender sender = { 'a', S("a client"), { 0 }, UINT64_MAX, 1 };
-        struct companion_proof proof;
+        struct companion_mac mac;
         struct identity identity;
 
-        add_identity(&message, &sender, &proof);
+        add_identity(&message, &sender, &mac);
         cr_assert_eq(identity_check(&key_states, &message, false), IDENTITY_VERIFIED);
         message.is_verified = true;
         identity = identity_read(&message);
@@ -93,9 +93,9 @@ Test(identity, requires_a_client_and_a_connection) {
 
         for (size_t i = 0; i < N_ROWS(incomplete); i++) {
                 struct message message = { .qos = 1 };
-                struct companion_proof proof;
+                struct companion_mac mac;
 
-                add_identity(&message, &incomplete[i], &proof);
+                add_identity(&message, &incomplete[i], &mac);
                 cr_expect_eq(identity_check(&key_states, &message, false), IDENTITY_UNVERIFIED);
         }
         cr_expect_eq(identity_check(&key_states, &none, false), IDENTITY_UNVERIFIED);

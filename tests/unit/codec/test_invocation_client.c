@@ -51,11 +51,11 @@ Test(client, is_the_verified_one_or_the_claimed_one) {
                                            .qos = 1 };
                 struct decoder decoder = { .has_plugin = clients[i].has_plugin };
                 struct sender sender = { 'a', S("true"), { 0 }, 7, 1 };
-                struct companion_proof proof;
+                struct companion_mac mac;
                 struct invocation invocation;
 
                 add(&message, S("__srcId"), clients[i].source);
-                add_identity(&message, &sender, &proof);
+                add_identity(&message, &sender, &mac);
                 invocation_decode(&decoder, &message, &invocation);
                 cr_expect(slice_equal(invocation.request.client, clients[i].client), ROW(clients, i));
                 cr_expect_eq(invocation.request.connection, clients[i].connection, ROW(clients, i));

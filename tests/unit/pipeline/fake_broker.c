@@ -243,7 +243,7 @@ static void add(struct message *message, struct slice name, struct slice value) 
 }
 
 void broker_send(struct broker *broker, struct sending sending) {
-        struct companion_proof proof;
+        struct companion_mac mac;
         char timestamp[64];
         struct buf payload = { 0 };
         struct message message = {
@@ -277,7 +277,7 @@ void broker_send(struct broker *broker, struct sending sending) {
         if (sending.sender.connection != 0 && !sending.is_will) {
                 if (sending.sender.sequence == 0)
                         sending.sender.sequence = ++broker->last_sequence;
-                add_identity(&message, &sending.sender, &proof);
+                add_identity(&message, &sending.sender, &mac);
         }
         pipeline_receive(broker->pipeline, &message, broker->now);
         broker_finish_work(broker);

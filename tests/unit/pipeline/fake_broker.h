@@ -8,7 +8,10 @@
 #include "unit/support/plugin_messages.h"
 #include "unit/support/words.h"
 
-/* A pipeline, and a broker that records the messages published to it. */
+/*
+ * A pipeline, and a broker that records the messages published to it. It also plays the plugin (common/protocol/companion.h):
+ * broker_welcome() answers HELLO, and requests have identity properties.
+ */
 
 #define S SLICE_LITERAL
 

@@ -95,7 +95,7 @@ static void forget(struct broker_variant *side) {
 }
 
 static void say(struct broker_variant *side, const char *topic, const char *payload, struct now now) {
-        struct companion_pair hello = companion_pair(BROKER_RUN, 1);
+        struct companion_number_pair hello = companion_number_pair(BROKER_RUN, 1);
         struct message message = { .topic = slice_from_string(topic),
                                    .payload = slice_from_string(payload),
                                    .correlation_data = slice_from_string(hello.text),
@@ -106,7 +106,7 @@ static void say(struct broker_variant *side, const char *topic, const char *payl
 }
 
 static void say_welcome(struct broker_variant *side, struct now now) {
-        struct companion_pair hello = companion_pair(BROKER_RUN, 1);
+        struct companion_number_pair hello = companion_number_pair(BROKER_RUN, 1);
         struct buf text = { 0 };
         struct message welcome = {
                 .topic = S(COMPANION_WELCOME),
@@ -168,7 +168,7 @@ static void add(struct message *message, const char *name, const char *value) {
 static void receive(struct broker_variant *side, const struct line *line, size_t number, size_t i,
                     struct now now, bool is_starved) {
         uint8_t correlation = (uint8_t)('0' + i);
-        struct companion_proof proof;
+        struct companion_mac mac;
         struct sender sender = { 'a', slice_from_string(line->source), { 0 }, 9, side->n_received + 1 };
         char timestamp[64];
         struct slice words[WORDS_MAX] = { { 0 } }, rest = slice_from_string(line->words);
@@ -195,7 +195,7 @@ static void receive(struct broker_variant *side, const struct line *line, size_t
         add(&message, "__srcId", line->source);
         add(&message, "__protVer", line->fault == BAD_VERSION ? "2.0" : NULL);
         if (line->source)
-                add_identity(&message, &sender, &proof);
+                add_identity(&message, &sender, &mac);
 
         memory_resume(is_starved);
         pipeline_receive(side->pipeline, &message, now);

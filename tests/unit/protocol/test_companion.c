@@ -19,12 +19,13 @@ static const struct {
 
 Test(pair, parses_what_it_formats) {
         for (size_t i = 0; i < N_ROWS(written); i++) {
-                struct companion_pair pair = companion_pair(written[i].first, written[i].second);
+                struct companion_number_pair pair =
+                        companion_number_pair(written[i].first, written[i].second);
                 uint64_t first, second;
 
                 cr_expect_str_eq(pair.text, written[i].text);
                 cr_expect_eq(pair.length, strlen(written[i].text));
-                cr_expect_eq(companion_pair_read(slice_from_string(pair.text), &first, &second), 0);
+                cr_expect_eq(companion_number_pair_read(slice_from_string(pair.text), &first, &second), 0);
                 cr_expect_eq(first, written[i].first);
                 cr_expect_eq(second, written[i].second);
         }
@@ -49,7 +50,8 @@ Test(pair, is_rejected_if_either_part_is_not_a_number) {
         for (size_t i = 0; i < N_ROWS(unreadable); i++) {
                 uint64_t first = 7, second = 8;
 
-                cr_expect_eq(companion_pair_read(unreadable[i], &first, &second), -EINVAL, "row %zu", i);
+                cr_expect_eq(companion_number_pair_read(unreadable[i], &first, &second), -EINVAL, "row %zu",
+                             i);
                 cr_expect_eq(first, 7);
                 cr_expect_eq(second, 8);
         }

@@ -49,19 +49,18 @@ Test(mac, equals_that_of_the_python_implementation) {
                 .client_id = S("c"), .properties = no_digest, .connection = 1, .sequence = 1
         };
 
-        cr_expect_str_eq(companion_proof(&full, key).text, "7:42:72a02cad7874b8cf1d4b543a2c1e6719");
-        cr_expect_str_eq(companion_proof(&bare, key).text, "1:1:63d67bf2e00aaeea4ed2cbdcaf042656");
+        cr_expect_str_eq(companion_mac_compute(&full, key).text, "7:42:72a02cad7874b8cf1d4b543a2c1e6719");
+        cr_expect_str_eq(companion_mac_compute(&bare, key).text, "1:1:63d67bf2e00aaeea4ed2cbdcaf042656");
 }
 
 static void expect_other(struct companion_request changed, const char *what) {
         struct companion_request full = full_request();
-        struct companion_proof proof = companion_proof(&full, key);
+        struct companion_mac mac = companion_mac_compute(&full, key);
 
-        cr_expect(
-                companion_proof_is_valid((struct slice){ (uint8_t *)proof.text, proof.length }, &full, key));
-        cr_expect_not(companion_proof_is_valid((struct slice){ (uint8_t *)proof.text, proof.length },
-                                               &changed, key),
-                      "%s", what);
+        cr_expect(companion_mac_is_valid((struct slice){ (uint8_t *)mac.text, mac.length }, &full, key));
+        cr_expect_not(
+                companion_mac_is_valid((struct slice){ (uint8_t *)mac.text, mac.length }, &changed, key),
+                "%s", what);
 }
 
 #define EXPECT_OTHER(member, ...)                                                                           \
@@ -88,13 +87,13 @@ Test(mac, changes_with_each_part_and_with_absence) {
 Test(mac, changes_with_each_byte_of_a_long_payload) {
         struct companion_request request = full_request();
         uint8_t payload[1000] = { 0 };
-        struct companion_proof proof;
+        struct companion_mac mac;
 
         request.payload = (struct slice){ payload, sizeof(payload) };
-        proof = companion_proof(&request, key);
+        mac = companion_mac_compute(&request, key);
         for (size_t i = 0; i < sizeof(payload); i++) {
                 payload[i] = 1;
-                cr_expect_str_neq(companion_proof(&request, key).text, proof.text, "byte %zu", i);
+                cr_expect_str_neq(companion_mac_compute(&request, key).text, mac.text, "byte %zu", i);
                 payload[i] = 0;
         }
 }
@@ -106,14 +105,15 @@ Test(mac, changes_with_the_boundary_between_parts) {
         a.username = S("c");
         b.client_id = S("a");
         b.username = S("bc");
-        cr_expect_str_neq(companion_proof(&a, key).text, companion_proof(&b, key).text);
+        cr_expect_str_neq(companion_mac_compute(&a, key).text, companion_mac_compute(&b, key).text);
 }
 
 Test(mac, changes_with_the_key) {
         struct companion_request request = full_request();
         uint8_t other[COMPANION_KEY_SIZE] = { 0 };
 
-        cr_expect_str_neq(companion_proof(&request, key).text, companion_proof(&request, other).text);
+        cr_expect_str_neq(companion_mac_compute(&request, key).text,
+                          companion_mac_compute(&request, other).text);
 }
 
 static const char *const unreadable[] = {
@@ -133,9 +133,9 @@ Test(mac, rejects_malformed_text) {
         struct companion_request request = { 0 };
 
         for (size_t i = 0; i < N_ROWS(unreadable); i++)
-                cr_expect_eq(companion_proof_read(slice_from_string(unreadable[i]), &request), -EINVAL, "%s",
+                cr_expect_eq(companion_mac_read(slice_from_string(unreadable[i]), &request), -EINVAL, "%s",
                              unreadable[i]);
-        cr_expect_eq(companion_proof_read(S("1:2:00000000000000000000000000000000"), &request), 0);
+        cr_expect_eq(companion_mac_read(S("1:2:00000000000000000000000000000000"), &request), 0);
         cr_expect_eq(request.connection, 1);
         cr_expect_eq(request.sequence, 2);
 }

@@ -19,9 +19,9 @@ struct sender {
         uint64_t connection, sequence;
 };
 
-/* Append the identity properties. *proof must live as long as the message. */
+/* Append the identity properties. *mac must live as long as the message. */
 static inline void add_identity(struct message *message, const struct sender *sender,
-                                struct companion_proof *proof) {
+                                struct companion_mac *mac) {
         struct companion_request request = {
                 .client_id = sender->client,
                 .username = sender->user,
@@ -36,10 +36,10 @@ static inline void add_identity(struct message *message, const struct sender *se
         struct user_property *properties = message->user_properties;
 
         repeat_key(sender->key, key);
-        *proof = companion_proof(&request, key);
+        *mac = companion_mac_compute(&request, key);
         properties[message->n_user_properties++] =
                 (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_MAC),
-                                        { (const uint8_t *)proof->text, proof->length } };
+                                        { (const uint8_t *)mac->text, mac->length } };
         properties[message->n_user_properties++] =
                 (struct user_property){ SLICE_LITERAL(COMPANION_PROPERTY_CLIENT_ID), sender->client };
         if (sender->user.data)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Slow watchers (COMPANION_SLOW_WATCHER) are found in the broker's log, which a plugin can read only in this way: the store
+ * subscribes to the log, and the broker asks the plugin for the store's access at the delivery of each line. The plugin reads
+ * the line and denies the access (acl.c).
+ */
+
+#include "plugin/internal.h"
+#include "protocol/broker_log.h"
+
+void slow_watchers_read_line(struct plugin *plugin, struct slice line) {
+        struct slice client_id;
+
+        plugin->is_log_seen = true;
+        if (broker_log_read_drop(line, &client_id))
+                connections_note_drop(&plugin->connections, client_id);
+}
+
+/* The broker calls slow_watchers_read_line() while it logs the line. */
+void slow_watchers_check_log(struct plugin *plugin) {
+        plugin->is_log_seen = false;
+        mosquitto_log_printf(MOSQ_LOG_NOTICE, "statestore: store connected");
+        if (!plugin->is_log_seen)
+                mosquitto_log_printf(
+                        MOSQ_LOG_WARNING,
+                        "statestore: slow watchers are not disconnected: the plugin cannot read "
+                        "the log; set log_dest topic and log_type notice in mosquitto.conf");
+}
