@@ -176,3 +176,7 @@ class Client:
     def notification(self):
         """Return the next notification of any key."""
         return self.notifications.get(timeout=PATIENCE)
+
+    def next_change(self):
+        """Return the words after NOTIFY of the next notification of any key."""
+        return resp.read(self.notification().payload)[1:]

@@ -25,11 +25,6 @@ def clock(tmp_path):
 
 
 @pytest.fixture
-def data(tmp_path):
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def store(site, data, clock):
     return site.start_store("--data-dir", data, environment=clock.environment())
 
