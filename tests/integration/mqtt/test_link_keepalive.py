@@ -46,7 +46,7 @@ def test_a_half_open_connection_is_detected_and_no_request_is_lost(make_site, pr
 
 
 @contextlib.contextmanager
-def one_that_says_nothing():
+def silent_broker():
     broker = FakeBroker()
     try:
         yield broker.port
@@ -55,14 +55,14 @@ def one_that_says_nothing():
 
 
 @contextlib.contextmanager
-def one_that_does_not_even_accept():
+def broker_that_does_not_accept():
     """The second connection at a full backlog is never accepted."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, socket.socket() as first:
         first.connect(listener.getsockname())
         yield listener.getsockname()[1]
 
 
-@pytest.mark.parametrize("stuck", [one_that_says_nothing, one_that_does_not_even_accept], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("stuck", [silent_broker, broker_that_does_not_accept], ids=lambda way: way.__name__)
 def test_a_broker_that_does_not_respond_is_skipped(make_site, stuck):
     site = make_site()
     with stuck() as port:
