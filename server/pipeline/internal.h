@@ -35,7 +35,7 @@ struct hello_exchange {
 
         /* The latest HELLO. */
         struct companion_number_pair correlation; /* its Correlation Data */
-        uint8_t key[COMPANION_KEY_SIZE];   /* sent in it; decrypts WELCOME */
+        uint8_t key[COMPANION_KEY_SIZE];          /* sent in it; decrypts WELCOME */
         uint16_t message_id;
         int64_t deadline_ns;     /* repeat HELLO then; INT64_MAX: never */
         int64_t deadline_max_ns; /* companion_extend_welcome_timeout() extends deadline_ns at most until then */

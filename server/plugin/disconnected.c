@@ -13,9 +13,10 @@
 #include <stdlib.h>
 
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "plugin/internal.h"
 
-#define REPEAT_INTERVAL_NS INT64_C(1000000000)
+#define REPEAT_INTERVAL_NS NS_PER_S
 
 /* Maximum number of DISCONNECTED that one tick repeats: more would leave less room for requests in the store's queue. */
 #define REPEATED_MAX 100

@@ -21,8 +21,8 @@ struct expiry {
         uint64_t n_expired;
 };
 
-/* Set the keys. All deadlines are later than the last SET. */
-static void fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, uint64_t fill_ms) {
+/* Set the keys. All deadlines are later than the last SET. Returns false if that took longer than fill_ms and LEAD_MS. */
+static bool fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, uint64_t fill_ms) {
         int64_t first_ns = stopwatch_ns() + (int64_t)(fill_ms + LEAD_MS) * NS_PER_MS;
 
         for (uint64_t key = 0; key < n_keys; key++) {
@@ -30,10 +30,11 @@ static void fill(struct bare_store *store, uint64_t n_keys, uint64_t within_ms, 
                         first_ns + (int64_t)(within_ms * key / n_keys) * NS_PER_MS - store->now.mono_ns;
 
                 if (remaining_ns < NS_PER_MS)
-                        fail("setting the keys took too long: the first deadline has passed");
+                        return false;
                 bare_store_set(store, key, (uint64_t)(remaining_ns / NS_PER_MS));
         }
         bare_store_flush(store);
+        return true;
 }
 
 /* Check the rows of a tick. */
@@ -96,7 +97,11 @@ static void run(const char *name, uint64_t n_keys, uint64_t within_ms, uint64_t 
         struct bare_store store;
 
         bare_store_init(&store, BARE_REMEMBERED_BYTES);
-        fill(&store, n_keys, within_ms, fill_ms);
+        while (!fill(&store, n_keys, within_ms, fill_ms)) { /* another program uses the processor */
+                fill_ms = 2 * fill_ms + LEAD_MS;
+                bare_store_deinit(&store);
+                bare_store_init(&store, BARE_REMEMBERED_BYTES);
+        }
         expire(&store, n_keys, &expiry);
         if (engine_stats(store.engine).n_keys != 0)
                 fail("keys are left");

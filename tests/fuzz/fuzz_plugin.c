@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/system_clock.h"
+#include "base/time_units.h"
 #include "fuzz/fuzz.h"
 #include "plugin/internal.h"
 #include "protocol/broker_log.h"
@@ -54,7 +55,7 @@ static const struct mosquitto *speaker; /* the sender of the present control mes
 static bool may_be_kicked[N_CLIENTS];
 
 /* Each tick passes less than the interval at which the plugin repeats DISCONNECTED, which is 1 s. */
-#define TICK_NS (INT64_C(1000000000) / 3)
+#define TICK_NS (NS_PER_S / 3)
 static int64_t now_ns, repeated_ns; /* repeated_ns: the last tick that repeated DISCONNECTED */
 static size_t n_repeated;           /* by this tick */
 static bool is_ticking;
@@ -158,7 +159,7 @@ static void take_disconnected(struct slice text) {
         ASSERT(parse_uint64(text, &number) == 0);
         if (!is_ticking)
                 return;
-        ASSERT(repeated_ns == now_ns || now_ns - repeated_ns >= INT64_C(1000000000));
+        ASSERT(repeated_ns == now_ns || now_ns - repeated_ns >= NS_PER_S);
         repeated_ns = now_ns;
         ASSERT(++n_repeated <= 100);
 }

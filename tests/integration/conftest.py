@@ -136,6 +136,18 @@ def store_of(tmp_path):
 
 
 @pytest.fixture
+def data(tmp_path):
+    """The path of a data directory."""
+    return tmp_path / "data"
+
+
+@pytest.fixture(params=["stop", "kill"])
+def end(request):
+    """Ends a store in one of the two ways."""
+    return lambda store: getattr(store, request.param)()
+
+
+@pytest.fixture
 def fake_broker():
     broker = FakeBroker()
     try:

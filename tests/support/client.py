@@ -54,7 +54,7 @@ class Client:
         self._paho.username_pw_set(username, password)
         properties = Properties(PacketTypes.CONNECT)
         properties.ReceiveMaximum = 65535  # without this property the broker applies its own limit
-        self._paho.connect("127.0.0.1", port, properties=properties)
+        self._paho.connect("127.0.0.1", port, keepalive=0, properties=properties)  # the broker waits for a slow test
         self._paho.loop_start()
         self._connected.result(PATIENCE)
         self.subscribe(self.response_topic)
@@ -176,3 +176,7 @@ class Client:
     def notification(self):
         """Return the next notification of any key."""
         return self.notifications.get(timeout=PATIENCE)
+
+    def next_change(self):
+        """Return the words after NOTIFY of the next notification of any key."""
+        return resp.read(self.notification().payload)[1:]

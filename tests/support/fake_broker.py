@@ -43,10 +43,13 @@ class FakeBroker:
             self._peer.close()
 
     def accept(self):
+        """Accept a connection, and return the body of its CONNECT."""
         self._peer, _ = self._listener.accept()
         self._peer.settimeout(PATIENCE)
         self._peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        assert self.receive()[0] == CONNECT
+        kind, body = self.receive()
+        assert kind == CONNECT
+        return body
 
     def send(self, data):
         self._peer.sendall(data)

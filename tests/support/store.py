@@ -5,6 +5,9 @@ from pathlib import Path
 
 from support.process import STATESTORED, Process, wait_until
 
+# The store counts in whole milliseconds.
+GRANULARITY_S = 0.001
+
 # A restart can move a deadline by a millisecond: timescale.h.
 RESTART_S = 0.01
 

@@ -113,10 +113,10 @@ class Terminal:
         os.write(self._answered, b"0\n")
 
     def start(self, command, name):
-        """Execute the command in the background. Return the file with its output, and its process id."""
+        """Execute the command, one program with its variables and redirections, in the background. Return the file with its
+        output, and its process id. A shell between would have that id, and its program would not end with it."""
         output = self.folder / f"{name}.output"
-        line = f"setpriv --pdeathsig TERM -- bash -c {shlex.quote(command)}"
-        shown, _ = self.run(f"{line} >{output} 2>&1 & echo $!")
+        shown, _ = self.run(f">{output} 2>&1 setpriv --pdeathsig TERM -- env {command} & echo $!")
         pid = int(shown.split()[-1])
         self.background.append(pid)
         return output, pid

@@ -13,6 +13,8 @@ from support.process import wait_until
 
 MARKER = "marker"
 
+NOT_REGISTERED = b":0\r\n"  # the reply to KEYNOTIFY STOP
+
 
 class WireClient(Connection):
     """Subscribes only to its response topic."""
@@ -98,6 +100,13 @@ class WireClient(Connection):
                 if is_wanted(message):
                     return self._messages.pop(at)
             self._receive()
+
+
+def wire_clients(site, n_clients):
+    return [site.connect(kind=WireClient) for _ in range(n_clients)]
+
+
+# Changes: the words of a notification after NOTIFY.
 
 
 def was_set(value):

@@ -111,7 +111,7 @@ def test_messages_of_a_flood_are_suppressed_and_counted_without_a_later_message(
 def test_suppressed_messages_are_counted_in_the_log_at_exit(site, events):
     client = site.connect()
     for answer in [client.send("NOSUCH", n) for n in range(100)]:
-        answer.result()
+        answer.result(PATIENCE)
     assert site.store.stop() == 0
 
     assert n_refusals(events) == 100

@@ -3,7 +3,7 @@
 
 import pytest
 
-from support.client import notify_topic
+from support.client import base16, notify_topic
 
 
 def assert_refused(answer, status, name, value):
@@ -112,12 +112,15 @@ def test_the_first_of_repeated_properties_counts(client, key):
 # The client id: without the plugin notifications go to the client that the request names.
 
 def notified_topic(watcher, changer, key, **who):
-    """Return the topic of a notification after a KEYNOTIFY with these properties."""
+    """Return the topic of the notification of this key after a KEYNOTIFY with these properties."""
     watcher.subscribe("clients/statestore/#")
     answer = watcher.request("KEYNOTIFY", key, **who)
     assert answer.payload == b"+OK\r\n"
     changer.request("SET", key, "value")
-    return watcher.notification().topic
+    while True:
+        topic = watcher.notification().topic  # the subscription receives notifications of keys of earlier tests, too
+        if topic.endswith(f"/{base16(key)}"):
+            return topic
 
 
 def test_the_source_id_is_the_client_id(shared, client, key):

@@ -58,7 +58,7 @@ def test_the_oldest_requests_are_removed(control, client):
 
 
 def test_wait_for_ends_with_a_matching_request(control, client):
-    waiting = control.send("wait-for", "key", "door*", "verb", "SET", "count", 2, "timeout", "30s", topic=CONTROL,
+    waiting = control.send("wait-for", "key", "door*", "verb", "SET", "count", 2, "timeout", "10m", topic=CONTROL,
                            ts=None)
     client.request("SET", "door-1", "open")
     client.request("GET", "door-2")
@@ -77,7 +77,7 @@ def test_wait_for_counts_earlier_requests(control, client):
 
 
 def test_wait_for_counts_only_requests_after_a_number(control, client):
-    waiting = control.send("wait-for", "key", "door", "after", "3", "timeout", "30s", topic=CONTROL, ts=None)
+    waiting = control.send("wait-for", "key", "door", "after", "3", "timeout", "10m", topic=CONTROL, ts=None)
     for _ in range(3):
         client.request("SET", "door", "open")
     assert not control.lines("requests", "after", "3")

@@ -195,18 +195,17 @@ def test_top_continues_with_empty_stdin(url):
 
 def test_top_continues_after_a_restart_of_the_store(site, url):
     child = subprocess.Popen([CTL, "top", "--interval", "100ms", "--metrics-url", url], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         next(line for line in child.stdout if re.match(r"requests +4\b", line))
         site.store.stop()
-        assert "/metrics: " in child.stderr.readline()
+        next(line for line in child.stdout if "/metrics: " in line)
         site.store.start()
         line = next(line for line in child.stdout if re.match(r"requests +0", line))
         assert line.split() == ["requests", "0"], "no rate across a restart"
     finally:
         child.stdin.close()
         child.stdout.read()
-        child.stderr.read()
     assert child.wait(PATIENCE) == 0
 
 

@@ -8,11 +8,9 @@ import pytest
 
 from support.client import notify_topic
 from support.process import PATIENCE, wait_until
+from support.store import GRANULARITY_S
 
 MISSING = b"$-1\r\n"
-
-# The store counts in whole milliseconds.
-GRANULARITY = 0.001
 
 
 def set_and_time(client, key, px):
@@ -34,7 +32,7 @@ def test_an_idle_store_deletes_expired_keys_by_itself_and_never_early(client, ke
     for n in range(9):
         client.watch(f"{key}-{n}")
         earliest = set_and_time(client, f"{key}-{n}", 60 + 13 * n)
-        assert wait_for_delete(client).time >= earliest - GRANULARITY
+        assert wait_for_delete(client).time >= earliest - GRANULARITY_S
 
 
 def test_many_keys_that_expire_together_are_all_deleted_and_none_early(client, key):
@@ -48,7 +46,7 @@ def test_many_keys_that_expire_together_are_all_deleted_and_none_early(client, k
     deleted = {notification.topic: notification.time for notification in (wait_for_delete(client) for _ in keys)}
 
     assert deleted.keys() == sent.keys()
-    assert min(deleted[topic] - sent[topic] for topic in sent) >= 0.3 - GRANULARITY
+    assert min(deleted[topic] - sent[topic] for topic in sent) >= 0.3 - GRANULARITY_S
 
 
 def test_a_key_does_not_expire_with_a_key_of_a_slightly_earlier_deadline(client, key):
@@ -60,7 +58,7 @@ def test_a_key_does_not_expire_with_a_key_of_a_slightly_earlier_deadline(client,
     second = wait_for_delete(client)
 
     assert second.topic == notify_topic(client.id, f"{key}-second")
-    assert second.time >= earliest - GRANULARITY
+    assert second.time >= earliest - GRANULARITY_S
 
 
 def test_a_key_exists_before_its_deadline_and_not_after_it(client, key):
@@ -70,7 +68,7 @@ def test_a_key_exists_before_its_deadline_and_not_after_it(client, key):
         answer = client.request("GET", key)
         return answer if answer.payload == MISSING else None
 
-    assert wait_until(expired, "the key expires").time >= earliest - GRANULARITY, "early"
+    assert wait_until(expired, "the key expires").time >= earliest - GRANULARITY_S, "early"
 
 
 GONE = [

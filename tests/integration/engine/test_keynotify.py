@@ -3,27 +3,18 @@
 
 import pytest
 
-from support import resp
 from support.client import notify_topic
 from support.process import PATIENCE
+from support.wire_client import DELETED, was_set
 
 OK = b"+OK\r\n"
-DELETED = [b"NOTIFY", b"DELETE"]
-
-
-def was_set(value):
-    return [b"NOTIFY", b"SET", b"VALUE", resp.to_bytes(value)]
-
-
-def next_change(client):
-    return resp.read(client.notification().payload)
 
 
 def assert_notified_of_nothing_more(client, key):
     """Check with a marker: notifications arrive in order, so a pending one would arrive before that of the marker."""
     client.watch(key + "-marker")
     client.request("SET", key + "-marker", "marker")
-    assert next_change(client) == was_set("marker")
+    assert client.next_change() == was_set("marker")
 
 
 def test_the_notify_topic_equals_the_published_example(shared):
@@ -92,7 +83,7 @@ def test_values_are_notified_unchanged(client, key, value):
 
     client.request("SET", key, value)
 
-    assert next_change(client) == was_set(value)
+    assert client.next_change() == was_set(value)
 
 
 @pytest.mark.parametrize("tail", [b"/+#", b"\0\r\n", b"\xff\xfe", "é".encode()], ids=repr)
@@ -110,7 +101,7 @@ def test_a_change_by_another_client_is_notified(shared, client, key):
 
     shared.connect().request("SET", key, "theirs")
 
-    assert next_change(client) == was_set("theirs")
+    assert client.next_change() == was_set("theirs")
 
 
 def test_several_watchers_are_each_notified(shared, key):
@@ -133,7 +124,7 @@ def test_a_registration_needs_no_key_and_outlives_it(client, key):
     client.request("DEL", key)
     client.request("SET", key, "2")
 
-    assert [next_change(client) for _ in range(3)] == [was_set("1"), DELETED, was_set("2")]
+    assert [client.next_change() for _ in range(3)] == [was_set("1"), DELETED, was_set("2")]
 
 
 def test_registering_twice_notifies_once(client, key):
@@ -142,7 +133,7 @@ def test_registering_twice_notifies_once(client, key):
 
     client.request("SET", key, "value")
 
-    assert next_change(client) == was_set("value")
+    assert client.next_change() == was_set("value")
     assert_notified_of_nothing_more(client, key)
 
 
@@ -152,7 +143,7 @@ def test_the_older_form_with_get_registers_too(client, key):
 
     client.request("SET", key, "value")
 
-    assert next_change(client) == was_set("value")
+    assert client.next_change() == was_set("value")
 
 
 def test_changes_are_notified_in_the_order_of_their_versions(shared, client, key):
@@ -170,7 +161,7 @@ def test_changes_of_several_keys_are_notified_in_the_order_of_their_effect(clien
 
     client.request_all(("SET", keys[n % 7], n) for n in range(200))
 
-    assert [next_change(client) for _ in range(200)] == [was_set(n) for n in range(200)]
+    assert [client.next_change() for _ in range(200)] == [was_set(n) for n in range(200)]
 
 
 def test_requests_that_change_nothing_are_not_notified(client, key):
@@ -178,7 +169,7 @@ def test_requests_that_change_nothing_are_not_notified(client, key):
     client.request("DEL", key)
     client.request("VDEL", key, "value")
     client.request("SET", key, "value", ft="5:0:n")
-    assert next_change(client) == was_set("value")
+    assert client.next_change() == was_set("value")
 
     client.request("SET", key, "other", "NX", ft="5:0:n")
     client.request("SET", key, "other", "NEX", ft="5:0:n")
@@ -213,7 +204,7 @@ def test_stop_ends_no_other_clients_registration(shared, client, key):
     assert other.request("KEYNOTIFY", key, "STOP").payload == b":0\r\n"
 
     other.request("SET", key, "value")
-    assert next_change(client) == was_set("value")
+    assert client.next_change() == was_set("value")
 
 
 def test_a_stopped_client_can_register_again(client, key):
@@ -223,7 +214,7 @@ def test_a_stopped_client_can_register_again(client, key):
 
     client.request("SET", key, "value")
 
-    assert next_change(client) == was_set("value")
+    assert client.next_change() == was_set("value")
     assert_notified_of_nothing_more(client, key)
 
 

@@ -115,6 +115,7 @@ def test_a_backlog_does_not_hide_the_plugin_from_a_store_that_starts(limited, in
         hostile.acknowledgement()
     site.store.start()
 
+    client.wait_until_served()
     assert client.ask("GET", "other") == b"$-1\r\n"
     assert "identity claimed" not in site.store.log()
 

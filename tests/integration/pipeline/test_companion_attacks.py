@@ -117,7 +117,7 @@ def set_admin(user):
 
 
 def identity_of_the_operator(proof):
-    return [("statestore-mac", proof), ("statestore-seal", proof), ("statestore-client-id", "operator-1"),
+    return [("statestore-mac", proof), ("statestore-client-id", "operator-1"),
             ("statestore-username", "operator")]
 
 

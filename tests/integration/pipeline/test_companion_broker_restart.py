@@ -3,9 +3,7 @@
 
 import pytest
 
-from support.wire_client import WireClient, was_set
-
-NOT_REGISTERED = b":0\r\n"
+from support.wire_client import NOT_REGISTERED, WireClient, was_set
 
 
 @pytest.fixture(params=["forgets", "remembers"])

@@ -5,9 +5,8 @@ import pytest
 
 from support import leaving
 from support.process import PATIENCE
-from support.wire_client import DELETED, WireClient, was_set
+from support.wire_client import DELETED, NOT_REGISTERED, WireClient, was_set
 
-NOT_REGISTERED = b":0\r\n"
 MAX_REGISTRATIONS = 150
 
 

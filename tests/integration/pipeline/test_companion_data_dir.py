@@ -8,23 +8,7 @@ import pytest
 from support import leaving
 from support.connection import KICKED
 from support.process import wait_until
-from support.wire_client import WireClient, was_set
-
-NOT_REGISTERED = b":0\r\n"
-
-
-def wire_clients(site, n_clients):
-    return [site.connect(kind=WireClient) for _ in range(n_clients)]
-
-
-@pytest.fixture(params=["stop", "kill"])
-def end(request):
-    return lambda store: getattr(store, request.param)()
-
-
-@pytest.fixture
-def data(tmp_path):
-    return tmp_path / "data"
+from support.wire_client import NOT_REGISTERED, WireClient, was_set, wire_clients
 
 
 def test_after_a_restart_connected_clients_are_notified_and_disconnected_ones_are_not_registered(make_site, data, end):

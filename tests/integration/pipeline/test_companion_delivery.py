@@ -10,19 +10,8 @@ import pytest
 from support import published, resp
 from support.client import NOTIFY_PREFIX, notify_topic
 from support.process import PATIENCE
-
-DELETED = [b"NOTIFY", b"DELETE"]
-
-# The store counts in whole milliseconds.
-GRANULARITY = 0.001
-
-
-def was_set(value):
-    return [b"NOTIFY", b"SET", b"VALUE", resp.to_bytes(value)]
-
-
-def next_change(client):
-    return resp.read(client.notification().payload)
+from support.store import GRANULARITY_S
+from support.wire_client import DELETED, was_set
 
 
 @pytest.fixture(params=published.ALL, ids=lambda kind: kind.__name__)
@@ -49,11 +38,11 @@ def test_a_watcher_is_notified_of_every_kind_of_change_once(client, writer, key)
     notifications = [client.notification() for _ in range(6)]
     writer.request("SET", key + "-marker", "marker")
 
-    assert [resp.read(each.payload) for each in notifications] == [was_set("1"), DELETED, was_set("2"), DELETED,
+    assert [resp.read(each.payload)[1:] for each in notifications] == [was_set("1"), DELETED, was_set("2"), DELETED,
                                                                   was_set("3"), DELETED]
     assert [each.ts for each in notifications] == versions + versions[-1:]
     assert {each.topic for each in notifications} == {notify_topic(client.id, key)}
-    assert next_change(client) == was_set("marker")
+    assert client.next_change() == was_set("marker")
 
 
 def test_a_notification_is_the_same_with_and_without_the_plugin(client, writer, key):
@@ -82,7 +71,7 @@ def test_a_client_that_subscribed_gets_each_notification_once(proven_shared, wri
         writer.request("SET", key, n)
     writer.request("SET", key + "-marker", "marker")
 
-    assert [next_change(client) for _ in range(6)] == [was_set(n) for n in range(5)] + [was_set("marker")]
+    assert [client.next_change() for _ in range(6)] == [was_set(n) for n in range(5)] + [was_set("marker")]
 
 
 def test_after_stop_no_notification_arrives(client, writer, key):
@@ -93,7 +82,7 @@ def test_after_stop_no_notification_arrives(client, writer, key):
     writer.request("SET", key, "after")
     writer.request("SET", key + "-marker", "marker")
 
-    assert [next_change(client) for _ in range(2)] == [was_set("before"), was_set("marker")]
+    assert [client.next_change() for _ in range(2)] == [was_set("before"), was_set("marker")]
 
 
 def test_changes_under_load_are_notified_to_each_watcher_in_order(proven_shared, key):
@@ -128,10 +117,10 @@ def test_an_idle_store_notifies_of_an_expiry_and_never_early(client, key):
         px = 40 + 13 * n
         sent = time.monotonic()
         client.request("SET", f"{key}-{n}", "value", "PX", px)
-        assert next_change(client) == was_set("value")
+        assert client.next_change() == was_set("value")
         deleted = client.notification()
-        assert resp.read(deleted.payload) == DELETED
-        assert deleted.time >= sent + px / 1000 - GRANULARITY, "early"
+        assert resp.read(deleted.payload)[1:] == DELETED
+        assert deleted.time >= sent + px / 1000 - GRANULARITY_S, "early"
 
 
 # A lock, used like the published lock clients do: a client that does not get the lock waits for DELETE and never polls
@@ -162,7 +151,7 @@ def take_turns(client, lock, turn, n_turns):
                 break
             while True:
                 notification = client.notification()
-                if resp.read(notification.payload) == DELETED and notification.ts >= answer.ts:
+                if resp.read(notification.payload)[1:] == DELETED and notification.ts >= answer.ts:
                     break
         turn.take(client)
         client.request("GET", lock)

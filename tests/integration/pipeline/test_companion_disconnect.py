@@ -6,9 +6,7 @@ import pytest
 from support import leaving
 from support.client import INVOKE
 from support.process import wait_until
-from support.wire_client import WireClient, was_set
-
-NOT_REGISTERED = b":0\r\n"
+from support.wire_client import NOT_REGISTERED, WireClient, was_set
 
 
 @pytest.fixture

@@ -3,17 +3,13 @@
 
 import pytest
 
-from support.wire_client import DELETED, WireClient, was_set
+from support.wire_client import DELETED, WireClient, was_set, wire_clients
 
 N_WATCHERS = 300
 
 
-def connect(site, n_clients):
-    return [site.connect(kind=WireClient) for _ in range(n_clients)]
-
-
 def registered(site, n_clients, key="key"):
-    watchers = connect(site, n_clients)
+    watchers = wire_clients(site, n_clients)
     for watcher in watchers:
         watcher.register(key)
     return watchers
@@ -28,7 +24,7 @@ def site(make_site, request):
 
 
 def test_all_watchers_are_notified_of_all_changes_once_and_in_order(site):
-    writer, *watchers = connect(site, 1) + registered(site, N_WATCHERS)
+    writer, *watchers = wire_clients(site, 1) + registered(site, N_WATCHERS)
 
     correlations = [writer.begin("SET", "key", n) for n in range(20)]
     assert {writer.answer_to(each).payload for each in correlations} == {b"+OK\r\n"}
@@ -39,7 +35,7 @@ def test_all_watchers_are_notified_of_all_changes_once_and_in_order(site):
 
 
 def test_watchers_that_disconnect_meanwhile_are_skipped(site):
-    writer, *watchers = connect(site, 1) + registered(site, 60)
+    writer, *watchers = wire_clients(site, 1) + registered(site, 60)
 
     for n, watcher in enumerate(watchers[::2]):
         watcher.disconnect() if n % 2 else watcher.cut()
@@ -56,7 +52,7 @@ def test_a_resent_frame_is_not_delivered_again(make_site, proxy_of):
     site = make_site()
     proxy = proxy_of(site)
     store = site.start_store("--port", proxy.port)
-    writer, *watchers = connect(site, 1) + registered(site, 5)
+    writer, *watchers = wire_clients(site, 1) + registered(site, 5)
     assert writer.ask("SET", "key", "value", "PX", 500) == b"+OK\r\n"
 
     proxy.hold_replies()
@@ -76,7 +72,7 @@ def test_large_values_reach_all_watchers(make_site):
     """Frames with large values have few recipients, because the broker copies the value for each of them."""
     site = make_site()
     site.start_store()
-    writer, *watchers = connect(site, 1) + registered(site, 10)
+    writer, *watchers = wire_clients(site, 1) + registered(site, 10)
 
     for n in range(3):
         assert writer.ask("SET", "key", b"%d" % n + b"v" * 5000000) == b"+OK\r\n"

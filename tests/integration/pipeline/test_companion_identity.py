@@ -8,9 +8,8 @@ from paho.mqtt.properties import Properties
 from support import leaving, resp
 from support.client import INVOKE, NOTIFY_PREFIX, SERVICE, notify_topic
 from support.connection import KICKED
-from support.wire_client import WireClient, was_set
+from support.wire_client import NOT_REGISTERED, WireClient, was_set
 
-NOT_REGISTERED = b":0\r\n"
 OK = b"+OK\r\n"
 
 

@@ -17,16 +17,6 @@ CUSTOM = ("--persist", "custom", "--persist-pattern", "stored/*")
 ALL = ()
 
 
-@pytest.fixture
-def data(tmp_path):
-    return tmp_path / "data"
-
-
-@pytest.fixture(params=["stop", "kill"])
-def end(request):
-    return lambda store: getattr(store, request.param)()
-
-
 def start(site, data, *options):
     """Start the site's store with these options instead of its former ones."""
     if not site.store:

@@ -8,10 +8,9 @@ from support import leaving
 from support.client import base16, notify_topic
 from support.control import Control
 from support.process import wait_until
-from support.wire_client import WireClient, was_set
+from support.wire_client import NOT_REGISTERED, WireClient, was_set
 
 OK = b"+OK\r\n"
-NOT_REGISTERED = b":0\r\n"
 PRESENCE = "presence/{client}/disconnected"
 
 

@@ -2,22 +2,9 @@
 """A store without a data directory restarts without registrations: the plugin disconnects registered clients, so that they
 register again."""
 
-import pytest
-
 from support import leaving
 from support.connection import KICKED
-from support.wire_client import WireClient, was_set
-
-NOT_REGISTERED = b":0\r\n"
-
-
-def wire_clients(site, n_clients):
-    return [site.connect(kind=WireClient) for _ in range(n_clients)]
-
-
-@pytest.fixture(params=["stop", "kill"])
-def end(request):
-    return lambda store: getattr(store, request.param)()
+from support.wire_client import NOT_REGISTERED, WireClient, was_set, wire_clients
 
 
 def test_a_restart_of_a_store_in_memory_disconnects_only_registered_clients(make_site, end):

@@ -14,7 +14,7 @@ from support.process import PATIENCE
 
 @pytest.fixture
 def client(site, peer):
-    """One that has registered: it sent a request, and its connection is held."""
+    """A client whose connection is tracked."""
     client = site.connect(session_expiry=1000)
     client.number = peer.number_of(client)
     peer.track(client.number)
@@ -51,7 +51,7 @@ def test_other_subscribers_get_no_notification(site, peer, client):
     assert other.messages() == []
 
 
-def test_all_that_concerns_the_client_is_passed_on(peer, client):
+def test_payload_and_properties_are_delivered_unchanged(peer, client):
     user = [("__ts", "1:2:x"), ("", ""), ("__ts", "again"), ("ключ", "значение")]
 
     peer.deliver("key", client.number, payload=b"\0\xff" * 50000, user=user,
@@ -207,7 +207,7 @@ def test_a_resent_frame_is_not_delivered_again(site, peer, client):
     peer.ping()
 
     peer = again(site, peer)
-    for delivery in deliveries:  # of the third one the broker knows nothing yet
+    for delivery in deliveries:  # the broker has not received the third one
         peer.send(delivery)
     assert peer.hello() == {client.number}
     peer.deliver("key", client.number, payload=b"3")

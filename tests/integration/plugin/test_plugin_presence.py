@@ -96,8 +96,8 @@ def test_the_ends_that_are_not_acknowledged_are_repeated(site, peer):
 
     while clients:
         peer.untrack(clients.pop(0).number)
-        peer.told("disconnected")
-        remaining, told = {client.number for client in clients}, set()
+        remaining = {client.number for client in clients}
+        told = remaining.intersection(peer.told("disconnected"))  # only the first repetition after an acknowledgement has all
         while told != remaining:
             told.add(peer.next_told("disconnected"))
             assert told <= remaining
@@ -153,7 +153,7 @@ def test_tracking_an_ended_connection_is_answered_with_disconnected(site, peer):
 
 @pytest.mark.parametrize("nonsense", [b"", b"x", b"-1", b"18446744073709551616", b"1 ", b"\0", b"9" * 100000],
                          ids=["empty", "x", "negative", "too large", "blank", "NUL", "huge"])
-@pytest.mark.parametrize("what", ["hold", "release", "kick"])
+@pytest.mark.parametrize("what", ["track", "untrack", "kick"])
 def test_a_payload_that_is_not_a_number_is_ignored(site, peer, what, nonsense):
     peer.publish(CONTROL + what, nonsense)
 
@@ -220,8 +220,8 @@ def test_welcome_omits_connections_that_ended_while_the_store_was_away(site, pee
 
 
 def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site, peer):
-    held, heldtoo, other, silent = (site.connect() for _ in range(4))
-    for client in (held, heldtoo):
+    held, held_too, other, silent = (site.connect() for _ in range(4))
+    for client in (held, held_too):
         peer.track(peer.number_of(client))
     peer.number_of(other)
     peer.cut()
@@ -230,7 +230,7 @@ def test_a_new_instance_disconnects_only_clients_tracked_for_the_former_one(site
     assert peer.hello("instance-2") == set()
 
     assert held.wait_until_closed() == KICKED
-    assert heldtoo.wait_until_closed() == KICKED
+    assert held_too.wait_until_closed() == KICKED
     for client in (other, silent):
         client.ping()
     assert peer.told("disconnected") == []

@@ -19,11 +19,6 @@ N_ROUNDS = 12
 N_ANSWERED = 50  # in each round, before the kill
 
 
-@pytest.fixture
-def data(tmp_path):
-    return tmp_path / "data"
-
-
 def run_round(site, lanes, dice, kill):
     lanes.start()
     wait_until(lambda: lanes.n_answered() >= N_ANSWERED, "requests are answered")

@@ -15,11 +15,6 @@ DELETED = b"*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n"
 
 
 @pytest.fixture
-def data(tmp_path):
-    return tmp_path / "data"
-
-
-@pytest.fixture
 def second(site, tmp_path, data):
     """Starts another store in the same directory."""
     directory = tmp_path / "second"

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/time_units.h"
 #include "control/control.h"
 #include "protocol/topics.h"
 #include "unit/pipeline/fake_broker.h"
@@ -233,7 +234,7 @@ Test(starved_control, drops_of_delayed_answers_are_counted) {
                 n_failed = memory_stop_failing();
 
                 if (world.n_sent == 0) {
-                        world.real.mono_ns += INT64_C(1000000000);
+                        world.real.mono_ns += NS_PER_S;
                         tick(&world);
                 }
                 cr_expect_eq(world.n_sent + n_dropped(&world), 1, "allocation %lu", n - 1);

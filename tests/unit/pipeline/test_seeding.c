@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "base/cleanup.h"
+#include "base/time_units.h"
 #include "pipeline/seeding.h"
 #include "unit/support/entries.h"
 #include "unit/support/table.h"
@@ -56,7 +57,7 @@ Test(seeding, value_expiry_and_token_are_set_and_stored) {
                          SET_IF_ABSENT),
                      OUTCOME_DONE);
         cr_expect(has("k", "v"));
-        cr_expect_eq(engine_deadline(engine, find_entry(engine, S("k"))), MONO_NS + INT64_C(1000000000));
+        cr_expect_eq(engine_deadline(engine, find_entry(engine, S("k"))), MONO_NS + NS_PER_S);
         cr_expect(entry_fence(find_entry(engine, S("k")), &fence));
         cr_expect_eq(fence.wall_ms, 7);
         cr_expect_eq(effects.n_rows, 1);

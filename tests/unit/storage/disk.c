@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "unit/storage/disk.h"
+#include "base/time_units.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -161,7 +162,7 @@ static const char *parent_directory(void) {
 
 void disk_init(struct disk *disk) {
         *disk = (struct disk){
-                .now = { .wall_ms = DISK_WALL_MS, .mono_ns = INT64_C(1000000000) },
+                .now = { .wall_ms = DISK_WALL_MS, .mono_ns = NS_PER_S },
                 .clock = { DISK_WALL_MS, 0 },
         };
         snprintf(disk->directory, sizeof(disk->directory), "%s/statestored-test-XXXXXX", parent_directory());
