@@ -3,17 +3,23 @@
 #include "engine/clock.h"
 
 /*
- * At this limit, the wall clock part is incremented. The .NET client stores the counter as a signed 32-bit integer, adds 1 at
- * each of its own events, and fails for ever when it reaches the maximum. The margin is for its events within one version.
+ * The published clients store a counter as a signed 32-bit integer. Where a version would reach this counter, its wall clock
+ * part is incremented instead.
  */
-#define COUNTER_END (INT32_MAX - (1 << 20))
+#define COUNTER_END INT32_MAX
+
+/*
+ * The same limit for a version that follows one of the store's own. The .NET client adds 1 to a counter that it receives, and
+ * fails for ever when it reaches COUNTER_END. So only the reply to a request with a large counter has a larger one.
+ */
+#define OWN_COUNTER_END (COUNTER_END - (1 << 20))
 
 /* Raise *version above this wall clock and counter, unless it is above them already. */
-static void raise_above(struct version *version, int64_t wall_ms, uint64_t counter) {
+static void raise_above(struct version *version, int64_t wall_ms, uint64_t counter, uint64_t end) {
         if (version->wall_ms > wall_ms || (version->wall_ms == wall_ms && version->counter > counter))
                 return;
 
-        if (counter >= COUNTER_END - 1)
+        if (counter >= end - 1)
                 *version = (struct version){ wall_ms + 1, 0 };
         else
                 *version = (struct version){ wall_ms, (uint32_t)counter + 1 };
@@ -22,7 +28,7 @@ static void raise_above(struct version *version, int64_t wall_ms, uint64_t count
 struct version clock_tick(struct clock *clock, int64_t wall_ms) {
         struct version next = { wall_ms, 0 };
 
-        raise_above(&next, clock->last.wall_ms, clock->last.counter);
+        raise_above(&next, clock->last.wall_ms, clock->last.counter, OWN_COUNTER_END);
         clock->last = next;
         return next;
 }
@@ -30,8 +36,8 @@ struct version clock_tick(struct clock *clock, int64_t wall_ms) {
 struct version clock_receive(struct clock *clock, int64_t wall_ms, struct hlc remote) {
         struct version next = { wall_ms, 0 };
 
-        raise_above(&next, remote.wall_ms, remote.counter);
-        raise_above(&next, clock->last.wall_ms, clock->last.counter);
+        raise_above(&next, remote.wall_ms, remote.counter, COUNTER_END);
+        raise_above(&next, clock->last.wall_ms, clock->last.counter, OWN_COUNTER_END);
         clock->last = next;
         return next;
 }

@@ -16,24 +16,20 @@ struct model_key *model_find(struct model *model, struct slice key) {
 static void advance_clock(struct model *model, const struct request *request, struct now now) {
         struct version last = model->clock;
         struct hlc remote = request->has_timestamp ? request->timestamp : (struct hlc){ .wall_ms = -1 };
-        int64_t wall_ms = now.wall_ms;
-        unsigned __int128 counter = 0;
+        struct version next = { now.wall_ms, 0 };
 
-        if (last.wall_ms > wall_ms)
-                wall_ms = last.wall_ms;
-        if (remote.wall_ms > wall_ms)
-                wall_ms = remote.wall_ms;
+        if (remote.wall_ms >= next.wall_ms) {
+                bool is_last = remote.counter >= INT32_MAX - 1;
 
-        if (wall_ms == last.wall_ms)
-                counter = (unsigned __int128)last.counter + 1;
-        if (wall_ms == remote.wall_ms && remote.counter >= counter)
-                counter = (unsigned __int128)remote.counter + 1;
-
-        if (counter >= INT32_MAX - (1 << 20)) {
-                wall_ms++;
-                counter = 0;
+                next = (struct version){ remote.wall_ms + is_last,
+                                         is_last ? 0 : (uint32_t)remote.counter + 1 };
         }
-        model->clock = (struct version){ wall_ms, (uint32_t)counter };
+        if (last.wall_ms > next.wall_ms || (last.wall_ms == next.wall_ms && last.counter >= next.counter)) {
+                bool is_last = last.counter >= INT32_MAX - (1 << 20) - 1;
+
+                next = (struct version){ last.wall_ms + is_last, is_last ? 0 : last.counter + 1 };
+        }
+        model->clock = next;
 }
 
 static bool is_minute_ahead(struct hlc hlc, struct now now) {

@@ -88,6 +88,14 @@ def test_a_version_follows_a_timestamp_ahead_of_the_store_by_one(alone, counter)
     assert alone.request("SET", "key", "value", ts=ts).ts == Hlc(ts.wall_ms, counter + 1, "StateStore")
 
 
+@pytest.mark.parametrize("counter", [2**31 - 2**20 - 3, 2**31 - 3])
+def test_a_large_counter_affects_its_own_reply_only(alone, counter):
+    ts = ahead(30_000, counter)
+    assert alone.request("SET", "key", "value", ts=ts).ts.counter == counter + 1
+
+    assert alone.request("SET", "key", "value").ts == Hlc(ts.wall_ms + 1, 0, "StateStore")
+
+
 @pytest.mark.parametrize("counter", [2**31 - 2, 2**31 - 1, 2**31, 2**63, 2**64 - 1])
 def test_the_counter_stays_within_31_bits(alone, counter):
     ts = ahead(30_000, counter)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the broker listens: Unix sockets, IPv6, names, and several brokers that are tried in turn."""
 
-import os
 import socket
 from pathlib import Path
 

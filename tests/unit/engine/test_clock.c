@@ -11,7 +11,8 @@
 #define S SLICE_LITERAL
 
 /* The upper limit of a counter that the store assigns. */
-#define COUNTER_END (INT32_MAX - (1 << 20))
+#define COUNTER_END     INT32_MAX
+#define OWN_COUNTER_END (INT32_MAX - (1 << 20))
 
 static const struct {
         const char *name;
@@ -49,7 +50,8 @@ static const struct {
         { "their counter is the last of all", { 0, 0 }, 1, { 50, UINT64_MAX, S("n") }, { 51, 0 } },
         { "their last counter, and ours the same ms", { 50, 3 }, 50, { 50, UINT64_MAX, S("n") }, { 51, 0 } },
         { "their last counter, a ms before", { 50, 3 }, 50, { 49, UINT64_MAX, S("n") }, { 50, 4 } },
-        { "our counter leaves no room", { 50, COUNTER_END - 1 }, 50, { 50, 0, S("n") }, { 51, 0 } },
+        { "our counter leaves no room", { 50, OWN_COUNTER_END - 1 }, 50, { 50, 0, S("n") }, { 51, 0 } },
+        { "our counter follows theirs", { 50, COUNTER_END - 1 }, 50, { 50, 0, S("n") }, { 51, 0 } },
         { "our counter leaves no room, their ms is older",
           { 50, COUNTER_END - 1 },
           1,
@@ -79,10 +81,11 @@ static const struct {
         { "the next ms", { 50, 4 }, 51, { 51, 0 } },
         { "the same ms", { 50, 4 }, 50, { 50, 5 } },
         { "the wall clock has stepped back", { 50, 4 }, 10, { 50, 5 } },
-        { "the last counter", { 50, COUNTER_END - 2 }, 50, { 50, COUNTER_END - 1 } },
-        { "past the last counter", { 50, COUNTER_END - 1 }, 50, { 51, 0 } },
-        { "past the last counter, stepped back", { 50, COUNTER_END - 1 }, 10, { 51, 0 } },
-        { "past the last counter, a new ms", { 50, COUNTER_END - 1 }, 51, { 51, 0 } },
+        { "the last counter", { 50, OWN_COUNTER_END - 2 }, 50, { 50, OWN_COUNTER_END - 1 } },
+        { "past the last counter", { 50, OWN_COUNTER_END - 1 }, 50, { 51, 0 } },
+        { "past the last counter, stepped back", { 50, OWN_COUNTER_END - 1 }, 10, { 51, 0 } },
+        { "past the last counter, a new ms", { 50, OWN_COUNTER_END - 1 }, 51, { 51, 0 } },
+        { "the last counter that a request causes", { 50, COUNTER_END - 1 }, 50, { 51, 0 } },
 };
 
 Test(clock_tick, follows_the_rule) {
@@ -101,7 +104,7 @@ static bool is_after(struct version a, struct version b) {
 
 Test(clock, never_decreases) {
         static const uint64_t counters[] = {
-                0, 1, COUNTER_END - 2, COUNTER_END - 1, COUNTER_END, UINT64_MAX
+                0, 1, OWN_COUNTER_END, COUNTER_END - 1, COUNTER_END, UINT64_MAX
         };
         struct clock clock = { 0 };
         struct version before = { 0 };
