@@ -3,23 +3,24 @@
 #include "engine/clock.h"
 
 /*
- * The published clients store a counter as a signed 32-bit integer. Where a version would reach this counter, its wall clock
- * part is incremented instead.
+ * The counters of all versions are below this number, because the published clients store a counter as a signed 32-bit
+ * integer. A version that would reach it gets the next millisecond and the counter 0 instead.
  */
 #define COUNTER_END INT32_MAX
 
 /*
- * The same limit for a version that follows one of the store's own. The .NET client adds 1 to a counter that it receives, and
- * fails for ever when it reaches COUNTER_END. So only the reply to a request with a large counter has a larger one.
+ * A lower limit for a version that follows the store's last version, and not the timestamp of a request. The .NET client adds
+ * 1 to each counter that it receives, and fails permanently when its own counter reaches COUNTER_END. With this limit, a
+ * request with a counter near COUNTER_END affects the version in its own reply only, and no later version.
  */
 #define OWN_COUNTER_END (COUNTER_END - (1 << 20))
 
-/* Raise *version above this wall clock and counter, unless it is above them already. */
-static void raise_above(struct version *version, int64_t wall_ms, uint64_t counter, uint64_t end) {
+/* Raise *version above this wall clock and counter, unless it is above them already. The new counter is below counter_end. */
+static void raise_above(struct version *version, int64_t wall_ms, uint64_t counter, uint64_t counter_end) {
         if (version->wall_ms > wall_ms || (version->wall_ms == wall_ms && version->counter > counter))
                 return;
 
-        if (counter >= end - 1)
+        if (counter >= counter_end - 1)
                 *version = (struct version){ wall_ms + 1, 0 };
         else
                 *version = (struct version){ wall_ms, (uint32_t)counter + 1 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Deadlines are kept in a timing wheel: one list per second, in the order of insertion. Adding and removing a record take
- * constant time, because every write adds a record that is later removed.
+ * Deadlines are in a timing wheel: one list per second, in the order of insertion. A timing wheel adds and removes a record in
+ * constant time. This matters, because every write adds a record that is later removed.
  */
 
 #include "engine/dedup.h"
@@ -39,7 +39,7 @@ void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max) {
         dedup->n_records_max = n_records_max < UINT32_MAX ? n_records_max : UINT32_MAX;
 }
 
-/* The digest is a keyed hash already. */
+/* Return the value for the hash tables: a part of the digest, which is a keyed hash already. */
 static unsigned int digest_value(const struct digest *digest) {
         unsigned int value;
 
@@ -118,6 +118,7 @@ static struct dedup_record **second_of(struct dedup *dedup, int64_t deadline_s) 
         return &dedup->seconds[deadline_s % DEDUP_SPAN_S];
 }
 
+/* Return the deadline in seconds. The record has its low 32 bits, and it is less than DEDUP_SPAN_S after first_s. */
 static int64_t deadline_of(const struct dedup *dedup, const struct dedup_record *record) {
         return dedup->first_s + (record->deadline_s - (uint32_t)dedup->first_s);
 }
@@ -153,9 +154,10 @@ void dedup_forget(struct dedup *dedup, struct dedup_record *record) {
 }
 
 /*
- * Return the second of this deadline, rounded up. Lower first_s or raise last_s so that the span between them includes it. If
- * the deadline is too late for DEDUP_SPAN_S, drop the earliest records: they expired long ago. If it is too early, return the
- * earliest second that the span can include.
+ * Return the deadline in seconds, rounded up. Lower first_s or raise last_s so that the span between them includes it. If the
+ * span would exceed DEDUP_SPAN_S because the deadline is late, drop the earliest records: they have expired, because no
+ * deadline is more than about ENGINE_REMEMBERED_MAX_S in the future. If the span would exceed DEDUP_SPAN_S because the
+ * deadline is early, return the earliest second that the span can include.
  */
 static int64_t fit_into_span(struct dedup *dedup, int64_t deadline_ns) {
         int64_t deadline_s = deadline_ns <= 0 ? 0 : (deadline_ns - 1) / NS_PER_S + 1;

@@ -8,11 +8,11 @@
  * Remembered replies, so that a request which MQTT delivers twice is executed once (PROTOCOL.md "Repeated requests"). Bounded
  * by time and memory.
  *
- * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. A group may use
- * DEDUP_SHARE times the free part of the memory: one client alone can fill 4/5 of it, and if n groups are full, the size of
- * each approaches 4/(4n+1), as in pipeline/inbox.h. A group at its limit drops its own oldest reply, so a client that sends
- * many requests does not make the store forget the replies to other clients. If all memory is in use and the group is empty,
- * the reply with the earliest deadline is dropped. Dropped replies are counted.
+ * Clients share the memory. A digest of the client id assigns each client to one of DEDUP_N_GROUPS groups. A group may have at
+ * most DEDUP_SHARE times as many records as still fit into the memory. So one group alone can fill 4/5 of the memory, n groups
+ * at most 4/(4n+1) each, and some memory always remains for a further group. A group at its limit drops its own oldest reply,
+ * so a client that sends many requests does not make the store forget the replies to other clients. If all memory is in use
+ * and the group is empty, the reply with the earliest deadline is dropped. Dropped replies are counted.
  *
  * A keyed digest identifies each request. It is also the hash in the hash tables.
  */
@@ -28,11 +28,10 @@ struct remembered_reply {
 struct dedup_record {
         UT_hash_handle hh; /* by digest */
         struct digest digest;
-        struct dedup_record *next,
-                *previous; /* list of records with the same deadline, or of free records; utlist */
-        struct dedup_record *newer, *older; /* list of the group; utlist */
+        struct dedup_record *next, *previous; /* records with the same deadline, or free records; utlist */
+        struct dedup_record *newer, *older;   /* records of the same group; utlist */
         struct remembered_reply reply;
-        uint32_t deadline_s; /* low 32 bits */
+        uint32_t deadline_s; /* low 32 bits of the monotonic deadline in seconds */
         uint32_t slot;       /* the record's slot in storage; unique */
         uint16_t group;
 };
@@ -47,7 +46,7 @@ struct dedup_group {
 #define DEDUP_SHARE    4
 
 /* Deadlines are rounded up to whole seconds. The earliest and the latest deadline are less than this number of seconds apart.
- * Must exceed ENGINE_REMEMBERED_MAX_S. */
+ * Must exceed ENGINE_REMEMBERED_MAX_S. Must be a power of two, because records store the low bits of their deadlines. */
 #define DEDUP_SPAN_S 1024
 
 /* Records are allocated in blocks of this number. */
@@ -58,27 +57,29 @@ struct dedup_group {
 
 struct dedup {
         struct dedup_record *shards[DEDUP_N_SHARDS]; /* hash tables: see engine/uthash_table.h */
-        struct dedup_record
-                *seconds[DEDUP_SPAN_S]; /* lists, by second modulo DEDUP_SPAN_S, in the order of insertion */
+
+        /* Timing wheel: for each second modulo DEDUP_SPAN_S, the records with this deadline, in the order of insertion. */
+        struct dedup_record *seconds[DEDUP_SPAN_S];
+        int64_t first_s; /* the first second with a record */
+        int64_t last_s;  /* no record is in a later second; not lowered on removal */
+
         struct dedup_group groups[DEDUP_N_GROUPS + 1]; /* the last one: replies that an earlier run stored */
-        int64_t first_s;                               /* the first second with a record */
-        int64_t last_s; /* no record is in a later second; not lowered on removal */
         uint64_t n_records, n_records_max;
-        uint64_t n_dropped_early;
+        uint64_t n_dropped_early;     /* replies forgotten before their deadline, or never remembered */
         struct dedup_record **blocks; /* of DEDUP_BLOCK_RECORDS slots each */
         size_t blocks_capacity;
         struct dedup_record *free_records; /* the unused slots below n_slots */
         uint32_t n_slots;
 };
 
-/* n_bytes_max: of all records; 0 remembers nothing. */
+/* Initialize. n_bytes_max: limit of the memory of all records; 0: remember nothing. */
 void dedup_init(struct dedup *dedup, uint64_t n_bytes_max);
 void dedup_deinit(struct dedup *dedup);
 
 /* Change the limit. If it is lower, the next dedup_add() calls drop the excess records. */
 void dedup_set_limit(struct dedup *dedup, uint64_t n_bytes_max);
 
-/* Borrowed; NULL if there is none. Also finds a record whose deadline has passed. */
+/* Return the record with this digest, even if its deadline has passed; NULL if there is none. Borrowed. */
 struct dedup_record *dedup_find(const struct dedup *dedup, const struct digest *digest);
 
 /* Return whether the record's deadline has passed. */
@@ -89,7 +90,7 @@ struct reply_row {
         struct digest digest;
         struct remembered_reply reply;
         int64_t deadline_ns; /* remember the reply until then; monotonic */
-        uint32_t slot;       /* the storage slot; replaces its former content */
+        uint32_t slot;       /* the place in storage; this reply replaces the former reply in the slot */
 };
 
 /*
@@ -99,13 +100,14 @@ struct reply_row {
 bool dedup_add(struct dedup *dedup, const struct digest *client, struct reply_row *row);
 
 /*
- * Restore a reply that an earlier run stored. Call in ascending order of slots, before the first dedup_add(). The group of a
- * restored reply is not known: they form one of their own, without a limit. Drops records
- * beyond the limit, and counts them as dropped early. Returns 0, -EBADMSG if slots do not ascend, or -ENOMEM.
+ * Restore a reply that an earlier run stored. Call in ascending order of slots, before the first dedup_add(). The client of a
+ * restored reply is not known, so all restored replies are in one additional group, which has no limit of its own. A reply that
+ * exceeds the limit of all records is not restored, and counts as dropped early. Returns 0, -EBADMSG if slots do not ascend, or
+ * -ENOMEM.
  */
 int dedup_restore(struct dedup *dedup, const struct reply_row *row);
 
-/* Frees the record. */
+/* Remove the record and release its memory. */
 void dedup_forget(struct dedup *dedup, struct dedup_record *record);
 
 /* Forget up to n_max records whose deadline has passed. */
