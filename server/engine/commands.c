@@ -133,7 +133,8 @@ static enum outcome make_room(struct request_step *step, uint64_t n_more_keys, u
         return OUTCOME_DONE;
 }
 
-static int64_t set_deadline(const struct request_step *step) {
+/* Return the deadline of a SET: now plus PX. */
+static int64_t px_deadline(const struct request_step *step) {
         int64_t px_ns, deadline_ns;
 
         if (!step->request->has_px || __builtin_mul_overflow(step->request->px_ms, NS_PER_MS, &px_ns) ||
@@ -182,7 +183,7 @@ static int set(struct request_step *step, struct entry *replaced) {
         entry->is_persistent = persistence_stores(&engine->config, request->key, request->wants_persistence);
         row.entry.before_deadline_ns =
                 replaced ? keyspace_deadline(&engine->keyspace, replaced) : DEADLINE_NEVER;
-        row.entry.after_deadline_ns = set_deadline(step);
+        row.entry.after_deadline_ns = px_deadline(step);
         r = keyspace_put(&engine->keyspace, step->key_hash, entry, row.entry.after_deadline_ns, replaced);
         if (r < 0) {
                 entry_unref(entry);

@@ -13,10 +13,11 @@ struct request_step {
         struct version version; /* the version assigned to this request */
         struct effects *effects;
         struct reply *reply;
-        uint64_t key_hash; /* of the request's key, for keyspace and watch; not set for a pattern */
+        uint64_t
+                key_hash; /* of the request's key; keyspace and watch have the same hash key; 0 for a pattern */
 };
 
-/* Fills step->reply. */
+/* Execute the request's command, and set *step->reply. */
 void command_execute(struct request_step *step);
 
 /* Remove an expired entry and notify its watchers. Returns 0 or -ENOMEM; on error nothing has changed. */

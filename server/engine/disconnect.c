@@ -62,7 +62,8 @@ static void end_others(struct engine *engine, const struct event *event, struct 
         engine->has_former_connections = false;
 }
 
-static bool has_disconnected(const struct registration *registration, const struct event *event) {
+/* Return whether the event ends this registration. */
+static bool is_ended_by(const struct registration *registration, const struct event *event) {
         switch (event->type) {
         case EVENT_CLIENT_DISCONNECTED:
                 return registration_is_of(registration, event->client);
@@ -87,14 +88,14 @@ struct row *disconnect_next_stopped(struct effects *effects, size_t *at) {
         return NULL;
 }
 
-/* Mark as irreversible the registrations that KEYNOTIFY STOP has ended in this batch and that the event would also have ended: an
+/* KEYNOTIFY STOP has ended some registrations in this batch. Make those irreversible that the event would have ended too: an
  * undo must not restore them. */
-static void end_stopped(const struct event *event, struct effects *effects) {
+static void make_stopped_irreversible(const struct event *event, struct effects *effects) {
         struct row *row;
         size_t at = 0;
 
         while ((row = disconnect_next_stopped(effects, &at)))
-                row->registration.is_irreversible = has_disconnected(row->registration.registration, event);
+                row->registration.is_irreversible = is_ended_by(row->registration.registration, event);
 }
 
 /* End those registrations of one client that were made over other connections. */
@@ -142,7 +143,7 @@ void disconnect_step(struct engine *engine, const struct event *event, struct ef
         default:
                 ASSERT(!"an event that ends registrations");
         }
-        end_stopped(event, effects);
+        make_stopped_irreversible(event, effects);
 }
 
 void disconnect_delivered(struct engine *engine, struct registration *registration) {
@@ -163,7 +164,7 @@ void disconnect_not_delivered(struct engine *engine, const struct event *event, 
 
         engine->disconnect_epoch++;
         disconnect_end_registration(engine, registration, true, effects);
-        end_stopped(event, effects);
+        make_stopped_irreversible(event, effects);
 }
 
 void disconnect_end_idle(struct engine *engine, struct now now, struct effects *effects) {

@@ -153,10 +153,10 @@ static struct digest identify(const struct engine *engine, const struct request 
 }
 
 /*
- * Return whether to remember the reply, so that a repeat of the request is not executed. Not for a request without a timestamp
- * whose Correlation Data may not be unique: a new request with the same content would look like a repeat.
+ * Return whether a repeat of this request is answered with the remembered reply instead of being executed. False for a request
+ * without a timestamp whose Correlation Data may not be unique: a new request with the same content would look like a repeat.
  */
-static bool must_be_remembered(const struct request *request) {
+static bool is_deduplicated(const struct request *request) {
         return (verbs[request->verb].flags & VERB_IS_REMEMBERED) &&
                (request->has_timestamp || request->correlation_data.length >= UNIQUE_CORRELATION_MIN);
 }
@@ -190,10 +190,11 @@ static void reply_as_remembered(struct reply *reply, struct remembered_reply rem
 }
 
 /*
- * Return whether to remember the reply. Not for a request that the policy does not grant, whatever its outcome: a client
- * without grants must not use up the disk, or the memory for remembered replies.
+ * Return whether to remember the reply of this executed request. Do not remember replies to requests that the policy does not
+ * grant: a client without grants must not use up the disk, or the memory for remembered replies. The errors of clock skew come
+ * before the check of the policy, so check the policy here.
  */
-static bool is_worth_remembering(const struct request_step *step) {
+static bool must_remember_reply(const struct request_step *step) {
         enum outcome outcome = step->reply->outcome;
 
         if (outcome == OUTCOME_TIMESTAMP_TOO_FAR || outcome == OUTCOME_FENCE_TOO_FAR)
@@ -214,7 +215,7 @@ static void execute_once(struct request_step *step, const struct digest *digest)
         }
 
         execute(step);
-        if (!is_worth_remembering(step))
+        if (!must_remember_reply(step))
                 return;
         if (effects_reserve_row(step->effects) < 0)
                 return;
@@ -240,7 +241,7 @@ static void step_request(struct engine *engine, const struct event *event, struc
         watch_restart_idle(&engine->watch, request->client, now.mono_ns);
         if (!(verbs[request->verb].flags & VERB_TAKES_PATTERN))
                 step.key_hash = keyspace_hash(&engine->keyspace, request->key);
-        if (must_be_remembered(request)) {
+        if (is_deduplicated(request)) {
                 digest = identify(engine, request);
                 execute_once(&step, &digest);
         } else {

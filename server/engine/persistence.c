@@ -10,13 +10,13 @@
 #include "engine/internal.h"
 
 /* A key whose match runs out of steps is stored: it may match, and an acknowledged write must not be lost. */
-bool persistence_stores(const struct engine_config *config, struct slice key, bool is_asked) {
+bool persistence_stores(const struct engine_config *config, struct slice key, bool is_requested) {
         uint64_t budget = SCAN_PAGE_STEPS_MAX;
 
         if (config->persist != PERSIST_CUSTOM)
                 return config->persist == PERSIST_ALL;
-        return is_asked || (config->persist_pattern.data &&
-                            (glob_match(config->persist_pattern, key, &budget) || budget == 0));
+        return is_requested || (config->persist_pattern.data &&
+                                (glob_match(config->persist_pattern, key, &budget) || budget == 0));
 }
 
 uint64_t persistence_digest(const struct engine_config *config) {
@@ -40,8 +40,8 @@ bool persistence_may_have_lost(const struct engine_config *config, uint64_t stor
         return stored_digest != persistence_digest(config) || !persistence_stores(config, key, false);
 }
 
-static bool is_lost(const struct engine *engine, uint64_t stored_digest,
-                    const struct registration *registration) {
+static bool may_be_lost(const struct engine *engine, uint64_t stored_digest,
+                        const struct registration *registration) {
         CLEANUP(buf_deinit) struct buf client = { 0 }, key = { 0 };
 
         registration_names(registration, &client, &key);
@@ -52,7 +52,7 @@ static bool is_lost(const struct engine *engine, uint64_t stored_digest,
 bool persistence_lost_watched_key(const struct engine *engine, uint64_t stored_digest, uint64_t connection) {
         const struct registration *registration = watch_of_connection(&engine->watch, connection);
 
-        while (registration && !is_lost(engine, stored_digest, registration))
+        while (registration && !may_be_lost(engine, stored_digest, registration))
                 registration = registration->next_of_client;
         return registration;
 }

@@ -16,22 +16,22 @@ struct engine_config;
 enum persist {
         PERSIST_ALL,
         PERSIST_NONE,
-        PERSIST_CUSTOM, /* keys that match the pattern, and keys whose SET asks for it */
+        PERSIST_CUSTOM, /* keys that match the pattern, and keys whose SET requests it */
 };
 
 /* Special values of a stored digest of the persistence policy. */
 #define PERSISTENCE_ALL     UINT64_C(0) /* every key is stored: a restart loses none */
 #define PERSISTENCE_UNKNOWN UINT64_MAX  /* a restart may lose or change any key */
 
-/* Return the digest of this configuration's policy. Never PERSISTENCE_UNKNOWN. */
+/* Return the digest of the persistence policy of this configuration. Never PERSISTENCE_UNKNOWN. */
 uint64_t persistence_digest(const struct engine_config *config);
 
-/* Return whether a SET of this key is stored. is_asked: the SET asks for it. */
-bool persistence_stores(const struct engine_config *config, struct slice key, bool is_asked);
+/* Return whether a SET of this key is stored. is_requested: the SET requests it. */
+bool persistence_stores(const struct engine_config *config, struct slice key, bool is_requested);
 
 /*
  * Return whether a restart may have lost this key. stored_digest: the persistence_digest() that was stored with the last commit
- * before the restart. config: the present policy.
+ * before the restart. config: has the present persistence policy.
  */
 bool persistence_may_have_lost(const struct engine_config *config, uint64_t stored_digest, struct slice key);
 

@@ -22,8 +22,8 @@ static bool is_granted(const struct engine *engine, const struct registration *r
                policy_decide(policy, &origin, ACCESS_READ, buf_slice(&key), &budget);
 }
 
-/* End the registration as if its connection had ended. The connection stays open: if it has no other registration, add an
- * untrack. */
+/* End the registration, unless the policy grants it. Its connection stays open. If the connection has no other registration,
+ * the plugin must not track it any more. */
 static void end_unless_granted(struct engine *engine, struct registration *registration,
                                struct effects *effects) {
         uint64_t connection = registration->connection;
@@ -38,9 +38,9 @@ static void end_unless_granted(struct engine *engine, struct registration *regis
                 effects_track(effects, connection, UNTRACK_CONNECTION);
 }
 
-/* Mark as irreversible the registrations that KEYNOTIFY STOP has ended in this batch and that the policy does not grant: an undo
+/* KEYNOTIFY STOP has ended some registrations in this batch. Make those irreversible that the policy does not grant: an undo
  * must not restore them. */
-static void end_stopped_unless_granted(const struct engine *engine, struct effects *effects) {
+static void make_stopped_irreversible(const struct engine *engine, struct effects *effects) {
         struct row *row;
         size_t at = 0;
 
@@ -59,15 +59,15 @@ void revocation_begin(struct engine *engine, struct effects *effects) {
 void revocation_continue(struct engine *engine, struct effects *effects) {
         struct watch_cursor cursor = { .n_shards_begun = engine->n_shards_checked };
         struct registration *registration;
-        size_t n_seen = 0;
+        size_t n_checked = 0;
 
         if (!engine->is_revoking)
                 return;
 
-        end_stopped_unless_granted(engine, effects);
-        while (n_seen < ENGINE_REVOKED_MAX && engine->is_revoking) {
+        make_stopped_irreversible(engine, effects);
+        while (n_checked < ENGINE_REVOKED_MAX && engine->is_revoking) {
                 engine->is_revoking = watch_begin_shard(&engine->watch, &cursor);
-                for (; (registration = watch_each_of_shard(&cursor)); n_seen++)
+                for (; (registration = watch_each_of_shard(&cursor)); n_checked++)
                         end_unless_granted(engine, registration, effects);
         }
         engine->n_shards_checked = cursor.n_shards_begun;

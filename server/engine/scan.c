@@ -62,7 +62,7 @@ static int compare_hashes(const void *a, const void *b, void *keyspace) {
         return (hash_a > hash_b) - (hash_a < hash_b);
 }
 
-static bool is_listed_before(const struct keyspace *keyspace, const struct entry *entry, uint64_t position) {
+static bool is_before(const struct keyspace *keyspace, const struct entry *entry, uint64_t position) {
         return entry->hh.hashv < hash_value(position) ||
                (entry->hh.hashv == hash_value(position) && hash_of(keyspace, entry) < position);
 }
@@ -72,7 +72,7 @@ static int collect_shard(struct scan *scan, struct entry *first, uint64_t positi
 
         scan->n_shard = 0;
         for (struct entry *entry = first; entry; entry = entry->hh.next) {
-                if (is_listed_before(scan->keyspace, entry, position))
+                if (is_before(scan->keyspace, entry, position))
                         continue;
                 r = array_reserve((void **)&scan->shard, &scan->shard_capacity, scan->n_shard + 1,
                                   sizeof(*scan->shard));
