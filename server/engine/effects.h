@@ -16,7 +16,7 @@
 struct reply {
         enum outcome outcome;
         bool has_version;
-        bool is_insertion; /* an executed SET whose key did not exist, with any outcome */
+        bool is_insertion; /* SET of a key that did not exist, even if storing failed; for metrics */
         bool is_repeated;  /* a remembered reply: the request was executed before */
         struct version version;
         struct entry *entry;    /* OUTCOME_VALUE */
@@ -78,16 +78,16 @@ int effects_reserve_change(struct effects *effects, const struct registration *w
 void effects_change(struct effects *effects, struct row row, struct registration *watchers,
                     struct version version);
 
-/* Returns 0 or -ENOMEM. After 0 the next effects_track() cannot fail. */
+/* Make room for one action of the plugin. Returns 0 or -ENOMEM. */
 int effects_reserve_track(struct effects *effects);
 
-/* Add an action of the plugin. Ignores connection 0, which means unknown. Call effects_reserve_track() before. */
+/* Add an action of the plugin, after effects_reserve_track(). Ignores connection 0, which means unknown. */
 void effects_track(struct effects *effects, uint64_t connection, enum track_action action);
 
-/* Returns 0 or -ENOMEM. After 0 the next effects_row() cannot fail. */
+/* Make room for one row. Returns 0 or -ENOMEM. */
 int effects_reserve_row(struct effects *effects);
 
-/* Append a row. Takes over the row's references. */
+/* Append a row, after effects_reserve_row(). Takes over the row's references. */
 void effects_row(struct effects *effects, struct row row);
 
 /*

@@ -46,7 +46,7 @@ struct engine_config {
 
         uint64_t max_keys;
         uint64_t max_bytes;              /* keys, values, registrations and their overhead */
-        uint64_t max_registrations;      /* see also engine_client_registrations_max() */
+        uint64_t max_registrations;      /* see also engine_client_usage_max() */
         uint64_t max_remembered_bytes;   /* remembered replies; not part of max_bytes */
         int64_t registration_timeout_ns; /* see EVENT_NOT_DELIVERED; not negative */
         enum persist persist;
@@ -63,7 +63,7 @@ struct now {
 
 enum event_type {
         EVENT_REQUEST, /* execute `request` and set *reply; cannot fail */
-        EVENT_TICK, /* time has passed: expire up to ENGINE_EXPIRED_MAX keys, end registrations of idle clients */
+        EVENT_TICK,    /* time has passed: expire keys, end registrations of idle clients */
 
         /* The following events end registrations: */
         EVENT_CLIENT_DISCONNECTED,  /* all registrations of `client` */
@@ -105,7 +105,7 @@ struct event {
 /* Approximate number of registrations that one step checks against a new policy. */
 #define ENGINE_REVOKED_MAX 1000
 
-/* Maximum time for which a reply is remembered, rounded up to a whole second. */
+/* Maximum time for which a reply is remembered, in seconds. The deadline is then rounded up to a whole second. */
 #define ENGINE_REMEMBERED_MAX_S 600
 
 /* Opaque. */
@@ -114,7 +114,7 @@ struct engine;
 /* Returns 0 or -ENOMEM; the caller owns *ret_engine. */
 int engine_new(struct engine **ret_engine, const struct engine_config *config);
 
-/* Accepts NULL, returns NULL. Reset all effects of the engine before. */
+/* Accepts NULL, returns NULL. Before, call effects_reset() for all effects of this engine. */
 struct engine *engine_free(struct engine *engine);
 
 /*
@@ -166,8 +166,8 @@ bool engine_has_registrations(const struct engine *engine, uint64_t connection);
 struct watch_usage engine_client_usage(const struct engine *engine, struct slice client);
 
 /*
- * The limits of what the registrations of one client use: a quarter of max_registrations and of max_bytes, so that one client
- * cannot use up what all clients share. But at least these minimums.
+ * The maximum that the registrations of one client may use: a quarter of max_registrations and of max_bytes, but at least the
+ * following minimums. So one client cannot use up what all clients share.
  */
 #define ENGINE_CLIENT_REGISTRATIONS_MIN 256
 #define ENGINE_CLIENT_BYTES_MIN         (UINT64_C(1) << 20)
@@ -210,6 +210,6 @@ int engine_import_entry(struct engine *engine, const struct entry_fields *fields
 /* The clock that assigns versions, for an import. Borrowed. */
 struct clock *engine_clock(struct engine *engine);
 
-/* The monotonic time in nanoseconds of the next necessary tick. In the past if the last tick reached a limit,
- * for example ENGINE_EXPIRED_MAX; INT64_MAX if no tick is necessary. */
+/* The monotonic time in nanoseconds at which the next tick is necessary; INT64_MAX if no tick is. This time is in the past if
+ * the last tick left work, because it reached a limit such as ENGINE_EXPIRED_MAX. */
 int64_t engine_next_deadline(const struct engine *engine);

@@ -7,9 +7,9 @@
 #include "base/assert.h"
 
 _Static_assert(sizeof(struct hash_key) == crypto_shorthash_KEYBYTES, "a key of SipHash-2-4");
-_Static_assert(sizeof(uint64_t) == crypto_shorthash_BYTES, "its output");
+_Static_assert(sizeof(uint64_t) == crypto_shorthash_BYTES, "an output of SipHash-2-4");
 _Static_assert(sizeof(struct hash_key) == crypto_shorthash_siphashx24_KEYBYTES, "a key of SipHashX-2-4");
-_Static_assert(sizeof(struct digest) == crypto_shorthash_siphashx24_BYTES, "its output");
+_Static_assert(sizeof(struct digest) == crypto_shorthash_siphashx24_BYTES, "an output of SipHashX-2-4");
 
 uint64_t hash_bytes(const struct hash_key *key, struct slice bytes) {
         uint64_t hash;

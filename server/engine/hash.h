@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 
 /*
- * Keyed hashes: pseudorandom functions from libsodium. Without the key, a client can neither choose inputs that
- * collide nor learn anything from an output. Each purpose has a key of its own (struct engine_config).
+ * Keyed hashes: pseudorandom functions from libsodium. Without the key, a client can neither choose inputs that collide nor
+ * learn anything from an output. Each purpose has a key of its own (struct engine_config).
  */
 
 struct hash_key {
@@ -15,7 +15,7 @@ struct hash_key {
 /* SipHash-2-4, for hash tables. */
 uint64_t hash_bytes(const struct hash_key *key, struct slice bytes);
 
-/* Identifies one input: 128 bits, so that no two inputs have the same digest. */
+/* Identifies one input. Digests have 128 bits, so a collision of two inputs is negligible. */
 struct digest {
         uint8_t bytes[16];
 };

@@ -131,7 +131,7 @@ static uint32_t *entry_position(void *item) {
         return &((struct entry *)item)->expiry_position;
 }
 
-/* value: of the key's hash. */
+/* value: the hash_value() of the key's hash. */
 static struct entry **shard_of(const struct keyspace *keyspace, unsigned int value) {
         return &keyspace->shards[hash_shard(value, KEYSPACE_SHARD_BITS)];
 }

@@ -11,12 +11,14 @@
  *   REPLY(symbol, name, verbs, payload)    payload: as sent; empty if it is built for each reply
  *   ERROR(symbol, name, verbs, text)       text: what follows "-ERR " in the payload
  *
- * Payloads and texts are those of the sdk dialect; the encoder knows where the document dialect differs (PROTOCOL.md
+ * Payloads and texts are those of the sdk dialect. The encoder replaces them where the document dialect differs (PROTOCOL.md
  * "Dialects").
- * The name is the metric label, the reason in the log, and the text in storage. Storage keeps names, not numbers: a
- * name never changes its meaning, and a retired name is never used again.
- * verbs: the commands that can have the outcome. ON_UNKNOWN: requests whose verb was not decoded. ON_KNOWN: all others. ON_FENCED: those
- * with VERB_IS_FENCED.
+ *
+ * The name is the metric label, the reason in the log, and the text in storage. Storage has names, not numbers. So a name
+ * never changes its meaning, and a retired name is never used again.
+ *
+ * verbs: the commands that can have the outcome. ON_UNKNOWN: requests whose verb was not decoded. ON_KNOWN: all other requests.
+ * ON_FENCED: commands with VERB_IS_FENCED.
  */
 #define OUTCOMES(REPLY, ERROR)                                                                              \
         REPLY(DONE, "done", ON_SET | ON_KEYNOTIFY, "+OK\r\n")                                               \

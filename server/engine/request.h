@@ -20,14 +20,14 @@ struct request {
         struct slice key;   /* not empty; SCAN: the pattern */
         struct slice value; /* SET, VDEL; SCAN: the token, absent for the first page */
 
-        enum set_condition condition;
-        struct slice expected;
-        bool has_px;
-        int64_t px_ms; /* at least 1 */
+        enum set_condition condition; /* SET */
+        struct slice expected;        /* SET_IF_ABSENT_OR_EQUAL: the present value must be equal */
+        bool has_px;                  /* SET */
+        int64_t px_ms;                /* time until the key expires; at least 1 */
 
         bool wants_persistence; /* aio-persistence, of SET */
 
-        bool stop; /* KEYNOTIFY */
+        bool stop; /* KEYNOTIFY STOP: end the registration */
 
         bool has_timestamp;
         struct hlc timestamp; /* __ts */
@@ -37,7 +37,7 @@ struct request {
         struct slice client; /* client id; absent if unknown */
         uint64_t connection; /* number of the client's connection, verified by the plugin; 0: not verified */
         struct slice user;   /* user name at the broker; absent: none, or not verified */
-        bool is_own;         /* the store's own request: no policy applies */
+        bool is_own;         /* the store itself makes the request, for a seed: no policy applies */
 
         /* These fields identify a repeated request (PROTOCOL.md "Repeated requests"). They hold the bytes as sent. */
         struct slice response_topic;

@@ -61,7 +61,7 @@ int engine_restore_reply(struct engine *engine, const struct reply_row *row) {
 void engine_restore_clock(struct engine *engine, struct version clock, uint64_t disconnect_epoch) {
         engine->clock.last = clock;
         engine->disconnect_epoch = disconnect_epoch;
-        /* Not stored. disconnect_epoch is at least the value before the restart. */
+        /* revocation_epoch is not stored. The stored disconnect_epoch is at least as large as revocation_epoch was. */
         engine->revocation_epoch = disconnect_epoch;
 }
 

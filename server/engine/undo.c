@@ -12,7 +12,7 @@ static int undo_entry(struct engine *engine, const struct row *row) {
 
         if (after) {
                 keyspace_remove(&engine->keyspace, after);
-                entry_unref(after); /* the store's reference; the row has its own */
+                entry_unref(after); /* the keyspace's reference; the row has its own */
         }
         if (before) {
                 r = keyspace_put(&engine->keyspace, keyspace_hash(&engine->keyspace, entry_key(before)),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A key or client exists as long as it has a registration. Each has a number, so that a registration is hashed by 16 bytes
- * instead of both names.
+ * A key or client has a node as long as it has a registration. Each node has a number. So the hash table of registrations
+ * hashes two numbers, 16 bytes, instead of two names.
  */
 
 #include "engine/watch.h"
@@ -81,6 +81,7 @@ void registration_names(const struct registration *registration, struct buf *cli
         base16_append_decoded(key, rest);
 }
 
+/* Compare the client id with its base16 in the topic. */
 bool registration_is_of(const struct registration *registration, struct slice client) {
         const char *name = registration->topic + strlen(TOPIC_NOTIFY_PREFIX "/");
 
@@ -205,7 +206,7 @@ static int registration_new(struct registration **ret_registration, struct slice
         return 0;
 }
 
-/* Add the client to the table of connections, unless it is in it. */
+/* Add the client to the table of connections, unless it is there already. */
 static int index_connection(struct watch *watch, struct watch_node *client, uint64_t connection) {
         uint64_t hash = hash_of(watch, &connection, sizeof(connection));
 

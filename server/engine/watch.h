@@ -25,7 +25,7 @@ struct registration_pair {
 
 /*
  * Reference counted: an ended registration stays readable for notifications that are not yet published. It stores its notify
- * topic, so that a notification formats no topic.
+ * topic, so that the topic is formatted once and not for each notification.
  */
 struct registration {
         UT_hash_handle hh; /* by pair */
@@ -80,7 +80,7 @@ struct watch_names {
         uint64_t key_hash;
 };
 
-/* For a caller that has not hashed the key yet. */
+/* Return these names with the key's hash. For a caller that has not hashed the key yet. */
 struct watch_names watch_names(const struct watch *watch, struct slice client, struct slice key);
 
 /*
@@ -92,14 +92,14 @@ struct watch_names watch_names(const struct watch *watch, struct slice client, s
 struct registration *watch_add(struct watch *watch, struct watch_names names, struct slice user,
                                uint64_t connection);
 
-/* Borrowed; NULL where there is none. */
+/* Return the registration of this client and key; NULL if there is none. Borrowed. */
 struct registration *watch_find(const struct watch *watch, struct watch_names names);
 
 /* End the registration, and drop the reference that the watch holds. */
 void watch_remove(struct watch *watch, struct registration *registration);
 
 /*
- * The registrations of one key, oldest first; follow watch_next_of_key(). Borrowed; NULL where there are none. hash: of the
+ * The registrations of one key, oldest first; follow watch_next_of_key(). Borrowed; NULL if there are none. hash: of the
  * key, under the watch's hash key.
  */
 struct registration *watch_of_key(const struct watch *watch, uint64_t hash, struct slice key);
