@@ -12,7 +12,7 @@ void welcome_deinit(struct welcome *welcome) {
         free(welcome->connections);
 }
 
-/* Each line ends with \n. */
+/* Read the numbers of the tracked connections: one a line, each line ends with \n. */
 static int read_connections(struct slice lines, struct welcome *welcome) {
         size_t capacity = 0;
         int r;

@@ -8,8 +8,8 @@
 /* The content of WELCOME, the plugin's answer to the store's HELLO. */
 struct welcome {
         uint8_t key[COMPANION_KEY_SIZE]; /* the MAC key of requests */
-        uint64_t sequence;               /* the sequence number of the last request with a MAC */
-        bool is_guarded; /* the plugin refuses a CONNECT with the store's client id by another user */
+        uint64_t sequence; /* the last sequence number that the plugin has given to a request */
+        bool is_guarded;   /* the plugin refuses a CONNECT with the store's client id by another user */
         bool may_change_client_id; /* false: the plugin's options require the store to keep its client id */
         uint64_t delivered;        /* the sequence of the last change whose notifications are delivered */
         uint64_t *connections;     /* numbers of the tracked connections, in ascending order; owned */

@@ -67,7 +67,7 @@ static void add_version(struct encoder *encoder, struct message *message, struct
                      (struct slice){ (const uint8_t *)encoder->version, length });
 }
 
-/* The constant payload of an outcome. The dialects differ in two outcomes (PROTOCOL.md "Dialects"). */
+/* Return the constant payload of an outcome. Those of two outcomes depend on the dialect (PROTOCOL.md "Dialects"). */
 static struct slice outcome_payload(const struct encoder *encoder, enum outcome outcome) {
         if (encoder->dialect == DIALECT_DOCUMENT && outcome == OUTCOME_CONDITION_NOT_MET)
                 return SLICE_LITERAL("-1\r\n");

@@ -33,7 +33,7 @@ void encoder_deinit(struct encoder *encoder);
  * Fill in *ret_message, except topic, correlation data and expiry, which the caller sets. The message borrows from the
  * arguments, and from the encoder until the encoder's next use. Returns 0 or -ENOMEM.
  *
- * encoder_fault(): value is the value of the invalid property, which the reply repeats.
+ * encoder_fault(): value is the value of the invalid property. The reply contains it.
  */
 int encoder_reply(struct encoder *encoder, const struct reply *reply, struct message *ret_message);
 int encoder_fault(struct encoder *encoder, enum request_fault fault, struct slice value,

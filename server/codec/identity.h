@@ -11,8 +11,8 @@
 
 enum identity_result {
         IDENTITY_VERIFIED,
-        IDENTITY_REPEATED, /* the MAC is valid, but this sequence or a later one was accepted before */
-        IDENTITY_UNVERIFIED, /* no valid MAC: a will, a forgery, or a client of a listener without the plugin */
+        IDENTITY_REPEATED,   /* the MAC is valid, but this sequence or a later one was accepted before */
+        IDENTITY_UNVERIFIED, /* no valid MAC: a will, a forgery, or sent to a listener without the plugin */
 };
 
 /*

@@ -193,7 +193,8 @@ static struct slice claimed_client(const struct message *message) {
 
 /*
  * Return the client that sends the request (PROTOCOL.md "Requests"). With the plugin, an unverified request has no client: the
- * sender may have made up the client id. The plugin adds identity properties only to requests at QoS 1.
+ * sender may have made up the client id. A request at QoS 0 or 2 is always unverified, because the plugin adds identity
+ * properties only at QoS 1.
  */
 static struct identity sender_of(const struct decoder *decoder, const struct message *message) {
         if (!decoder->has_plugin)

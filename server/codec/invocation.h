@@ -46,7 +46,7 @@ enum invocation_result {
 struct invocation {
         enum request_fault fault;
         struct slice fault_value; /* value of the invalid property */
-        enum outcome outcome;     /* an error, or OUTCOME_DONE */
+        enum outcome outcome;     /* an error; OUTCOME_DONE: no error was found */
         struct request request;   /* verb is VERB_UNKNOWN if the command was not decoded */
 };
 
@@ -59,6 +59,7 @@ struct decoder {
         struct slice persistence_value;
 };
 
+/* Decode the message. Sets *ret_invocation with any result: log lines and metrics use the fields of refused requests too. */
 enum invocation_result invocation_decode(const struct decoder *decoder, const struct message *message,
                                          struct invocation *ret_invocation);
 

@@ -12,10 +12,10 @@
  * rules, sorted by the literal prefix of their keys. A request has at most three grantees: "anyone", the client id, and the
  * user name of its origin.
  *
- * Each grant links to an earlier grant of the same grantee: the last one whose prefix is also a prefix of its own prefix. For
- * example, "a/b/" links to "a/", and "a/" links to "". A binary search finds the last grant whose prefix does not sort after
- * the key. From this grant, the links lead to every grant whose prefix is a prefix of the key. They also lead to other
- * grants, so compare each prefix.
+ * Each grant A links to an earlier grant of the same grantee: the last grant B such that the prefix of A begins with the prefix
+ * of B. For example, "a/b/" links to "a/", and "a/" links to "". To find the grants for a key, a binary search finds the last
+ * grant whose prefix does not sort after the key. From this grant, the links lead to every grant whose prefix is a prefix of
+ * the key. They also lead to grants with other prefixes, so the search compares each prefix with the key.
  */
 
 #define POLICY_PARTS_MAX (2 * POLICY_PLACEHOLDERS_MAX + 1)
@@ -30,7 +30,7 @@ struct policy_keys {
         unsigned int line;
         struct slice text;   /* owned */
         struct slice prefix; /* literal prefix of every matching key */
-        struct slice suffix; /* literal suffix of every matching key: a fast check if the prefix is empty */
+        struct slice suffix; /* literal suffix of every matching key: a fast check before the matching */
         bool is_one_key;     /* only the key that equals the prefix matches */
         size_t n_parts;
         struct policy_part parts[POLICY_PARTS_MAX];

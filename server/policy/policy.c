@@ -39,7 +39,8 @@ static const struct policy_grantee *find_grantee(const struct policy *policy,
 
 #define GRANTEES_MAX 3
 
-/* Find the grantees that stand for the origin. An unverified origin has none, unless the policy allows unverified origins. */
+/* Find the grantees of the origin: "anyone", its client id and its user name. An unverified origin has none, unless the policy
+ * allows unverified origins. */
 static size_t find_grantees(const struct policy *policy, const struct request_origin *origin,
                             const struct policy_grantee *grantees[GRANTEES_MAX]) {
         const struct policy_principal principals[GRANTEES_MAX] = { { POLICY_ANYONE, { NULL, 0 } },
@@ -59,7 +60,7 @@ static size_t find_grantees(const struct policy *policy, const struct request_or
         return n;
 }
 
-/* The last grant whose prefix does not sort after the key. */
+/* Return the grantee's last grant whose prefix does not sort after the key, or NO_GRANT. */
 static uint32_t last_not_greater(const struct policy *policy, const struct policy_grantee *grantee,
                                  struct slice key) {
         uint32_t from = grantee->first_grant, to = grantee->first_grant + grantee->n_grants;
@@ -75,15 +76,16 @@ static uint32_t last_not_greater(const struct policy *policy, const struct polic
         return from > grantee->first_grant ? from - 1 : NO_GRANT;
 }
 
-static bool is_name(struct slice name) {
+/* Return whether the client id or user name can replace a placeholder. */
+static bool is_placeholder_value(struct slice name) {
         return name.length > 0 && slice_is_utf8(name);
 }
 
 /* Return whether the origin has a value for each placeholder. */
 static bool has_placeholder_values(const struct policy_keys *keys, const struct request_origin *origin) {
         for (size_t i = 0; i < keys->n_parts; i++)
-                if ((keys->parts[i].kind == PART_CLIENT && !is_name(origin->client)) ||
-                    (keys->parts[i].kind == PART_USER && !is_name(origin->user)))
+                if ((keys->parts[i].kind == PART_CLIENT && !is_placeholder_value(origin->client)) ||
+                    (keys->parts[i].kind == PART_USER && !is_placeholder_value(origin->user)))
                         return false;
         return true;
 }
@@ -122,7 +124,7 @@ static bool matches_parts(struct decision *decision, const struct policy_keys *k
         return glob_match_parts(parts, keys->n_parts, key, &decision->budget);
 }
 
-/* The key begins with the literal prefix. */
+/* Match a key that begins with the literal prefix. */
 static bool matches(struct decision *decision, const struct policy_keys *keys) {
         struct slice prefix = keys->prefix;
         size_t skipped = prefix.length;
@@ -132,9 +134,10 @@ static bool matches(struct decision *decision, const struct policy_keys *keys) {
         if (!slice_ends_with(decision->key, keys->suffix))
                 return false;
 
-        /* The matcher takes a byte and its UTF-8 continuation bytes as one character. A key that is not UTF-8 may continue
-         * the last character of the prefix: if the prefix ends with C3 A9 and the key goes on with 80, the matcher takes
-         * C3 A9 80 as one character, but would take 80 as a character if it began there. So match the whole key then. */
+        /* If the prefix ends with a non-ASCII character, match the whole key. The matcher treats a byte and the UTF-8
+         * continuation bytes after it as one character. A key that is not UTF-8 may add continuation bytes to the last
+         * character of the prefix: for example, prefix C3 A9 and key C3 A9 80. From the start, the matcher treats C3 A9 80
+         * as one character. Without the prefix, it would treat 80 as a character of its own. */
         if (skipped > 0 && prefix.data[skipped - 1] >= 0x80)
                 skipped = 0;
         return matches_parts(decision, keys, skipped);

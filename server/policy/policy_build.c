@@ -161,7 +161,7 @@ static void draft_all(const struct policy *policy, struct grant_draft *drafts) {
         }
 }
 
-/* Return the index of the next grant in the chain that policy/internal.h describes, or NO_GRANT. */
+/* Return the grant that the grant `at` links to (policy/internal.h), or NO_GRANT. first: the first grant of the grantee. */
 static uint32_t find_next(const struct policy *policy, const struct grant_draft *drafts, uint32_t first,
                           uint32_t at) {
         uint32_t next = at > first ? at - 1 : NO_GRANT;

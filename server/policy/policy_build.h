@@ -20,13 +20,13 @@
 
 enum policy_outcome {
         POLICY_DONE,
-        POLICY_EMPTY,
+        POLICY_EMPTY, /* an empty client id, user name or key */
         POLICY_NOT_UTF8,
         POLICY_OPEN_CLASS,           /* a '[' without ']' */
         POLICY_PLACEHOLDER_IN_CLASS, /* a placeholder between '[' and ']' */
         POLICY_UNKNOWN_PLACEHOLDER,  /* a {word} other than {client} and {user} */
         POLICY_TOO_MANY_PLACEHOLDERS,
-        POLICY_TOO_MANY,
+        POLICY_TOO_MANY, /* a limit above is exceeded, other than POLICY_PLACEHOLDERS_MAX */
         N_POLICY_OUTCOMES,
 };
 
@@ -54,9 +54,9 @@ enum policy_keys_kind {
 
 /*
  * Add keys to the last added rule. In a pattern and a string, {client} and {user} are replaced by the origin's client id and
- * user name; wildcard characters in these have no meaning. Keys with {client} grant nothing if the origin has no client id, or
- * one that is not UTF-8. The same holds for {user} and the user name. line: the line number for policy_location(). The text is
- * copied.
+ * user name; wildcard characters in these values have no meaning. Keys with {client} grant nothing if the origin has no client
+ * id, or one that is not UTF-8. The same holds for {user} and the user name. line: the line number for policy_location(). The
+ * text is copied.
  */
 int policy_add_keys(struct policy *policy, enum policy_keys_kind kind, struct slice text, unsigned int line);
 

@@ -44,7 +44,7 @@ static void add_text(struct policy_keys *keys, struct slice text, bool is_patter
 }
 
 /* Find the length in bytes of the item at the beginning of text: a class or a byte. */
-static enum policy_outcome take_item(struct slice text, bool is_pattern, size_t *ret_length) {
+static enum policy_outcome measure_item(struct slice text, bool is_pattern, size_t *ret_length) {
         *ret_length = 1;
         if (!is_pattern || text.data[0] != '[')
                 return looks_like_placeholder(text) ? POLICY_UNKNOWN_PLACEHOLDER : POLICY_DONE;
@@ -73,7 +73,7 @@ static enum policy_outcome find_parts(struct policy_keys *keys, bool is_pattern)
                         length = placeholder->text.length;
                         before = (struct slice){ rest.data + length, 0 };
                 } else {
-                        outcome = take_item(rest, is_pattern, &length);
+                        outcome = measure_item(rest, is_pattern, &length);
                         if (outcome != POLICY_DONE)
                                 return outcome;
                         before.length += length;
