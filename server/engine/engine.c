@@ -132,8 +132,8 @@ static void execute(struct request_step *step) {
  * Return the digest that identifies the request. A KEYNOTIFY that is sent again after its registration has ended must be
  * executed again, so its digest must differ. Therefore the digest of a KEYNOTIFY without STOP includes two values:
  * - the connection, because the end of the connection ends the registration;
- * - revocation_epoch, because a new policy or EVENT_CONNECTIONS_RETAINED can end the registration while the
- *   connection is open. If the connection is unknown: disconnect_epoch, because any event may have ended the registration.
+ * - revocation_epoch, because a new policy or EVENT_CONNECTIONS_RETAINED can end the registration while the connection is
+ *   open. If the connection is unknown: disconnect_epoch, because any event may have ended the registration.
  */
 static struct digest identify(const struct engine *engine, const struct request *request) {
         uint64_t scope[2] = { request->connection,
