@@ -13,8 +13,7 @@ struct request_step {
         struct version version; /* the version assigned to this request */
         struct effects *effects;
         struct reply *reply;
-        uint64_t
-                key_hash; /* of the request's key; keyspace and watch have the same hash key; 0 for a pattern */
+        uint64_t key_hash; /* of the request's key, for both keyspace and watch; 0 for a pattern */
 };
 
 /* Execute the request's command, and set *step->reply. */
