@@ -13,7 +13,7 @@
 /* Room that a message leaves for the fields after it. */
 #define FIELDS_LENGTH 320
 
-#define CUT "..."
+#define ELLIPSIS "..."
 
 static void put(struct log_line *line, const char *text, size_t length) {
         memcpy(line->text + line->length, text, length);
@@ -105,8 +105,8 @@ static void put_quoted(struct log_line *line, struct slice text, size_t end) {
                 char escaped[sizeof("\\u0000")];
                 size_t n = escape(text, escaped, sizeof(escaped));
 
-                if (line->length + strlen(escaped) + strlen(CUT) > end) {
-                        put(line, CUT, strlen(CUT));
+                if (line->length + strlen(escaped) + strlen(ELLIPSIS) > end) {
+                        put(line, ELLIPSIS, strlen(ELLIPSIS));
                         break;
                 }
                 put(line, escaped, strlen(escaped));
@@ -115,7 +115,7 @@ static void put_quoted(struct log_line *line, struct slice text, size_t end) {
         put(line, "\"", 1);
 }
 
-static bool is_bare(struct slice text) {
+static bool needs_no_quotes(struct slice text) {
         for (size_t i = 0; i < text.length; i++)
                 if (text.data[i] <= ' ' || text.data[i] > '~' || strchr("\"\\=", text.data[i]))
                         return false;
@@ -147,7 +147,7 @@ void log_line_add_text(struct log_line *line, const char *name, struct slice tex
         if (!has_room(line, strlen(name) + strlen(",\"\":\"\"") + LOG_VALUE_MAX))
                 return;
         put_name(line, name);
-        if (!line->is_json && text.length <= LOG_VALUE_MAX && is_bare(text))
+        if (!line->is_json && text.length <= LOG_VALUE_MAX && needs_no_quotes(text))
                 put(line, (const char *)text.data, text.length);
         else
                 put_quoted(line, text, line->length + LOG_VALUE_MAX);

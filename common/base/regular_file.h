@@ -8,8 +8,8 @@
  * no end.
  */
 enum regular_file_result {
-        REGULAR_FILE_OTHER_KIND = 1, /* a directory, a pipe, a device or a socket */
-        REGULAR_FILE_TOO_LONG,       /* longer than length_max bytes */
+        REGULAR_FILE_NOT_REGULAR = 1, /* a directory, a pipe, a device or a socket */
+        REGULAR_FILE_TOO_LONG,        /* longer than length_max bytes */
 };
 
 /* Append the content. Returns 0, an enum regular_file_result, or the -errno of opening or reading. */

@@ -117,7 +117,7 @@ int key_record_read(struct key_record *record, struct slice line, const char **r
         return key_record_read_object(record, object, ret_fault);
 }
 
-bool key_record_is_in(const json_t *object) {
+bool key_record_matches(const json_t *object) {
         return (json_object_get(object, "key") || json_object_get(object, "key_base64")) &&
                (json_object_get(object, "value") || json_object_get(object, "value_base64"));
 }

@@ -38,4 +38,4 @@ struct json_t;
 int key_record_read_object(struct key_record *record, const struct json_t *object, const char **ret_fault);
 
 /* Return whether the object is a record: it has members for a key and for a value, which may be invalid. */
-bool key_record_is_in(const struct json_t *object);
+bool key_record_matches(const struct json_t *object);

@@ -182,5 +182,5 @@ void recorder_notification(struct recorder *recorder, const struct message *noti
 void recorder_sent(struct recorder *recorder, const struct message *message) {
         if (!slice_starts_with(message->topic, SLICE_LITERAL(TOPIC_NOTIFY_PREFIX)) &&
             !slice_starts_with(message->topic, SLICE_LITERAL(COMPANION_CONTROL)))
-                append_message(recorder, RECORDED_ANSWER, (struct slice){ 0 }, message);
+                append_message(recorder, RECORDED_REPLY, (struct slice){ 0 }, message);
 }

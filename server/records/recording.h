@@ -22,7 +22,7 @@
 enum recorded_type {
         RECORDED_START, /* the store was started; no message */
         RECORDED_REQUEST,
-        RECORDED_ANSWER,
+        RECORDED_REPLY,
         RECORDED_NOTIFICATION, /* topic: the notify topic of the client */
         N_RECORDED_TYPES,
 };

@@ -181,7 +181,7 @@ static int next_in_list(struct seed *seed, struct key_record *record) {
                 r = read_object(seed);
                 if (r <= 0)
                         return r;
-                if (!key_record_is_in(seed->object)) {
+                if (!key_record_matches(seed->object)) {
                         seed->member = json_object_iter(seed->object);
                         continue;
                 }
