@@ -54,8 +54,10 @@ struct buf {
 
 void buf_deinit(struct buf *buf);
 
-/* Clear content and failure. Keeps the memory for reuse, unless the capacity exceeds BUF_RETAINED_MAX bytes. */
+/* buf_reset() frees the memory of a buffer that has a larger capacity. */
 #define BUF_RETAINED_MAX ((size_t)1 << 20)
+
+/* Clear content and failure. Keeps the memory for reuse if the capacity is at most BUF_RETAINED_MAX bytes. */
 void buf_reset(struct buf *buf);
 
 void buf_append(struct buf *buf, const void *data, size_t length);

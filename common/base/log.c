@@ -163,8 +163,7 @@ struct log_text log_text(struct slice bytes) {
 }
 
 /*
- * Events suppressed since the last printed line of each limit. Keeps the rendered line of the first one, for
- * log_report_suppressed(). `limit` is only compared, never read: the limit may have been freed.
+ * The events of a limit that were suppressed since its last printed line, with the rendered line of the first one for log_report_suppressed(). `limit` is only compared, never dereferenced: the limit may have been freed.
  */
 #define N_SUPPRESSED_MAX 64 /* more than the number of limits in the process */
 struct suppressed_limit {

@@ -18,7 +18,7 @@ enum log_level {
         LOG_ERROR,   /* an operation failed */
         LOG_WARNING, /* the operator should investigate */
         LOG_INFO,    /* changes of state */
-        LOG_DEBUG,   /* details, such as the output of the private broker */
+        LOG_DEBUG,   /* details, such as the output of the broker of --dev */
 };
 
 /* Drop events that are less severe than this level. Default: LOG_INFO. */
@@ -75,8 +75,7 @@ struct log_field {
 
 /*
  * Rate-limited logging, for events that clients can cause at will. Each limit prints at most LOG_LIMIT_BURST lines per
- * second, and suppresses further events. Its next line has a field withheld=N, the number of suppressed events that no line
- * has reported. Initialize a limit with zeros. Only one thread may use a limit at a time.
+ * second, and suppresses further events. The next printed line of the limit has a field withheld=N: the number of suppressed events that no line has reported yet. Initialize a limit with zeros. Only one thread may use a limit at a time.
  */
 #define LOG_LIMIT_BURST 10
 struct log_limit {
@@ -94,7 +93,6 @@ __attribute__((cold)) void log_limited_fields(struct log_limit *limit, enum log_
 bool log_is_anything_suppressed(void);
 
 /*
- * For each limit with suppressed events, print the first of these events. A field withheld=N has the number of the others.
- * Call it periodically: without a later event of the limit, no other line reports them.
+ * For each limit with unreported suppressed events, print the first of these events. The field withheld=N is the number of further ones. Call periodically: if a limit has no later event, no other line reports its suppressed events.
  */
 void log_report_suppressed(void);

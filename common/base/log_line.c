@@ -98,14 +98,14 @@ static size_t escape(struct slice text, char *escaped, size_t size) {
         return length;
 }
 
-/* Put text in quotes. Truncate it so that the line before the closing quote is at most `end` bytes long. */
-static void put_quoted(struct log_line *line, struct slice text, size_t end) {
+/* Put text in quotes. Truncate it so that the line has at most length_max bytes before the closing quote. */
+static void put_quoted(struct log_line *line, struct slice text, size_t length_max) {
         put(line, "\"", 1);
         while (text.length > 0) {
                 char escaped[sizeof("\\u0000")];
                 size_t n = escape(text, escaped, sizeof(escaped));
 
-                if (line->length + strlen(escaped) + strlen(ELLIPSIS) > end) {
+                if (line->length + strlen(escaped) + strlen(ELLIPSIS) > length_max) {
                         put(line, ELLIPSIS, strlen(ELLIPSIS));
                         break;
                 }

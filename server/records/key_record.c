@@ -55,7 +55,7 @@ static bool read_bytes(const json_t *object, const char *name, struct buf *bytes
                                                             json_string_length(text) }) == 0;
 }
 
-/* An absent member leaves bytes empty. */
+/* Return true also if the member is absent; bytes are then empty. */
 static bool read_hlc(const json_t *object, const char *name, struct buf *bytes) {
         struct hlc hlc;
 

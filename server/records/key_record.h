@@ -37,5 +37,5 @@ int key_record_read(struct key_record *record, struct slice line, const char **r
 struct json_t;
 int key_record_read_object(struct key_record *record, const struct json_t *object, const char **ret_fault);
 
-/* Return whether the object is a record: it has members for a key and for a value, which may be invalid. */
+/* Return whether the object is meant as a record: it has a member for a key and a member for a value, valid or not. */
 bool key_record_matches(const struct json_t *object);

@@ -104,7 +104,7 @@ struct recorder *recorder_close(struct recorder *recorder) {
         return NULL;
 }
 
-/* Write the whole buffer or nothing. */
+/* Write the whole buffer or nothing: after an error, truncate the file to its former length. */
 static int write_lines(struct recorder *recorder) {
         size_t n_written = 0;
         int r;

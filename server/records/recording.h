@@ -16,13 +16,12 @@
  * not have the member. The members client, verb and key repeat what other members contain, so that a line is
  * easy to search. The identity properties that the plugin adds to a request are not recorded.
  *
- * To find the request of an answer, select the requests whose response topic is the topic of the answer and whose
- * correlation data is equal. The request is the oldest of these that has no answer yet.
+ * To find the request of a reply, select the requests whose response topic is the topic of the reply and whose correlation data is equal. The request is the oldest of these that has no reply yet.
  */
 enum recorded_type {
         RECORDED_START, /* the store was started; no message */
         RECORDED_REQUEST,
-        RECORDED_REPLY,
+        RECORDED_REPLY,        /* "answer" in the file */
         RECORDED_NOTIFICATION, /* topic: the notify topic of the client */
         N_RECORDED_TYPES,
 };

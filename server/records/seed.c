@@ -150,7 +150,7 @@ static int read_object(struct seed *seed) {
         seed->is_ended = seed->is_ended || take(seed, ']');
         if (seed->is_ended) {
                 skip(seed);
-                return at_end(seed) ? 0 : fail(seed, seed->line, "nothing was expected after the list");
+                return at_end(seed) ? 0 : fail(seed, seed->line, "unexpected text after the list");
         }
         if (!is_first && !take(seed, ','))
                 return fail(seed, seed->line, "',' or ']' was expected");
@@ -161,7 +161,7 @@ static int read_object(struct seed *seed) {
                                   JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &error);
         if (!seed->object)
                 return fail(seed, seed->line + (uint64_t)(error.line > 0 ? error.line - 1 : 0),
-                            "a JSON object was expected, each key in it once");
+                            "a JSON object without duplicate keys was expected");
         if (!json_is_object(seed->object))
                 return fail(seed, seed->line, "a JSON object was expected");
 

@@ -25,11 +25,12 @@ struct seed {
         struct slice text;
         struct buf file; /* owned: the text, if seed_open() has read it from a file */
         size_t position;
-        uint64_t line, record_line; /* line of position, and of the last key */
+        uint64_t line;        /* number of the line of position, from 1 */
+        uint64_t record_line; /* number of the line of the last record */
         bool is_list, is_begun, is_ended;
         struct json_t *object; /* of a list: the object whose members are being read */
         void *member;          /* of a list: iterator of jansson in object */
-        char fault[320];       /* after -EBADMSG and -errno: "FILE:LINE: fault" */
+        char fault[320];       /* the last error, except -ENOMEM: "FILE:LINE: fault" */
 };
 
 /* Maximum length of a file in bytes. Files are read whole. */

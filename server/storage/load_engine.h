@@ -4,7 +4,7 @@
 #include "engine/engine.h"
 #include "storage/storage.h"
 
-/* The stored data that is not part of the engine. */
+/* The stored data that does not belong into the engine. */
 struct restored {
         struct storage_header header;
         /* The array and its items are owned. In ascending order of sequence. */

@@ -18,8 +18,7 @@ struct timescale {
 };
 
 /*
- * Continue from the reading and the shift of the last commit; both are 0 at the first start. If the wall clock
- * went back between the runs, continue from that reading.
+ * Continue from the reading and the shift of the last commit; both are 0 at the first start. If the wall clock was set back while the store was stopped, the clock continues from reading_ms, because it never goes back.
  *
  * The wall clock is known only within 1 ms, so a restart may move deadlines. It never moves them to an earlier time,
  * because a lock must not expire early. It moves them by less than 4 ms to a later time.
@@ -31,7 +30,7 @@ int64_t timescale_read(struct timescale timescale, struct now now);
 /* Return the shift. Saturates at the limits of int64_t. */
 int64_t timescale_shift(struct timescale timescale, struct now now);
 
-/* Return true if the wall clock was stepped between the two shifts: they differ by more than clock drift can cause. */
+/* Return true if the two shifts differ by more than clock drift can cause: the wall clock was stepped in the meantime. */
 bool timescale_was_stepped(int64_t shift_ms, int64_t other_shift_ms);
 
 /*

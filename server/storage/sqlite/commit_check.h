@@ -8,8 +8,7 @@
 #include "storage/sqlite/data_directory.h"
 
 /*
- * Two checks of commits. The commit watermark shows at a start whether the database lacks commits.
- * failed_commit_may_be_durable() shows after a failed commit whether the commit may survive a crash.
+ * Two checks of commits. When the store starts, the commit watermark shows whether the database lacks commits. After a failed commit, failed_commit_may_be_durable() returns whether that commit may survive a crash.
  */
 
 /*
@@ -44,7 +43,6 @@ void commit_watermark_write(int fd, const struct commit_watermark *commit_waterm
  * Return true if the write-ahead log may contain all of a commit that failed, although SQLite has rolled it
  * back: after a crash SQLite would recover such a commit. Also returns true if this cannot be determined.
  *
- * Compares the log with its index (https://sqlite.org/walformat.html#the_wal_index_file_format), which
- * contains the number of valid frames as SQLite sees it. db is the connection whose commit failed.
+ * Compares the log with its index (https://sqlite.org/walformat.html#the_wal_index_file_format), which contains the number of frames that SQLite considers valid. db is the connection whose commit failed.
  */
 bool failed_commit_may_be_durable(sqlite3 *db, const struct directory *directory);

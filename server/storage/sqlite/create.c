@@ -60,7 +60,8 @@ int sqlite_create(const struct directory *directory) {
                 return -ENOMEM;
         }
 
-        directory_remove_database(directory->fd, DIRECTORY_NEW_DATABASE); /* of an interrupted start */
+        /* An interrupted start may have left an incomplete database. */
+        directory_remove_database(directory->fd, DIRECTORY_NEW_DATABASE);
         fd = directory_open_file(directory->fd, DIRECTORY_NEW_DATABASE);
         r = fd < 0 ? fd : 0;
         if (fd >= 0)

@@ -15,7 +15,7 @@
 #define DIRECTORY_LOCK             "lock"         /* contains the process id of the owner, for messages */
 #define DIRECTORY_COMMIT_WATERMARK "acknowledged" /* number of the last acknowledged commit */
 
-/* For openat(). O_NONBLOCK: opening a pipe in place of a file must not block; reading it at an offset fails. */
+/* For openat(). O_NONBLOCK: if the name is that of a pipe, openat() does not block, and the pread() after it fails. */
 #define DIRECTORY_READ_FLAGS (O_RDONLY | O_NONBLOCK | O_CLOEXEC)
 
 struct directory {

@@ -16,7 +16,7 @@
 
 #define DATABASE_PAGE_SIZE 4096
 
-/* A backup or the sqlite3 tool may lock the database briefly. */
+/* The timeout for locking the database: a backup or the sqlite3 tool may have locked it briefly. */
 #define DATABASE_BUSY_TIMEOUT_MS 5000
 
 /* For CLEANUP. */
@@ -53,7 +53,7 @@ int database_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_statement)
 int database_read_number(sqlite3 *db, const char *sql, int64_t *ret_number);
 
 /*
- * Convert an SQLite code to an errno: -ENOSPC, -ENOMEM, -EBADMSG for a damaged or foreign file, -EBUSY,
+ * Convert an SQLite code to an errno: -ENOSPC, -ENOMEM, -EBADMSG for a file that is damaged or is not an SQLite database, -EBUSY,
  * -EACCES, else -EIO. Call at once after the failure: for a failed write the function reads errno.
  */
 int database_errno(int code);

@@ -6,8 +6,8 @@
  *  1. the structures of SQLite;
  *  2. the checksum of each row;
  *  3. the sum of all checksums, which detects missing and old rows;
- *  4. the numbers in the table meta that bound those in rows: no version is above the clock, and no pending
- *     notification is above notification_sequence;
+ *  4. the limits in the table meta: no row has a version above the clock, and no pending notification has a sequence
+ *     above notification_sequence;
  *  5. the commit watermark, which detects a database that is consistent but older than the last acknowledged
  *     commit.
  *
@@ -43,7 +43,7 @@ struct database_load {
         struct load_result result;
 };
 
-/* The stored clock is at or above every version. Otherwise the next version of a key could be lower than its present one. */
+/* Return whether the store can have issued this version: the stored clock is at or above every issued version. With a lower clock, the next version of a key could be lower than its present one. */
 static bool is_issued(const struct database_load *load, struct version version) {
         return version_compare(version, load->result.meta.header.clock) <= 0;
 }
@@ -227,9 +227,7 @@ static int load_tables(struct database_load *load) {
 }
 
 /*
- * Check that the database has every acknowledged commit. If the watermark is missing or has another instance
- * id, the database may be an older copy. Then give the database a new instance id, so that the plugin in
- * the broker disconnects the clients that registered with the original (common/protocol/companion.h).
+ * Check that the database has every acknowledged commit. If the watermark is missing or has another instance id, the database may be an older copy: give it a new instance id. When the plugin sees the new instance id, it disconnects the clients that registered with the original (common/protocol/companion.h).
  */
 static int check_commit_watermark(const struct database_load *load, struct stored_meta *meta) {
         struct commit_watermark commit_watermark;

@@ -24,6 +24,6 @@ int storage_sqlite_check(const char *directory, struct storage_census *ret_censu
  * Write a consistent copy to a file that does not exist yet, verify the copy, and sync it. The store may be
  * running, and is not blocked. To start a store from the copy, put the copy into an empty directory under the
  * name of the database. The copy gets a new instance id, because it lacks later commits. Returns 0, -EEXIST,
- * -EBADMSG, -ENOENT, or another -errno. After an error no new file is left.
+ * -EBADMSG, -ENOENT, or another -errno. On error, an incomplete copy is removed.
  */
 int storage_sqlite_backup(const char *directory, const char *file);

@@ -191,7 +191,7 @@ static int read_row(sqlite3_stmt *row, struct meta_reader *reader) {
         return SQLITE_OK;
 }
 
-/* A checksum does not exclude these values: a writer of the database can compute it. */
+/* The checksum does not prove that the values are valid: any program that writes the database can compute it. */
 static bool is_valid(const struct storage_header *header) {
         return header->instance_id[0] != '\0' &&
                (header->node_id[0] == '\0' || hlc_node_is_valid(slice_from_string(header->node_id))) &&

@@ -21,8 +21,7 @@
 int schema_create(sqlite3 *db);
 
 /*
- * Check that the tables are those of this version or of an older one. Returns 0, -EBADMSG (logged) for foreign
- * tables or a newer version, or as database_errno().
+ * Check that the tables are those of this version of statestored or of an older one. Returns 0, -EBADMSG (logged) if they are not, or as database_errno().
  */
 int schema_check(sqlite3 *db, const struct directory *directory);
 

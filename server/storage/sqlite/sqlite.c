@@ -43,7 +43,7 @@ struct sqlite_storage {
         int n_frames_at_checkpoint; /* n_log_frames at the last attempt of a checkpoint */
         bool is_checkpointed;       /* all frames are in the database: SQLite can restart the log */
         bool is_loaded;
-        bool is_stale;
+        bool is_stale; /* a commit returned -ESTALE, and so do all further commits */
         struct log_limit log_limit;
 };
 
@@ -93,6 +93,7 @@ static int checkpoint_at_start(struct sqlite_storage *storage) {
         if (!directory_has(&storage->directory, DIRECTORY_DATABASE "-wal"))
                 return 0;
 
+        /* Do not wait for other readers: this checkpoint is optional. */
         sqlite3_busy_timeout(storage->db, 0);
         r = checkpoint(storage, SQLITE_CHECKPOINT_TRUNCATE);
         sqlite3_busy_timeout(storage->db, DATABASE_BUSY_TIMEOUT_MS);
@@ -276,8 +277,8 @@ static int lock(struct directory *directory) {
                           "directory",
                           LOG_STRING(directory->path), name);
         else
-                log_error("cannot lock the data directory \"%s\": %s; choose a folder that the user of "
-                          "statestored can write",
+                log_error("cannot lock the data directory \"%s\": %s; choose a directory that the user "
+                          "account of statestored can write to",
                           LOG_STRING(directory->path), strerror(-r));
         return r;
 }
@@ -336,8 +337,8 @@ int storage_sqlite_open_with(struct storage **ret_storage, const char *path, int
         storage->checkpoint_frames = checkpoint_frames;
         r = directory_open_or_create(&storage->directory, path);
         if (r < 0)
-                log_error("cannot open the data directory \"%s\": %s; choose a folder that the user of "
-                          "statestored can write",
+                log_error("cannot open the data directory \"%s\": %s; choose a directory that the user "
+                          "account of statestored can write to",
                           LOG_STRING(path), strerror(-r));
         if (r == 0)
                 r = lock(&storage->directory);

@@ -138,8 +138,7 @@ static int walk_valid_frames(struct wal *wal, struct wal_summary *summary, uint6
 }
 
 /*
- * Return in *ret_is_damaged whether a frame at or after the first invalid frame ends a transaction and the next
- * frame has the checksum that follows from it. The damage may be in the salts or the checksum of the invalid
+ * Return in *ret_is_damaged whether a frame at or after the first invalid frame ends a transaction, and the checksum of the next frame follows from the checksum of that frame. The damage may be in the salts or the checksum of the invalid
  * frame. So accept any salts in that frame, and try two checksums for it: the stored and the expected one.
  */
 static int find_damage(struct wal *wal, uint64_t first_invalid, struct wal_checksum checksum_before,
