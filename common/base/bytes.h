@@ -6,10 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/*
- * struct slice borrows bytes; struct buf owns and collects bytes. Both may contain NUL bytes, and neither is
- * NUL-terminated.
- */
+/* struct slice borrows bytes; struct buf owns and collects bytes. Both may contain NUL bytes, and neither is NUL-terminated. */
 
 /* Borrowed bytes. If length is 0, data is not read. In an optional field, data NULL means "absent". */
 struct slice {
@@ -35,8 +32,10 @@ struct slice slice_split(struct slice text, char separator, struct slice *ret_re
 /* Return text without its first n bytes. n is at most text.length. */
 struct slice slice_skip(struct slice text, size_t n);
 
-/* Return whether text is UTF-8 (RFC 3629). Overlong forms, surrogates, code points above U+10FFFF and truncated sequences
- * are not. */
+/*
+ * Return whether text is UTF-8 (RFC 3629). Overlong forms, surrogates, code points above U+10FFFF and truncated sequences are
+ * not.
+ */
 bool slice_is_utf8(struct slice text);
 
 /*
@@ -81,8 +80,8 @@ const char *buf_text(struct buf *buf);
 #define UINT64_DIGITS_MAX 20
 
 /*
- * Write value in decimal, zero-padded to width (1 to UINT64_DIGITS_MAX), without a NUL. Returns the number of bytes
- * written. text must have room for UINT64_DIGITS_MAX bytes.
+ * Write value in decimal, zero-padded to width (1 to UINT64_DIGITS_MAX), without a NUL. Returns the number of bytes written.
+ * text must have room for UINT64_DIGITS_MAX bytes.
  */
 size_t format_uint64(char *text, uint64_t value, size_t width);
 

@@ -42,8 +42,8 @@ static uint32_t code_point(const uint8_t *data, size_t length) {
 }
 
 /*
- * The characters that a terminal or a viewer of logs does not show as themselves: they end a line, change the direction of
- * the text around them, or are invisible. Without escapes a client could make a line look like another one.
+ * The characters that a terminal or a viewer of logs does not show as themselves: they end a line, change the direction of the
+ * text around them, or are invisible. Without escapes a client could make a line look like another one.
  */
 static const struct {
         uint16_t first, last;

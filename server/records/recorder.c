@@ -29,8 +29,8 @@ struct recorder {
 };
 
 /*
- * Return the reason why other users may be able to read the file; NULL if they cannot. Do not check devices: the
- * administrator sets their mode.
+ * Return the reason why other users may be able to read the file; NULL if they cannot. Do not check devices: the administrator
+ * sets their mode.
  */
 static const char *find_exposure(int fd) {
         struct stat status;

@@ -148,7 +148,10 @@ int database_check_files(const struct directory *directory) {
         if (r < 0)
                 return r;
 
-        /* A rollback journal is not from the store, which never leaves one. Refuse the database: SQLite would apply the journal. */
+        /*
+         * A rollback journal is not from the store, which never leaves one. Refuse the database: SQLite would apply the
+         * journal.
+         */
         if (directory_has(directory, DIRECTORY_DATABASE "-journal"))
                 return database_refuse(
                         directory, DIRECTORY_DATABASE "-journal",
@@ -188,7 +191,8 @@ static char *immutable_uri(const char *path) {
 }
 
 /*
- * Set exclusive locking mode, so that SQLite builds the index of the log in memory instead of in a file. Returns SQLITE_BUSY if another process has the database open. In that case the index file exists.
+ * Set exclusive locking mode, so that SQLite builds the index of the log in memory instead of in a file. Returns SQLITE_BUSY if
+ * another process has the database open. In that case the index file exists.
  */
 static int read_without_index_file(sqlite3 *db) {
         int64_t version;

@@ -43,7 +43,10 @@ struct database_load {
         struct load_result result;
 };
 
-/* Return whether the store can have issued this version: the stored clock is at or above every issued version. With a lower clock, the next version of a key could be lower than its present one. */
+/*
+ * Return whether the store can have issued this version: the stored clock is at or above every issued version. With a lower
+ * clock, the next version of a key could be lower than its present one.
+ */
 static bool is_issued(const struct database_load *load, struct version version) {
         return version_compare(version, load->result.meta.header.clock) <= 0;
 }
@@ -57,7 +60,9 @@ static int fail(const struct database_load *load, int code) {
         return r == -ENOMEM ? -ENOMEM : -EIO;
 }
 
-/* Unlike quick_check, integrity_check finds two rows with the same primary key. It adds a few percent to the time of loading. */
+/*
+ * Unlike quick_check, integrity_check finds two rows with the same primary key. It adds a few percent to the time of loading.
+ */
 static int check_structures(const struct database_load *load) {
         CLEANUP(cleanup_statement) sqlite3_stmt *statement = NULL;
         const char *finding, *line_end;
@@ -227,7 +232,9 @@ static int load_tables(struct database_load *load) {
 }
 
 /*
- * Check that the database has every acknowledged commit. If the watermark is missing or has another instance id, the database may be an older copy: give it a new instance id. When the plugin sees the new instance id, it disconnects the clients that registered with the original (common/protocol/companion.h).
+ * Check that the database has every acknowledged commit. If the watermark is missing or has another instance id, the database
+ * may be an older copy: give it a new instance id. When the plugin sees the new instance id, it disconnects the clients that
+ * registered with the original (common/protocol/companion.h).
  */
 static int check_commit_watermark(const struct database_load *load, struct stored_meta *meta) {
         struct commit_watermark commit_watermark;

@@ -55,9 +55,8 @@ int storage_sqlite_find(const char *path) {
 }
 
 /*
- * Open the directory, lock it, and open the database read-only. On a read-only file system, or without the
- * permission to write the lock file, the directory stays unlocked. Returns 0, -EBUSY if a store is running, or
- * another -errno.
+ * Open the directory, lock it, and open the database read-only. On a read-only file system, or without the permission to write
+ * the lock file, the directory stays unlocked. Returns 0, -EBUSY if a store is running, or another -errno.
  */
 static int open_if_stopped(sqlite3 **ret_db, struct directory *directory, const char *path) {
         pid_t holder;

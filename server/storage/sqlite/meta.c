@@ -15,9 +15,9 @@
 #include "storage/sqlite/meta.h"
 
 /*
- * The rows of the table: name, type of the value, member of struct stored_meta. The names are part of the database format,
- * so they stay when a member is renamed. The other rows are "checksum" and, in databases of older versions, "seed": the seed
- * of a former hash, see stored_meta_read().
+ * The rows of the table: name, type of the value, member of struct stored_meta. The names are part of the database format, so
+ * they stay when a member is renamed. The other rows are "checksum" and, in databases of older versions, "seed": the seed of a
+ * former hash, see stored_meta_read().
  */
 #define META_FIELDS(FIELD)                                                                                  \
         FIELD("digest_key", FIELD_DIGEST_KEY, header.digest_key)                                            \
@@ -67,8 +67,8 @@ static struct slice mac_key(const struct companion_key_state *state) {
 }
 
 /*
- * old_seed: NULL for the current format. Older formats have a seed instead of the digest key, and neither
- * MAC keys nor persistence.
+ * old_seed: NULL for the current format. Older formats have a seed instead of the digest key, and neither MAC keys nor
+ * persistence.
  */
 static uint64_t meta_checksum(const struct stored_meta *meta, const uint64_t *old_seed) {
         const uint64_t numbers[] = {

@@ -7,11 +7,10 @@
 #include "engine/keyspace.h"
 
 /*
- * Stored rows. For each table: a structure, its checksum, a function that binds a structure to the parameters of
- * a statement, and a function that reads a structure from the columns of a statement.
+ * Stored rows. For each table: a structure, its checksum, a function that binds a structure to the parameters of a statement,
+ * and a function that reads a structure from the columns of a statement.
  *
- * A row that is read is borrowed from its statement until the next step. The read functions return 0 or
- * -EBADMSG.
+ * A row that is read is borrowed from its statement until the next step. The read functions return 0 or -EBADMSG.
  */
 
 struct stored_entry {

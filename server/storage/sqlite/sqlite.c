@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The SQLite storage. Open read-only to validate; reopen read-write after loading. A commit is one
- * transaction in the write-ahead log of SQLite, which is synced before the commit returns (WAL,
- * synchronous=FULL).
+ * The SQLite storage. Open read-only to validate; reopen read-write after loading. A commit is one transaction in the
+ * write-ahead log of SQLite, which is synced before the commit returns (WAL, synchronous=FULL).
  *
- * If a sync fails, it is unknown whether the commit is durable. If a commit fails for another reason, SQLite
- * rolls back. But the log may still contain the complete transaction, which SQLite would recover after a crash.
- * commit_check.h detects that.
+ * If a sync fails, it is unknown whether the commit is durable. If a commit fails for another reason, SQLite rolls back. But
+ * the log may still contain the complete transaction, which SQLite would recover after a crash. commit_check.h detects that.
  */
 
 #include "storage/sqlite/sqlite.h"
@@ -57,8 +55,8 @@ static int on_commit(void *userdata, sqlite3 *db, const char *name, int n_frames
 }
 
 /*
- * Copy the log into the database. Returns as database_errno(). After an error the log stays valid, and a
- * later checkpoint copies all of it.
+ * Copy the log into the database. Returns as database_errno(). After an error the log stays valid, and a later checkpoint
+ * copies all of it.
  */
 static int checkpoint(struct sqlite_storage *storage, int mode) {
         int n_frames = -1, n_checkpointed = -1;
@@ -84,8 +82,8 @@ static void checkpoint_when_due(struct sqlite_storage *storage) {
 }
 
 /*
- * Checkpoint the log before the first commit. A sync may have failed before this start: then the log is in the
- * page cache, but not on the disk. The checkpoint writes and syncs the data again.
+ * Checkpoint the log before the first commit. A sync may have failed before this start: then the log is in the page cache, but
+ * not on the disk. The checkpoint writes and syncs the data again.
  */
 static int checkpoint_at_start(struct sqlite_storage *storage) {
         int r;

@@ -107,8 +107,8 @@ static struct wal_checksum frame_checksum(const struct wal *wal, struct wal_chec
 }
 
 /*
- * Read the valid frames, as SQLite does. *ret_first_invalid: index of the first invalid frame;
- * *ret_checksum_before: the checksum of the frame before it.
+ * Read the valid frames, as SQLite does. *ret_first_invalid: index of the first invalid frame; *ret_checksum_before: the
+ * checksum of the frame before it.
  */
 static int walk_valid_frames(struct wal *wal, struct wal_summary *summary, uint64_t *ret_first_invalid,
                              struct wal_checksum *ret_checksum_before) {
@@ -138,8 +138,9 @@ static int walk_valid_frames(struct wal *wal, struct wal_summary *summary, uint6
 }
 
 /*
- * Return in *ret_is_damaged whether a frame at or after the first invalid frame ends a transaction, and the checksum of the next frame follows from the checksum of that frame. The damage may be in the salts or the checksum of the invalid
- * frame. So accept any salts in that frame, and try two checksums for it: the stored and the expected one.
+ * Return in *ret_is_damaged whether a frame at or after the first invalid frame ends a transaction, and the checksum of the
+ * next frame follows from the checksum of that frame. The damage may be in the salts or the checksum of the invalid frame. So
+ * accept any salts in that frame, and try two checksums for it: the stored and the expected one.
  */
 static int find_damage(struct wal *wal, uint64_t first_invalid, struct wal_checksum checksum_before,
                        bool *ret_is_damaged) {

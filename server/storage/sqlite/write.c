@@ -57,7 +57,8 @@ int sqlite_writer_run(struct sqlite_writer *writer, enum write_statement which) 
 }
 
 /*
- * Execute `change`, which adds, replaces or removes the row that `find` selects, and update meta->rows_checksum. The caller has bound the parameters of both statements. checksum: of the new row; 0: the row is removed.
+ * Execute `change`, which adds, replaces or removes the row that `find` selects, and update meta->rows_checksum. The caller has
+ * bound the parameters of both statements. checksum: of the new row; 0: the row is removed.
  */
 static int change_row(struct sqlite_writer *writer, enum write_statement find, enum write_statement change,
                       uint64_t checksum, struct stored_meta *meta) {
